@@ -1,0 +1,27 @@
+.PHONY: run test lint docs bench fuzz clean
+PY := .venv/bin/python
+
+# The environment is made anew whenever pyproject.toml changes.
+.venv/made: pyproject.toml
+	python3 -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch .venv/made
+
+run: .venv/made
+	$(PY) examples/tour.py
+
+lint: .venv/made
+	.venv/bin/ruff format --check src tests examples benchmarks
+	.venv/bin/ruff check src tests examples benchmarks
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+test: lint
+	$(PY) -m pytest -n 2
+
+bench: .venv/made
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(PY) benchmarks/trace.py
+
+clean:
+	rm -rf .venv build dist

@@ -1,0 +1,1 @@
+"""Tenfold: a compiler and runtime for array programs in Python."""

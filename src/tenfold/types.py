@@ -1,0 +1,117 @@
+"""The types of values: a dtype and a shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tenfold.errors import ShapeError, Unsupported
+
+DType = np.dtype[Any]
+Shape = tuple[int, ...]
+
+BFLOAT16: DType = np.dtype(ml_dtypes.bfloat16)
+
+_NAMES: dict[str, Any] = {
+    "bool": np.bool_,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "c64": np.complex64,
+    "c128": np.complex128,
+}
+
+DTYPES: dict[str, DType] = {short: np.dtype(kind) for short, kind in _NAMES.items()}
+SHORT: dict[DType, str] = {dtype: short for short, dtype in DTYPES.items()}
+_BY_NAME: dict[str, DType] = {dtype.name: dtype for dtype in SHORT} | DTYPES
+
+BOOL, I32, I64, F32, F64 = (DTYPES[n] for n in ("bool", "i32", "i64", "f32", "f64"))
+C64, C128 = DTYPES["c64"], DTYPES["c128"]
+
+# The letter of each dtype: b(ool), i(nteger), u(nsigned), f(loat), c(omplex).
+KIND: dict[DType, str] = {
+    dtype: "b" if short == "bool" else "f" if short == "bf16" else short[0]
+    for short, dtype in DTYPES.items()
+}
+
+
+def as_dtype(dtype: Any) -> DType:
+    """The dtype meant by a name, a NumPy type or a Python type.
+
+    >>> as_dtype("bfloat16"), as_dtype("f32"), as_dtype(int)
+    (dtype(bfloat16), dtype('float32'), dtype('int64'))
+    """
+    if isinstance(dtype, str) and dtype in _BY_NAME:
+        return _BY_NAME[dtype]
+    found = np.dtype(dtype).newbyteorder("=")
+    if found not in SHORT:
+        raise Unsupported(
+            f"dtype {found}: Tenfold has {', '.join(sorted(_BY_NAME, key=len))}; "
+            "convert the array to one of these"
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """The type of one value.
+
+    >>> TensorType(as_dtype("float32"), (4, 3))
+    f32[4,3]
+    """
+
+    dtype: DType
+    shape: Shape
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def kind(self) -> str:
+        return KIND[self.dtype]
+
+    def __repr__(self) -> str:
+        dims = ",".join(map(str, self.shape))
+        return f"{SHORT[self.dtype]}[{dims}]" if dims else SHORT[self.dtype]
+
+
+def parse_type(text: str) -> TensorType:
+    """The type that prints as this text.
+
+    >>> parse_type("bf16[2,0]")
+    bf16[2,0]
+    """
+    short, bracket, dims = text.strip().partition("[")
+    if short not in DTYPES or (bracket and not dims.endswith("]")):
+        raise ShapeError(f"{text!r} is not a type; write one like f32[4,3]")
+    try:
+        shape = tuple(int(d) for d in dims[:-1].split(",")) if bracket else ()
+    except ValueError as error:
+        raise ShapeError(f"{text!r} is not a type; write one like f32[4,3]") from error
+    if any(d < 0 for d in shape):
+        raise ShapeError(f"{text!r} has a negative extent")
+    return TensorType(DTYPES[short], shape)
