@@ -5,9 +5,38 @@ A message says what, where and what to do, in that order. `where` is the user's 
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class TenfoldError(Exception):
-    """The root of every error that Tenfold raises on purpose."""
+    """The root of every error that Tenfold raises on purpose.
+
+    >>> error = TenfoldError("add: f32[3] and f32[4] do not broadcast", fix="reshape one of them")
+    >>> print(error.at("model.py:12, in f"))
+    add: f32[3] and f32[4] do not broadcast
+      at model.py:12, in f
+      reshape one of them
+    """
+
+    def __init__(self, message: str, *, fix: str | None = None, where: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+        self.where = where
+
+    def at(self, where: str | None) -> Self:
+        """This error with the user's line, unless it already names one."""
+        if self.where is None:
+            self.where = where
+        return self
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.where:
+            lines.append(f"  at {self.where}")
+        if self.fix:
+            lines.append(f"  {self.fix}")
+        return "\n".join(lines)
 
 
 class TypeMismatch(TenfoldError, TypeError):
@@ -60,6 +89,3 @@ class FileError(TenfoldError, ValueError):
 
 class HookError(TenfoldError, KeyError):
     """A hook or host call whose callable is not bound."""
-
-    def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""

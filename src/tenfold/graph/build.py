@@ -1,0 +1,177 @@
+"""The builder: nodes are added one by one, equal ones merged, and finished into a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tenfold.errors import GraphError
+from tenfold.graph.node import Attributes, Graph, Node, Parameter, Source
+from tenfold.graph.op import Table, Types
+from tenfold.types import TensorType
+
+
+class Builder:
+    """Collects the nodes of one graph.
+
+    Values are numbered in the order they are made. `node` gives a node's values; an equal
+    node made earlier gives the same ones, unless it has an effect.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.types: list[TensorType] = []  # by value
+        self.parameters: list[int] = []  # values
+        self.names: dict[int, str] = {}
+        self.effects: list[int] = []  # positions in _nodes
+        self._nodes: list[tuple[str, tuple[int, ...], Attributes, tuple[Graph, ...], Types]] = []
+        self._firsts: list[int] = []  # first value of each node
+        self._sources: list[Any] = []
+        self._makers: list[int] = []  # by value: position of its node, -1 for a parameter
+        self._interned: dict[Any, tuple[int, ...]] = {}
+        self._inferred: dict[Any, Types] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def parameter(self, type: TensorType, name: str = "") -> int:
+        value = len(self.types)
+        self.types.append(type)
+        self._makers.append(-1)
+        self.parameters.append(value)
+        self.names[value] = name
+        return value
+
+    def node(
+        self,
+        name: str,
+        inputs: Sequence[int] = (),
+        attributes: Mapping[str, Any] | None = None,
+        scopes: Sequence[Graph] = (),
+        source: Any = None,
+    ) -> tuple[int, ...]:
+        """The values of a node with this op, these inputs, attributes and scopes."""
+        op = self.table[name]
+        given = op.normalise(attributes or {}) if op.attributes or attributes else ()
+        inputs, scopes = tuple(inputs), tuple(scopes)
+        key = (name, inputs, given, scopes)
+        effect = op.effect or any(scope.effects for scope in scopes)
+        if not effect:
+            found = self._interned.get(key)
+            if found is not None:
+                return found
+        arriving = tuple(self.types[v] for v in inputs)
+        form = (name, arriving, given)
+        types = None if scopes else self._inferred.get(form)
+        if types is None:
+            types = infer(op.name, self.table, arriving, given, scopes)
+            if not scopes:
+                self._inferred[form] = types
+        first, position = len(self.types), len(self._nodes)
+        values = tuple(range(first, first + len(types)))
+        self.types.extend(types)
+        self._makers.extend([position] * len(types))
+        self._nodes.append((name, inputs, given, scopes, types))
+        self._firsts.append(first)
+        self._sources.append(source)
+        if effect:
+            self.effects.append(position)
+        else:
+            self._interned[key] = values
+        return values
+
+    def source(self, value: int) -> Any:
+        """What was given as the source of the node that made this value."""
+        maker = self._makers[value]
+        return self._sources[maker] if maker >= 0 else None
+
+    def order(self, outputs: Iterable[int]) -> list[int]:
+        """Positions of the nodes that count, depth-first from effects and outputs."""
+        done = bytearray(len(self._nodes))
+        order: list[int] = []
+        makers, nodes = self._makers, self._nodes
+        roots = [*self.effects, *(makers[v] for v in outputs if makers[v] >= 0)]
+        for root in roots:
+            stack = [root]
+            while stack:
+                position = stack[-1]
+                if done[position] == 2:
+                    stack.pop()
+                elif done[position] == 1:  # all its inputs stand in the order by now
+                    done[position] = 2
+                    order.append(position)
+                    stack.pop()
+                else:
+                    done[position] = 1
+                    for value in reversed(nodes[position][1]):
+                        maker = makers[value]
+                        if maker >= 0 and not done[maker]:
+                            stack.append(maker)
+        return order
+
+    def used(self, outputs: Sequence[int]) -> list[int]:
+        """The parameters that count, by first use in canonical order."""
+        first: dict[int, None] = {}
+        for position in self.order(outputs):
+            first.update((v, None) for v in self._nodes[position][1] if self._makers[v] < 0)
+        first.update((v, None) for v in outputs if self._makers[v] < 0)
+        return list(first)
+
+    def finish(
+        self,
+        outputs: Sequence[int],
+        parameters: Sequence[int | TensorType] | None = None,
+        locate: Callable[[Any], Source | None] = lambda source: None,
+    ) -> Graph:
+        """The canonical closed graph of these outputs and the effects so far.
+
+        `parameters` gives the order of the parameters; a type in it stands for one that this
+        graph does not read. Without it they come in the order they were made.
+        """
+        wanted = self.parameters if parameters is None else parameters
+        number: dict[int, int] = {}
+        made: list[Parameter] = []
+        for position, value in enumerate(wanted):
+            if isinstance(value, TensorType):
+                made.append(Parameter(value))
+            else:
+                number[value] = position
+                made.append(Parameter(self.types[value], self.names.get(value, "")))
+        order = self.order(outputs)
+        nodes: list[Node] = []
+        count = len(made)
+        try:
+            for position in order:
+                name, inputs, attributes, scopes, types = self._nodes[position]
+                nodes.append(
+                    Node(
+                        name,
+                        tuple([number[v] for v in inputs]),
+                        attributes,
+                        scopes,
+                        types,
+                        locate(self._sources[position]),
+                    )
+                )
+                for value in range(self._firsts[position], self._firsts[position] + len(types)):
+                    number[value] = count
+                    count += 1
+            results = tuple([number[v] for v in outputs])
+        except KeyError as error:
+            raise GraphError(f"the graph reads value {error}, which is no parameter of it") from None
+        place = {position: i for i, position in enumerate(order)}
+        return Graph(tuple(made), tuple(nodes), results, tuple(place[e] for e in self.effects))
+
+
+def infer(
+    name: str, table: Table, inputs: Types, attributes: Attributes, scopes: tuple[Graph, ...]
+) -> Types:
+    """The types of a node, by its row's rule."""
+    op = table.get(name)
+    if op is None:
+        raise GraphError(f"{name!r} is no op of the table")
+    if op.arity is not None and len(inputs) != op.arity:
+        raise GraphError(f"{name}: {len(inputs)} inputs, {op.arity} needed")
+    if op.scopes is not None and len(scopes) != op.scopes:
+        raise GraphError(f"{name}: {len(scopes)} scopes, {op.scopes} needed")
+    return op.infer(inputs, dict(attributes), scopes)

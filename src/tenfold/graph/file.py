@@ -1,0 +1,153 @@
+"""The file form of graphs: one section a distinct graph, names and lines beside it.
+
+A section lists each distinct type, form (op, attributes, types, scopes) and scope once; a node
+is the number of its form and, for each input, how many values back that input lies. So a node
+of a long chain takes some four bytes. The bytes of a section are what the digest is taken of;
+a scope stands in it as its own digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgpack
+
+from tenfold.errors import FileError, TenfoldError
+from tenfold.graph.node import Graph, Node, Parameter, Source
+from tenfold.types import SHORT, TensorType, parse_type
+
+MAGIC = b"TFGRAPH\n"
+VERSION = 1
+_HEADER = len(MAGIC) + 2 + 32
+
+
+class _Numbers(dict[Any, int]):
+    """Numbers its keys by first use."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = number = len(self)
+        return number
+
+
+def _type_data(type: TensorType) -> tuple[Any, ...]:
+    return (SHORT[type.dtype], *type.shape)
+
+
+def canonical_bytes(graph: Graph) -> bytes:
+    """The section of this graph: all that makes it the program it is, and nothing else."""
+    types, forms, scopes = _Numbers(), _Numbers(), _Numbers()
+    flat: list[int] = []
+    for node, start in zip(graph.nodes, graph.starts, strict=True):
+        form = (
+            node.op,
+            node.attributes,
+            tuple([types[t] for t in node.types]),
+            tuple([scopes[s.digest] for s in node.scopes]),
+            len(node.inputs),
+        )
+        flat.append(forms[form])
+        flat.extend([start - v for v in node.inputs])
+    parameters = [types[p.type] for p in graph.parameters]
+    data = (
+        [_type_data(t) for t in types],
+        list(scopes),
+        list(forms),
+        parameters,
+        flat,
+        graph.outputs,
+        graph.effects,
+    )
+    packed: bytes = msgpack.packb(data, use_bin_type=True)
+    return packed
+
+
+def write(graph: Graph, *, bare: bool = False) -> bytes:
+    graphs = (*graph.scopes(), graph)
+    notes = [] if bare else [_notes(g) for g in graphs]
+    payload: bytes = msgpack.packb(([g._canonical for g in graphs], notes), use_bin_type=True)
+    return MAGIC + VERSION.to_bytes(2, "little") + hashlib.sha256(payload).digest() + payload
+
+
+def _notes(graph: Graph) -> tuple[Any, ...]:
+    files, sources = _Numbers(), _Numbers()
+    per_node = [
+        0 if n.source is None else 1 + sources[files[n.source.file], n.source.line, n.source.function]
+        for n in graph.nodes
+    ]
+    return [p.name for p in graph.parameters], list(files), list(sources), per_node
+
+
+def read(data: bytes) -> Graph:
+    if data[: len(MAGIC)] != MAGIC:
+        raise FileError(
+            "this is no graph file: its first bytes are not a graph's",
+            fix="read bytes that Graph.to_bytes wrote",
+        )
+    version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 2], "little")
+    if version != VERSION:
+        raise FileError(
+            f"graph file of version {version}; this Tenfold reads version {VERSION}",
+            fix="trace the program again, or read the file with the Tenfold that wrote it",
+        )
+    payload = data[_HEADER:]
+    if hashlib.sha256(payload).digest() != data[_HEADER - 32 : _HEADER]:
+        raise FileError(
+            "damaged graph file: the checksum does not fit", fix="fetch or write the file again"
+        )
+    try:
+        sections, notes = msgpack.unpackb(payload, use_list=False, strict_map_key=False)
+        graphs: dict[str, Graph] = {}
+        graph = None
+        for i, section in enumerate(sections):
+            graph = _read_section(section, graphs, notes[i] if notes else None)
+            graphs[graph.digest] = graph
+    except TenfoldError:
+        raise
+    except Exception as error:  # whatever a malformed file makes of unpacking it
+        raise FileError(f"malformed graph file: {error!r}", fix="write the file again") from error
+    if graph is None:
+        raise FileError("the graph file holds no graph", fix="write the file again")
+    return graph
+
+
+def _read_section(section: bytes, graphs: dict[str, Graph], notes: Any) -> Graph:
+    types, scopes, forms, parameters, flat, outputs, effects = msgpack.unpackb(
+        section, use_list=False, strict_map_key=False
+    )
+    types = [parse_type(f"{t[0]}[{','.join(map(str, t[1:]))}]" if t[1:] else t[0]) for t in types]
+    names, files, table, per_node = notes or ((), (), (), ())
+    lines: list[Source | None] = [None]
+    lines.extend(Source(str(files[f]), int(line), str(function)) for f, line, function in table)
+    scopes = [graphs[s] for s in scopes]
+    made = [
+        (op, attributes, tuple(types[t] for t in out), tuple(scopes[s] for s in owned), count)
+        for op, attributes, out, owned, count in forms
+    ]
+    number, at = len(parameters), 0
+    nodes: list[Node] = []
+    while at < len(flat):
+        op, attributes, out, owned, count = made[flat[at]]
+        inputs = tuple([number - back for back in flat[at + 1 : at + 1 + count]])
+        if len(inputs) != count or any(not 0 <= v < number for v in inputs):
+            raise FileError(f"malformed graph file: node {len(nodes)} reads a value not yet made")
+        source = lines[per_node[len(nodes)]] if per_node else None
+        nodes.append(Node(op, inputs, attributes, owned, out, source))
+        number += len(out)
+        at += 1 + count
+    if any(not 0 <= v < number for v in outputs):
+        raise FileError("malformed graph file: an output is no value of the graph")
+    if any(not 0 <= e < len(nodes) for e in effects):
+        raise FileError("malformed graph file: an effect is no node of the graph")
+    graph = Graph(
+        tuple(
+            Parameter(types[t], str(names[i]) if i < len(names) else "")
+            for i, t in enumerate(parameters)
+        ),
+        tuple(nodes),
+        outputs,
+        effects,
+    )
+    if graph._canonical != section:
+        raise FileError("malformed graph file: a section is not in canonical form")
+    return graph

@@ -1,0 +1,110 @@
+"""Op: one row of the op table, and what a row is made of.
+
+The rows themselves stand in `tenfold.ops`. Graphs name their ops by name; the builder, the
+checker and the parser are handed the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tenfold.errors import GraphError
+from tenfold.graph.node import Attributes, Graph
+from tenfold.types import TensorType
+
+Types = tuple[TensorType, ...]
+# A type rule: the types of a node's inputs, its attributes and scopes give its types.
+TypeRule = Callable[[Types, Mapping[str, Any], tuple[Graph, ...]], Types]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute of an op: its name and how a value is brought into its one form."""
+
+    name: str
+    normalise: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """Lowering: one scalar instruction for each output element, inputs broadcast."""
+
+    instruction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """Lowering: a generator that computes one output element from readers of the inputs."""
+
+    generate: Callable[..., Generator[Any, Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """Lowering: a named routine that a backend has, or else runs on the host."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """Lowering: the same value from other ops; `compose(builder, inputs, attributes)`."""
+
+    compose: Callable[..., tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Lowering: each input is written into a range of one slot; the routine names the ranges."""
+
+    ranges: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """Lowering: a loop or a branch over sub-plans."""
+
+
+Lowering = Pointwise | Element | Routine | Composition | Ranges | Scopes
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One way to use an op, for tests: input arrays (or their types), attributes, scopes."""
+
+    inputs: tuple[Any, ...]
+    attributes: Mapping[str, Any]
+    scopes: tuple[Graph, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """Everything about one op."""
+
+    name: str
+    arity: int | None  # None: any number
+    infer: TypeRule
+    reference: Callable[..., Any]
+    lowering: Lowering
+    edges: str  # what happens on the edges, in words; "none" is said, not implied
+    bound: float  # units in the last place that a compiled float result may differ by
+    batch: Callable[..., Any]
+    samples: Callable[..., Sequence[Sample]]
+    attributes: tuple[Attribute, ...] = ()
+    scopes: int | None = 0  # None: any number
+    effect: bool = False
+
+    def normalise(self, given: Mapping[str, Any]) -> Attributes:
+        """The attributes in their one form, in the order of the row."""
+        if len(given) != len(self.attributes):
+            known = [a.name for a in self.attributes]
+            raise GraphError(f"{self.name}: attributes {sorted(given)} given, {known} needed")
+        try:
+            return tuple((a.name, a.normalise(given[a.name])) for a in self.attributes)
+        except KeyError as error:
+            raise GraphError(f"{self.name}: the attribute {error} is missing") from None
+
+
+Table = Mapping[str, Op]
