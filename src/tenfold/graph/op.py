@@ -71,6 +71,26 @@ Lowering = Pointwise | Element | Routine | Composition | Ranges | Scopes
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """What the reference of an op with scopes yields to have a scope run; it gets its outputs.
+
+    The list is handed over: whoever runs the scope empties it, so that values can die early.
+    """
+
+    graph: Graph
+    arguments: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What the reference of an op with an effect yields to have the host called."""
+
+    op: str
+    attributes: Mapping[str, Any]
+    arguments: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One way to use an op, for tests: input arrays (or their types), attributes, scopes."""
 
@@ -81,7 +101,15 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """Everything about one op."""
+    """Everything about one op.
+
+    `reference(*arrays, **attributes)` gives an array or a tuple of arrays. For an op with scopes
+    or an effect it is a generator, `reference(inputs, scopes, **attributes)`, which yields Run
+    and Ask, is sent the list of results, and returns the tuple of outputs.
+
+    `batch(builder, inputs, batched, size, **attributes)` gives values with a leading axis of
+    that size for inputs of which some (`batched`) have one.
+    """
 
     name: str
     arity: int | None  # None: any number
