@@ -1,0 +1,1 @@
+"""Tracing: from a Python function to a graph."""

@@ -1,0 +1,400 @@
+"""Array: what a traced function sees instead of a NumPy array.
+
+It is a mutable handle on a value: `x += v` and `x[i] = v` move the handle to a new value, so
+every alias sees the update, as in NumPy. A view remembers its base and the base's version:
+reading a view whose base has changed since, or writing through a view, raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tenfold.errors import ConcreteError, MutationError, TenfoldError, TypeMismatch, Unsupported
+from tenfold.trace.scope import Scope, current, leak
+from tenfold.trace.source import describe, here
+from tenfold.types import DType, Shape, TensorType
+
+# What NumPy's functions and ufuncs do on traced arrays; `tenfold.trace.surface` fills these.
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
+METHODS: dict[str, Callable[..., Any]] = {}  # reduce, accumulate, outer, at of any ufunc
+
+
+class Array:
+    """A traced array."""
+
+    __slots__ = (
+        "__weakref__",
+        "_argument",
+        "_base",
+        "_owed",
+        "_pending",
+        "_scope",
+        "_seen",
+        "_value",
+        "_version",
+        "_weak",
+    )
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        scope: Scope,
+        value: int,
+        *,
+        weak: type | None = None,
+        base: Array | None = None,
+        argument: str | None = None,
+    ) -> None:
+        self._scope = scope
+        self._value = value
+        self._weak = weak  # int, float or complex: a Python number, whose dtype gives way
+        self._version = 0  # counts updates
+        root = base if base is None or base._base is None else base._base
+        self._base = root  # the array this is a view of
+        self._seen = 0 if root is None else root._version
+        self._argument = argument  # the name of a parameter that must not be updated
+        self._pending: Array | None = None  # for `x[i] += v`: x, to which this must be written
+        self._owed = 0  # how many such updates of this array are not written yet
+
+    # -- type
+
+    @property
+    def type(self) -> TensorType:
+        return self._scope.builder.types[self._value]
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.type.rank
+
+    @property
+    def size(self) -> int:
+        return self.type.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.type.nbytes
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeMismatch("len() of a 0-d array", where=describe(here()), fix="use .size")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<traced {self.type} in {self._scope.label}>"
+
+    # -- reading and updating
+
+    def _check_readable(self) -> None:
+        base = self._base
+        if base is not None and base._version != self._seen:
+            raise MutationError(
+                "a view is read after its base was updated in place",
+                where=describe(here()),
+                fix="take the view again after the update, or copy it before: x[1:].copy()",
+            )
+        if self._pending is not None or self._owed or (base is not None and base._owed):
+            raise _write_through_view()
+
+    def _update(self, value: int) -> None:
+        """Move this handle to a new value."""
+        scope = current()
+        if scope is None or not scope.holds(self._scope):
+            raise leak(self, scope)
+        if self._base is not None:
+            raise _write_through_view()
+        if self._argument is not None:
+            raise MutationError(
+                f"the argument {self._argument!r} is updated in place",
+                where=describe(here()),
+                fix=f"copy it first: {self._argument} = {self._argument}.copy(); or let the "
+                f"function have it: tn.jit(f, donate={self._argument!r})",
+            )
+        if scope is not self._scope:
+            raise MutationError(
+                f"an array of {self._scope.label} is updated in place inside {scope.label}",
+                where=describe(here()),
+                fix="return the new value from the inner function, or carry it as loop state",
+            )
+        self._value = value
+        self._version += 1
+
+    def _in_place(self, ufunc: np.ufunc, other: Any) -> Array:
+        if self._weak:  # a Python number is not updated but bound anew
+            return self._operate(ufunc, self, other)
+        result = UFUNCS[ufunc](self, other)
+        if result.shape != self.shape:
+            raise TypeMismatch(
+                f"an in-place {ufunc.__name__} would change {self.type} to {result.type}",
+                where=describe(here()),
+                fix="write x = x + y instead of x += y",
+            )
+        if not np.can_cast(result.dtype, self.dtype, "same_kind"):
+            raise TypeMismatch(
+                f"an in-place {ufunc.__name__} can't turn {result.dtype} into {self.dtype}",
+                where=describe(here()),
+                fix="write x = x + y, or cast the other operand with .astype",
+            )
+        result = FUNCTIONS[np.astype](result, self.dtype)
+        if self._base is None:
+            self._update(result._value)
+            return self
+        self._check_readable()
+        self._base._owed += 1
+        result._pending = self._base
+        self._scope.trace.pending[id(result)] = result
+        return result
+
+    def __getitem__(self, key: Any) -> Any:
+        return FUNCTIONS["getitem"](self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(value, Array) and value._pending is self:
+            value._pending = None
+            self._owed -= 1
+            self._scope.trace.pending.pop(id(value), None)
+        FUNCTIONS["setitem"](self, key, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeMismatch("iteration over a 0-d array", where=describe(here()))
+        return (self[i] for i in range(self.shape[0]))
+
+    # -- values that only a running program has
+
+    def _concrete(self, what: str, fix: str) -> NoReturn:
+        raise ConcreteError(
+            f"{what} needs the value of a traced {self.type}, which only a running program has",
+            where=describe(here()),
+            fix=fix,
+        )
+
+    def __bool__(self) -> bool:
+        self._concrete(
+            "a Python branch (if, while, and, or, not)",
+            "write tn.cond(p, f, g, *args) or np.where(p, a, b); for a loop tn.while_loop; "
+            "for and, or, not the operators &, |, ~",
+        )
+
+    def __int__(self) -> int:
+        self._concrete("int()", "keep it an array: x.astype(int)")
+
+    def __float__(self) -> float:
+        self._concrete("float()", "keep it an array: x.astype(float)")
+
+    def __complex__(self) -> complex:
+        self._concrete("complex()", "keep it an array: x.astype(complex)")
+
+    def __index__(self) -> int:
+        self._concrete(
+            "an index, size or range()",
+            "index arrays with it (x[i]), loop with tn.fori_loop, or make the argument static",
+        )
+
+    def item(self, *args: Any) -> Any:
+        self._concrete(".item()", "return the array and call .item() outside")
+
+    def tolist(self) -> Any:
+        self._concrete(".tolist()", "return the array and call .tolist() outside")
+
+    def tobytes(self, *args: Any) -> Any:
+        self._concrete(".tobytes()", "return the array and call .tobytes() outside")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        self._concrete(
+            "a conversion to a NumPy array",
+            "keep to NumPy functions that Tenfold has, or run it on the host with tn.call_host",
+        )
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._concrete("formatting", "print values with tn.print(x, label=…)")
+        return repr(self)
+
+    def __copy__(self) -> Array:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeMismatch(
+            "a traced array can't be pickled", where=describe(here()), fix="return it first"
+        )
+
+    def copy(self, order: str = "C") -> Array:
+        self._check_readable()
+        return Array(self._scope, self._value, weak=self._weak)
+
+    # -- NumPy's protocols
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any
+    ) -> Any:
+        found = UFUNCS.get(ufunc)
+        if found is None or (method != "__call__" and method not in METHODS):
+            raise _missing(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+        if method != "__call__":
+            return METHODS[method](ufunc, *inputs, out=out, **kwargs)
+        where = kwargs.pop("where", True)
+        dtype = kwargs.pop("dtype", None)
+        for name in ("casting", "order", "subok"):
+            kwargs.pop(name, None)
+        if kwargs:
+            raise _missing(f"np.{ufunc.__name__} with {', '.join(kwargs)}")
+        if dtype is not None:
+            inputs = tuple(FUNCTIONS["as_dtype"](x, dtype) for x in inputs)
+        result = found(*inputs)
+        if out is None and where is True:
+            return result
+        return FUNCTIONS["into"](result, out, where)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        found = FUNCTIONS.get(func)
+        if found is None:
+            module = func.__module__.replace("numpy", "np", 1)
+            raise _missing(f"{module}.{func.__name__}")
+        return found(*args, **kwargs)
+
+    # -- operators
+
+    def _operate(self, ufunc: np.ufunc, left: Any, right: Any) -> Any:
+        for operand in (left, right):
+            if not isinstance(operand, _OPERANDS):
+                return NotImplemented
+        if self._weak or type(left) in _NUMBERS or type(right) in _NUMBERS:
+            weak = _weak_result(ufunc, left, right)
+            if weak is not None:
+                result = UFUNCS[ufunc](left, right)
+                result._weak = weak
+                return result
+        return UFUNCS[ufunc](left, right)
+
+    def __neg__(self) -> Any:
+        return self._unary(np.negative)
+
+    def __pos__(self) -> Any:
+        return self._unary(np.positive)
+
+    def __abs__(self) -> Any:
+        return self._unary(np.absolute)
+
+    def __invert__(self) -> Any:
+        return self._unary(np.invert)
+
+    def _unary(self, ufunc: np.ufunc) -> Any:
+        result = UFUNCS[ufunc](self)
+        if self._weak:
+            result._weak = self._weak
+        return result
+
+
+_NUMBERS = (int, float, complex)
+_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
+
+
+def _weak_result(ufunc: np.ufunc, left: Any, right: Any) -> type | None:
+    """The Python type of an operation on Python numbers alone, else None."""
+    kinds = []
+    for operand in (left, right):
+        kind = operand._weak if isinstance(operand, Array) else type(operand)
+        if kind not in _NUMBERS:
+            return None
+        kinds.append(kind)
+    if ufunc in _COMPARISONS:
+        return None
+    widest = max(kinds, key=_NUMBERS.index)
+    return float if ufunc is np.true_divide and widest is int else widest
+
+
+_COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+
+_BINARY = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "matmul": np.matmul,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+    "divmod": np.divmod,
+}
+_COMPARE = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+
+
+def _forward(ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
+    return lambda self, other: self._operate(ufunc, self, other)
+
+
+def _reflected(ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
+    return lambda self, other: self._operate(ufunc, other, self)
+
+
+def _inplace(ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
+    return lambda self, other: self._in_place(ufunc, other)
+
+
+for _name, _ufunc in (_BINARY | _COMPARE).items():
+    setattr(Array, f"__{_name}__", _forward(_ufunc))
+    if _name in _BINARY:
+        setattr(Array, f"__r{_name}__", _reflected(_ufunc))
+        if _name != "divmod":
+            setattr(Array, f"__i{_name}__", _inplace(_ufunc))
+
+
+def _write_through_view() -> MutationError:
+    return MutationError(
+        "an array is written through a view of it",
+        where=describe(here()),
+        fix="assign to the array itself (x[1:][0] = v is x[1] = v; for y = x[1:]; y += v write "
+        "x[1:] += v), or copy the view first: y = x[1:].copy()",
+    )
+
+
+def _missing(name: str) -> Unsupported:
+    """The error of a NumPy function that Tenfold lacks, with the nearest one it has."""
+    import difflib
+
+    last = name.split(" ")[0].rpartition(".")[2]
+    names = {getattr(f, "__name__", ""): f for f in (*FUNCTIONS, *UFUNCS) if callable(f)}
+    near = difflib.get_close_matches(last, names, 1, 0.5)
+    hint = f"the nearest it has is np.{near[0]}; " if near else ""
+    return Unsupported(
+        f"{name} is not among the NumPy functions that Tenfold traces",
+        where=describe(here()),
+        fix=f"{hint}tn.call_host runs it on the host",
+    )
+
+
+def traced_error(message: str, fix: str | None = None, kind: type[TenfoldError] = TypeMismatch) -> TenfoldError:
+    """An error at the user's line."""
+    return kind(message, where=describe(here()), fix=fix)

@@ -1,0 +1,203 @@
+"""Containers: tuples, lists, dicts, named tuples and dataclasses, nested at will.
+
+`flatten` takes one apart into leaves and a Structure; the Structure puts it together again.
+A Structure is a flat tuple of tokens in the order of a walk, so nothing here recurses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+from tenfold.errors import TypeMismatch
+
+LEAF = ("leaf",)
+
+# Values that are part of the structure: they are compared, not traced.
+_STATIC = (str, bytes, type(None), enum.Enum, type, slice, type(Ellipsis))
+
+_classes: WeakValueDictionary[str, type] = WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The shape of a container: everything but its leaves."""
+
+    tokens: tuple[Any, ...]
+
+    @property
+    def count(self) -> int:
+        return self.tokens.count(LEAF)
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        """The container with these leaves.
+
+        >>> structure, leaves = flatten({"b": 1, "a": (2, [3])})
+        >>> leaves, structure.unflatten([v * 10 for v in leaves])
+        ([2, 3, 1], {'a': (20, [30]), 'b': 10})
+        """
+        if self.tokens == (LEAF,):
+            return leaves[0]
+        remaining = list(reversed(leaves))
+        open_: list[tuple[Any, int, list[Any]]] = [(("tuple", 1), 1, [])]
+        for token in self.tokens:
+            kind = token[0]
+            if kind == "leaf":
+                open_[-1][2].append(remaining.pop())
+            elif kind == "static":
+                open_[-1][2].append(token[2])
+            else:
+                open_.append((token, _width(token), []))
+            while len(open_) > 1 and len(open_[-1][2]) == open_[-1][1]:
+                made, _, parts = open_.pop()
+                open_[-1][2].append(_build(made, parts))
+        return open_[0][2][0]
+
+    def paths(self, root: str = "") -> list[str]:
+        """Where each leaf stands, as the user would write it.
+
+        >>> flatten({"w": [1, 2]})[0].paths("params")
+        ["params['w'][0]", "params['w'][1]"]
+        """
+        found: list[str] = []
+        open_: list[tuple[Iterator[str], int]] = [(iter([root]), 1)]
+        for token in self.tokens:
+            while open_[-1][1] == 0:
+                open_.pop()
+            names, left = open_.pop()
+            path = next(names)
+            open_.append((names, left - 1))
+            if token[0] == "leaf":
+                found.append(path)
+            elif token[0] != "static":
+                steps = [path + step for step in _steps(token)]
+                open_.append((iter(steps), len(steps)))
+        return found
+
+    def __str__(self) -> str:
+        """The structure as the container written with * for leaves."""
+        return repr(self.unflatten([_Star()] * self.count))
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def _width(token: Any) -> int:
+    kind = token[0]
+    if kind in ("tuple", "list"):
+        return int(token[1])
+    if kind == "dict":
+        return len(token[1])
+    return len(token[2])
+
+
+def _steps(token: Any) -> list[str]:
+    kind = token[0]
+    if kind in ("tuple", "list"):
+        return [f"[{i}]" for i in range(token[1])]
+    if kind == "dict":
+        return [f"[{key!r}]" for _, key in token[1]]
+    return [f".{name}" for name in token[2]]
+
+
+def _build(token: Any, parts: list[Any]) -> Any:
+    kind = token[0]
+    if kind == "tuple":
+        return tuple(parts)
+    if kind == "list":
+        return parts
+    if kind == "dict":
+        return {key: part for (_, key), part in zip(token[1], parts, strict=True)}
+    if kind == "named":
+        return token[1](*parts)
+    made = object.__new__(token[1])
+    for name, part in zip(token[2], parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def flatten(container: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[Structure, list[Any]]:
+    """The structure of a container and its leaves, dict entries in the order of their keys.
+
+    Strings, None, enum members and types are structure; so are the fields of a dataclass that
+    are declared with `field(metadata={"static": True})`.
+
+    >>> flatten((1, None, {"a": 2}))[1]
+    [1, 2]
+    """
+    tokens: list[Any] = []
+    leaves: list[Any] = []
+    stack: list[Any] = [container]
+    path: list[int] = []  # the containers that are open, to find one inside itself
+    while stack:
+        item = stack.pop()
+        kind = type(item)
+        if kind is _Close:
+            path.pop()
+            continue
+        if is_leaf is not None and is_leaf(item):
+            tokens.append(LEAF)
+            leaves.append(item)
+            continue
+        if isinstance(item, _STATIC):
+            tokens.append(("static", kind, item))
+            continue
+        token, parts = _open(item, kind)
+        tokens.append(token)
+        if parts is None:
+            leaves.append(item)
+        elif parts:
+            if id(item) in path:
+                raise TypeMismatch(
+                    f"a {kind.__name__} contains itself", fix="pass a container without cycles"
+                )
+            path.append(id(item))
+            stack.append(_CLOSE)
+            stack.extend(reversed(parts))
+    return Structure(tuple(tokens)), leaves
+
+
+class _Close:
+    pass
+
+
+_CLOSE = _Close()
+
+
+def _open(item: Any, kind: type) -> tuple[Any, list[Any] | None]:
+    """The token of an item and its parts; a leaf has None."""
+    if kind is tuple or kind is list:
+        return (kind.__name__, len(item)), list(item)
+    if isinstance(item, dict):
+        keys = sorted(((type(k).__name__, k) for k in item), key=_sortable)
+        return ("dict", tuple(keys)), [item[k] for _, k in keys]
+    if isinstance(item, tuple) and hasattr(item, "_fields"):
+        return ("named", kind, item._fields), list(item)
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        names, parts = [], []
+        for f in dataclasses.fields(item):
+            names.append(f.name)
+            value = getattr(item, f.name)
+            parts.append(_Static(value) if f.metadata.get("static") else value)
+        return ("data", kind, tuple(names)), parts
+    if kind is _Static:
+        return ("static", type(item.value), item.value), []
+    return LEAF, None
+
+
+@dataclass(frozen=True, slots=True)
+class _Static:
+    """A field of a dataclass that is declared static, on its way through `flatten`."""
+
+    value: Any
+
+
+def _sortable(key: tuple[str, Any]) -> tuple[str, Any]:
+    name, value = key
+    return (name, value) if isinstance(value, (int, float, str, bytes)) else (name, repr(value))

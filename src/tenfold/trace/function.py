@@ -1,0 +1,111 @@
+"""Tracing a function: run it once on traced arrays and finish the graph."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tenfold.errors import TraceError
+from tenfold.graph import Graph
+from tenfold.trace import surface  # noqa: F401  fills the tables of NumPy's functions
+from tenfold.trace.array import Array, _write_through_view
+from tenfold.trace.containers import Structure, flatten
+from tenfold.trace.operand import as_value
+from tenfold.trace.scope import Capture, Scope, Trace, current, opened
+from tenfold.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """What tracing knows of one leaf of the arguments."""
+
+    type: TensorType
+    name: str = ""
+    weak: type | None = None  # int, float or complex for a Python number
+    fixed: bool = True  # must not be updated in place
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A traced function: the graph's parameters are the leaves, then the captures."""
+
+    graph: Graph
+    outputs: Structure
+    weak: tuple[type | None, ...]  # which outputs are Python numbers
+    captures: tuple[Capture, ...]  # in the order of the parameters
+    callbacks: tuple[Callable[..., Any], ...]
+
+
+def trace_function(
+    function: Callable[..., Any],
+    leaves: Sequence[Leaf],
+    call: Callable[[list[Array]], Any],
+    names: Callable[[Any], str | None] = lambda array: None,
+) -> Traced:
+    """Trace `call`, which calls the function with traced arrays for these leaves."""
+    trace = Trace(names)
+    scope = Scope(getattr(function, "__qualname__", repr(function)), None, trace)
+    random = _random_state()
+    arguments = [
+        Array(
+            scope,
+            scope.builder.parameter(leaf.type, leaf.name),
+            weak=leaf.weak,
+            argument=leaf.name if leaf.fixed else None,
+        )
+        for leaf in leaves
+    ]
+    parameters: list[int | TensorType] = [a._value for a in arguments]
+    with opened(scope):
+        result = call(arguments)
+        structure, found = flatten(result)
+        outputs = [as_value(item, scope) for item in found]
+        if trace.pending:
+            raise _write_through_view()
+    weak = tuple(_weak(item) for item in found)
+    if _random_state() != random:
+        raise TraceError(
+            f"NumPy's global random state moved while {scope.label} was traced; the numbers "
+            "drawn would be the same in every call",
+            fix="draw the numbers outside and pass them in",
+        )
+    order = {value: i for i, value in enumerate(scope.builder.used(outputs))}
+    captures = sorted(
+        (c for c in trace.captures if c.value in order), key=lambda c: order[c.value]
+    )
+    graph = scope.finish(outputs, [*parameters, *(c.value for c in captures)])
+    return Traced(graph, structure, weak, tuple(captures), tuple(trace.callbacks))
+
+
+def _weak(item: Any) -> type | None:
+    if isinstance(item, Array):
+        return item._weak
+    return type(item) if type(item) in (bool, int, float, complex) else None
+
+
+def _random_state() -> Any:
+    """NumPy's global random state, if anyone has loaded it."""
+    module = sys.modules.get("numpy.random")
+    if module is None:
+        return None
+    kind, keys, position, *rest = module.get_state()
+    return (kind, keys.tobytes(), position, *rest)
+
+
+def trace_scope(
+    label: str, function: Callable[..., Any], types: Sequence[TensorType], call: Callable[[list[Array]], Any]
+) -> tuple[Scope, list[Array], Any]:
+    """Trace an inner function (a branch, a body) in a scope of its own, inside the current one.
+
+    Gives the closed scope, its arguments and what the function returned. The caller decides the
+    order of parameters and finishes the graph.
+    """
+    parent = current()
+    assert parent is not None
+    scope = Scope(f"{label} {getattr(function, '__qualname__', '')}".strip(), parent)
+    arguments = [Array(scope, scope.builder.parameter(t)) for t in types]
+    with opened(scope):
+        result = call(arguments)
+    return scope, arguments, result

@@ -1,0 +1,106 @@
+"""Operands: how Python numbers, NumPy arrays and traced arrays become values of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import ConcreteError, OverflowProblem, TypeMismatch
+from tenfold.trace.array import Array
+from tenfold.trace.scope import Scope, current, leak
+from tenfold.trace.source import describe, here
+from tenfold.types import DTYPES, KIND, DType, as_dtype
+
+PYTHON = {bool: DTYPES["bool"], int: DTYPES["i64"], float: DTYPES["f64"], complex: DTYPES["c128"]}
+
+
+def scope_of(*operands: Any) -> Scope:
+    """The scope an operation on these operands is traced in."""
+    scope = current()
+    if scope is None:
+        for operand in operands:
+            if isinstance(operand, Array):
+                raise leak(operand, None)
+        raise ConcreteError("no function is being traced", fix="call this inside tn.jit or tn.trace")
+    return scope
+
+
+def value_of(array: Array, scope: Scope) -> int:
+    """The value of a traced array in this scope: its own, or a capture of it."""
+    array._check_readable()
+    if array._scope is scope:
+        return array._value
+    chain = scope.chain(array._scope)
+    if chain[-1].parent is not array._scope:
+        raise leak(array, scope)
+    return scope.carry_in(array._value, chain)
+
+
+def dtype_key(operand: Any) -> Any:
+    """What promotion looks at: a dtype, or int, float, complex for a weak number."""
+    if isinstance(operand, Array):
+        return operand._weak or operand._scope.builder.types[operand._value].dtype
+    if isinstance(operand, (np.ndarray, np.generic)):
+        return as_dtype(operand.dtype)
+    kind = type(operand)
+    if kind is bool:
+        return PYTHON[bool]
+    if kind in PYTHON:
+        return kind
+    return as_dtype(np.asarray(operand).dtype)
+
+
+def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
+    """The value of any operand in this scope, cast to the dtype if one is given."""
+    if isinstance(operand, Array):
+        value = value_of(operand, scope)
+    elif isinstance(operand, np.ndarray):
+        value = scope.foreign(operand)
+    elif isinstance(operand, (bool, int, float, complex)) and not isinstance(operand, np.generic):
+        return scope.constant(literal(operand, dtype or PYTHON[type(operand)]))
+    elif isinstance(operand, np.generic):
+        value = scope.constant(np.asarray(operand, as_dtype(operand.dtype)))
+    else:
+        value = _from_sequence(operand, scope)
+    if dtype is None or scope.builder.types[value].dtype == dtype:
+        return value
+    return scope.node("cast", (value,), {"dtype": dtype})[0]
+
+
+def _from_sequence(operand: Any, scope: Scope) -> int:
+    if isinstance(operand, (list, tuple)):
+        from tenfold.trace.array import FUNCTIONS
+
+        if any(isinstance(item, (Array, list, tuple)) for item in operand):
+            parts = [wrap(scope, as_value(item, scope)) for item in operand]
+            if parts:
+                return value_of(FUNCTIONS[np.stack](parts), scope)
+        return scope.foreign(np.asarray(operand))
+    if hasattr(operand, "__array__") or hasattr(operand, "__dlpack__"):
+        return scope.foreign(np.asarray(operand))
+    raise TypeMismatch(
+        f"an operand of type {type(operand).__name__} is no array and no number",
+        where=describe(here()),
+        fix="pass an array, a number or a nested list of these",
+    )
+
+
+def literal(number: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    """A Python number as a 0-d array of the dtype; a number that does not fit is an error."""
+    if KIND[dtype] in "iu" and isinstance(number, int):
+        limits = np.iinfo(dtype)
+        if not limits.min <= number <= limits.max:
+            raise OverflowProblem(
+                f"the Python integer {number} does not fit {dtype} ({limits.min} to {limits.max})",
+                where=describe(here()),
+                fix=f"cast the array to a wider dtype, or write np.array({number}).astype"
+                f"('{dtype}') if wrapping around is meant",
+            )
+    with np.errstate(all="ignore"):
+        return np.asarray(number).astype(dtype)
+
+
+def wrap(scope: Scope, value: int) -> Array:
+    """A traced array over a value."""
+    return Array(scope, value)

@@ -1,0 +1,184 @@
+"""Scopes: the graphs that are open while a function is traced.
+
+The stack of open scopes belongs to a thread. Every graph is closed: an array of an outer scope
+that is used in an inner one becomes a parameter of the inner one, and of each between.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tenfold.errors import ScopeError, TenfoldError
+from tenfold.graph import Builder, Graph
+from tenfold.ops import TABLE
+from tenfold.trace.source import Raw, describe, here, locate
+from tenfold.types import SHORT, TensorType, as_dtype
+
+if TYPE_CHECKING:
+    from tenfold.trace.array import Array
+
+CONSTANT_SIZE = 16  # arrays up to this size, made while tracing, are constants
+
+
+@dataclass(slots=True)
+class Capture:
+    """An array from outside the function that became an input of its graph."""
+
+    name: str
+    array: np.ndarray[Any, Any]
+    value: int
+
+
+@dataclass(slots=True)
+class Trace:
+    """What all the scopes of one trace share."""
+
+    names: Callable[[Any], str | None] = lambda array: None
+    captures: list[Capture] = field(default_factory=list)
+    captured: dict[int, Capture] = field(default_factory=dict)  # by id of the array
+    callbacks: list[Callable[..., Any]] = field(default_factory=list)  # defaults, by number
+    pending: dict[int, Array] = field(default_factory=dict)  # updates of views not yet written
+
+
+class Scope:
+    """One open graph."""
+
+    def __init__(self, label: str, parent: Scope | None = None, trace: Trace | None = None) -> None:
+        self.label = label
+        self.parent = parent
+        self.trace = trace or (parent.trace if parent else Trace())
+        self.builder = Builder(TABLE)
+        self.open = True
+        self.captures: dict[int, int] = {}  # value of the parent -> parameter here
+        self.closed_at: Raw | None = None
+
+    def capture(self, outer: int) -> int:
+        """The parameter that stands here for a value of the parent."""
+        inner = self.captures.get(outer)
+        if inner is None:
+            assert self.parent is not None
+            builder = self.parent.builder
+            inner = self.builder.parameter(builder.types[outer], builder.names.get(outer, ""))
+            self.captures[outer] = inner
+        return inner
+
+    def node(
+        self,
+        op: str,
+        inputs: Sequence[int] = (),
+        attributes: Mapping[str, Any] | None = None,
+        scopes: Sequence[Graph] = (),
+    ) -> tuple[int, ...]:
+        """Add a node at the user's line; an error of its types names that line."""
+        raw = here()
+        try:
+            return self.builder.node(op, inputs, attributes, scopes, raw)
+        except TenfoldError as error:
+            error.at(describe(raw))
+            raise
+
+    def constant(self, array: np.ndarray[Any, Any]) -> int:
+        """The value of a constant with this array's bits."""
+        dims = ",".join(map(str, array.shape))
+        short = SHORT[array.dtype]
+        attributes = {"data": array.tobytes(), "type": f"{short}[{dims}]" if dims else short}
+        return self.node("constant", (), attributes)[0]
+
+    def foreign(self, array: np.ndarray[Any, Any]) -> int:
+        """The value that stands for an array from outside the trace."""
+        found = self.trace.captured.get(id(array))
+        if found is None:
+            name = self.trace.names(array)
+            dtype = as_dtype(array.dtype)
+            if name is None and array.size <= CONSTANT_SIZE:
+                return self.constant(np.ascontiguousarray(array, dtype).reshape(array.shape))
+            root = self.chain(None)[-1]
+            name = name or f"made.{len(self.trace.captures)}"
+            value = root.builder.parameter(TensorType(dtype, array.shape), name)
+            found = Capture(name, array, value)
+            self.trace.captures.append(found)
+            self.trace.captured[id(array)] = found
+        chain = self.chain(None)
+        return self.carry_in(found.value, chain[:-1])
+
+    def chain(self, outer: Scope | None) -> list[Scope]:
+        """This scope and those around it, up to the outer one (left out) or the root."""
+        scopes: list[Scope] = []
+        scope: Scope | None = self
+        while scope is not None and scope is not outer:
+            scopes.append(scope)
+            scope = scope.parent
+        return scopes
+
+    def carry_in(self, value: int, chain: Sequence[Scope]) -> int:
+        """A value of the scope around this chain, captured through each scope of the chain."""
+        for scope in reversed(chain):
+            value = scope.capture(value)
+        return value
+
+    def finish(self, outputs: Sequence[int], parameters: Sequence[int | TensorType]) -> Graph:
+        return self.builder.finish(outputs, parameters, locate)
+
+    def holds(self, scope: Scope) -> bool:
+        """Whether that scope is this one or around it."""
+        at: Scope | None = self
+        while at is not None and at is not scope:
+            at = at.parent
+        return at is scope
+
+
+class _Local(threading.local):
+    scope: Scope | None = None
+
+
+_local = _Local()
+
+
+def current() -> Scope | None:
+    """The innermost open scope of this thread."""
+    return _local.scope
+
+
+@contextmanager
+def opened(scope: Scope) -> Generator[Scope]:
+    """Make this the innermost scope; it is closed for good at the end."""
+    before = _local.scope
+    _local.scope = scope
+    try:
+        yield scope
+    finally:
+        scope.open = False
+        scope.closed_at = here()
+        _local.scope = before
+
+
+@contextmanager
+def outside() -> Generator[None]:
+    """Run host code (a callback) with no scope open."""
+    before, _local.scope = _local.scope, None
+    try:
+        yield
+    finally:
+        _local.scope = before
+
+
+def leak(array: Any, scope: Scope | None) -> ScopeError:
+    """The error of a traced array used where its scope is not open."""
+    home: Scope = array._scope
+    made = describe(home.builder.source(array._value)) or f"as an argument of {home.label}"
+    used = describe(here())
+    if home.open and scope is not None:
+        reason = f"it belongs to {home.label}, which is being traced apart from {scope.label}"
+    else:
+        reason = f"it belongs to the trace of {home.label}, which is over"
+    return ScopeError(
+        f"a traced array leaked: {reason}\n  made at {made}",
+        where=f"{used} (where it is used)" if used else None,
+        fix="return it from the function that made it instead of keeping it elsewhere",
+    )

@@ -1,0 +1,79 @@
+"""Where the user is: the innermost line that is neither Tenfold's nor NumPy's."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import linecache
+import os
+import sys
+from bisect import bisect_right
+from types import CodeType
+
+import numpy as np
+
+from tenfold.graph import Source
+
+# A raw source is a code object and an offset in it: cheap to take, resolved when a graph is
+# finished (asking a frame for its line walks the function's line table each time).
+Raw = tuple[CodeType, int]
+
+_OURS = tuple(
+    os.path.dirname(os.path.abspath(path)) + os.sep
+    for path in (os.path.dirname(__file__), np.__file__)
+)
+_FILES = tuple(module.__file__ for module in (contextlib, functools))
+_internal: dict[CodeType, bool] = {}
+_lines: dict[CodeType, tuple[list[int], list[int | None]]] = {}
+
+
+def _is_internal(code: CodeType) -> bool:
+    name = code.co_filename
+    found = name.startswith(_OURS) or name in _FILES
+    _internal[code] = found
+    return found
+
+
+def here() -> Raw | None:
+    """The user's place in the program, or None when there is none."""
+    frame = sys._getframe(1)
+    known = _internal
+    while frame is not None:
+        code = frame.f_code
+        ours = known.get(code)
+        if ours is None:
+            ours = _is_internal(code)
+        if not ours:
+            return code, frame.f_lasti
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def locate(raw: Raw | None) -> Source | None:
+    """The line of a raw source."""
+    if raw is None:
+        return None
+    code, offset = raw
+    table = _lines.get(code)
+    if table is None:
+        spans = list(code.co_lines())
+        table = _lines[code] = [s[0] for s in spans], [s[2] for s in spans]
+        if len(_lines) > 4096:
+            _lines.clear()
+    starts, lines = table
+    line = lines[max(0, bisect_right(starts, offset) - 1)] or code.co_firstlineno
+    return _source(code.co_filename, line, code.co_name)
+
+
+@functools.lru_cache(maxsize=65536)
+def _source(file: str, line: int, function: str) -> Source:
+    return Source(file, line, function)
+
+
+def describe(raw: Raw | None) -> str | None:
+    """A raw source as the text of an error: file, line, function and the line itself."""
+    source = locate(raw)
+    if source is None:
+        return None
+    text = linecache.getline(source.file, source.line).strip()
+    return f"{source}: {text}" if text else str(source)
