@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -27,9 +28,24 @@ _BOOL = TensorType(BOOL, ())
 class Call:
     """The arguments of one call: structure and static values apart from the leaves."""
 
-    structure: Structure
+    names: tuple[str, ...]  # the parameters given, static ones left out
+    structure: Structure  # of the tuple of their values
+    statics: tuple[tuple[str, type, Any], ...]
     leaves: list[Any]
-    statics: tuple[Any, ...]
+
+    @property
+    def key(self) -> Any:
+        """What has to be equal for one trace to serve two calls."""
+        leaves = tuple([leaf_key(leaf) for leaf in self.leaves])
+        return self.names, self.structure, self.statics, leaves
+
+    def leaf_names(self) -> list[str]:
+        """What each leaf is called: x, params['w'][0], args[2]."""
+        found = []
+        for path in self.structure.paths():
+            head, _, rest = path[1:].partition("]")
+            found.append(self.names[int(head)] + rest)
+        return found
 
 
 class Binder:
@@ -41,11 +57,8 @@ class Binder:
         self.function = function
         try:
             self.signature = inspect.signature(function)
-        except (TypeError, ValueError) as error:
-            raise TypeMismatch(
-                f"jit: {function!r} is not a function whose arguments can be read",
-                fix="pass a Python function, a method or a callable object",
-            ) from error
+        except (TypeError, ValueError):  # some builtins have none that can be read
+            self.signature = inspect.signature(lambda *args, **kwargs: None)
         self.names = tuple(self.signature.parameters)
         self.static = self._named("static", static)
         self.donate = self._named("donate", donate)
@@ -77,44 +90,35 @@ class Binder:
         """Take a call apart; arguments that do not fit raise TypeError as Python does."""
         if len(args) == self._width and not kwargs:
             structure, leaves = flatten(args)
-            return Call(structure, leaves, ())
-        bound = self.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        given = bound.arguments
+            return Call(self.names, structure, (), leaves)
+        # Defaults are left to Python: they are part of the function, not of the call.
+        given = self.signature.bind(*args, **kwargs).arguments
         statics = []
-        for name in self.names:
-            if name in self.static:
-                value = given.pop(name)
-                try:
-                    hash(value)
-                except TypeError:
-                    raise TypeMismatch(
-                        f"{_name(self.function)}: the static argument {name!r} is not hashable "
-                        f"({type(value).__name__})",
-                        fix="pass a tuple instead of a list, or leave it out of static",
-                    ) from None
-                statics.append((name, type(value), value))
-        structure, leaves = flatten(tuple(given[name] for name in self.names if name in given))
-        return Call(structure, leaves, tuple(statics))
+        for name in self.static & given.keys():
+            value = given.pop(name)
+            try:
+                hash(value)
+            except TypeError:
+                raise TypeMismatch(
+                    f"{_name(self.function)}: the static argument {name!r} is not hashable "
+                    f"({type(value).__name__})",
+                    fix="pass a tuple instead of a list, or leave it out of static",
+                ) from None
+            statics.append((name, type(value), value))
+        structure, leaves = flatten(tuple(given.values()))
+        return Call(tuple(given), structure, tuple(sorted(statics, key=_first)), leaves)
 
-    def dynamic(self) -> list[str]:
-        return [name for name in self.names if name not in self.static]
-
-    def leaf_names(self, structure: Structure) -> list[str]:
-        """What each leaf is called: x, params['w'][0], args[2]."""
-        found = []
-        for path in structure.paths():
-            head, _, rest = path[1:].partition("]")
-            found.append(self.dynamic()[int(head)] + rest)
-        return found
-
-    def call(self, structure: Structure, statics: tuple[Any, ...], leaves: list[Any]) -> Any:
+    def call(self, call: Call, leaves: list[Any]) -> Any:
         """Call the function itself with these leaves in the places of the arguments."""
-        values = structure.unflatten(leaves)
-        given = dict(zip(self.dynamic(), values, strict=True))
-        given.update((name, value) for name, _, value in statics)
-        bound = inspect.BoundArguments(self.signature, {n: given[n] for n in self.names})  # type: ignore[arg-type]
+        given = dict(zip(call.names, call.structure.unflatten(leaves), strict=True))
+        given.update((name, value) for name, _, value in call.statics)
+        ordered = OrderedDict((name, given[name]) for name in self.names if name in given)
+        bound = inspect.BoundArguments(self.signature, ordered)
         return self.function(*bound.args, **bound.kwargs)
+
+
+def _first(static: tuple[str, type, Any]) -> str:
+    return static[0]
 
 
 def leaf_key(leaf: Any) -> Any:

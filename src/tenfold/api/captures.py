@@ -148,6 +148,7 @@ def _open_callable(function: Any, codes: set[CodeType], stack: list[Any]) -> Non
     if hasattr(function, "__wrapped__"):
         _open_callable(function.__wrapped__, codes, stack)
     codes.add(function.__code__)
+    stack.extend(_defaults(function))
     cells = function.__closure__ or ()
     for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
         content = _content(cell)
@@ -158,6 +159,20 @@ def _open_callable(function: Any, codes: set[CodeType], stack: list[Any]) -> Non
             if name in function.__globals__:
                 value = function.__globals__[name]
                 stack.append((function.__globals__, value, name, (("key", name),)))
+
+
+def _defaults(function: FunctionType) -> list[Any]:
+    """The defaults of parameters, each as a part of the walk."""
+    code = function.__code__
+    found: list[Any] = []
+    defaults = function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    for i, (name, value) in enumerate(zip(names[len(names) - len(defaults) :], defaults, strict=True)):
+        steps = (("field", "__defaults__"), ("key", i))
+        found.append((function, value, name, steps))
+    for name, value in (function.__kwdefaults__ or {}).items():
+        found.append((function, value, name, (("field", "__kwdefaults__"), ("key", name))))
+    return found
 
 
 def _open_class(value: Any, codes: set[CodeType]) -> None:
@@ -181,16 +196,16 @@ def _fields(value: Any, attributes: set[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _is_library(value: Any) -> bool:
-    home = getattr(value, "__module__", None) if not isinstance(value, ModuleType) else value.__name__
-    if not isinstance(home, str) or not isinstance(value, (FunctionType, type, ModuleType)):
+    """Whether a value comes from a library, where nothing of the user's is looked for."""
+    if isinstance(value, (list, dict, tuple, MethodType)) or hasattr(value, "__wrapped__"):
+        return False
+    if isinstance(value, ModuleType):
+        home = value.__name__
+    elif isinstance(value, (FunctionType, type)):
+        home = value.__module__ or ""
+    else:
         home = type(value).__module__
-        if home == "builtins":
-            return not isinstance(value, (list, dict, tuple, FunctionType, MethodType))
-        if hasattr(value, "__wrapped__"):
-            return False
-    return home.partition(".")[0] in _LIBRARIES and not isinstance(value, (FunctionType,)) or (
-        isinstance(value, FunctionType) and home.partition(".")[0] in _LIBRARIES
-    )
+    return home.partition(".")[0] in _LIBRARIES
 
 
 def _content(cell: CellType) -> Any:

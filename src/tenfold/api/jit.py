@@ -17,7 +17,6 @@ from tenfold.api.arguments import (
     as_array,
     check_names,
     describe_leaf,
-    leaf_key,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
 from tenfold.errors import TypeMismatch
@@ -137,7 +136,7 @@ class Jitted:
         )
 
     def _entry(self, call: Call) -> Entry:
-        key = (call.structure, tuple([leaf_key(leaf) for leaf in call.leaves]), call.statics)
+        key = call.key
         with self._lock:
             for entry in self._entries.get(key, ()):
                 if entry.fits():
@@ -148,16 +147,15 @@ class Jitted:
 
     def _trace(self, call: Call) -> Entry:
         binder = self._binder
-        names = binder.leaf_names(call.structure)
         leaves = [
             describe_leaf(leaf, name, self.__wrapped__, not _donated(name, binder.donate))
-            for leaf, name in zip(call.leaves, names, strict=True)
+            for leaf, name in zip(call.leaves, call.leaf_names(), strict=True)
         ]
         found: Survey = survey(self.__wrapped__)
         traced = trace_function(
             self.__wrapped__,
             leaves,
-            lambda arrays: binder.call(call.structure, call.statics, list(arrays)),
+            lambda arrays: binder.call(call, list(arrays)),
             found.name,
         )
         self.traces += 1
