@@ -144,7 +144,7 @@ class Index:
         return result
 
     def substitute(self, axes: Mapping[int, Index]) -> Index:
-        """The expression with some axes replaced by other expressions."""
+        """The expression with some axes replaced by expressions that stay within their extents."""
         return self.rebuild(
             lambda atom: (
                 axes[atom.of] if atom.kind == AXIS and atom.of in axes else Index(((atom, 1),))
