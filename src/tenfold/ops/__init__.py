@@ -13,6 +13,8 @@ from tenfold.ops import (
     casts,
     choosing,
     constants,
+    control,
+    effects,
     elementwise,
     reductions,
     shapes,
@@ -25,6 +27,8 @@ _ROWS = (
     *constants.ROWS,
     *reductions.ROWS,
     *shapes.ROWS,
+    *control.ROWS,
+    *effects.ROWS,
 )
 
 TABLE: Mapping[str, Op] = MappingProxyType({op.name: op for op in _ROWS})
