@@ -191,7 +191,8 @@ def test_a_file_with_a_right_checksum_and_wrong_content_is_refused():
         ("graph (%0: f32) {\nreturn %9\n}", "not all values"),
         ("graph (%0: f32) {\n! %1 = neg %0 : f32\nreturn %1\n}", "effects"),
         ("graph (%0: bool) {\n%1 = switch %0 [@7] : f32\nreturn %1\n}", "before its use"),
-        ("graph (%0: f32[3]) {\n%1 = reduce_sum %0 {axes=(True,)} : f32\nreturn %1\n}", "should"),
+        ("graph (%0: f32[3]) {\n%1 = reduce_sum %0 {axes=(True,)} : f32\nreturn %1\n}", "no axis"),
+        ("graph (%0: f32[3]) {\n%1 = reverse %0 {axes=[0]} : f32[3]\nreturn %1\n}", "tuples"),
     ],
 )
 def test_wrong_texts(text, message):
