@@ -14,7 +14,7 @@ from tenfold.graph.op import Ask
 from tenfold.trace.containers import flatten
 from tenfold.trace.encoding import decode, encode
 from tenfold.trace.scope import outside
-from tenfold.types import SHORT, TensorType, parse_type
+from tenfold.types import TensorType, parse_type
 
 Value = np.ndarray[Any, Any]
 
@@ -30,7 +30,7 @@ class Callbacks:
     defaults: Sequence[Callable[..., Any]] = ()
     overrides: Mapping[str, Callable[..., Any] | None] = field(default_factory=dict)
 
-    def answer(self, ask: Ask) -> list[Value]:
+    def answer(self, ask: Ask) -> list[Any]:
         """Do what an op with an effect asks for. Callables get copies: they change no value."""
         values = [np.array(argument) for argument in ask.arguments]
         ask.arguments.clear()
@@ -45,8 +45,10 @@ class Callbacks:
                 function(container)
             return []
 
-    def _call(self, ask: Ask, values: list[Value]) -> list[Value]:
-        """The results of a host call; its structure is that of (arguments, results)."""
+    def _call(self, ask: Ask, values: list[Value]) -> list[Any]:
+        """The results of a host call; its structure is that of (arguments, results).
+
+        The row of call_host checks their types."""
         types = [parse_type(t) for t in ask.attributes["types"]]
         text = ask.attributes["structure"]
         function = self._find(ask)
@@ -58,14 +60,14 @@ class Callbacks:
         name = ask.attributes["name"]
         if structure != wanted:
             raise TypeMismatch(
-                f"call_host {name}: the function gave {structure}, {wanted} declared",
+                f"call_host {name!r}: the function gave {structure}, {wanted} declared",
                 fix="return what out_types says, in the same containers",
             )
-        pairs = zip(found, types, strict=True)
-        return [_result(f"call_host {name}: result {i}", *pair) for i, pair in enumerate(pairs)]
+        return [_number(item, type) for item, type in zip(found, types, strict=True)]
 
     def _find(self, ask: Ask) -> Callable[..., Any] | None:
-        name, default = ask.attributes["name"], ask.attributes["default"]
+        name: str = ask.attributes["name"]
+        default: int = ask.attributes["default"]
         host = ask.op == "call_host"
         if name in self.overrides and not (host and self.overrides[name] is None):
             return self.overrides[name]
@@ -85,16 +87,8 @@ def _is_type(item: Any) -> bool:
     return isinstance(item, TensorType)
 
 
-def _result(what: str, item: Any, type: TensorType) -> Value:
-    """What a host call gave, as an array of its own, if it is of the type declared."""
+def _number(item: Any, type: TensorType) -> Any:
+    """A Python number takes the dtype declared, if it promotes to it."""
     if isinstance(item, (bool, int, float, complex)) and not isinstance(item, np.generic):
-        item = np.asarray(item, np.result_type(item, type.dtype))  # a number takes the dtype
-    array = np.array(item)
-    if array.dtype != type.dtype or array.shape != type.shape:
-        known = array.dtype in SHORT
-        got = TensorType(array.dtype, array.shape) if known else f"{array.dtype}{array.shape}"
-        raise TypeMismatch(
-            f"{what} is {got}, {type} declared",
-            fix=f"convert it in the function, or declare tn.spec({array.shape}, '{array.dtype}')",
-        )
-    return array
+        return np.asarray(item, np.result_type(item, type.dtype))
+    return item
