@@ -13,9 +13,14 @@ from tenfold.ops import (
     casts,
     choosing,
     constants,
+    control,
+    effects,
     elementwise,
+    indexing,
+    linalg,
     reductions,
     shapes,
+    sorting,
 )
 
 _ROWS = (
@@ -25,6 +30,11 @@ _ROWS = (
     *constants.ROWS,
     *reductions.ROWS,
     *shapes.ROWS,
+    *indexing.ROWS,
+    *linalg.ROWS,
+    *sorting.ROWS,
+    *control.ROWS,
+    *effects.ROWS,
 )
 
 TABLE: Mapping[str, Op] = MappingProxyType({op.name: op for op in _ROWS})
