@@ -11,7 +11,6 @@ import enum
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakValueDictionary
 
 from tenfold.errors import TypeMismatch
 
@@ -19,8 +18,6 @@ LEAF = ("leaf",)
 
 # Values that are part of the structure: they are compared, not traced.
 _STATIC = (str, bytes, type(None), enum.Enum, type, slice, type(Ellipsis))
-
-_classes: WeakValueDictionary[str, type] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,10 @@ class Structure:
         >>> flatten({"w": [1, 2]})[0].paths("params")
         ["params['w'][0]", "params['w'][1]"]
         """
-        found: list[str] = []
+        return [path for path, token in self.walk(root) if token == LEAF]
+
+    def walk(self, root: str = "") -> Iterator[tuple[str, Any]]:
+        """Every token, in order, with the path it stands at."""
         open_: list[tuple[Iterator[str], int]] = [(iter([root]), 1)]
         for token in self.tokens:
             while open_[-1][1] == 0:
@@ -71,12 +71,10 @@ class Structure:
             names, left = open_.pop()
             path = next(names)
             open_.append((names, left - 1))
-            if token[0] == "leaf":
-                found.append(path)
-            elif token[0] != "static":
+            yield path, token
+            if token[0] not in ("leaf", "static"):
                 steps = [path + step for step in _steps(token)]
                 open_.append((iter(steps), len(steps)))
-        return found
 
     def __str__(self) -> str:
         """The structure as the container written with * for leaves."""
@@ -172,6 +170,8 @@ _CLOSE = _Close()
 
 def _open(item: Any, kind: type) -> tuple[Any, list[Any] | None]:
     """The token of an item and its parts; a leaf has None."""
+    if kind is _Static:
+        return ("static", type(item.value), item.value), []
     if kind is tuple or kind is list:
         return (kind.__name__, len(item)), list(item)
     if isinstance(item, dict):
@@ -186,8 +186,6 @@ def _open(item: Any, kind: type) -> tuple[Any, list[Any] | None]:
             value = getattr(item, f.name)
             parts.append(_Static(value) if f.metadata.get("static") else value)
         return ("data", kind, tuple(names)), parts
-    if kind is _Static:
-        return ("static", type(item.value), item.value), []
     return LEAF, None
 
 

@@ -13,7 +13,7 @@ from tenfold.trace import surface  # noqa: F401  fills the tables of NumPy's fun
 from tenfold.trace.array import Array, _write_through_view
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.operand import as_value
-from tenfold.trace.scope import Capture, Scope, Trace, current, opened
+from tenfold.trace.scope import Capture, Scope, Trace, opened
 from tenfold.types import TensorType
 
 
@@ -92,20 +92,3 @@ def _random_state() -> Any:
         return None
     kind, keys, position, *rest = module.get_state()
     return (kind, keys.tobytes(), position, *rest)
-
-
-def trace_scope(
-    label: str, function: Callable[..., Any], types: Sequence[TensorType], call: Callable[[list[Array]], Any]
-) -> tuple[Scope, list[Array], Any]:
-    """Trace an inner function (a branch, a body) in a scope of its own, inside the current one.
-
-    Gives the closed scope, its arguments and what the function returned. The caller decides the
-    order of parameters and finishes the graph.
-    """
-    parent = current()
-    assert parent is not None
-    scope = Scope(f"{label} {getattr(function, '__qualname__', '')}".strip(), parent)
-    arguments = [Array(scope, scope.builder.parameter(t)) for t in types]
-    with opened(scope):
-        result = call(arguments)
-    return scope, arguments, result

@@ -51,6 +51,13 @@ def dtype_key(operand: Any) -> Any:
     return as_dtype(np.asarray(operand).dtype)
 
 
+def weak_of(operand: Any) -> type | None:
+    """int, float or complex where an operand is a Python number, whose dtype gives way."""
+    if isinstance(operand, Array):
+        return operand._weak
+    return type(operand) if type(operand) in (int, float, complex) else None
+
+
 def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
     """The value of any operand in this scope, cast to the dtype if one is given."""
     if isinstance(operand, Array):

@@ -1,0 +1,459 @@
+"""Control flow: cond, switch, while_loop, fori_loop, scan, map, reduce.
+
+Each is one node, whatever the number of rounds, whose scopes are the branches and bodies. State
+may stand in any container. Outside a trace they run at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import ShapeError, TypeMismatch, Unsupported, ValueProblem
+from tenfold.trace.agree import State, form, merge
+from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.containers import LEAF, flatten
+from tenfold.trace.eager import at_once
+from tenfold.trace.inner import Inner, called, label, shared, trace_inner
+from tenfold.trace.operand import as_value, weak_of
+from tenfold.trace.scope import Scope, current
+from tenfold.trace.source import describe, here
+from tenfold.trace.surface.emit import axes_of
+from tenfold.trace.surface.promotion import common_dtype
+from tenfold.types import BOOL, I64, TensorType
+
+Function = Callable[..., Any]
+
+
+def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
+    """What `true_fn(*operands)` gives where the predicate holds, else `false_fn(*operands)`.
+
+    Only the branch taken runs. Results of different dtypes or shapes are promoted and broadcast
+    as `np.where` would.
+
+    >>> import numpy as np, tenfold as tn
+    >>> @tn.jit
+    ... def halve(x):
+    ...     return tn.cond(x.sum() > 10, lambda y: y / 2, lambda y: y, x)
+    >>> halve(np.array([8.0, 4.0])), halve(np.array([1.0, 2.0]))
+    (array([4., 2.]), array([1., 2.]))
+    """
+    called("cond", "true_fn", true_fn)
+    called("cond", "false_fn", false_fn)
+    scope = current()
+    if scope is None:
+        return at_once(lambda p, args: cond(p, true_fn, false_fn, *args), pred, operands)
+    index = _truth("cond: the predicate", pred, scope)
+    # As an index the predicate is 0 or 1; messages name the branches in the user's order.
+    return _branches("cond", index, {"true_fn": true_fn, "false_fn": false_fn}, operands, flip=True)
+
+
+def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
+    """What the branch at the index gives for the operands; the index is clamped to their number.
+
+    >>> import numpy as np, tenfold as tn
+    >>> f = tn.jit(lambda i, x: tn.switch(i, [np.sin, np.cos, np.negative], x))
+    >>> f(2, np.array([1.0, 2.0])), f(-7, np.array([0.0]))
+    (array([-1., -2.]), array([0.]))
+    """
+    if not isinstance(branches, Sequence) or not branches:
+        raise ValueProblem(
+            "switch: there are no branches",
+            where=describe(here()),
+            fix="give a list of at least one function",
+        )
+    for i, branch in enumerate(branches):
+        called("switch", f"branch {i}", branch)
+    scope = current()
+    if scope is None:
+        return at_once(lambda i, args: switch(i, branches, *args), index, operands)
+    value = _leaf("switch: the index", index, scope)
+    type = scope.builder.types[value]
+    if type.shape or type.kind not in "biu":
+        raise TypeMismatch(
+            f"switch: the index is {type}, not an integer scalar",
+            where=describe(here()),
+            fix="cast it: index.astype(int); take one element if it is an array",
+        )
+    named = {f"branch {i}": branch for i, branch in enumerate(branches)}
+    return _branches("switch", value, named, operands)
+
+
+def _branches(
+    what: str, index: int, named: dict[str, Function], operands: Any, flip: bool = False
+) -> Any:
+    scope = current()
+    assert scope is not None
+    structure, leaves = flatten(operands)
+
+    def call(function: Function) -> Callable[[Scope], Any]:
+        # An operand is a capture like any other, so that it is handed over once however it comes.
+        return lambda inner: function(
+            *structure.unflatten(
+                [Array(inner, as_value(leaf, inner), weak=weak_of(leaf)) for leaf in leaves]
+            )
+        )
+
+    inners = [trace_inner(label(f"{what} branch", f), call(f)) for f in named.values()]
+    forms = merge(what, list(named), inners)
+    for inner in inners:
+        for leaf, wanted in zip(inner.leaves, forms, strict=True):
+            inner.give(leaf, wanted.type)
+    ordered = inners[::-1] if flip else inners
+    captures = shared(ordered)
+    graphs = [inner.close(captures) for inner in ordered]
+    values = scope.node("switch", (index, *captures), {}, graphs)
+    return inners[0].structure.unflatten(
+        [Array(scope, v, weak=f.weak) for v, f in zip(values, forms, strict=True)]
+    )
+
+
+def while_loop(cond_fn: Function, body_fn: Function, init: Any) -> Any:
+    """The state after `state = body_fn(state)` for as long as `cond_fn(state)` holds.
+
+    The state keeps its containers, shapes and dtypes; a Python number it starts from takes the
+    dtype the body gives it.
+
+    >>> import numpy as np, tenfold as tn
+    >>> @tn.jit
+    ... def steps(n):                                  # Collatz
+    ...     halve_or_triple = lambda n: np.where(n % 2 == 0, n // 2, 3 * n + 1)
+    ...     state = {"n": n, "count": 0}
+    ...     more = lambda s: s["n"] != 1
+    ...     step = lambda s: {"n": halve_or_triple(s["n"]), "count": s["count"] + 1}
+    ...     return tn.while_loop(more, step, state)["count"]
+    >>> int(steps(np.int64(6)))
+    8
+    """
+    called("while_loop", "cond_fn", cond_fn)
+    called("while_loop", "body_fn", body_fn)
+    scope = current()
+    if scope is None:
+        return at_once(lambda state: while_loop(cond_fn, body_fn, state), init)
+    state, body = _settle(
+        "while_loop",
+        State.of(init, "state"),
+        lambda state: trace_inner(
+            label("while_loop body", body_fn), lambda inner: body_fn(state.arguments(inner))
+        ),
+    )
+
+    def test(inner: Scope) -> Any:
+        found = cond_fn(state.arguments(inner))
+        return Array(inner, _truth("while_loop: what cond_fn returns", found, inner))
+
+    condition = trace_inner(label("while_loop condition", cond_fn), test)
+    condition.give(condition.leaves[0], TensorType(BOOL, ()))
+    captures = shared((condition, body))
+    graphs = [condition.close(captures), body.close(captures)]
+    start = _start(state, scope)
+    values = scope.node("while", (*captures, *start), {"captures": len(captures)}, graphs)
+    return _finished(state, scope, values)
+
+
+def fori_loop(lower: Any, upper: Any, body_fn: Function, init: Any) -> Any:
+    """The state after `state = body_fn(i, state)` for i from lower up to, not with, upper.
+
+    >>> import numpy as np, tenfold as tn
+    >>> power = tn.jit(lambda x: tn.fori_loop(0, 3, lambda i, y: y * x, 1.0))
+    >>> power(np.array(2.0))
+    array(8.)
+    """
+    called("fori_loop", "body_fn", body_fn)
+    scope = current()
+    if scope is None:
+        return at_once(lambda l, u, state: fori_loop(l, u, body_fn, state), lower, upper, init)
+    bounds = [_bound(name, x) for name, x in (("lower", lower), ("upper", upper))]
+    one, two = bounds
+
+    def step(counter: Any, state: Any) -> Any:
+        return counter + 1, body_fn(counter, state)
+
+    if isinstance(one, int) and isinstance(two, int):
+        state, values, _ = _scan(
+            "fori_loop",
+            lambda carry, _: (step(*carry), ()),
+            State.of((one, init), "state", "[1]"),
+            (),
+            length=max(0, two - one),
+        )
+        return _finished(state, scope, values)[1]
+    start = one if isinstance(one, int) else Array(scope, as_value(one, scope, I64), weak=int)
+    # The bound is captured by the condition, not carried.
+    state, body = _settle(
+        "fori_loop",
+        State.of((start, init), "state", "[1]"),
+        lambda state: trace_inner(
+            label("fori_loop body", body_fn), lambda inner: step(*state.arguments(inner))
+        ),
+    )
+    bound = as_value(two, scope, I64)
+    condition = trace_inner(
+        "fori_loop condition",
+        lambda inner: state.arguments(inner)[0] < Array(inner, inner.capture(bound)),
+    )
+    condition.give(condition.leaves[0], TensorType(BOOL, ()))
+    captures = shared((condition, body))
+    graphs = [condition.close(captures), body.close(captures)]
+    inputs = (*captures, *_start(state, scope))
+    values = scope.node("while", inputs, {"captures": len(captures)}, graphs)
+    return _finished(state, scope, values)[1]
+
+
+def scan(
+    f: Function,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int = 1,
+) -> tuple[Any, Any]:
+    """Go along the first axis of `xs`: `carry, y = f(carry, x)`; gives the last carry and the ys
+    stacked. `reverse` goes from the end; `unroll` says how many rounds a compiler may write out.
+
+    >>> import numpy as np, tenfold as tn
+    >>> running = tn.jit(lambda x: tn.scan(lambda c, v: (c + v, c + v), 0.0, x))
+    >>> running(np.array([1.0, 2.0, 3.0]))
+    (array(6.), array([1., 3., 6.]))
+    """
+    called("scan", "f", f)
+    scope = current()
+    if scope is None:
+        return at_once(  # type: ignore[no-any-return]
+            lambda carry, x: scan(f, carry, x, length, reverse, unroll), init, xs
+        )
+    if not isinstance(unroll, int) or unroll < 1:
+        raise ValueProblem(
+            f"scan: unroll is {unroll!r}", where=describe(here()), fix="give 1 or more"
+        )
+    state = State.of(init, "carry")
+    state, values, ys = _scan("scan", f, state, xs, length, reverse, unroll)
+    count = len(state.forms)
+    stacked = [Array(scope, v) for v in values[count:]]
+    return _finished(state, scope, values[:count]), ys.unflatten(stacked)
+
+
+def map(f: Function, xs: Any) -> Any:
+    """What `f` gives for each entry along the first axis of `xs`, stacked.
+
+    >>> import numpy as np, tenfold as tn
+    >>> tn.map(lambda row: row / row.sum(), np.array([[1.0, 3.0], [2.0, 2.0]]))
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]])
+    """
+    called("map", "f", f)
+    scope = current()
+    if scope is None:
+        return at_once(lambda x: map(f, x), xs)
+    state = State.of((), "carry")
+    _, values, ys = _scan("map", lambda carry, x: (carry, f(x)), state, xs)
+    return ys.unflatten([Array(scope, v) for v in values])
+
+
+def reduce(f: Function, x: Any, init: Any, axis: Any = None) -> Any:
+    """Fold an associative function of two scalars over axes of an array, from `init` on.
+
+    >>> import numpy as np, tenfold as tn
+    >>> longest = lambda a, b: np.where(np.abs(a) < np.abs(b), b, a)
+    >>> tn.reduce(longest, np.array([[1.0, -5.0], [4.0, 2.0]]), 0.0, axis=1)
+    array([-5.,  4.])
+    """
+    called("reduce", "f", f)
+    scope = current()
+    if scope is None:
+        return at_once(lambda a, b: reduce(f, a, b, axis), x, init)
+    dtype = common_dtype(x, init)
+    array = as_value(x, scope, dtype)
+    start = as_value(init, scope, dtype)
+    if scope.builder.types[start].shape:
+        raise ShapeError(
+            f"reduce: init is {scope.builder.types[start]}, not a scalar",
+            where=describe(here()),
+            fix="start from one number, such as 0.0",
+        )
+    scalar = TensorType(dtype, ())
+
+    def call(inner: Scope) -> Any:
+        return f(*(Array(inner, inner.builder.parameter(scalar)) for _ in range(2)))
+
+    state = State.of(Array(scope, start), "result")
+    folded = trace_inner(label("reduce function", f), call)
+    state.after("reduce", folded.structure, folded.leaves)
+    folded.give(folded.leaves[0], scalar)
+    if folded.captures():
+        raise Unsupported(
+            "reduce: the function uses an array from outside it",
+            where=describe(here()),
+            fix="use only its two arguments and constants, or write the loop with tn.scan",
+        )
+    axes = axes_of(axis, scope.builder.types[array].rank)
+    (value,) = scope.node("reduce", (array, start), {"axes": axes}, [folded.close(())])
+    return Array(scope, value)
+
+
+# -- what loops share
+
+
+def _settle(
+    what: str, state: State, trace: Callable[[State], Inner], count: int | None = None
+) -> tuple[State, Inner]:
+    """Trace a body until its state keeps its types: a Python number that the state starts from
+    may take another dtype by what the body gives, and then the body is traced anew."""
+    scope = current()
+    assert scope is not None
+    callbacks = scope.trace.callbacks
+    known = len(callbacks)
+    while True:
+        body = trace(state)
+        after = state.after(what, body.structure, body.leaves)
+        if after.forms == state.forms:
+            for leaf, wanted in zip(body.leaves, state.forms, strict=True):
+                body.give(leaf, wanted.type)
+            return state, body
+        del callbacks[known:]
+        state = after
+
+
+def _start(state: State, scope: Scope) -> list[int]:
+    """The values that a loop's state starts from."""
+    return [
+        as_value(leaf, scope, wanted.type.dtype)
+        for leaf, wanted in zip(state.leaves, state.forms, strict=True)
+    ]
+
+
+def _finished(state: State, scope: Scope, values: Sequence[int]) -> Any:
+    """The state after the loop."""
+    count = len(state.forms)
+    return state.structure.unflatten(
+        [Array(scope, v, weak=f.weak) for v, f in zip(values[:count], state.forms, strict=True)]
+    )
+
+
+def _scan(
+    what: str,
+    f: Function,
+    state: State,
+    xs: Any,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int = 1,
+) -> tuple[State, tuple[int, ...], Any]:
+    """The state, the node's values and the structure of the ys."""
+    scope = current()
+    assert scope is not None
+    structure, leaves = flatten(xs)
+    stacked = [as_value(leaf, scope) for leaf in leaves]
+    types = [scope.builder.types[value] for value in stacked]
+    length = _length(what, structure.paths("xs"), types, length)
+    ys: list[Any] = []
+
+    def trace(state: State) -> Inner:
+        def call(inner: Scope) -> Any:
+            carry = state.arguments(inner)
+            slices = [
+                Array(inner, inner.builder.parameter(TensorType(t.dtype, t.shape[1:])))
+                for t in types
+            ]
+            result = f(carry, structure.unflatten(slices))
+            if not isinstance(result, (tuple, list)) or len(result) != 2:
+                raise TypeMismatch(
+                    f"{what}: f returned {_kind(result)}, not a pair (carry, y)",
+                    where=describe(here()),
+                    fix="return carry, y; where there is nothing to stack return carry, None",
+                )
+            ys[:] = flatten(result[1])
+            return result[0]
+
+        return trace_inner(label(f"{what} body", f), call)
+
+    state, body = _settle(what, state, trace)
+    for leaf in ys[1]:
+        body.give(leaf, form(leaf).type)
+    captures = shared((body,))
+    attributes = {
+        "captures": len(captures),
+        "carries": len(state.forms),
+        "length": length,
+        "reverse": bool(reverse),
+        "unroll": unroll,
+    }
+    inputs = (*captures, *_start(state, scope), *stacked)
+    return state, scope.node("scan", inputs, attributes, [body.close(captures)]), ys[0]
+
+
+def _length(
+    what: str, paths: Sequence[str], types: Sequence[TensorType], given: int | None
+) -> int:
+    """How many rounds: the extent of the first axis of every stacked input."""
+    extents = {}
+    for path, type in zip(paths, types, strict=True):
+        if not type.shape:
+            raise ShapeError(
+                f"{what}: {path} is a scalar {type}; it goes along the first axis of arrays",
+                where=describe(here()),
+                fix="stack the entries into one array: np.array([...])",
+            )
+        extents[path] = type.shape[0]
+    if given is not None:
+        extents["length"] = given
+    if not extents:
+        raise ValueProblem(
+            f"{what}: neither xs nor length says how many rounds",
+            where=describe(here()),
+            fix="pass xs with a first axis, or length=n",
+        )
+    if len(set(extents.values())) > 1:
+        said = ", ".join(f"{path}: {extent}" for path, extent in extents.items())
+        raise ShapeError(
+            f"{what}: the first axes differ ({said})",
+            where=describe(here()),
+            fix="give every part of xs the same first axis",
+        )
+    return next(iter(extents.values()))
+
+
+def _bound(name: str, bound: Any) -> Any:
+    """A loop bound: an int where it is known now, else a traced integer scalar."""
+    if isinstance(bound, (int, np.integer)):
+        return int(bound)
+    if isinstance(bound, np.ndarray) and not bound.shape and bound.dtype.kind in "iub":
+        return int(bound)
+    if isinstance(bound, Array) and not bound.shape and bound.type.kind in "biu":
+        return bound
+    shown = bound.type if isinstance(bound, Array) else _kind(bound)
+    raise TypeMismatch(
+        f"fori_loop: {name} is {shown}, not an integer scalar",
+        where=describe(here()),
+        fix="give a Python integer or an integer scalar, cast with .astype(int)",
+    )
+
+
+def _leaf(what: str, item: Any, scope: Scope) -> int:
+    """The value of something that has to be one array, not a container."""
+    if flatten(item)[0].tokens != (LEAF,):
+        raise TypeMismatch(
+            f"{what} is {_kind(item)}, not a scalar", where=describe(here()), fix="give one array"
+        )
+    return as_value(item, scope)
+
+
+def _truth(what: str, pred: Any, scope: Scope) -> int:
+    """The value of a predicate, as a bool; a number holds where it is not 0."""
+    value = _leaf(what, pred, scope)
+    type = scope.builder.types[value]
+    if type.shape:
+        raise ShapeError(
+            f"{what} is {type}, not a scalar",
+            where=describe(here()),
+            fix="reduce it with .any() or .all(); to choose element by element use np.where",
+        )
+    if type.dtype == BOOL:
+        return value
+    return as_value(UFUNCS[np.not_equal](Array(scope, value), 0), scope)
+
+
+def _kind(item: Any) -> str:
+    return "None" if item is None else f"a {type(item).__name__}"
