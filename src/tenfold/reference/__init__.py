@@ -2,5 +2,9 @@
 
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import Watch, evaluate
+from tenfold.trace import eager
 
 __all__ = ["Callbacks", "Watch", "evaluate"]
+
+# Control flow and effects outside any trace run here.
+eager.use(lambda graph, arguments, callables: evaluate(graph, arguments, Callbacks(callables)))

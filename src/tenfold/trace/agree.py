@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ShapeError, TypeMismatch
+from tenfold.errors import ShapeError, TenfoldError, TypeMismatch
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.inner import Inner
@@ -41,7 +41,11 @@ class Form:
 
 
 def form(leaf: Any) -> Form:
-    key = dtype_key(leaf)
+    try:
+        key = dtype_key(leaf)
+    except TenfoldError as error:
+        error.at(describe(here()))
+        raise
     shape = leaf.shape if isinstance(leaf, Array) else np.shape(leaf)
     return Form(TensorType(PYTHON.get(key, key), tuple(shape)), weak_of(leaf))
 

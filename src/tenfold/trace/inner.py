@@ -43,12 +43,14 @@ class Inner:
         outer = {inner: value for value, inner in self.scope.captures.items()}
         return [outer[v] for v in self.scope.builder.used(self.outputs) if v in outer]
 
-    def close(self, captures: Sequence[int]) -> Graph:
-        """The graph, its parameters being these captures and then its own."""
+    def close(self, captures: Sequence[int], last: bool = False) -> Graph:
+        """The graph, its parameters being these captures and then its own, or `last` the other
+        way round."""
         assert self.scope.parent is not None
         types = self.scope.parent.builder.types
         taken = [self.scope.captures.get(value, types[value]) for value in captures]
-        graph = self.scope.finish(self.outputs, [*taken, *self.parameters])
+        parameters = [*self.parameters, *taken] if last else [*taken, *self.parameters]
+        graph = self.scope.finish(self.outputs, parameters)
         _ = graph.digest  # taken now, so that it never has to be taken through many scopes
         return graph
 
@@ -86,5 +88,6 @@ def called(what: str, name: str, function: Any) -> None:
 
 
 def label(what: str, function: Any) -> str:
-    """How a scope is named in messages."""
-    return f"{what} {getattr(function, '__qualname__', '')}".strip()
+    """How a scope is named in messages: 'scan of step'."""
+    name = getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
+    return f"{what} of {name}" if name else what
