@@ -86,7 +86,7 @@ def merge(what: str, names: Sequence[str], branches: Sequence[Inner]) -> list[Fo
 
 def _join(keys: Sequence[Any]) -> tuple[DType, type | None]:
     """The dtype that all these keys promote to; Python numbers alone stay Python numbers."""
-    if all(key in _NUMBERS for key in keys):
+    if all(isinstance(key, type) for key in keys):  # not `in`: np.dtype(float) equals float
         weak = max(keys, key=_NUMBERS.index)
         return PYTHON[weak], weak
     return common(tuple(dict.fromkeys(keys))), None

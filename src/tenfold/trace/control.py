@@ -16,7 +16,7 @@ from tenfold.trace.agree import State, form, merge
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.containers import LEAF, flatten
 from tenfold.trace.eager import at_once
-from tenfold.trace.inner import Inner, called, label, shared, trace_inner
+from tenfold.trace.inner import Inner, called, kind_of, label, shared, trace_inner
 from tenfold.trace.operand import as_value, weak_of
 from tenfold.trace.scope import Scope, current
 from tenfold.trace.source import describe, here
@@ -357,7 +357,7 @@ def _scan(
             result = f(carry, structure.unflatten(slices))
             if not isinstance(result, (tuple, list)) or len(result) != 2:
                 raise TypeMismatch(
-                    f"{what}: f returned {_kind(result)}, not a pair (carry, y)",
+                    f"{what}: f returned {kind_of(result)}, not a pair (carry, y)",
                     where=describe(here()),
                     fix="return carry, y; where there is nothing to stack return carry, None",
                 )
@@ -418,9 +418,8 @@ def _bound(name: str, bound: Any) -> Any:
         return int(bound)
     if isinstance(bound, Array) and not bound.shape and bound.type.kind in "biu":
         return bound
-    shown = bound.type if isinstance(bound, Array) else _kind(bound)
     raise TypeMismatch(
-        f"fori_loop: {name} is {shown}, not an integer scalar",
+        f"fori_loop: {name} is {kind_of(bound)}, not an integer scalar",
         where=describe(here()),
         fix="give a Python integer or an integer scalar, cast with .astype(int)",
     )
@@ -430,7 +429,7 @@ def _leaf(what: str, item: Any, scope: Scope) -> int:
     """The value of something that has to be one array, not a container."""
     if flatten(item)[0].tokens != (LEAF,):
         raise TypeMismatch(
-            f"{what} is {_kind(item)}, not a scalar", where=describe(here()), fix="give one array"
+            f"{what} is {kind_of(item)}, not a scalar", where=describe(here()), fix="give one array"
         )
     return as_value(item, scope)
 
@@ -448,7 +447,3 @@ def _truth(what: str, pred: Any, scope: Scope) -> int:
     if type.dtype == BOOL:
         return value
     return as_value(UFUNCS[np.not_equal](Array(scope, value), 0), scope)
-
-
-def _kind(item: Any) -> str:
-    return "None" if item is None else f"a {type(item).__name__}"

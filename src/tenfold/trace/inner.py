@@ -79,9 +79,8 @@ def shared(inners: Sequence[Inner]) -> list[int]:
 def called(what: str, name: str, function: Any) -> None:
     """TypeMismatch unless this is a function."""
     if not callable(function):
-        shown = function.type if isinstance(function, Array) else type(function).__name__
         raise TypeMismatch(
-            f"{what}: {name} is {shown}, not a function",
+            f"{what}: {name} is {kind_of(function)}, not a function",
             where=describe(here()),
             fix="wrap what it gives: lambda *args: value",
         )
@@ -91,3 +90,13 @@ def label(what: str, function: Any) -> str:
     """How a scope is named in messages: 'scan of step'."""
     name = getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
     return f"{what} of {name}" if name else what
+
+
+def kind_of(item: Any) -> str:
+    """What something is, in the words of a message."""
+    if isinstance(item, Array):
+        return str(item.type)
+    if item is None:
+        return "None"
+    name = type(item).__name__
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
