@@ -112,8 +112,8 @@ class _Frame:
         self.path = path
         self.watch = watch
         self.position = 0
-        self.values: list[Any] = [*arguments, *[None] * len(program.graph.types)]
-        del self.values[len(program.graph.types) :]
+        made = len(program.graph.types) - len(arguments)
+        self.values: list[Any] = [*arguments, *[None] * made]
         arguments.clear()  # so that whoever handed them over does not keep them alive
         for value in program.unread:
             self.values[value] = None
