@@ -129,3 +129,17 @@ def parse_type(text: str) -> TensorType:
     if any(d < 0 for d in shape):
         raise ShapeError(f"{text!r} has a negative extent")
     return TensorType(DTYPES[short], shape)
+
+
+def spec(shape: Any, dtype: Any = "float64") -> TensorType:
+    """The type of an array, to trace with where there is no array yet.
+
+    >>> spec((4, 3), "float32"), spec(5, int), spec((), bool)
+    (f32[4,3], i64[5], bool)
+    """
+    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if not all(isinstance(e, (int, np.integer)) and e >= 0 for e in extents):
+        raise ShapeError(
+            f"spec: {shape!r} is not a shape", fix="give a tuple of whole numbers, none negative"
+        )
+    return TensorType(as_dtype(dtype), tuple(int(e) for e in extents))
