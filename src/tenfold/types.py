@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import ml_dtypes
@@ -97,6 +99,18 @@ class TensorType:
     def __repr__(self) -> str:
         dims = ",".join(map(str, self.shape))
         return f"{SHORT[self.dtype]}[{dims}]" if dims else SHORT[self.dtype]
+
+
+def spec(shape: int | Sequence[int], dtype: Any = "float32") -> TensorType:
+    """The type of an array of this shape and dtype, to trace with or to declare a result.
+
+    >>> spec((4, 3), "float32"), spec(2, int), spec((), bool)
+    (f32[4,3], i64[2], bool)
+    """
+    extents = (shape,) if isinstance(shape, int) else tuple(index(n) for n in shape)
+    if any(n < 0 for n in extents):
+        raise ShapeError(f"the shape {extents} has a negative extent")
+    return TensorType(as_dtype(dtype), extents)
 
 
 def parse_type(text: str) -> TensorType:

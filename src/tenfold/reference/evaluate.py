@@ -8,6 +8,7 @@ effect is a generator that yields what it wants done (Run, Ask) and is sent the 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -21,9 +22,20 @@ from tenfold.reference.callbacks import Callbacks
 from tenfold.types import TensorType, as_dtype
 
 Value = np.ndarray[Any, Any]
-# Which scopes are running, from the outside in: for each the number of its node's first value,
-# which of the node's scopes it is, and how often that scope was run before.
-Path = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A scope that is running: its node, the number of the node's first value, which of the
+    node's scopes it is, and how often that scope was run before."""
+
+    node: Node
+    value: int
+    scope: int
+    count: int
+
+
+Path = tuple[Entry, ...]  # the scopes that are running, from the outside in
 # Called with the path, the graph, the position of a node in it and the node's values.
 Watch = Callable[[Path, Graph, int, Sequence[Value]], None]
 
@@ -100,8 +112,8 @@ class _Frame:
         self.path = path
         self.watch = watch
         self.position = 0
-        self.values: list[Any] = [*arguments, *[None] * len(program.graph.types)]
-        del self.values[len(program.graph.types) :]
+        made = len(program.graph.types) - len(arguments)
+        self.values: list[Any] = [*arguments, *[None] * made]
         arguments.clear()  # so that whoever handed them over does not keep them alive
         for value in program.unread:
             self.values[value] = None
@@ -139,13 +151,13 @@ class _Frame:
                 self._finish(stop.value)
         return [values[v] for v in graph.outputs]
 
-    def entered(self, scope: Graph) -> tuple[int, int, int]:
-        """The part of the path for a run of this scope of the waiting node."""
+    def entered(self, scope: Graph) -> Entry:
+        """The entry into this scope of the waiting node."""
         scopes = self.node.scopes
         which = next((i for i, s in enumerate(scopes) if s is scope), -1)
         count = self.runs.get(which, 0)
         self.runs[which] = count + 1
-        return self.program.graph.starts[self.position], which, count
+        return Entry(self.node, self.program.graph.starts[self.position], which, count)
 
     def _finish(self, result: Any) -> None:
         """Keep the results of the node at hand and go on to the next one."""
