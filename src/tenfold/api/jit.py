@@ -131,9 +131,7 @@ class Jitted:
             check_names(hooks, _hook_names(traced.graph), "the hook")
         callbacks = Callbacks(traced.callbacks, hooks or {})
         outputs = run_graph(traced.graph, arrays, callbacks)
-        return traced.outputs.unflatten(
-            [_result(o, w) for o, w in zip(outputs, traced.weak, strict=True)]
-        )
+        return traced.results(outputs)
 
     def _entry(self, call: Call) -> Entry:
         key = call.key
@@ -215,13 +213,6 @@ class Jitted:
 
 
 _KEPT = "_tenfold_jitted"
-
-
-def _result(output: np.ndarray[Any, Any], weak: type | None) -> Any:
-    """An output as NumPy gives it: an array, a scalar for 0-d, a Python number for a weak one."""
-    if weak is not None:
-        return weak(output.item())
-    return output[()] if output.ndim == 0 else output
 
 
 def _donated(name: str, donate: frozenset[str]) -> bool:

@@ -36,7 +36,7 @@ def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
     traced, inputs = prepare(function, *arguments)
     if not _runner:
         raise ScopeError("nothing is there to run a graph with", fix="import tenfold")
-    return traced.outputs.unflatten(_runner[0](traced.graph, inputs, traced.callbacks))
+    return traced.results(_runner[0](traced.graph, inputs, traced.callbacks))
 
 
 def prepare(function: Callable[..., Any], *arguments: Any) -> tuple[Traced, list[Any]]:

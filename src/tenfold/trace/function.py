@@ -37,6 +37,17 @@ class Traced:
     captures: tuple[Capture, ...]  # in the order of the parameters
     callbacks: tuple[Callable[..., Any], ...]
 
+    def results(self, outputs: Sequence[Any]) -> Any:
+        """The graph's outputs as the function gives them: in its containers, 0-d arrays as
+        NumPy scalars, Python numbers as such."""
+        given = zip(outputs, self.weak, strict=True)
+        return self.outputs.unflatten([weak(o.item()) if weak else scalar(o) for o, weak in given])
+
+
+def scalar(array: Any) -> Any:
+    """An array as NumPy gives results: a 0-d one is a scalar."""
+    return array[()] if array.ndim == 0 else array
+
 
 def trace_function(
     function: Callable[..., Any],
