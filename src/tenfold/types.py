@@ -57,7 +57,7 @@ def as_dtype(dtype: Any) -> DType:
     """
     if isinstance(dtype, str) and dtype in _BY_NAME:
         return _BY_NAME[dtype]
-    found = np.dtype(dtype).newbyteorder("=")
+    found: DType = np.dtype(dtype).newbyteorder("=")
     if found not in SHORT:
         raise Unsupported(
             f"dtype {found}: Tenfold has {', '.join(sorted(_BY_NAME, key=len))}; "

@@ -85,7 +85,8 @@ class Jitted:
                 fix="pass a function: tn.jit(f), or use @tn.jit above one",
             )
         functools.update_wrapper(self, function)
-        self.__wrapped__ = function
+        self.__wrapped__: Callable[..., Any] = function
+        self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
         self._options = (static, donate)
         self._lazy_binder: Binder | None = None
         self._entries: dict[Any, list[Entry]] = {}
@@ -220,9 +221,7 @@ def _donated(name: str, donate: frozenset[str]) -> bool:
 
 
 def _hook_names(graph: Graph) -> set[str]:
-    return {
-        node["name"] for g in (graph, *graph.scopes()) for node in g.nodes if node.op == "hook"
-    }
+    return {node["name"] for g in (graph, *graph.scopes()) for node in g.nodes if node.op == "hook"}
 
 
 @overload
@@ -252,4 +251,3 @@ def jit(function: Any = None, *, static: Any = (), donate: Any = ()) -> Any:
     if function is None:
         return lambda f: Jitted(f, static, donate)
     return Jitted(function, static, donate)
-

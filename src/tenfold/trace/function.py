@@ -23,7 +23,7 @@ class Leaf:
 
     type: TensorType
     name: str = ""
-    weak: type | None = None  # int, float or complex for a Python number
+    weak: Any = None  # int, float or complex for a Python number
     fixed: bool = True  # must not be updated in place
 
 

@@ -52,7 +52,7 @@ class Scope:
     def __init__(self, label: str, parent: Scope | None = None, trace: Trace | None = None) -> None:
         self.label = label
         self.parent = parent
-        self.trace = trace or (parent.trace if parent else Trace())
+        self.trace: Trace = trace or (parent.trace if parent else Trace())
         self.builder = Builder(TABLE)
         self.open = True
         self.captures: dict[int, int] = {}  # value of the parent -> parameter here
