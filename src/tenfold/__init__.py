@@ -4,8 +4,11 @@ from tenfold.api.jit import Jitted, jit
 from tenfold.api.program import evaluate, parse, trace
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
+from tenfold.reference import trace_values
 from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
+from tenfold.trace.custom import custom
+from tenfold.trace.effects import call_host, hook, print
 from tenfold.types import TensorType, spec
 
 __version__ = "0.1.0"
@@ -16,16 +19,21 @@ __all__ = [
     "Jitted",
     "TenfoldError",
     "TensorType",
+    "call_host",
     "cond",
+    "custom",
     "evaluate",
     "fori_loop",
+    "hook",
     "jit",
     "map",
     "parse",
+    "print",
     "reduce",
     "scan",
     "spec",
     "switch",
     "trace",
+    "trace_values",
     "while_loop",
 ]

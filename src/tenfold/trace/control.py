@@ -159,7 +159,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Function, init: Any) -> Any:
     >>> import numpy as np, tenfold as tn
     >>> power = tn.jit(lambda x: tn.fori_loop(0, 3, lambda i, y: y * x, 1.0))
     >>> power(np.array(2.0))
-    array(8.)
+    np.float64(8.0)
     """
     called("fori_loop", "body_fn", body_fn)
     scope = current()
@@ -215,7 +215,7 @@ def scan(
     >>> import numpy as np, tenfold as tn
     >>> running = tn.jit(lambda x: tn.scan(lambda c, v: (c + v, c + v), 0.0, x))
     >>> running(np.array([1.0, 2.0, 3.0]))
-    (array(6.), array([1., 3., 6.]))
+    (np.float64(6.0), array([1., 3., 6.]))
     """
     called("scan", "f", f)
     scope = current()
