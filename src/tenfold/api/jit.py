@@ -160,7 +160,11 @@ class Jitted:
         )
         self.traces += 1
         held = [Held.take(c.name, found.place(c.array), c.array) for c in traced.captures]
-        return Entry(traced, held, found.settings)
+        taken = {id(c.array) for c in traced.captures}
+        # Arrays that are read but are no inputs went into something computed while tracing:
+        # another array in such a place traces anew.
+        aside = [(p, a) for key, (p, a) in found.arrays.items() if key not in taken]
+        return Entry(traced, held, [*found.settings, *aside])
 
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for these arguments (arrays or `tn.spec`)."""

@@ -159,12 +159,16 @@ def pad(site: Site) -> Generate:
 def _position(site: Site, index: int, extent: int, mode: str) -> Index:
     """A computed index as a position in an axis of this extent, which is not empty."""
     kernel = site.kernel
-    if kernel.dtype(index) == "u64":
-        index = kernel.op("min", "u64", index, kernel.const("u64", 2**63 - 1))
-    index = kernel.cast(index, "i64")
-    zero, last = kernel.const("i64", 0), kernel.const("i64", extent - 1)
+    if kernel.dtype(index) != "u64":
+        index = kernel.cast(index, "i64")
     if mode == "wrap":
-        return kernel.as_index(kernel.op("mod", "i64", index, kernel.const("i64", extent)), extent)
+        short = kernel.dtype(index)
+        index = kernel.op("mod", short, index, kernel.const(short, extent))
+        return kernel.as_index(kernel.cast(index, "i64"), extent)
+    if kernel.dtype(index) == "u64":  # what i64 can't hold is out of range anyway
+        index = kernel.op("min", "u64", index, kernel.const("u64", 2**63 - 1))
+        index = kernel.cast(index, "i64")
+    zero, last = kernel.const("i64", 0), kernel.const("i64", extent - 1)
     if mode == "raise":
         negative = kernel.op("lt", "bool", index, zero)
         around = kernel.op("add", "i64", index, kernel.const("i64", extent))
@@ -230,12 +234,18 @@ def _reduced(site: Site, axes: Sequence[int]) -> tuple[list[int], Position, list
     return numbers, tuple(whole), reduced
 
 
+_OF_NOTHING = {"sum": 0, "prod": 1, "any": False, "all": True}
+
+
 def reduction(kind: str) -> Callable[[Site], Generate]:
     """The generator of a reduction. Sixteen-bit floats add and multiply up in f32."""
 
     def generate(site: Site) -> Generate:
         kernel, short = site.kernel, SHORT[site.types[0].dtype]
-        numbers, position, _ = _reduced(site, site.attributes["axes"])
+        axes = site.attributes["axes"]
+        if any(not site.types[0].shape[axis] for axis in axes):
+            return kernel.const(short, _OF_NOTHING[kind])
+        numbers, position, _ = _reduced(site, axes)
         value = yield Read(0, position)
         if not numbers:
             return value

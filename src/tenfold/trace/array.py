@@ -395,6 +395,8 @@ def _missing(name: str) -> Unsupported:
     )
 
 
-def traced_error(message: str, fix: str | None = None, kind: type[TenfoldError] = TypeMismatch) -> TenfoldError:
+def traced_error(
+    message: str, fix: str | None = None, kind: type[TenfoldError] = TypeMismatch
+) -> TenfoldError:
     """An error at the user's line."""
     return kind(message, where=describe(here()), fix=fix)
