@@ -95,9 +95,9 @@ def call_host(fn: Callable[..., Any], out_types: Any, *args: Any, name: str | No
         return at_once(lambda *given: call_host(fn, out_types, *given, name=name), *args)
     inner = flatten(args)[1]
     values = [as_value(leaf, scope) for leaf in inner]
-    structure, declared = flatten((args, out_types), _is_typed)
+    structure, declared = flatten((args, out_types))
     types = [_type(item) for item in declared[len(inner) :]]
-    wanted = flatten(out_types, _is_typed)[0]
+    wanted = flatten(out_types)[0]
     attributes = {
         "name": name or getattr(fn, "__name__", "") or type(fn).__name__,
         "default": _register(scope, fn),
@@ -106,10 +106,6 @@ def call_host(fn: Callable[..., Any], out_types: Any, *args: Any, name: str | No
     }
     made = scope.node("call_host", values, attributes)
     return wanted.unflatten([Array(scope, value) for value in made])
-
-
-def _is_typed(item: Any) -> bool:
-    return isinstance(item, TensorType)
 
 
 def _type(item: Any) -> TensorType:

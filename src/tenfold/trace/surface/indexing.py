@@ -21,10 +21,8 @@ from tenfold.trace.surface.emit import (
     traced,
 )
 from tenfold.trace.surface.key import At, Entry, Key, Mask, New, Places, Range, read_key
-from tenfold.trace.surface.shapes import reshape, together
+from tenfold.trace.surface.shapes import together
 from tenfold.types import BOOL, I64, KIND, TensorType
-
-_FULL = Range(0, 1, 1, 1)  # a new axis of extent 1, taken whole
 
 
 def getitem(x: Array, key: Any) -> Array:
@@ -55,11 +53,9 @@ def _get(x: Array, key: Key) -> Array:
 def _slice(x: Array, entries: Sequence[Entry]) -> Array:
     """The ranges and fixed places of a key taken, and its new axes made.
 
-    The result has one axis for each entry, but those of fixed places are gone unless another
-    entry needs their place to be counted; see `_indices`.
+    The result has one axis for each entry but those of fixed places.
     """
     starts, stops, steps, flips, shape = [], [], [], [], []
-    advanced = any(isinstance(e, Places) for e in entries)
     axis = 0
     for entry in entries:
         match entry:
@@ -87,7 +83,6 @@ def _slice(x: Array, entries: Sequence[Entry]) -> Array:
                 steps.append(1)
                 shape.append(x.shape[axis])
         axis += 1
-    del advanced
     if any(starts) or tuple(stops) != x.shape or any(s != 1 for s in steps):
         x = emit("slice", x, starts=tuple(starts), stops=tuple(stops), steps=tuple(steps))
     if flips:
@@ -191,10 +186,10 @@ def _fit(value: Array, shape: tuple[int, ...]) -> Array:
 def _place(x: Array, entries: Sequence[Entry], part: Array) -> Array:
     """x with its sliced part replaced."""
     own = [e for e in entries if not isinstance(e, New)]
-    shape, axes, steps = [], [], []
+    shape, steps = [], []
     for axis, entry in enumerate(own):
         match entry:
-            case Range(start, step, count, extent):
+            case Range(_, step, count, _):
                 shape.append(count)
                 if step not in (1, -1) and count > 1:
                     steps.append(axis)
@@ -209,7 +204,6 @@ def _place(x: Array, entries: Sequence[Entry], part: Array) -> Array:
     )
     if flips:
         part = emit("reverse", part, axes=flips)
-    del axes
     if not part.size:
         return same(x)
     if steps:
@@ -297,9 +291,7 @@ def _index_array(indices: Any) -> Array:
 
 
 @on(np.take)
-def take(
-    a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
-) -> Array:
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
     from tenfold.trace.surface.into import write
 
     x, index = traced(a), _index_array(indices)
@@ -373,7 +365,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 @on(np.put)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     x = _updatable(a)
-    index = emit("reshape", _index_array(ind), shape=(-1,)) if False else _index_array(ind)
+    index = _index_array(ind)
     index = emit("reshape", index, shape=(index.size,))
     value = traced(v, x.dtype)
     if value.size != 1 and value.size != index.size:
@@ -447,5 +439,7 @@ def _starts(x: Array, starts: Any) -> list[Array]:
     made = [traced(int(s) if isinstance(s, np.integer) else s) for s in starts]
     for start in made:
         if start.ndim or KIND[start.dtype] not in "iu":
-            fail(TypeMismatch, f"a start of type {start.type}", "give integers or 0-d integer arrays")
+            fail(
+                TypeMismatch, f"a start of type {start.type}", "give integers or 0-d integer arrays"
+            )
     return [cast(start, I64) for start in made]

@@ -6,12 +6,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, TypeMismatch, Unsupported
+from tenfold.errors import ConcreteError, Unsupported
 from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
-from tenfold.trace.surface import reductions, shapes
+from tenfold.trace.surface import shapes
 from tenfold.trace.surface.composed import filled, same
-from tenfold.trace.surface.emit import alias, cast, emit, fail, on, static_int, traced, view
-from tenfold.trace.surface.indexing import put, take
+from tenfold.trace.surface.emit import alias, cast, fail, on, traced, view
 from tenfold.trace.surface.into import write
 from tenfold.types import KIND, as_dtype
 
@@ -136,10 +135,7 @@ _METHODS: dict[str, Any] = {
     "real": property(_real),
     "imag": property(_imag),
 }
-for _name in (
-    "sum prod max min any all argmax argmin mean var std ravel swapaxes squeeze take put repeat "
-    "sort argsort dot clip round trace diagonal choose"
-).split():
+for _name in ["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean", "var", "std", "ravel", "swapaxes", "squeeze", "take", "put", "repeat", "sort", "argsort", "dot", "clip", "round", "trace", "diagonal", "choose"]:
     _METHODS[_name] = _function(getattr(np, _name))
 
 for _name, _method in _METHODS.items():

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ShapeError, Unsupported, ValueProblem
+from tenfold.errors import ShapeError, ValueProblem
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.surface.composed import filled, number
 from tenfold.trace.surface.emit import (
-    alias,
     axes_of,
     axis_of,
     cast,
@@ -22,7 +21,7 @@ from tenfold.trace.surface.emit import (
     view,
 )
 from tenfold.trace.surface.into import write
-from tenfold.types import BFLOAT16, BOOL, DTYPES, F32, F64, I64, KIND, DType, as_dtype
+from tenfold.types import BFLOAT16, BOOL, DTYPES, F32, F64, I64, KIND, DType
 
 _U64 = DTYPES["u64"]
 _HALVES = (DTYPES["f16"], BFLOAT16)
@@ -174,7 +173,9 @@ def _position(op: str) -> Callable[..., Array]:
             x, axis = emit("reshape", x, shape=(1,)), 0
         number_ = axis_of(axis, x.ndim)
         if x.shape[number_] == 0:
-            fail(ShapeError, f"{op} of {x.type} over an empty axis", "an empty axis has no extremes")
+            fail(
+                ShapeError, f"{op} of {x.type} over an empty axis", "an empty axis has no extremes"
+            )
         result = emit(op, x, axis=number_)
         if keepdims is True:
             shape = tuple(1 if i == number_ else n for i, n in enumerate(x.shape))

@@ -244,7 +244,9 @@ def _rolled(x: Array, shift: Any, axis: int) -> Array:
     by = static_int(shift, "a shift") % extent
     if by == 0:
         return x
-    return emit("concatenate", cut(x, axis, extent - by, extent), cut(x, axis, 0, extent - by), axis=axis)
+    return emit(
+        "concatenate", cut(x, axis, extent - by, extent), cut(x, axis, 0, extent - by), axis=axis
+    )
 
 
 def cut(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:

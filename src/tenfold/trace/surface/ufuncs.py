@@ -19,6 +19,7 @@ Build = str | Callable[..., Any]
 # For the dtypes that operands are cast to, what computes the ufunc.
 Choice = Callable[[tuple[DType, ...]], Build]
 
+
 def define(ufunc: np.ufunc, choice: Build | Choice, *, choose: bool = False) -> None:
     """File what a ufunc does: one op or function for all dtypes, or a choice among them."""
     plans: dict[Any, tuple[tuple[DType, ...], Build]] = {}
@@ -62,7 +63,6 @@ def _binary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., An
         return build(Array(scope, left), Array(scope, right))
 
     return apply
-
 
 
 def _on_bool(op: str, logical: Build) -> Choice:
