@@ -7,12 +7,15 @@ reading a view whose base has changed since, or writing through a view, raises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, MutationError, TenfoldError, TypeMismatch, Unsupported
+from tenfold.errors import ConcreteError, MutationError, TypeMismatch, Unsupported
 from tenfold.trace.scope import Scope, current, leak
 from tenfold.trace.source import describe, here
 from tenfold.types import DType, Shape, TensorType
@@ -149,7 +152,8 @@ class Array:
         self._version += 1
 
     def _in_place(self, ufunc: np.ufunc, other: Any) -> Any:
-        if self._weak:  # a Python number is not updated but bound anew
+        if self._weak or (self._argument is None and self._base is None and not self.shape):
+            # a Python number or a NumPy scalar is not updated but bound anew
             return self._operate(ufunc, self, other)
         result = UFUNCS[ufunc](self, other)
         if result.shape != self.shape:
@@ -158,7 +162,7 @@ class Array:
                 where=describe(here()),
                 fix="write x = x + y instead of x += y",
             )
-        if not np.can_cast(result.dtype, self.dtype, "same_kind"):
+        if not FUNCTIONS["same_kind"](result.dtype, self.dtype):
             raise TypeMismatch(
                 f"an in-place {ufunc.__name__} can't turn {result.dtype} into {self.dtype}",
                 where=describe(here()),
@@ -271,7 +275,7 @@ class Array:
             kwargs.pop(name, None)
         if kwargs:
             raise _missing(f"np.{ufunc.__name__} with {', '.join(kwargs)}")
-        if dtype is not None:
+        if dtype is not None and ufunc not in _COMPARISONS:
             inputs = tuple(FUNCTIONS["as_dtype"](x, dtype) for x in inputs)
         result = found(*inputs)
         if out is None and where is True:
@@ -283,7 +287,20 @@ class Array:
         if found is None:
             module = func.__module__.replace("numpy", "np", 1)
             raise _missing(f"{module}.{func.__name__}")
+        if kwargs:
+            strange = kwargs.keys() - _keywords(found)
+            if strange:
+                raise _missing(f"np.{func.__name__} with {', '.join(sorted(strange))}")
         return found(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a traced array has no attribute {name!r}")
+        raise MissingMethod(
+            f"x.{name} is not among the methods of NumPy arrays that Tenfold traces",
+            where=describe(here()),
+            fix=_nearest(name, "x.", dir(Array)),
+        )
 
     # -- operators
 
@@ -340,7 +357,7 @@ class Array:
 
 
 _NUMBERS = (int, float, complex)
-_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
+_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
 
 
 def _weak_result(ufunc: np.ufunc, left: Any, right: Any) -> type | None:
@@ -369,23 +386,36 @@ def _write_through_view() -> MutationError:
     )
 
 
+class MissingMethod(Unsupported, AttributeError):
+    """A method or attribute of NumPy arrays that traced arrays lack."""
+
+
+@cache
+def _keywords(implementation: Callable[..., Any]) -> frozenset[str]:
+    """The names an implementation takes arguments by."""
+    parameters = inspect.signature(implementation).parameters
+    return frozenset(parameters)
+
+
+def _nearest(name: str, prefix: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, names, 1, 0.5)
+    hint = f"the nearest it has is {prefix}{near[0]}; " if near else ""
+    return f"{hint}tn.call_host runs it on the host"
+
+
 def _missing(name: str) -> Unsupported:
     """The error of a NumPy function that Tenfold lacks, with the nearest one it has."""
-    import difflib
-
-    last = name.split(" ")[0].rpartition(".")[2]
-    names = {getattr(f, "__name__", ""): f for f in (*FUNCTIONS, *UFUNCS) if callable(f)}
-    near = difflib.get_close_matches(last, names, 1, 0.5)
-    hint = f"the nearest it has is np.{near[0]}; " if near else ""
+    function, _, keyword = name.partition(" with ")
+    last = function.rpartition(".")[2]
+    names = [getattr(f, "__name__", "") for f in (*FUNCTIONS, *UFUNCS) if callable(f)]
+    if keyword:
+        return Unsupported(
+            f"{function} is traced, but not with {keyword}",
+            where=describe(here()),
+            fix="leave it out, or run the function on the host with tn.call_host",
+        )
     return Unsupported(
         f"{name} is not among the NumPy functions that Tenfold traces",
         where=describe(here()),
-        fix=f"{hint}tn.call_host runs it on the host",
+        fix=_nearest(last, "np.", names),
     )
-
-
-def traced_error(
-    message: str, fix: str | None = None, kind: type[TenfoldError] = TypeMismatch
-) -> TenfoldError:
-    """An error at the user's line."""
-    return kind(message, where=describe(here()), fix=fix)

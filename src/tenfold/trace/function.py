@@ -83,7 +83,9 @@ def trace_function(
             fix="draw the numbers outside and pass them in",
         )
     order = {value: i for i, value in enumerate(scope.builder.used(outputs))}
-    captures = sorted((c for c in trace.captures if c.value in order), key=lambda c: order[c.value])
+    captures = sorted(
+        (c for c in trace.captures if c.value in order), key=lambda c: order[c.value]
+    )
     graph = scope.finish(outputs, [*parameters, *(c.value for c in captures)])
     return Traced(graph, structure, weak, tuple(captures), tuple(trace.callbacks))
 

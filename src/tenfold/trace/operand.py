@@ -22,9 +22,7 @@ def scope_of(*operands: Any) -> Scope:
         for operand in operands:
             if isinstance(operand, Array):
                 raise leak(operand, None)
-        raise ConcreteError(
-            "no function is being traced", fix="call this inside tn.jit or tn.trace"
-        )
+        raise ConcreteError("no function is being traced", fix="call this inside tn.jit or tn.trace")
     return scope
 
 
