@@ -57,11 +57,14 @@ def as_dtype(dtype: Any) -> DType:
     """
     if isinstance(dtype, str) and dtype in _BY_NAME:
         return _BY_NAME[dtype]
-    found: DType = np.dtype(dtype).newbyteorder("=")
+    try:
+        found: DType = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        found = dtype
     if found not in SHORT:
         raise Unsupported(
-            f"dtype {found}: Tenfold has {', '.join(sorted(_BY_NAME, key=len))}; "
-            "convert the array to one of these"
+            f"{dtype} is no dtype that Tenfold has",
+            fix=f"convert to one of {', '.join(d.name for d in SHORT)}",
         )
     return found
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tenfold.errors import TraceError
+from tenfold.errors import TenfoldError, TraceError
 from tenfold.graph import Graph
 from tenfold.trace import surface  # noqa: F401  fills the tables of NumPy's functions
 from tenfold.trace.array import Array, _write_through_view
@@ -71,10 +72,14 @@ def trace_function(
     parameters: list[int | TensorType] = [a._value for a in arguments]
     with opened(scope):
         result = call(arguments)
-        structure, found = flatten(result)
-        outputs = [as_value(item, scope) for item in found]
-        if trace.pending:
-            raise _write_through_view()
+        try:
+            structure, found = flatten(result)
+            outputs = [as_value(item, scope) for item in found]
+            if trace.pending:
+                raise _write_through_view()
+        except TenfoldError as error:
+            error.where = f"{_place(function)} (in what it returns)"
+            raise
     weak = tuple(_weak(item) for item in found)
     if _random_moved(random):
         raise TraceError(
@@ -88,6 +93,13 @@ def trace_function(
     )
     graph = scope.finish(outputs, [*parameters, *(c.value for c in captures)])
     return Traced(graph, structure, weak, tuple(captures), tuple(trace.callbacks))
+
+
+def _place(function: Any) -> str:
+    """Where a function is written."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    name = getattr(function, "__qualname__", type(function).__name__)
+    return f"{code.co_filename}:{code.co_firstlineno}, in {name}" if code else name
 
 
 def _weak(item: Any) -> type | None:
