@@ -375,13 +375,6 @@ def result_into_a_numpy_array(x):
     return out
 
 
-@wrong(F3)
-def item_of_a_numpy_array_set(x):
-    out = np.zeros(3, "f4")
-    out[0] = x[0]
-    return out
-
-
 # -- control flow
 
 

@@ -15,6 +15,7 @@ from tenfold.trace.array import Array, _write_through_view
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.operand import as_value
 from tenfold.trace.scope import Capture, Scope, Trace, opened
+from tenfold.trace.source import blame, describe
 from tenfold.types import TensorType
 
 
@@ -71,7 +72,11 @@ def trace_function(
     ]
     parameters: list[int | TensorType] = [a._value for a in arguments]
     with opened(scope):
-        result = call(arguments)
+        try:
+            result = call(arguments)
+        except TenfoldError as error:
+            error.at(describe(blame(error)))
+            raise
         try:
             structure, found = flatten(result)
             outputs = [as_value(item, scope) for item in found]
@@ -88,9 +93,7 @@ def trace_function(
             fix="draw the numbers outside and pass them in",
         )
     order = {value: i for i, value in enumerate(scope.builder.used(outputs))}
-    captures = sorted(
-        (c for c in trace.captures if c.value in order), key=lambda c: order[c.value]
-    )
+    captures = sorted((c for c in trace.captures if c.value in order), key=lambda c: order[c.value])
     graph = scope.finish(outputs, [*parameters, *(c.value for c in captures)])
     return Traced(graph, structure, weak, tuple(captures), tuple(trace.callbacks))
 
