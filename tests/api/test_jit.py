@@ -249,7 +249,7 @@ def test_arguments_that_are_no_arrays():
     with pytest.raises(tn.TenfoldError, match="the argument 'x' is a object") as caught:
         f(object())
     assert "static='x'" in str(caught.value)
-    with pytest.raises(tn.TenfoldError, match="dtype object"):
+    with pytest.raises(tn.TenfoldError, match="object is no dtype"):
         f(np.array([None]))
     with pytest.raises(tn.TenfoldError, match="the argument 'x'"):
         f(np.array(["a"]))
