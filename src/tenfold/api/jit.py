@@ -126,6 +126,7 @@ class Jitted:
         call = self._binder.bind(args, kwargs)
         entry = self._entry(call)
         traced = entry.traced
+        traced.check_limits(call.leaves)
         arrays = [as_array(leaf) for leaf in call.leaves]
         arrays.extend(h.snapshot for h in entry.held)
         if hooks:

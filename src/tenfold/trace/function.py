@@ -13,10 +13,10 @@ from tenfold.graph import Graph
 from tenfold.trace import surface  # noqa: F401  fills the tables of NumPy's functions
 from tenfold.trace.array import Array, _write_through_view
 from tenfold.trace.containers import Structure, flatten
-from tenfold.trace.operand import as_value
+from tenfold.trace.operand import as_value, literal
 from tenfold.trace.scope import Capture, Scope, Trace, opened
 from tenfold.trace.source import blame, describe
-from tenfold.types import TensorType
+from tenfold.types import DType, TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,12 @@ class Traced:
     weak: tuple[type | None, ...]  # which outputs are Python numbers
     captures: tuple[Capture, ...]  # in the order of the parameters
     callbacks: tuple[Callable[..., Any], ...]
+    limits: tuple[tuple[int, DType], ...] = ()  # integer dtypes that Python integers must fit
+
+    def check_limits(self, leaves: Sequence[Any]) -> None:
+        """Raise as NumPy does when a Python integer does not fit the array it meets."""
+        for position, dtype in self.limits:
+            literal(leaves[position], dtype)
 
     def results(self, outputs: Sequence[Any]) -> Any:
         """The graph's outputs as the function gives them: in its containers, 0-d arrays as
@@ -95,7 +101,15 @@ def trace_function(
     order = {value: i for i, value in enumerate(scope.builder.used(outputs))}
     captures = sorted((c for c in trace.captures if c.value in order), key=lambda c: order[c.value])
     graph = scope.finish(outputs, [*parameters, *(c.value for c in captures)])
-    return Traced(graph, structure, weak, tuple(captures), tuple(trace.callbacks))
+    limits = [
+        (parameters.index(value), dtype)
+        for value, dtypes in trace.limits.items()
+        if value in parameters
+        for dtype in dtypes
+    ]
+    return Traced(
+        graph, structure, weak, tuple(captures), tuple(trace.callbacks), tuple(limits)
+    )
 
 
 def _place(function: Any) -> str:

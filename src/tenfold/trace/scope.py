@@ -18,7 +18,7 @@ from tenfold.errors import ScopeError, TenfoldError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
 from tenfold.trace.source import Raw, describe, here, locate
-from tenfold.types import SHORT, TensorType, as_dtype
+from tenfold.types import SHORT, DType, TensorType, as_dtype
 
 if TYPE_CHECKING:
     from tenfold.trace.array import Array
@@ -43,6 +43,7 @@ class Trace:
     captures: list[Capture] = field(default_factory=list)
     captured: dict[int, Capture] = field(default_factory=dict)  # by id of the array
     callbacks: list[Callable[..., Any]] = field(default_factory=list)  # defaults, by number
+    limits: dict[int, set[DType]] = field(default_factory=dict)  # dtypes a weak integer takes
     pending: dict[int, Array] = field(default_factory=dict)  # updates of views not yet written
 
 
