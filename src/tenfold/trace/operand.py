@@ -74,7 +74,8 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
         return value
     if isinstance(operand, Array) and operand._weak is int and KIND[dtype] in "iu":
         # A Python integer that is an argument must fit, as NumPy demands: each call is checked.
-        operand._scope.trace.limits.setdefault(operand._value, set()).add(dtype)
+        if operand._scope.parent is None:
+            scope.trace.limits.setdefault(operand._value, set()).add(dtype)
     return scope.node("cast", (value,), {"dtype": dtype})[0]
 
 
