@@ -35,7 +35,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], type[TenfoldError], str]] = [
     ),
     ("add", "f32[3] f64[3]", {}, TypeMismatch, "add: f32[3] and f64[3] have different dtypes"),
     ("sub", "bool bool", {}, TypeMismatch, "sub: bool is not a dtype it takes (i, u, f, c)"),
-    ("lt", "c64 c64", {}, TypeMismatch, "lt: c64 is not a dtype it takes (b, i, u, f)"),
+    ("max", "c64 c64", {}, TypeMismatch, "max: c64 is not a dtype it takes (b, i, u, f)"),
     ("complex", "f16 f16", {}, TypeMismatch, "complex: f16 is not a dtype it takes (f32, f64)"),
     ("add", "f32", {}, GraphError, "add: 1 inputs, 2 needed"),
     (
