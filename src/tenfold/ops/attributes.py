@@ -97,7 +97,9 @@ def flag(name: str) -> Attribute:
 
     def normalise(value: Any) -> bool:
         if not isinstance(value, bool | np.bool_):
-            raise TypeMismatch(f"attribute {name}: {value!r} is neither True nor False")
+            raise TypeMismatch(
+                f"attribute {name}: {value!r} is neither True nor False", fix="give one of these"
+            )
         return bool(value)
 
     return Attribute(name, normalise)
@@ -108,7 +110,7 @@ def text(name: str) -> Attribute:
 
     def normalise(value: Any) -> str:
         if not isinstance(value, str):
-            raise TypeMismatch(f"attribute {name}: {value!r} is no string")
+            raise TypeMismatch(f"attribute {name}: {value!r} is no string", fix="give a str")
         return str(value)
 
     return Attribute(name, normalise)
@@ -156,7 +158,7 @@ def raw(name: str) -> Attribute:
 
     def normalise(value: Any) -> bytes:
         if not isinstance(value, _BYTES):
-            raise TypeMismatch(f"attribute {name}: {value!r} is no bytes")
+            raise TypeMismatch(f"attribute {name}: {value!r} is no bytes", fix="give bytes")
         return bytes(value)
 
     return Attribute(name, normalise)
