@@ -56,7 +56,7 @@ def evaluate(
         _checked[id(graph)] = check(graph, TABLE)
     given = accept(graph, arguments)
     callbacks = callbacks or Callbacks()
-    users = np.errstate(call=np.geterrcall(), **np.geterr())  # type: ignore[arg-type]
+    users: dict[str, Any] = {"call": np.geterrcall(), **np.geterr()}
     programs: dict[int, _Program] = {}
     stack = [_Frame(_program(graph, programs), given, (), watch)]
     reply: list[Value] | None = None
@@ -66,7 +66,7 @@ def evaluate(
             try:
                 request = frame.advance(reply)
                 if isinstance(request, Ask):
-                    with users:
+                    with np.errstate(**users):
                         reply = callbacks.answer(request)
                     continue
             except Exception as error:
