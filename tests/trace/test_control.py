@@ -164,7 +164,9 @@ def test_while_with_int_and_float() -> None:
 
 def test_while_with_tuple_state_dict_state_and_dict_input() -> None:
     def fibonacci(n: Any) -> Any:
-        state = tn.while_loop(lambda s: s[2] < n, lambda s: (s[1], s[0] + s[1], s[2] + 1), (0, 1, 0))
+        state = tn.while_loop(
+            lambda s: s[2] < n, lambda s: (s[1], s[0] + s[1], s[2] + 1), (0, 1, 0)
+        )
         return state[0]
 
     assert [both(fibonacci, n) for n in (0, 1, 10)] == [0, 1, 55]
@@ -274,7 +276,10 @@ def test_scan_by_length_unrolled_and_of_length_zero() -> None:
 
 
 def test_a_scan_is_one_node_whatever_its_length() -> None:
-    size = lambda n: len(tn.trace(lambda x: tn.scan(lambda c, v: (c + v, c), 0.0, x), np.ones(n)).nodes)  # noqa: E501, E731
+    def size(n: int) -> int:
+        running = lambda x: tn.scan(lambda c, v: (c + v, c), 0.0, x)  # noqa: E731
+        return len(tn.trace(running, np.ones(n)).nodes)
+
     assert size(2) == size(10_000)
 
 
@@ -339,7 +344,9 @@ def test_a_literal_in_a_body_takes_the_dtype_of_the_state() -> None:
 
 def test_an_operand_and_a_captured_array_are_the_same_program() -> None:
     by_operand = tn.trace(lambda p, x: tn.cond(p, np.sin, np.cos, x), True, f32(1))
-    by_capture = tn.trace(lambda p, x: tn.cond(p, lambda: np.sin(x), lambda: np.cos(x)), True, f32(1))
+    by_capture = tn.trace(
+        lambda p, x: tn.cond(p, lambda: np.sin(x), lambda: np.cos(x)), True, f32(1)
+    )
     assert by_operand.digest == by_capture.digest
 
 

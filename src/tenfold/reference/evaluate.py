@@ -164,9 +164,10 @@ class _Frame:
         graph, position = self.program.graph, self.position
         node, start = graph.nodes[position], graph.starts[position]
         results = result if isinstance(result, (tuple, list)) else (result,)
-        if tuple(TensorType(r.dtype, r.shape) for r in results) != node.types:
-            got = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
-            raise GraphError(f"{node.op}: the reference gave {got}, its type rule {node.types}")
+        for value, type in zip(results, node.types, strict=True):
+            if value.shape != type.shape or value.dtype != type.dtype:
+                got = f"{value.dtype}{list(value.shape)}"
+                raise GraphError(f"{node.op}: the reference gave {got}, its type rule {type}")
         if self.watch is not None:
             self.watch(self.path, graph, position, results)
         self.values[start : start + len(results)] = results

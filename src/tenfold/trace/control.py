@@ -393,7 +393,13 @@ def _length(what: str, paths: Sequence[str], types: Sequence[TensorType], given:
             )
         extents[path] = type.shape[0]
     if given is not None:
-        extents["length"] = given
+        if not isinstance(given, (int, np.integer)) or given < 0:
+            raise ValueProblem(
+                f"{what}: length is {given!r}",
+                where=describe(here()),
+                fix="give the number of rounds, 0 or more",
+            )
+        extents["length"] = int(given)
     if not extents:
         raise ValueProblem(
             f"{what}: neither xs nor length says how many rounds",
