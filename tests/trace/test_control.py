@@ -142,6 +142,14 @@ def test_nested_conditions() -> None:
     assert [both(sign, n) for n in (12, 3, 0, -4)] == [2, 1, 0, -1]
 
 
+def test_conditions_sixty_deep() -> None:
+    def level(k: int, x: Any) -> Any:
+        return x if k == 60 else tn.cond(x > k, lambda: level(k + 1, x + 1), lambda: -x)
+
+    f = tn.jit(lambda x: level(0, x))
+    assert [f(x) for x in (100.0, 1.0, 0.0)] == [160, 61, 0]
+
+
 # -- switch
 
 

@@ -300,8 +300,7 @@ def _settle(what: str, state: State, trace: Callable[[State], Inner]) -> tuple[S
     may take another dtype by what the body gives, and then the body is traced anew."""
     scope = current()
     assert scope is not None
-    callbacks = scope.trace.callbacks
-    known = len(callbacks)
+    known = len(scope.trace.callbacks)
     while True:
         body = trace(state)
         after = state.after(what, body.structure, body.leaves)
@@ -309,7 +308,7 @@ def _settle(what: str, state: State, trace: Callable[[State], Inner]) -> tuple[S
             for leaf, wanted in zip(body.leaves, state.forms, strict=True):
                 body.give(leaf, wanted.type)
             return state, body
-        del callbacks[known:]
+        scope.trace.forget(known)
         state = after
 
 

@@ -17,7 +17,7 @@ from tenfold.trace.eager import at_once
 from tenfold.trace.encoding import encode
 from tenfold.trace.inner import called, kind_of
 from tenfold.trace.operand import as_value
-from tenfold.trace.scope import Scope, current
+from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
 from tenfold.types import TensorType, as_dtype
 
@@ -42,7 +42,7 @@ def hook(name: str, x: Any, fn: Callable[[Any], Any] | None = None) -> Any:
         at_once(lambda y: hook(name, y, fn), x)
         return x
     structure, leaves = flatten(x)
-    default = -1 if fn is None else _register(scope, fn)
+    default = -1 if fn is None else scope.trace.number(fn)
     attributes = {"name": name, "default": default, "structure": encode(structure)}
     scope.node("hook", [as_value(leaf, scope) for leaf in leaves], attributes)
     return x
@@ -96,7 +96,7 @@ def call_host(fn: Callable[..., Any], out_types: Any, *args: Any, name: str | No
     wanted = flatten(out_types)[0]
     attributes = {
         "name": name or getattr(fn, "__name__", "") or type(fn).__name__,
-        "default": _register(scope, fn),
+        "default": scope.trace.number(fn),
         "structure": encode(structure),
         "types": tuple(types),
     }
@@ -120,13 +120,3 @@ def _type(item: Any) -> TensorType:
         where=describe(here()),
         fix="declare each result with tn.spec(shape, dtype)",
     )
-
-
-def _register(scope: Scope, function: Callable[..., Any]) -> int:
-    """The number of a callable among those of the trace."""
-    callbacks = scope.trace.callbacks
-    for number, known in enumerate(callbacks):
-        if known is function:
-            return number
-    callbacks.append(function)
-    return len(callbacks) - 1
