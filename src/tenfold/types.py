@@ -57,11 +57,14 @@ def as_dtype(dtype: Any) -> DType:
     """
     if isinstance(dtype, str) and dtype in _BY_NAME:
         return _BY_NAME[dtype]
-    found = np.dtype(dtype).newbyteorder("=")
+    try:
+        found: DType = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        found = dtype
     if found not in SHORT:
         raise Unsupported(
-            f"dtype {found}: Tenfold has {', '.join(sorted(_BY_NAME, key=len))}; "
-            "convert the array to one of these"
+            f"{dtype} is no dtype that Tenfold has",
+            fix=f"convert to one of {', '.join(d.name for d in SHORT)}",
         )
     return found
 
@@ -101,7 +104,7 @@ class TensorType:
         return f"{SHORT[self.dtype]}[{dims}]" if dims else SHORT[self.dtype]
 
 
-def spec(shape: int | Sequence[int], dtype: Any = "float32") -> TensorType:
+def spec(shape: int | Sequence[int], dtype: Any = "float64") -> TensorType:
     """The type of an array of this shape and dtype, to trace with or to declare a result.
 
     >>> spec((4, 3), "float32"), spec(2, int), spec((), bool)
@@ -109,7 +112,10 @@ def spec(shape: int | Sequence[int], dtype: Any = "float32") -> TensorType:
     """
     extents = (shape,) if isinstance(shape, int) else tuple(index(n) for n in shape)
     if any(n < 0 for n in extents):
-        raise ShapeError(f"the shape {extents} has a negative extent")
+        raise ShapeError(
+            f"spec: {extents} is not a shape: an extent is negative",
+            fix="give a tuple of whole numbers, none negative",
+        )
     return TensorType(as_dtype(dtype), extents)
 
 
@@ -129,17 +135,3 @@ def parse_type(text: str) -> TensorType:
     if any(d < 0 for d in shape):
         raise ShapeError(f"{text!r} has a negative extent")
     return TensorType(DTYPES[short], shape)
-
-
-def spec(shape: Any, dtype: Any = "float64") -> TensorType:
-    """The type of an array, to trace with where there is no array yet.
-
-    >>> spec((4, 3), "float32"), spec(5, int), spec((), bool)
-    (f32[4,3], i64[5], bool)
-    """
-    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if not all(isinstance(e, (int, np.integer)) and e >= 0 for e in extents):
-        raise ShapeError(
-            f"spec: {shape!r} is not a shape", fix="give a tuple of whole numbers, none negative"
-        )
-    return TensorType(as_dtype(dtype), tuple(int(e) for e in extents))

@@ -181,7 +181,7 @@ def test_captures_by_name_and_in_evaluate():
 
 def test_drawing_from_numpys_global_random_state_is_an_error():
     with pytest.raises(tn.TenfoldError, match="random state moved"):
-        tn.jit(lambda x: x + np.random.rand())(X)  # noqa: NPY002
+        tn.jit(lambda x: x + np.random.rand())(X)
     rng = np.random.default_rng(0)
     noise = rng.normal(size=20)
     assert tn.jit(lambda x: x + noise)(X).tolist() == (X + noise).tolist()

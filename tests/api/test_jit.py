@@ -223,6 +223,10 @@ def test_a_python_integer_that_does_not_fit():
         tn.jit(lambda x: x + 300)(np.ones(2, "u1"))
     with pytest.raises(OverflowError, match="does not fit int64"):
         tn.jit(lambda n: n)(2**63)
+    f = tn.jit(lambda x, n: x + n)
+    assert f(np.ones(2, "u1"), 7).tolist() == [8, 8]
+    with pytest.raises(OverflowError, match="300 does not fit uint8"):
+        f(np.ones(2, "u1"), 300)
 
 
 def test_outputs_alias_neither_inputs_nor_each_other():
@@ -249,7 +253,7 @@ def test_arguments_that_are_no_arrays():
     with pytest.raises(tn.TenfoldError, match="the argument 'x' is a object") as caught:
         f(object())
     assert "static='x'" in str(caught.value)
-    with pytest.raises(tn.TenfoldError, match="dtype object"):
+    with pytest.raises(tn.TenfoldError, match="object is no dtype"):
         f(np.array([None]))
     with pytest.raises(tn.TenfoldError, match="the argument 'x'"):
         f(np.array(["a"]))

@@ -51,9 +51,7 @@ class Call:
 class Binder:
     """Brings the calls of one function into one form, however they were written."""
 
-    def __init__(
-        self, function: Callable[..., Any], static: Any = (), donate: Any = ()
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], static: Any = (), donate: Any = ()) -> None:
         self.function = function
         try:
             self.signature = inspect.signature(function)

@@ -167,7 +167,9 @@ def _defaults(function: FunctionType) -> list[Any]:
     found: list[Any] = []
     defaults = function.__defaults__ or ()
     names = code.co_varnames[: code.co_argcount]
-    for i, (name, value) in enumerate(zip(names[len(names) - len(defaults) :], defaults, strict=True)):
+    for i, (name, value) in enumerate(
+        zip(names[len(names) - len(defaults) :], defaults, strict=True)
+    ):
         steps = (("field", "__defaults__"), ("key", i))
         found.append((function, value, name, steps))
     for name, value in (function.__kwdefaults__ or {}).items():

@@ -85,7 +85,8 @@ class Jitted:
                 fix="pass a function: tn.jit(f), or use @tn.jit above one",
             )
         functools.update_wrapper(self, function)
-        self.__wrapped__ = function
+        self.__wrapped__: Callable[..., Any] = function
+        self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
         self._options = (static, donate)
         self._lazy_binder: Binder | None = None
         self._entries: dict[Any, list[Entry]] = {}
@@ -125,15 +126,14 @@ class Jitted:
         call = self._binder.bind(args, kwargs)
         entry = self._entry(call)
         traced = entry.traced
+        traced.check_limits(call.leaves)
         arrays = [as_array(leaf) for leaf in call.leaves]
         arrays.extend(h.snapshot for h in entry.held)
         if hooks:
             check_names(hooks, _hook_names(traced.graph), "the hook")
         callbacks = Callbacks(traced.callbacks, hooks or {})
         outputs = run_graph(traced.graph, arrays, callbacks)
-        return traced.outputs.unflatten(
-            [_result(o, w) for o, w in zip(outputs, traced.weak, strict=True)]
-        )
+        return traced.results(outputs)
 
     def _entry(self, call: Call) -> Entry:
         key = call.key
@@ -217,21 +217,12 @@ class Jitted:
 _KEPT = "_tenfold_jitted"
 
 
-def _result(output: np.ndarray[Any, Any], weak: type | None) -> Any:
-    """An output as NumPy gives it: an array, a scalar for 0-d, a Python number for a weak one."""
-    if weak is not None:
-        return weak(output.item())
-    return output[()] if output.ndim == 0 else output
-
-
 def _donated(name: str, donate: frozenset[str]) -> bool:
     return any(name == d or name.startswith((f"{d}[", f"{d}.")) for d in donate)
 
 
 def _hook_names(graph: Graph) -> set[str]:
-    return {
-        node["name"] for g in (graph, *graph.scopes()) for node in g.nodes if node.op == "hook"
-    }
+    return {node["name"] for g in (graph, *graph.scopes()) for node in g.nodes if node.op == "hook"}
 
 
 @overload
@@ -261,4 +252,3 @@ def jit(function: Any = None, *, static: Any = (), donate: Any = ()) -> Any:
     if function is None:
         return lambda f: Jitted(f, static, donate)
     return Jitted(function, static, donate)
-

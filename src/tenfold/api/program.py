@@ -13,17 +13,16 @@ from tenfold.graph.text import parse as parse_text
 from tenfold.ops import TABLE
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
+from tenfold.trace.function import scalar
 
 
 def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     """The graph of a function for these arguments: arrays, numbers, or `tn.spec`.
 
     >>> import numpy as np, tenfold as tn
-    >>> print(tn.trace(np.exp, tn.spec((3,), "float32")))
-    graph (%0: f32[3] 'x') {
-      %1 = exp %0 : f32[3]
-      return %1
-    }
+    >>> graph = tn.trace(lambda x: np.exp(x) + 1, tn.spec((3,), "float32"))
+    >>> [f"{node.op}: {node.types[0]}" for node in graph.nodes]
+    ['exp: f32[3]', 'constant: f32', 'add: f32[3]']
     """
     jitted = function if isinstance(function, Jitted) else Jitted(function, (), ())
     return jitted.trace(*args, **kwargs)
@@ -67,5 +66,5 @@ def evaluate(
         check_names(captures, known, "the capture")
         given.extend(captures[name] for name in known if name in captures)
     outputs = run_graph(graph, given, Callbacks((), hooks or {}))
-    results = tuple(o[()] if o.ndim == 0 else o for o in outputs)
+    results = tuple(scalar(o) for o in outputs)
     return results[0] if len(results) == 1 else results

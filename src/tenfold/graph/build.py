@@ -164,7 +164,9 @@ class Builder:
                     count += 1
             results = tuple([number[v] for v in outputs])
         except KeyError as error:
-            raise GraphError(f"the graph reads value {error}, which is no parameter of it") from None
+            raise GraphError(
+                f"the graph reads value {error}, which is no parameter of it"
+            ) from None
         place = {position: i for i, position in enumerate(order)}
         return Graph(tuple(made), tuple(nodes), results, tuple(place[e] for e in self.effects))
 

@@ -72,7 +72,9 @@ def write(graph: Graph, *, bare: bool = False) -> bytes:
 def _notes(graph: Graph) -> tuple[Any, ...]:
     files, sources = _Numbers(), _Numbers()
     per_node = [
-        0 if n.source is None else 1 + sources[files[n.source.file], n.source.line, n.source.function]
+        0
+        if n.source is None
+        else 1 + sources[files[n.source.file], n.source.line, n.source.function]
         for n in graph.nodes
     ]
     return [p.name for p in graph.parameters], list(files), list(sources), per_node

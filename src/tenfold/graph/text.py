@@ -172,9 +172,7 @@ def _attributes(text: str | None, number: int) -> Attributes:
         end = starts[i + 1].start() if i + 1 < len(starts) else len(text)
         literal = text[pair.end() : end]
         try:
-            value = (
-                bytes.fromhex(literal[2:]) if literal[:2] == "0x" else ast.literal_eval(literal)
-            )
+            value = bytes.fromhex(literal[2:]) if literal[:2] == "0x" else ast.literal_eval(literal)
         except (ValueError, SyntaxError) as error:
             raise GraphError(f"line {number}: {literal!r} is no attribute value") from error
         found.append((pair[1], value))
@@ -188,5 +186,3 @@ def _blank_strings(text: str) -> str:
     return re.sub(
         r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", lambda m: "'" + "_" * (len(m[0]) - 2) + "'", text
     )
-
-

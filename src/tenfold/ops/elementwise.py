@@ -2,7 +2,8 @@
 
 `bound` is in units in the last place of the result; 0 says that the result is exact or
 correctly rounded. A complex result is judged by its modulus: the unit is that of the modulus,
-and four more units are allowed, for a part of it may be the difference of larger numbers.
+and four more units are allowed, for a part of it may be the difference of larger numbers
+(for pow and exp2, which multiply a logarithm, four for each unit of the exponent).
 """
 
 from __future__ import annotations

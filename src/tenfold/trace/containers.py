@@ -121,9 +121,7 @@ def _build(token: Any, parts: list[Any]) -> Any:
     return made
 
 
-def flatten(
-    container: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> tuple[Structure, list[Any]]:
+def flatten(container: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[Structure, list[Any]]:
     """The structure of a container and its leaves, dict entries in the order of their keys.
 
     Strings, None, enum members and types are structure; so are the fields of a dataclass that
@@ -182,7 +180,7 @@ def _open(item: Any, kind: type) -> tuple[Any, list[Any] | None]:
         return ("dict", tuple(keys)), [item[k] for _, k in keys]
     if isinstance(item, tuple) and hasattr(item, "_fields"):
         return ("named", kind, item._fields), list(item)
-    if kind is not TensorType and dataclasses.is_dataclass(item):  # a type stands for an array
+    if dataclasses.is_dataclass(item) and not isinstance(item, (type, TensorType)):
         names, parts = [], []
         for f in dataclasses.fields(item):
             names.append(f.name)

@@ -380,7 +380,9 @@ def _scan(
     return state, scope.node("scan", inputs, attributes, [body.close(captures)]), ys[0]
 
 
-def _length(what: str, paths: Sequence[str], types: Sequence[TensorType], given: int | None) -> int:
+def _length(
+    what: str, paths: Sequence[str], types: Sequence[TensorType], given: int | None
+) -> int:
     """How many rounds: the extent of the first axis of every stacked input."""
     extents = {}
     for path, type in zip(paths, types, strict=True):

@@ -36,16 +36,7 @@ def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
     traced, inputs = prepare(function, *arguments)
     if not _runner:
         raise ScopeError("nothing is there to run a graph with", fix="import tenfold")
-    outputs = _runner[0](traced.graph, inputs, traced.callbacks)
-    pairs = zip(outputs, traced.weak, strict=True)
-    return traced.outputs.unflatten([hand_out(output, weak) for output, weak in pairs])
-
-
-def hand_out(output: np.ndarray[Any, Any], weak: type | None) -> Any:
-    """An output as NumPy gives it: an array, a scalar for 0-d, a Python number for a weak one."""
-    if weak is not None:
-        return weak(output.item())
-    return output[()] if output.ndim == 0 else output
+    return traced.results(_runner[0](traced.graph, inputs, traced.callbacks))
 
 
 def prepare(function: Callable[..., Any], *arguments: Any) -> tuple[Traced, list[Any]]:

@@ -18,7 +18,7 @@ from tenfold.errors import ScopeError, TenfoldError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
 from tenfold.trace.source import Raw, describe, here, locate
-from tenfold.types import SHORT, TensorType, as_dtype
+from tenfold.types import SHORT, DType, TensorType, as_dtype
 
 if TYPE_CHECKING:
     from tenfold.trace.array import Array
@@ -44,6 +44,7 @@ class Trace:
     captured: dict[int, Capture] = field(default_factory=dict)  # by id of the array
     callbacks: list[Callable[..., Any]] = field(default_factory=list)  # defaults, by number
     numbers: dict[int, int] = field(default_factory=dict)  # of callbacks, by id
+    limits: dict[int, set[DType]] = field(default_factory=dict)  # dtypes a weak integer takes
     pending: dict[int, Array] = field(default_factory=dict)  # updates of views not yet written
 
     def number(self, callback: Callable[..., Any]) -> int:
@@ -66,7 +67,7 @@ class Scope:
     def __init__(self, label: str, parent: Scope | None = None, trace: Trace | None = None) -> None:
         self.label = label
         self.parent = parent
-        self.trace = trace or (parent.trace if parent else Trace())
+        self.trace: Trace = trace or (parent.trace if parent else Trace())
         self.builder = Builder(TABLE)
         self.open = True
         self.captures: dict[int, int] = {}  # value of the parent -> parameter here

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -27,12 +25,6 @@ def on(*functions: Any) -> Callable[[F], F]:
         return implementation
 
     return file
-
-
-@cache
-def keywords(implementation: Callable[..., Any]) -> frozenset[str]:
-    """The names of the arguments an implementation takes."""
-    return frozenset(inspect.signature(implementation).parameters)
 
 
 def emit(op: str, *inputs: Array, **attributes: Any) -> Array:

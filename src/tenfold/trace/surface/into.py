@@ -75,6 +75,7 @@ def as_kind(x: Any, dtype: Any) -> Array:
 
 FUNCTIONS["into"] = into
 FUNCTIONS["as_dtype"] = as_kind
+FUNCTIONS["same_kind"] = same_kind
 
 
 @on(np.copyto)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from tenfold.trace.surface.emit import (
 from tenfold.trace.surface.indexing import getitem, take
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.promotion import common_dtype
+from tenfold.trace.surface.reductions import _NO
 from tenfold.trace.surface.shapes import atleast_1d, atleast_2d, atleast_3d, cut, ravel
 
 
@@ -150,7 +152,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Array
         for i in range(count):
             places.append(places[-1] + each + (1 if i < more else 0))
     parts = []
-    for start, stop in zip(places[:-1], places[1:], strict=True):
+    for start, stop in pairwise(places):
         key: list[Any] = [slice(None)] * x.ndim
         key[at] = slice(start, stop)
         parts.append(getitem(x, tuple(key)))
@@ -238,17 +240,16 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Array:
 
 
 @on(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
+def pad(
+    array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = _NO
+) -> Array:
     x = traced(array)
     widths = _pairs(pad_width, x.ndim, "pad_width")
     if any(n < 0 for pair in widths for n in pair):
         fail(ShapeError, f"pad by a negative width: {widths}", "give widths of 0 or more")
     if mode == "constant":
-        value = kwargs.pop("constant_values", 0)
-        _no_more(kwargs, mode)
-        return _pad_constant(x, widths, value)
-    _no_more(kwargs, mode)
-    if mode not in _EDGES:
+        return _pad_constant(x, widths, 0 if constant_values is _NO else constant_values)
+    if mode not in _EDGES or constant_values is not _NO:
         fail(
             Unsupported,
             f"np.pad with mode={mode!r}",
@@ -259,11 +260,6 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
             parts = _EDGES[mode](x, axis, low, high)
             x = emit("concatenate", *parts, axis=axis)
     return same(x)
-
-
-def _no_more(kwargs: dict[str, Any], mode: str) -> None:
-    if kwargs:
-        fail(Unsupported, f"np.pad with mode={mode!r} and {', '.join(kwargs)}", "leave it out")
 
 
 def _pairs(given: Any, rank: int, what: str) -> list[tuple[int, int]]:

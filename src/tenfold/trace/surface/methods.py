@@ -12,6 +12,7 @@ from tenfold.trace.surface import shapes
 from tenfold.trace.surface.composed import filled, same
 from tenfold.trace.surface.emit import alias, cast, fail, on, traced, view
 from tenfold.trace.surface.into import write
+from tenfold.trace.surface.sorting import sort_in_place
 from tenfold.types import KIND, as_dtype
 
 
@@ -127,6 +128,7 @@ _METHODS: dict[str, Any] = {
     "astype": astype,
     "view": view_as,
     "fill": fill,
+    "sort": sort_in_place,
     "nonzero": _nonzero,
     "conj": _ufunc(np.conjugate),
     "conjugate": _ufunc(np.conjugate),
@@ -135,7 +137,12 @@ _METHODS: dict[str, Any] = {
     "real": property(_real),
     "imag": property(_imag),
 }
-for _name in ["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean", "var", "std", "ravel", "swapaxes", "squeeze", "take", "put", "repeat", "sort", "argsort", "dot", "clip", "round", "trace", "diagonal", "choose"]:
+_SAME_NAME = (
+    *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean", "var", "std"),
+    *("ravel", "swapaxes", "squeeze", "take", "put", "repeat", "argsort", "dot", "clip"),
+    *("round", "trace", "diagonal", "choose"),
+)
+for _name in _SAME_NAME:
     _METHODS[_name] = _function(getattr(np, _name))
 
 for _name, _method in _METHODS.items():

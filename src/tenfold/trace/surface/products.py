@@ -146,8 +146,7 @@ def _matrices(x: Array, y: Array) -> Array:
     row = max(y.ndim - 2, 0)
     _meet("matmul", x, y, x.ndim - 1, row)
     if y.ndim <= 2 or x.ndim == 1:
-        result = contract(x, y, [x.ndim - 1], [row])
-        return result
+        return contract(x, y, [x.ndim - 1], [row])
     if x.ndim == 2:  # (m, batch…, n)
         return moveaxis(contract(x, y, [1], [row]), 0, -2)
     x, y, count = _batched("matmul", x, y, (2, 2))
