@@ -63,9 +63,9 @@ def run_fixture() -> Callable[..., list[Any]]:
     return run
 
 
-def _one(name: str, *inputs: Any, scopes: tuple[Graph, ...] = (), **attributes: Any) -> Any:
+def _one(op: str, /, *inputs: Any, scopes: tuple[Graph, ...] = (), **attributes: Any) -> Any:
     arrays = [np.asarray(x) for x in inputs]
-    (result,) = call(TABLE[name], arrays, attributes, scopes)
+    (result,) = call(TABLE[op], arrays, attributes, scopes)
     return result
 
 
@@ -75,7 +75,7 @@ def one() -> Callable[..., Any]:
     return _one
 
 
-def _infer(name: str, *types: Any, scopes: tuple[Graph, ...] = (), **attributes: Any) -> Any:
+def _infer(name: str, /, *types: Any, scopes: tuple[Graph, ...] = (), **attributes: Any) -> Any:
     from tenfold.graph.build import infer
     from tenfold.types import parse_type
 

@@ -17,9 +17,9 @@ from tenfold.kernel.index import axis, flat, strides
 from tenfold.kernel.kernel import COMPARISONS
 from tenfold.ops import TABLE
 from tenfold.ops.casts import converted
-from tenfold.ops.elements import OUT_OF_RANGE, Read, Site
+from tenfold.ops.elements import NEGATIVE_POWER, OUT_OF_RANGE, Read, Site
 from tenfold.ops.ranges import Range, Start
-from tenfold.types import DTYPES, SHORT, TensorType
+from tenfold.types import DTYPES, KIND, SHORT, TensorType, parse_type
 
 UFUNCS = {
     "sum": np.add,
@@ -75,6 +75,8 @@ def interpret(
         elif i.op == "state":
             made = args[0].position[i.attr[0] - 1]
         else:
+            if i.op == "pow" and KIND[dtype] == "i":  # the reference would raise: note the fault
+                args[1] = np.maximum(args[1], 0)
             made = TABLE[i.op].reference(*args)
         values.append(made)
         assert made.dtype == dtype, (i, made.dtype)
@@ -180,6 +182,17 @@ def test_a_gather_out_of_range_faults() -> None:
     for index, faulty in (([0, -4, 3], 0), ([4, 0, 0], 1), ([0, -5, 1], 1)):
         _, fault = evaluated(TABLE["gather"], [x, np.array(index)], given)
         assert fault == faulty << OUT_OF_RANGE
+
+
+def test_an_integer_to_a_negative_power_faults() -> None:
+    for exponent, faulty in ((2, 0), (0, 0), (-1, 1)):
+        _, fault = evaluated(TABLE["pow"], [np.array(1.0), np.array(float(exponent))], {})
+        assert fault == 0
+        kernel, literals, _ = kernel_of(TABLE["pow"], [parse_type("i32"), parse_type("i32")], {})
+        data = [np.array([3], np.int32), np.array([exponent], np.int32)]
+        _, fault = interpret(kernel, data, literals)
+        assert fault == faulty << NEGATIVE_POWER
+        assert len(kernel.checks) == 1
 
 
 def test_a_gather_that_does_not_count_does_not_fault() -> None:

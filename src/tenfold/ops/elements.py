@@ -47,14 +47,34 @@ class Read:
 
 Generate = Generator[Read, int, int]
 
-# Bits of a kernel's fault.
-OUT_OF_RANGE = 0
+# Bits of a kernel's fault: what a row's reference raises as IndexProblem or ValueProblem.
+OUT_OF_RANGE, NEGATIVE_POWER = 0, 1
 
 
 def _narrowed(position: Position, shape: Shape) -> Position:
     """The position in an input that broadcasts: its own axes, 0 along those of extent 1."""
     own = position[len(position) - len(shape) :]
     return tuple(ZERO if extent == 1 else p for p, extent in zip(own, shape, strict=True))
+
+
+def _checked(site: Site, holds: int, code: int) -> None:
+    """Note a fault where a condition fails for an element that counts."""
+    if site.condition is not None:
+        idle = site.kernel.op("not", "bool", site.condition)
+        holds = site.kernel.op("or", "bool", holds, idle)
+    site.kernel.check(holds, code)
+
+
+def power(site: Site) -> Generate:
+    """One instruction, with a check that no integer is raised to a negative power."""
+    kernel, short = site.kernel, SHORT[site.types[0].dtype]
+    values = []
+    for i, type in enumerate(site.types):
+        values.append((yield Read(i, _narrowed(site.position, type.shape))))
+    if site.types[0].kind == "i":
+        holds = kernel.op("ge", "bool", values[1], kernel.const(short, 0))
+        _checked(site, holds, NEGATIVE_POWER)
+    return kernel.op("pow", short, *values)
 
 
 # Choosing and casting.
@@ -179,10 +199,7 @@ def _position(site: Site, index: int, extent: int, mode: str) -> Index:
             kernel.op("ge", "bool", index, zero),
             kernel.op("le", "bool", index, last),
         )
-        if site.condition is not None:
-            idle = kernel.op("not", "bool", site.condition)
-            fits = kernel.op("or", "bool", fits, idle)
-        kernel.check(fits, OUT_OF_RANGE)
+        _checked(site, fits, OUT_OF_RANGE)
     # Clipped even after a check, which only notes the fault: the load still happens.
     index = kernel.op("min", "i64", kernel.op("max", "i64", index, zero), last)
     return kernel.as_index(index, extent)
