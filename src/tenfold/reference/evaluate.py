@@ -56,7 +56,7 @@ def evaluate(
         _checked[id(graph)] = check(graph, TABLE)
     given = accept(graph, arguments)
     callbacks = callbacks or Callbacks()
-    users = np.errstate(call=np.geterrcall(), **np.geterr())  # type: ignore[arg-type]
+    users: dict[str, Any] = {"call": np.geterrcall(), **np.geterr()}
     programs: dict[int, _Program] = {}
     stack = [_Frame(_program(graph, programs), given, (), watch)]
     reply: list[Value] | None = None
@@ -66,7 +66,7 @@ def evaluate(
             try:
                 request = frame.advance(reply)
                 if isinstance(request, Ask):
-                    with users:
+                    with np.errstate(**users):
                         reply = callbacks.answer(request)
                     continue
             except Exception as error:
@@ -164,9 +164,10 @@ class _Frame:
         graph, position = self.program.graph, self.position
         node, start = graph.nodes[position], graph.starts[position]
         results = result if isinstance(result, (tuple, list)) else (result,)
-        if tuple(TensorType(r.dtype, r.shape) for r in results) != node.types:
-            got = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
-            raise GraphError(f"{node.op}: the reference gave {got}, its type rule {node.types}")
+        for value, type in zip(results, node.types, strict=True):
+            if value.shape != type.shape or value.dtype != type.dtype:
+                got = f"{value.dtype}{list(value.shape)}"
+                raise GraphError(f"{node.op}: the reference gave {got}, its type rule {type}")
         if self.watch is not None:
             self.watch(self.path, graph, position, results)
         self.values[start : start + len(results)] = results

@@ -137,7 +137,7 @@ class State:
             structure.paths(), self.leaves, self.forms, leaves, strict=True
         ):
             after = form(result)
-            grown = _grow(before, after, _is_number(leaf))
+            grown = _grow(before, after, weak_of(leaf) is not None)
             if grown is None:
                 wrong.append(f"\n  {self._path(path)}: {before} goes in, {after} comes out")
                 hints.append(_remedy(before, after))
@@ -155,11 +155,6 @@ class State:
 
     def _path(self, path: str) -> str:
         return self.root + path.removeprefix(self.prefix)
-
-
-def _is_number(leaf: Any) -> bool:
-    """Whether a leaf gives way to other dtypes: a Python number, traced or not."""
-    return weak_of(leaf) is not None or type(leaf) is bool
 
 
 def _grow(before: Form, after: Form, number: bool) -> Form | None:

@@ -300,8 +300,7 @@ def _settle(what: str, state: State, trace: Callable[[State], Inner]) -> tuple[S
     may take another dtype by what the body gives, and then the body is traced anew."""
     scope = current()
     assert scope is not None
-    callbacks = scope.trace.callbacks
-    known = len(callbacks)
+    known = len(scope.trace.callbacks)
     while True:
         body = trace(state)
         after = state.after(what, body.structure, body.leaves)
@@ -309,7 +308,7 @@ def _settle(what: str, state: State, trace: Callable[[State], Inner]) -> tuple[S
             for leaf, wanted in zip(body.leaves, state.forms, strict=True):
                 body.give(leaf, wanted.type)
             return state, body
-        del callbacks[known:]
+        scope.trace.forget(known)
         state = after
 
 
@@ -395,7 +394,13 @@ def _length(
             )
         extents[path] = type.shape[0]
     if given is not None:
-        extents["length"] = given
+        if not isinstance(given, (int, np.integer)) or given < 0:
+            raise ValueProblem(
+                f"{what}: length is {given!r}",
+                where=describe(here()),
+                fix="give the number of rounds, 0 or more",
+            )
+        extents["length"] = int(given)
     if not extents:
         raise ValueProblem(
             f"{what}: neither xs nor length says how many rounds",

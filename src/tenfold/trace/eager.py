@@ -16,7 +16,7 @@ from tenfold.graph import Graph
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
 from tenfold.trace.function import Leaf, Traced, trace_function
-from tenfold.trace.operand import weak_of
+from tenfold.trace.operand import is_operand, refusal, weak_of
 from tenfold.trace.scope import leak
 from tenfold.types import TensorType, as_dtype
 
@@ -46,6 +46,8 @@ def prepare(function: Callable[..., Any], *arguments: Any) -> tuple[Traced, list
     for item in found:
         if isinstance(item, Array):
             raise leak(item, None)
+        if not is_operand(item):
+            raise refusal(item)
         array = np.asarray(item)
         array = array.astype(as_dtype(array.dtype), copy=False)
         inputs.append(array)

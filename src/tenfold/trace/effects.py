@@ -15,9 +15,9 @@ from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
 from tenfold.trace.eager import at_once
 from tenfold.trace.encoding import encode
-from tenfold.trace.inner import called
+from tenfold.trace.inner import called, kind_of
 from tenfold.trace.operand import as_value
-from tenfold.trace.scope import Scope, current
+from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
 from tenfold.types import TensorType, as_dtype
 
@@ -34,12 +34,7 @@ def hook(name: str, x: Any, fn: Callable[[Any], Any] | None = None) -> Any:
     >>> f(np.array([2.0])), seen
     (array([2.]), [array([1.])])
     """
-    if not isinstance(name, str):
-        raise TypeMismatch(
-            f"hook: the name is a {type(name).__name__}, not a string",
-            where=describe(here()),
-            fix="write tn.hook('name', x, fn)",
-        )
+    _string("hook: the name", name, "write tn.hook('name', x, fn)")
     if fn is not None:
         called("hook", "fn", fn)
     scope = current()
@@ -47,7 +42,7 @@ def hook(name: str, x: Any, fn: Callable[[Any], Any] | None = None) -> Any:
         at_once(lambda y: hook(name, y, fn), x)
         return x
     structure, leaves = flatten(x)
-    default = -1 if fn is None else _register(scope, fn)
+    default = -1 if fn is None else scope.trace.number(fn)
     attributes = {"name": name, "default": default, "structure": encode(structure)}
     scope.node("hook", [as_value(leaf, scope) for leaf in leaves], attributes)
     return x
@@ -64,6 +59,7 @@ def print(x: Any, label: str = "", map: Callable[[Any], Any] | None = None) -> A
     doubled: 6.0
     array([3., 5.])
     """
+    _string("print: the label", label, "write tn.print(x, label='name')")
     if map is not None:
         called("print", "map", map)
     scope = current()
@@ -100,12 +96,18 @@ def call_host(fn: Callable[..., Any], out_types: Any, *args: Any, name: str | No
     wanted = flatten(out_types)[0]
     attributes = {
         "name": name or getattr(fn, "__name__", "") or type(fn).__name__,
-        "default": _register(scope, fn),
+        "default": scope.trace.number(fn),
         "structure": encode(structure),
         "types": tuple(types),
     }
     made = scope.node("call_host", values, attributes)
     return wanted.unflatten([Array(scope, value) for value in made])
+
+
+def _string(what: str, given: Any, fix: str) -> None:
+    if not isinstance(given, str):
+        message = f"{what} is {kind_of(given)}, not a string"
+        raise TypeMismatch(message, where=describe(here()), fix=fix)
 
 
 def _type(item: Any) -> TensorType:
@@ -114,17 +116,7 @@ def _type(item: Any) -> TensorType:
     if hasattr(item, "dtype") and hasattr(item, "shape"):
         return TensorType(as_dtype(item.dtype), tuple(item.shape))
     raise TypeMismatch(
-        f"call_host: out_types holds a {type(item).__name__}, not a type",
+        f"call_host: out_types holds {kind_of(item)}, not a type",
         where=describe(here()),
         fix="declare each result with tn.spec(shape, dtype)",
     )
-
-
-def _register(scope: Scope, function: Callable[..., Any]) -> int:
-    """The number of a callable among those of the trace."""
-    callbacks = scope.trace.callbacks
-    for number, known in enumerate(callbacks):
-        if known is function:
-            return number
-    callbacks.append(function)
-    return len(callbacks) - 1

@@ -48,6 +48,8 @@ def dtype_key(operand: Any) -> Any:
         return PYTHON[bool]
     if kind in PYTHON:
         return kind
+    if not is_operand(operand):
+        raise refusal(operand)
     return as_dtype(np.asarray(operand).dtype)
 
 
@@ -90,11 +92,22 @@ def _from_sequence(operand: Any, scope: Scope) -> int:
         return scope.foreign(np.asarray(operand))
     if hasattr(operand, "__array__") or hasattr(operand, "__dlpack__"):
         return scope.foreign(np.asarray(operand))
-    raise TypeMismatch(
+    raise refusal(operand)
+
+
+def refusal(operand: Any) -> TypeMismatch:
+    """The error of an operand that can't be one."""
+    return TypeMismatch(
         f"an operand of type {type(operand).__name__} is no array and no number",
         where=describe(here()),
         fix="pass an array, a number or a nested list of these",
     )
+
+
+def is_operand(item: Any) -> bool:
+    """Whether something may stand for an array; a list may still turn out to hold what may not."""
+    known = (Array, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
+    return isinstance(item, known) or hasattr(item, "__array__") or hasattr(item, "__dlpack__")
 
 
 def literal(number: Any, dtype: DType) -> np.ndarray[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,17 @@ def never(x: Array) -> Array:
 
 def always(x: Array) -> Array:
     return filled(True, BOOL, x.shape)
+
+
+def logical(op: str) -> Callable[..., Array]:
+    """A logical op, which looks at whether its operands are zero."""
+    return lambda *operands: emit(op, *(cast(x, BOOL) for x in operands))
+
+
+def rint(x: Array) -> Array:
+    if KIND[x.dtype] == "c":
+        return emit("complex", *(emit("round", emit(part, x)) for part in ("real", "imag")))
+    return emit("round", x)
 
 
 def square(x: Array) -> Array:

@@ -59,7 +59,7 @@ def _slice(x: Array, entries: Sequence[Entry]) -> Array:
     axis = 0
     for entry in entries:
         match entry:
-            case New():
+            case New() | Places(new=True):
                 shape.append(1)
                 continue
             case Range(start, step, count, _):
@@ -119,7 +119,6 @@ def _placement(entries: Sequence[Entry]) -> int:
     spots = [i for i, e in enumerate(entries) if isinstance(e, (At, Places))]
     if not any(isinstance(e, Places) for e in entries):
         return 0
-    # a 0-d mask stands for a new axis and its index at once
     if spots[-1] - spots[0] + 1 != len(spots):
         return 0
     return sum(isinstance(e, (New, Range)) for e in entries[: spots[0]])
@@ -185,7 +184,7 @@ def _fit(value: Array, shape: tuple[int, ...]) -> Array:
 
 def _place(x: Array, entries: Sequence[Entry], part: Array) -> Array:
     """x with its sliced part replaced."""
-    own = [e for e in entries if not isinstance(e, New)]
+    own = [e for e in entries if not isinstance(e, New) and not getattr(e, "new", False)]
     shape, steps = [], []
     for axis, entry in enumerate(own):
         match entry:

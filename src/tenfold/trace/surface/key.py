@@ -9,7 +9,7 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TypeMismatch
 from tenfold.trace.array import Array
-from tenfold.trace.surface.emit import fail
+from tenfold.trace.surface.emit import fail, traced
 from tenfold.types import BOOL, KIND, TensorType
 
 
@@ -41,9 +41,13 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Places of an axis by an array of integers, known while tracing or traced."""
+    """Places of an axis by an array of integers, known while tracing or traced.
+
+    The axis may be a new one of extent 1: that is what a single bool indexes.
+    """
 
     index: Any
+    new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +105,8 @@ def _plain(item: Any) -> Any:
         return np.asarray(bool(item))
     if isinstance(item, (int, np.integer)):
         return int(item)
-    if isinstance(item, (list, tuple)):
+    if isinstance(item, (list, tuple, range)):
         if _has_traced(item):
-            from tenfold.trace.surface.emit import traced
-
             return traced(item)
         item = np.asarray(item) if len(item) else np.zeros(np.shape(item), np.int64)
     if isinstance(item, np.ndarray):
@@ -119,7 +121,7 @@ def _plain(item: Any) -> Any:
         return int(item) if item.ndim == 0 and item.dtype != BOOL else item
     if hasattr(item, "__index__"):
         return int(item.__index__())
-    fail(
+    return fail(
         IndexProblem,
         f"an index of type {type(item).__name__}",
         "index with integers, slices, None, ... or arrays of integers or bools",
@@ -186,8 +188,8 @@ def _masks(item: Any, type: TensorType, axis: int) -> list[Entry]:
         )
     if isinstance(item, Array):
         return [Mask(item)]
-    if item.ndim == 0:  # one new axis, kept or emptied
-        return [New(), Places(np.zeros(int(item), np.int64))]
+    if item.ndim == 0:
+        return [Places(np.zeros(int(item), np.int64), new=True)]
     return [Places(index) for index in np.nonzero(item)]
 
 

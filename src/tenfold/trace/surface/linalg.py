@@ -99,7 +99,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
             return result
         shape = tuple(n for i, n in enumerate(array.shape) if i not in axes)
         return emit("reshape", result, shape=shape)
-    fail(
+    return fail(
         Unsupported,
         f"np.linalg.norm of {array.type} with ord={ord!r} over {len(axes)} axes",
         "for matrices say None, 'fro', 1, -1, inf or -inf; for ord=2 use np.linalg.svdvals",

@@ -107,8 +107,8 @@ def nonzero(a: Any) -> NoReturn:
     )
 
 
-def _ufunc(ufunc: np.ufunc) -> Any:
-    return lambda self: UFUNCS[ufunc](self)
+def conj(self: Array) -> Array:
+    return emit("conj", self) if KIND[self.dtype] == "c" else self  # as NumPy: not even a copy
 
 
 def _function(function: Any) -> Any:
@@ -130,8 +130,8 @@ _METHODS: dict[str, Any] = {
     "fill": fill,
     "sort": sort_in_place,
     "nonzero": _nonzero,
-    "conj": _ufunc(np.conjugate),
-    "conjugate": _ufunc(np.conjugate),
+    "conj": conj,
+    "conjugate": conj,
     "T": property(lambda self: shapes.transpose(self)),
     "mT": property(lambda self: shapes.matrix_transpose(self)),
     "real": property(_real),
