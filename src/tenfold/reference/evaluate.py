@@ -18,7 +18,7 @@ from tenfold.errors import GraphError, TenfoldError, TypeMismatch
 from tenfold.graph import Graph, Node, check
 from tenfold.graph.op import Ask, Op, Run
 from tenfold.ops import TABLE
-from tenfold.reference.callbacks import Callbacks
+from tenfold.reference.callbacks import Callbacks, numbered
 from tenfold.types import TensorType, as_dtype
 
 Value = np.ndarray[Any, Any]
@@ -189,11 +189,7 @@ def accept(graph: Graph, arguments: Sequence[Any]) -> list[Value]:
     accepted = []
     for i, (argument, parameter) in enumerate(zip(arguments, graph.parameters, strict=True)):
         type = parameter.type
-        if isinstance(argument, (bool, int, float, complex)) and np.can_cast(
-            np.result_type(argument, type.dtype), type.dtype
-        ):
-            argument = np.asarray(argument, type.dtype)  # a Python number takes the dtype
-        array = np.asarray(argument)
+        array = np.asarray(numbered(argument, type.dtype))
         got = TensorType(as_dtype(array.dtype), array.shape)
         if got != type:
             raise TypeMismatch(
