@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -159,12 +160,26 @@ def test_nested_conditions() -> None:
     assert [both(sign, n) for n in (12, 3, 0, -4)] == [2, 1, 0, -1]
 
 
-def test_conditions_sixty_deep() -> None:
+def test_conditions_five_hundred_deep() -> None:
     def level(k: int, x: Any) -> Any:
-        return x if k == 60 else tn.cond(x > k, lambda: level(k + 1, x + 1), lambda: -x)
+        return x if k == 500 else tn.cond(x > k, lambda: level(k + 1, x + 1), lambda: -x)
 
+    limit = sys.getrecursionlimit()
     f = tn.jit(lambda x: level(0, x))
-    assert [f(x) for x in (100.0, 1.0, 0.0)] == [160, 61, 0]
+    assert [f(x) for x in (600.0, 1.0, -3.0)] == [1100, 501, 3]
+    assert sys.getrecursionlimit() == limit
+    graph = f.trace(1.0)
+    assert tn.Graph.from_bytes(graph.to_bytes()) == graph
+
+
+def test_a_function_that_calls_itself_in_a_branch_has_no_end() -> None:
+    def factorial(n: Any) -> Any:
+        return tn.cond(n > 1, lambda: n * factorial(n - 1), lambda: 1)
+
+    with pytest.raises(tn.TenfoldError, match="nest more than 1000 deep") as caught:
+        tn.jit(factorial)(5)
+    assert "tn.while_loop" in str(caught.value)
+    assert "return tn.cond(n > 1" in str(caught.value)
 
 
 # -- switch
