@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NoReturn
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tenfold.errors import ConcreteError, MutationError, TypeMismatch, Unsupported
-from tenfold.trace.scope import Scope, current, leak
+from tenfold.trace.scope import Scope, Trace, current, leak
 from tenfold.trace.source import describe, here
 from tenfold.types import DType, Shape, TensorType
 
@@ -113,15 +114,22 @@ class Array:
                 fix="take the view again after the update, or copy it before: x[1:].copy()",
             )
         if self._pending is not None or self._owed or (base is not None and base._owed):
-            raise _write_through_view()
+            raise unwritten(self._scope.trace)
+
+    def _settle(self) -> None:
+        """Let go of a base that nobody else can see: `y = (x + 1).reshape(2, 2); y += 1`."""
+        if self._base is not None and _holders(self) == _SOLE:
+            self._check_readable()
+            self._base = None
 
     def _update(self, value: int) -> None:
         """Move this handle to a new value."""
         scope = current()
         if scope is None or not scope.holds(self._scope):
             raise leak(self, scope)
+        self._settle()
         if self._base is not None:
-            raise _write_through_view()
+            raise _write_through_view().at(describe(here()))
         if self._argument is not None:
             raise MutationError(
                 f"the argument {self._argument!r} is updated in place",
@@ -142,6 +150,7 @@ class Array:
         if self._weak or (self._argument is None and self._base is None and not self.shape):
             # a Python number or a NumPy scalar is not updated but bound anew
             return self._operate(ufunc, self, other)
+        self._settle()
         result = UFUNCS[ufunc](self, other)
         if result.shape != self.shape:
             raise TypeMismatch(
@@ -162,7 +171,7 @@ class Array:
         self._check_readable()
         self._base._owed += 1
         result._pending = self._base
-        self._scope.trace.pending[id(result)] = result
+        self._scope.trace.pending[id(result)] = result, here()
         return result
 
     def __getitem__(self, key: Any) -> Any:
@@ -243,8 +252,8 @@ class Array:
         )
 
     def copy(self, order: str = "C") -> Array:
-        self._check_readable()
-        return Array(self._scope, self._value, weak=self._weak)
+        copied: Array = FUNCTIONS[np.copy](self)
+        return copied
 
     # -- NumPy's protocols
 
@@ -322,6 +331,19 @@ class Array:
         return result
 
 
+def _holders(view: Array) -> int:
+    """How many references there are to the base of a view."""
+    return sys.getrefcount(view._base)
+
+
+def _sole() -> int:
+    """What `_holders` gives when the view's is the only reference."""
+    view = Array.__new__(Array)
+    view._base = Array.__new__(Array)
+    return _holders(view)
+
+
+_SOLE = _sole()
 _NUMBERS = (int, float, complex)
 _OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
 
@@ -388,10 +410,18 @@ for _name, _ufunc in (_BINARY | _COMPARE).items():
             setattr(Array, f"__i{_name}__", _inplace(_ufunc))
 
 
+def unwritten(trace: Trace) -> MutationError:
+    """The error of a view that was updated, and the update not written to its array.
+
+    `x[1:] += v` updates a view and then writes it to x; `y = x[1:]; y += v` does not write it.
+    """
+    _, raw = next(iter(trace.pending.values()))
+    return _write_through_view().at(describe(raw))
+
+
 def _write_through_view() -> MutationError:
     return MutationError(
         "an array is written through a view of it",
-        where=describe(here()),
         fix="assign to the array itself (x[1:][0] = v is x[1] = v; for y = x[1:]; y += v write "
         "x[1:] += v), or copy the view first: y = x[1:].copy()",
     )

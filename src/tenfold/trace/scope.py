@@ -43,7 +43,8 @@ class Trace:
     captures: list[Capture] = field(default_factory=list)
     captured: dict[int, Capture] = field(default_factory=dict)  # by id of the array
     callbacks: list[Callable[..., Any]] = field(default_factory=list)  # defaults, by number
-    pending: dict[int, Array] = field(default_factory=dict)  # updates of views not yet written
+    # updates of views not yet written, by id, with the user's line
+    pending: dict[int, tuple[Array, Raw | None]] = field(default_factory=dict)
 
 
 class Scope:

@@ -13,7 +13,7 @@ from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TenfoldError
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 
 QUICK = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

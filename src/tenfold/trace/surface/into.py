@@ -8,6 +8,7 @@ import numpy as np
 
 from tenfold.errors import MutationError, TypeMismatch, Unsupported
 from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.operand import scope_of, value_of
 from tenfold.trace.surface.emit import cast, emit, fail, on, traced
 from tenfold.trace.surface.promotion import same_kind
 from tenfold.types import BOOL, as_dtype
@@ -40,7 +41,7 @@ def write(target: Any, source: Array, where: Any = True, *, unsafe: bool = False
         made = emit("select", traced(where, BOOL), made, target)
     if made.shape != target.shape:
         made = emit("broadcast", made, shape=target.shape)
-    target._update(made._value)
+    target._update(value_of(made, scope_of(made)))
     return target
 
 

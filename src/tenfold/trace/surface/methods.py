@@ -10,7 +10,7 @@ from tenfold.errors import ConcreteError, Unsupported
 from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
 from tenfold.trace.surface import shapes
 from tenfold.trace.surface.composed import filled, same
-from tenfold.trace.surface.emit import alias, cast, fail, on, traced, view
+from tenfold.trace.surface.emit import alias, cast, emit, fail, on, traced, view
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.sorting import sort_in_place
 from tenfold.types import KIND, as_dtype

@@ -78,7 +78,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /, *, out: Any = No
             f"np.{ufunc.__name__}.at without an index array",
             "nothing repeats then: write x[key] += v",
         )
-    where = _placement(key.entries)
+    where = _placement(key)
     rest = [n for i, n in enumerate(part.shape) if i not in axes]
     value = cast(traced(b), x.dtype) if isinstance(b, Array) else traced(b, x.dtype)
     value = _fit(value, (*rest[:where], *together(*places), *rest[where:]))
