@@ -59,7 +59,7 @@ class Array:
         self._weak = weak  # int, float or complex: a Python number, whose dtype gives way
         self._version = 0  # counts updates
         root = base if base is None or base._base is None else base._base
-        self._base = root  # the array this is a view of
+        self._base: Array | None = root  # the array this is a view of
         self._seen = 0 if root is None else root._version
         self._argument = argument  # the name of a parameter that must not be updated
         self._pending: Array | None = None  # for `x[i] += v`: x, to which this must be written
@@ -146,7 +146,7 @@ class Array:
         self._value = value
         self._version += 1
 
-    def _in_place(self, ufunc: np.ufunc, other: Any) -> Array:
+    def _in_place(self, ufunc: np.ufunc, other: Any) -> Any:
         if self._weak or (self._argument is None and self._base is None and not self.shape):
             # a Python number or a NumPy scalar is not updated but bound anew
             return self._operate(ufunc, self, other)
@@ -260,6 +260,8 @@ class Array:
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any
     ) -> Any:
+        if current() is None:
+            raise leak(self, None)
         found = UFUNCS.get(ufunc)
         if found is None or (method != "__call__" and method not in METHODS):
             raise _missing(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
@@ -267,18 +269,23 @@ class Array:
             return METHODS[method](ufunc, *inputs, out=out, **kwargs)
         where = kwargs.pop("where", True)
         dtype = kwargs.pop("dtype", None)
-        for name in ("casting", "order", "subok"):
+        casting = kwargs.pop("casting", "same_kind")
+        if casting not in ("same_kind", "unsafe"):
+            raise _missing(f"np.{ufunc.__name__} with casting={casting!r}")
+        for name in ("order", "subok"):  # traced arrays have no memory order and no subclasses
             kwargs.pop(name, None)
         if kwargs:
             raise _missing(f"np.{ufunc.__name__} with {', '.join(kwargs)}")
         if dtype is not None and ufunc not in _COMPARISONS:
-            inputs = tuple(FUNCTIONS["as_dtype"](x, dtype) for x in inputs)
+            inputs = tuple(FUNCTIONS["as_dtype"](x, dtype, casting) for x in inputs)
         result = found(*inputs)
         if out is None and where is True:
             return result
-        return FUNCTIONS["into"](result, out, where)
+        return FUNCTIONS["into"](result, out, where, casting)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if current() is None:
+            raise leak(self, None)
         found = FUNCTIONS.get(func)
         if found is None:
             module = func.__module__.replace("numpy", "np", 1)
@@ -301,10 +308,13 @@ class Array:
     # -- operators
 
     def _operate(self, ufunc: np.ufunc, left: Any, right: Any) -> Any:
-        for operand in (left, right):
-            if not isinstance(operand, _OPERANDS):
-                return NotImplemented
-        if self._weak or type(left) in _NUMBERS or type(right) in _NUMBERS:
+        other = right if left is self else left
+        if type(other) is Array:
+            if not (self._weak or other._weak):
+                return UFUNCS[ufunc](left, right)
+        elif not isinstance(other, _OPERANDS):
+            return NotImplemented
+        if self._weak:
             weak = _weak_result(ufunc, left, right)
             if weak is not None:
                 result = UFUNCS[ufunc](left, right)
@@ -345,7 +355,7 @@ def _sole() -> int:
 
 _SOLE = _sole()
 _NUMBERS = (int, float, complex)
-_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
+_OPERANDS = (float, int, complex, np.ndarray, np.generic, list, tuple)
 
 
 def _weak_result(ufunc: np.ufunc, left: Any, right: Any) -> type | None:

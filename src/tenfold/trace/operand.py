@@ -39,15 +39,13 @@ def value_of(array: Array, scope: Scope) -> int:
 
 def dtype_key(operand: Any) -> Any:
     """What promotion looks at: a dtype, or int, float, complex for a weak number."""
-    if isinstance(operand, Array):
+    kind = type(operand)
+    if kind is Array:
         return operand._weak or operand._scope.builder.types[operand._value].dtype
+    if kind in PYTHON:
+        return PYTHON[bool] if kind is bool else kind
     if isinstance(operand, (np.ndarray, np.generic)):
         return as_dtype(operand.dtype)
-    kind = type(operand)
-    if kind is bool:
-        return PYTHON[bool]
-    if kind in PYTHON:
-        return kind
     return as_dtype(np.asarray(operand).dtype)
 
 
@@ -60,12 +58,13 @@ def weak_of(operand: Any) -> type | None:
 
 def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
     """The value of any operand in this scope, cast to the dtype if one is given."""
-    if isinstance(operand, Array):
+    kind = type(operand)
+    if kind is Array:
         value = value_of(operand, scope)
+    elif kind in PYTHON:
+        return _literal_value(operand, scope, dtype or PYTHON[kind])
     elif isinstance(operand, np.ndarray):
         value = scope.foreign(operand)
-    elif isinstance(operand, (bool, int, float, complex)) and not isinstance(operand, np.generic):
-        return scope.constant(literal(operand, dtype or PYTHON[type(operand)]))
     elif isinstance(operand, np.generic):
         value = scope.constant(np.asarray(operand, as_dtype(operand.dtype)))
     else:
@@ -73,6 +72,15 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
     if dtype is None or scope.builder.types[value].dtype == dtype:
         return value
     return scope.node("cast", (value,), {"dtype": dtype})[0]
+
+
+def _literal_value(number: Any, scope: Scope, dtype: DType) -> int:
+    """The constant of a Python number; the scope remembers it, but for zeros, which have signs."""
+    key = (number, type(number), dtype)
+    value = scope.literals.get(key) if number else None
+    if value is None:
+        value = scope.literals[key] = scope.constant(literal(number, dtype))
+    return value
 
 
 def _from_sequence(operand: Any, scope: Scope) -> int:

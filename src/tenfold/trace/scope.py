@@ -58,6 +58,7 @@ class Scope:
         self.open = True
         self.captures: dict[int, int] = {}  # value of the parent -> parameter here
         self.closed_at: Raw | None = None
+        self.literals: dict[Any, int] = {}  # constants of Python numbers
 
     def capture(self, outer: int) -> int:
         """The parameter that stands here for a value of the parent."""

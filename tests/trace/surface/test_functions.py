@@ -120,7 +120,10 @@ SHAPE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "flatten": (lambda x: x.flatten(), SHAPES),
     "transpose": (np.transpose, SHAPES),
     "transpose axes": (lambda x: np.transpose(x, (1, -1, 0)), ((2, 3, 4),)),
-    "transpose method": (lambda x: (x.transpose(), x.transpose(1, 0), x.transpose((1, 0))), ((3, 4),)),
+    "transpose method": (
+        lambda x: (x.transpose(), x.transpose(1, 0), x.transpose((1, 0))),
+        ((3, 4),),
+    ),
     "T": (lambda x: x.T, SHAPES),
     "mT": (lambda x: (x.mT, np.matrix_transpose(x)), ((3, 4), (2, 3, 4))),
     "swapaxes": (lambda x: np.swapaxes(x, 0, -1), ((3, 4), (2, 3, 4))),
@@ -138,7 +141,10 @@ SHAPE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "flip": (lambda x: (np.flip(x), np.flip(x, 0)), ((3, 4), (4,), (0, 2))),
     "fliplr": (lambda x: (np.fliplr(x), np.flipud(x)), ((3, 4),)),
     "rot90": (lambda x: [np.rot90(x, k) for k in range(-1, 4)], ((3, 4), (2, 3, 2))),
-    "roll": (lambda x: (np.roll(x, 2), np.roll(x, -1, 0), np.roll(x, 5, -1)), ((3, 4), (4,), (0, 2))),
+    "roll": (
+        lambda x: (np.roll(x, 2), np.roll(x, -1, 0), np.roll(x, 5, -1)),
+        ((3, 4), (4,), (0, 2)),
+    ),
     "roll both": (lambda x: np.roll(x, (1, 2), (0, 1)), ((3, 4),)),
     "tile": (lambda x: (np.tile(x, 2), np.tile(x, (2, 1, 3))), ((3, 4), (), (2,))),
     "repeat": (lambda x: (np.repeat(x, 2), np.repeat(x, 3, axis=0)), ((3, 4), (2,))),
@@ -184,7 +190,10 @@ SHAPE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "diagflat": (np.diagflat, ((2, 2), ())),
     "tril": (lambda x: [np.tril(x, k) for k in (-1, 0, 1)], ((3, 4), (2, 3, 3), (3,))),
     "triu": (lambda x: [np.triu(x, k) for k in (-1, 0, 1)], ((3, 4), (2, 3, 3))),
-    "take": (lambda x: (np.take(x, [0, 2, 1]), np.take(x, 1, 0), x.take([[0], [1]], -1)), ((3, 4),)),
+    "take": (
+        lambda x: (np.take(x, [0, 2, 1]), np.take(x, 1, 0), x.take([[0], [1]], -1)),
+        ((3, 4),),
+    ),
     "take clip": (
         lambda x: (np.take(x, [-9, 9], 0, mode="clip"), np.take(x, [-9, 9], mode="wrap")),
         ((3, 4), (3,)),
@@ -194,7 +203,12 @@ SHAPE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ((3, 4),),
     ),
     "like": (
-        lambda x: (np.zeros_like(x), np.ones_like(x), np.full_like(x, 1), np.zeros_like(x, shape=2)),
+        lambda x: (
+            np.zeros_like(x),
+            np.ones_like(x),
+            np.full_like(x, 1),
+            np.zeros_like(x, shape=2),
+        ),
         SHAPES,
     ),
     "copy": (lambda x: (np.copy(x), x.copy()), SHAPES),
@@ -347,8 +361,8 @@ def test_numeric(name: str, compare: Any, draw: Any) -> None:
 
 
 def test_creation_inside_a_trace(compare: Any) -> None:
-    from tenfold.trace.surface import creation as tn
     from tenfold.trace.scope import current
+    from tenfold.trace.surface import creation as tn
 
     def f(x: Any) -> Any:
         module: Any = np if current() is None else tn

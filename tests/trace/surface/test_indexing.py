@@ -240,7 +240,11 @@ def test_values_are_cast_to_the_array(compare: Any) -> None:
 def test_dynamic_slices(run: Any) -> None:
     def f(x: Any, i: Any) -> Any:
         part = dynamic_slice(x, (0, i, 0), (1, 2, 3))
-        return part, dynamic_update(x, part * 10, [1, i, 1]), dynamic_slice(x, [0, 9, -5], (1, 2, 2))
+        return (
+            part,
+            dynamic_update(x, part * 10, [1, i, 1]),
+            dynamic_slice(x, [0, 9, -5], (1, 2, 2)),
+        )
 
     part, whole, clamped = run(f, X, np.int32(1))
     np.testing.assert_array_equal(part, X[:1, 1:3, :3])

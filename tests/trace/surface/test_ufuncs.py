@@ -164,8 +164,6 @@ def test_traced_python_integers_are_not_cut(op: Any, compare: Any) -> None:
         compare(op, number, np.array([0, 5, 44], np.uint8))
 
 
-
-
 def test_out_of_range_literals(trace: Any) -> None:
     with pytest.raises(OverflowProblem, match="300 does not fit uint8"):
         trace(lambda x: x + 300, np.ones(2, "u1"))

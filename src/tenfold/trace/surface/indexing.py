@@ -137,11 +137,12 @@ def _gather(
 
 def setitem(x: Array, key: Any, value: Any) -> None:
     """x[key] = value."""
+    scope = scope_of(x)
     if x._argument is not None or x._base is not None:
         x._update(x._value)  # raises, before anything else is found wrong
     read = read_key(x.type, key)
     made = traced(value, x.dtype) if not isinstance(value, Array) else cast(value, x.dtype)
-    x._update(value_of(_set(x, read, made), scope_of(x)))
+    x._update(value_of(_set(x, read, made), scope))
 
 
 FUNCTIONS["getitem"] = getitem

@@ -60,7 +60,12 @@ def outer(ufunc: np.ufunc, x: Any, y: Any, /, *, out: Any = None, **kwargs: Any)
     return result if out is None else into(result, out, True)
 
 
-_KINDS = {np.add: "add", np.multiply: "mul", np.maximum: "max", np.minimum: "min"}
+_KINDS: dict[np.ufunc, str] = {
+    np.add: "add",
+    np.multiply: "mul",
+    np.maximum: "max",
+    np.minimum: "min",
+}
 
 
 def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /, *, out: Any = None) -> None:
