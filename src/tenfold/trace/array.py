@@ -217,8 +217,13 @@ class Array:
     def __index__(self) -> int:
         self._concrete(
             "an index, size or range()",
-            "index arrays with it (x[i]), loop with tn.fori_loop, or make the argument static",
+            "index traced arrays with it (x[i], tn.dynamic_slice), loop with tn.fori_loop, or make "
+            "the argument static",
         )
+
+    def __round__(self, digits: int | None = None) -> Any:
+        rounded = FUNCTIONS[np.round](self, digits or 0)
+        return rounded if digits is not None else FUNCTIONS[np.astype](rounded, int)
 
     def item(self, *args: Any) -> Any:
         self._concrete(".item()", "return the array and call .item() outside")
@@ -232,7 +237,8 @@ class Array:
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         self._concrete(
             "a conversion to a NumPy array",
-            "keep to NumPy functions that Tenfold has, or run it on the host with tn.call_host",
+            "to index a NumPy array w by it write tn.asarray(w)[i]; to join traced arrays write "
+            "np.stack([a, b]); or run NumPy's function on the host with tn.call_host",
         )
 
     def __format__(self, spec: str) -> str:

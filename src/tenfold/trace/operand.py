@@ -6,13 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, OverflowProblem, TypeMismatch
+from tenfold.errors import ConcreteError, OverflowProblem, TypeMismatch, Unsupported
 from tenfold.trace.array import Array
 from tenfold.trace.scope import Scope, current, leak
 from tenfold.trace.source import describe, here
 from tenfold.types import DTYPES, KIND, DType, as_dtype
 
 PYTHON = {bool: DTYPES["bool"], int: DTYPES["i64"], float: DTYPES["f64"], complex: DTYPES["c128"]}
+
+
+_BASES: tuple[type, ...] = (int, float, complex)
+
+
+def _known(array: Any) -> DType:
+    """The dtype of an array or NumPy scalar, if Tenfold has it."""
+    try:
+        return as_dtype(array.dtype)
+    except Unsupported as error:
+        raise error.at(describe(here())) from None
 
 
 def scope_of(*operands: Any) -> Scope:
@@ -45,8 +56,11 @@ def dtype_key(operand: Any) -> Any:
     if kind in PYTHON:
         return PYTHON[bool] if kind is bool else kind
     if isinstance(operand, (np.ndarray, np.generic)):
-        return as_dtype(operand.dtype)
-    return as_dtype(np.asarray(operand).dtype)
+        return _known(operand)
+    for base in _BASES:  # an enumeration, say, which NumPy does not take for a weak number
+        if isinstance(operand, base):
+            return PYTHON[base]
+    return _known(np.asarray(operand))
 
 
 def weak_of(operand: Any) -> type | None:
@@ -64,9 +78,13 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
     elif kind in PYTHON:
         return _literal_value(operand, scope, dtype or PYTHON[kind])
     elif isinstance(operand, np.ndarray):
+        _known(operand)
         value = scope.foreign(operand)
     elif isinstance(operand, np.generic):
-        value = scope.constant(np.asarray(operand, as_dtype(operand.dtype)))
+        value = scope.constant(np.asarray(operand, _known(operand)))
+    elif isinstance(operand, _BASES):
+        base = next(b for b in _BASES if isinstance(operand, b))
+        return _literal_value(base(operand), scope, dtype or PYTHON[base])
     else:
         value = _from_sequence(operand, scope)
     if dtype is None or scope.builder.types[value].dtype == dtype:

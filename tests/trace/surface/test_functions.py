@@ -217,7 +217,7 @@ SHAPE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "where": (lambda x: np.where(x != 0, x, 1), SHAPES),
     "select": (lambda x: np.select([x == 1, x != 0], [x, x + x], 1), SHAPES),
     "iter": (lambda x: [row + row for row in x], ((3, 4), (2,))),
-    "asks": (lambda x: np.zeros(np.shape(x) + (np.ndim(x), np.size(x) + len(x))), ((3,), (2, 2))),
+    "asks": (lambda x: np.zeros((*np.shape(x), np.ndim(x), np.size(x) + len(x))), ((3,), (2, 2))),
 }
 
 
@@ -231,7 +231,7 @@ def test_shapes(name: str, compare: Any, draw: Any) -> None:
 
 def test_reshape_keeps_the_array_at_hand(trace: Any) -> None:
     graph = trace(lambda x: x.reshape(2, 2).reshape(2, 2), np.ones(4))
-    assert [n.op for n in graph.nodes][0] == "reshape"
+    assert graph.nodes[0].op == "reshape"
 
 
 PRODUCTS: dict[str, tuple[Any, tuple[Any, Any]]] = {
@@ -295,6 +295,24 @@ def test_products(name: str, compare: Any, draw: Any) -> None:
 def test_captured_operands(compare: Any, draw: Any) -> None:
     w = draw("f64", (4, 5))
     compare(lambda x: (x @ w, w.T @ x.T, np.add(w[:3, :4], x), w[0, 0] * x), draw("f32"))
+
+
+def test_captured_tables(compare: Any) -> None:
+    from tenfold.trace.scope import current
+    from tenfold.trace.surface.creation import asarray
+
+    table = np.arange(60.0).reshape(20, 3)
+    places = np.arange(40).reshape(2, 20) % 3
+    compare(lambda i: asarray(table)[i], np.array([3, -1, 0]))
+    compare(lambda x: x[places], np.arange(3.0))
+    compare(lambda x: x[places.astype(np.uint8)], np.arange(3.0))
+    assert current() is None
+    assert asarray([1, 2], "f32").dtype == np.float32
+
+
+def test_linspace_between_traced_numbers(compare: Any) -> None:
+    compare(lambda a, b: np.linspace(a, b, 5), np.float32(1), np.float64(3))
+    compare(lambda a: np.linspace(0, a, 4, endpoint=False), np.float32(1))
 
 
 def test_factorisations(run: Any, draw: Any) -> None:

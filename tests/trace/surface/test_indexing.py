@@ -300,7 +300,7 @@ def test_wrong_values(trace: Any) -> None:
 
     with pytest.raises(ShapeError, match="does not broadcast"):
         trace(assign(0, np.ones(5)), X)
-    with pytest.raises(ConcreteError, match="np.where"):
+    with pytest.raises(ConcreteError, match=r"np\.where"):
         trace(assign(None, np.ones(5)), X)
 
 

@@ -31,6 +31,13 @@ from tenfold.trace.surface.promotion import common
 from tenfold.types import F64, I64, KIND, DType
 
 
+def asarray(x: Any, dtype: Any = None) -> Any:
+    """An array of what can be made one; inside a trace a traced array, which traced ones index."""
+    if current() is None:
+        return np.asarray(x, None if dtype is None else dtype_of(dtype))
+    return traced(x) if dtype is None else traced(x, dtype_of(dtype))
+
+
 def zeros(shape: Any, dtype: Any = np.float64) -> Any:
     """An array of zeros."""
     if current() is None:
@@ -96,6 +103,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
     return emit("add", scaled, number(first.item(), made))
 
 
+@on(np.linspace)
 def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> Any:
     """Evenly spaced values from start to stop, which may be traced scalars."""
     if current() is None:

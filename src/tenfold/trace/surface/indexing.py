@@ -103,10 +103,7 @@ def _indices(x: Array, entries: Sequence[Entry]) -> tuple[tuple[int, ...], list[
     for axis, entry in enumerate(_kept(entries)):
         if isinstance(entry, (At, Places)):
             axes.append(axis)
-            index = entry.place if isinstance(entry, At) else entry.index
-            if isinstance(index, np.ndarray) and index.dtype != I64:
-                index = index.astype(np.int64)
-            indices.append(cast(traced(index), I64))
+            indices.append(traced(entry.place if isinstance(entry, At) else entry.index))
     return tuple(axes), indices
 
 
@@ -289,7 +286,7 @@ def _index_array(indices: Any) -> Array:
             f"indices of dtype {index.dtype}",
             "index with integers: indices.astype(int)",
         )
-    return cast(index, I64)
+    return cast(index, I64) if index.dtype == BOOL else index
 
 
 @on(np.take)
