@@ -8,9 +8,16 @@ from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
 from tenfold.trace.custom import custom
 from tenfold.trace.effects import call_host, hook, print
+from tenfold.trace.surface import special
+from tenfold.trace.surface.convolution import conv
+from tenfold.trace.surface.counting import bincount
 from tenfold.trace.surface.creation import arange, eye, full, linspace, ones, zeros
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
+from tenfold.trace.surface.searching import top_k
+from tenfold.trace.surface.sized import argwhere, compress, flatnonzero, nonzero, unique
+from tenfold.trace.surface.solving import triangular_solve
+from tenfold.trace.windows import reduce_window
 from tenfold.types import TensorType, spec
 
 __version__ = "0.1.0"
@@ -22,13 +29,18 @@ __all__ = [
     "TenfoldError",
     "TensorType",
     "arange",
+    "argwhere",
+    "bincount",
     "call_host",
+    "compress",
     "cond",
+    "conv",
     "custom",
     "dynamic_slice",
     "dynamic_update",
     "evaluate",
     "eye",
+    "flatnonzero",
     "fori_loop",
     "full",
     "hook",
@@ -36,15 +48,21 @@ __all__ = [
     "linspace",
     "lu",
     "map",
+    "nonzero",
     "ones",
     "parse",
     "print",
     "reduce",
+    "reduce_window",
     "scan",
     "spec",
+    "special",
     "switch",
+    "top_k",
     "trace",
     "trace_values",
+    "triangular_solve",
+    "unique",
     "while_loop",
     "zeros",
 ]

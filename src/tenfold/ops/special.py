@@ -59,7 +59,7 @@ def _lgamma(x: float) -> float:
         return math.inf
     for zero in (1, 2):  # where the library loses digits
         if abs(z := x - zero) < 0.1:
-            series = z * sum(c * z**i for i, c in enumerate(_NEAR_TWO))
+            series: float = z * sum(c * z**i for i, c in enumerate(_NEAR_TWO))
             return series - (math.log1p(z) if zero == 1 else 0)
     try:
         return math.lgamma(x)
