@@ -1,5 +1,6 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
 
+from tenfold.api import random
 from tenfold.api.jit import Jitted, jit
 from tenfold.api.program import evaluate, parse, trace, trace_values
 from tenfold.errors import TenfoldError
@@ -52,6 +53,7 @@ __all__ = [
     "ones",
     "parse",
     "print",
+    "random",
     "reduce",
     "reduce_window",
     "scan",
