@@ -56,7 +56,7 @@ class Callbacks:
         result = function(*decode(text).unflatten([*values, *types])[0])
         structure, found = flatten(result)
         encode(structure)  # so that its classes are known when the text is read again
-        wanted = flatten(decode(text).unflatten([*values, *types])[1], _is_type)[0]
+        wanted = flatten(decode(text).unflatten([*values, *types])[1])[0]
         name = ask.attributes["name"]
         if structure != wanted:
             raise TypeMismatch(
@@ -81,10 +81,6 @@ class Callbacks:
             f"the {what} {name!r} has no callable here: a graph does not hold any",
             fix=f"bind one by its name: hooks={{{name!r}: f}}{silence}",
         )
-
-
-def _is_type(item: Any) -> bool:
-    return isinstance(item, TensorType)
 
 
 def _number(item: Any, type: TensorType) -> Any:

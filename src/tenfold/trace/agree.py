@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ShapeError, TypeMismatch
+from tenfold.errors import ShapeError, TenfoldError, TypeMismatch
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.inner import Inner
@@ -21,16 +21,17 @@ from tenfold.trace.source import describe, here
 from tenfold.trace.surface.promotion import common
 from tenfold.types import DType, TensorType
 
+Weak = type | None  # int, float or complex where something is a Python number
 _NUMBERS: tuple[Any, ...] = (int, float, complex)
 _SHOWN = 6  # how many differences a message lists
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a leaf is: its type, and int, float or complex where it is a Python number."""
+    """What a leaf is."""
 
     type: TensorType
-    weak: type | None
+    weak: Weak
 
     @property
     def key(self) -> Any:
@@ -41,7 +42,11 @@ class Form:
 
 
 def form(leaf: Any) -> Form:
-    key = dtype_key(leaf)
+    try:
+        key = dtype_key(leaf)
+    except TenfoldError as error:
+        error.at(describe(here()))
+        raise
     shape = leaf.shape if isinstance(leaf, Array) else np.shape(leaf)
     return Form(TensorType(PYTHON.get(key, key), tuple(shape)), weak_of(leaf))
 
@@ -80,9 +85,9 @@ def merge(what: str, names: Sequence[str], branches: Sequence[Inner]) -> list[Fo
     return merged
 
 
-def _join(keys: Sequence[Any]) -> tuple[DType, type | None]:
+def _join(keys: Sequence[Any]) -> tuple[DType, Weak]:
     """The dtype that all these keys promote to; Python numbers alone stay Python numbers."""
-    if all(key in _NUMBERS for key in keys):
+    if all(isinstance(key, type) for key in keys):  # not `in`: np.dtype(float) equals float
         weak = max(keys, key=_NUMBERS.index)
         return PYTHON[weak], weak
     return common(tuple(dict.fromkeys(keys))), None
@@ -132,7 +137,7 @@ class State:
             structure.paths(), self.leaves, self.forms, leaves, strict=True
         ):
             after = form(result)
-            grown = _grow(before, after, _is_number(leaf))
+            grown = _grow(before, after, weak_of(leaf) is not None)
             if grown is None:
                 wrong.append(f"\n  {self._path(path)}: {before} goes in, {after} comes out")
                 hints.append(_remedy(before, after))
@@ -150,11 +155,6 @@ class State:
 
     def _path(self, path: str) -> str:
         return self.root + path.removeprefix(self.prefix)
-
-
-def _is_number(leaf: Any) -> bool:
-    """Whether a leaf gives way to other dtypes: a Python number, traced or not."""
-    return weak_of(leaf) is not None or type(leaf) is bool
 
 
 def _grow(before: Form, after: Form, number: bool) -> Form | None:

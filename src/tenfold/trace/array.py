@@ -27,6 +27,19 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
 METHODS: dict[str, Callable[..., Any]] = {}  # reduce, accumulate, outer, at of any ufunc
 
 
+def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    return lambda self, other: self._operate(ufunc, self, other)
+
+
+def _operators(ufunc: np.ufunc) -> tuple[Callable[[Any, Any], Any], ...]:
+    """The operator of a ufunc: x + y, y + x, x += y."""
+    return (
+        _forward(ufunc),
+        lambda self, other: self._operate(ufunc, other, self),
+        lambda self, other: self._in_place(ufunc, other),
+    )
+
+
 class Array:
     """A traced array."""
 
@@ -328,6 +341,27 @@ class Array:
                 return result
         return UFUNCS[ufunc](left, right)
 
+    __add__, __radd__, __iadd__ = _operators(np.add)
+    __sub__, __rsub__, __isub__ = _operators(np.subtract)
+    __mul__, __rmul__, __imul__ = _operators(np.multiply)
+    __truediv__, __rtruediv__, __itruediv__ = _operators(np.true_divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _operators(np.floor_divide)
+    __mod__, __rmod__, __imod__ = _operators(np.remainder)
+    __pow__, __rpow__, __ipow__ = _operators(np.power)
+    __matmul__, __rmatmul__, __imatmul__ = _operators(np.matmul)
+    __and__, __rand__, __iand__ = _operators(np.bitwise_and)
+    __or__, __ror__, __ior__ = _operators(np.bitwise_or)
+    __xor__, __rxor__, __ixor__ = _operators(np.bitwise_xor)
+    __lshift__, __rlshift__, __ilshift__ = _operators(np.left_shift)
+    __rshift__, __rrshift__, __irshift__ = _operators(np.right_shift)
+    __divmod__, __rdivmod__ = _operators(np.divmod)[:2]
+    __eq__ = _forward(np.equal)
+    __ne__ = _forward(np.not_equal)
+    __lt__ = _forward(np.less)
+    __le__ = _forward(np.less_equal)
+    __gt__ = _forward(np.greater)
+    __ge__ = _forward(np.greater_equal)
+
     def __neg__(self) -> Any:
         return self._unary(np.negative)
 
@@ -379,51 +413,6 @@ def _weak_result(ufunc: np.ufunc, left: Any, right: Any) -> type | None:
 
 
 _COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
-
-_BINARY = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "truediv": np.true_divide,
-    "floordiv": np.floor_divide,
-    "mod": np.remainder,
-    "pow": np.power,
-    "matmul": np.matmul,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "lshift": np.left_shift,
-    "rshift": np.right_shift,
-    "divmod": np.divmod,
-}
-_COMPARE = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-}
-
-
-def _forward(ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
-    return lambda self, other: self._operate(ufunc, self, other)
-
-
-def _reflected(ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
-    return lambda self, other: self._operate(ufunc, other, self)
-
-
-def _inplace(ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
-    return lambda self, other: self._in_place(ufunc, other)
-
-
-for _name, _ufunc in (_BINARY | _COMPARE).items():
-    setattr(Array, f"__{_name}__", _forward(_ufunc))
-    if _name in _BINARY:
-        setattr(Array, f"__r{_name}__", _reflected(_ufunc))
-        if _name != "divmod":
-            setattr(Array, f"__i{_name}__", _inplace(_ufunc))
 
 
 def unwritten(trace: Trace) -> MutationError:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenfold.errors import TypeMismatch
+from tenfold.types import TensorType
 
 LEAF = ("leaf",)
 
@@ -179,7 +180,7 @@ def _open(item: Any, kind: type) -> tuple[Any, list[Any] | None]:
         return ("dict", tuple(keys)), [item[k] for _, k in keys]
     if isinstance(item, tuple) and hasattr(item, "_fields"):
         return ("named", kind, item._fields), list(item)
-    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+    if dataclasses.is_dataclass(item) and not isinstance(item, (type, TensorType)):
         names, parts = [], []
         for f in dataclasses.fields(item):
             names.append(f.name)

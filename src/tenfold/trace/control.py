@@ -16,7 +16,7 @@ from tenfold.trace.agree import State, form, merge
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.containers import LEAF, flatten
 from tenfold.trace.eager import at_once
-from tenfold.trace.inner import Inner, called, label, shared, trace_inner
+from tenfold.trace.inner import Inner, called, kind_of, label, shared, trace_inner
 from tenfold.trace.operand import as_value, weak_of
 from tenfold.trace.scope import Scope, current
 from tenfold.trace.source import describe, here
@@ -96,7 +96,7 @@ def _branches(
             )
         )
 
-    inners = [trace_inner(label(f"{what} branch", f), call(f)) for f in named.values()]
+    inners = [trace_inner(label(what, f), call(f)) for f in named.values()]
     forms = merge(what, list(named), inners)
     for inner in inners:
         for leaf, wanted in zip(inner.leaves, forms, strict=True):
@@ -133,10 +133,10 @@ def while_loop(cond_fn: Function, body_fn: Function, init: Any) -> Any:
     if scope is None:
         return at_once(lambda state: while_loop(cond_fn, body_fn, state), init)
     state, body = _settle(
-        "while_loop",
+        label("while_loop", body_fn),
         State.of(init, "state"),
         lambda state: trace_inner(
-            label("while_loop body", body_fn), lambda inner: body_fn(state.arguments(inner))
+            label("while_loop", body_fn), lambda inner: body_fn(state.arguments(inner))
         ),
     )
 
@@ -144,7 +144,7 @@ def while_loop(cond_fn: Function, body_fn: Function, init: Any) -> Any:
         found = cond_fn(state.arguments(inner))
         return Array(inner, _truth("while_loop: what cond_fn returns", found, inner))
 
-    condition = trace_inner(label("while_loop condition", cond_fn), test)
+    condition = trace_inner(label("while_loop", cond_fn), test)
     condition.give(condition.leaves[0], TensorType(BOOL, ()))
     captures = shared((condition, body))
     graphs = [condition.close(captures), body.close(captures)]
@@ -159,41 +159,40 @@ def fori_loop(lower: Any, upper: Any, body_fn: Function, init: Any) -> Any:
     >>> import numpy as np, tenfold as tn
     >>> power = tn.jit(lambda x: tn.fori_loop(0, 3, lambda i, y: y * x, 1.0))
     >>> power(np.array(2.0))
-    array(8.)
+    np.float64(8.0)
     """
     called("fori_loop", "body_fn", body_fn)
     scope = current()
     if scope is None:
-        return at_once(lambda l, u, state: fori_loop(l, u, body_fn, state), lower, upper, init)
-    bounds = [_bound(name, x) for name, x in (("lower", lower), ("upper", upper))]
-    one, two = bounds
+        return at_once(lambda state: fori_loop(lower, upper, body_fn, state), init)
+    first, end = _bound("lower", lower), _bound("upper", upper)
 
     def step(counter: Any, state: Any) -> Any:
         return counter + 1, body_fn(counter, state)
 
-    if isinstance(one, int) and isinstance(two, int):
+    if isinstance(first, int) and isinstance(end, int):
         state, values, _ = _scan(
-            "fori_loop",
+            label("fori_loop", body_fn),
             lambda carry, _: (step(*carry), ()),
-            State.of((one, init), "state", "[1]"),
+            State.of((first, init), "state", "[1]"),
             (),
-            length=max(0, two - one),
+            length=max(0, end - first),
         )
         return _finished(state, scope, values)[1]
-    start = one if isinstance(one, int) else Array(scope, as_value(one, scope, I64), weak=int)
-    # The bound is captured by the condition, not carried.
+    if not isinstance(first, int):
+        first = Array(scope, as_value(first, scope, I64), weak=int)
     state, body = _settle(
-        "fori_loop",
-        State.of((start, init), "state", "[1]"),
+        label("fori_loop", body_fn),
+        State.of((first, init), "state", "[1]"),
         lambda state: trace_inner(
-            label("fori_loop body", body_fn), lambda inner: step(*state.arguments(inner))
+            label("fori_loop", body_fn), lambda inner: step(*state.arguments(inner))
         ),
     )
-    bound = as_value(two, scope, I64)
-    condition = trace_inner(
-        "fori_loop condition",
-        lambda inner: state.arguments(inner)[0] < Array(inner, inner.capture(bound)),
-    )
+
+    def test(inner: Scope) -> Any:
+        return state.arguments(inner)[0] < Array(inner, as_value(end, inner, I64))
+
+    condition = trace_inner("fori_loop", test)
     condition.give(condition.leaves[0], TensorType(BOOL, ()))
     captures = shared((condition, body))
     graphs = [condition.close(captures), body.close(captures)]
@@ -216,7 +215,7 @@ def scan(
     >>> import numpy as np, tenfold as tn
     >>> running = tn.jit(lambda x: tn.scan(lambda c, v: (c + v, c + v), 0.0, x))
     >>> running(np.array([1.0, 2.0, 3.0]))
-    (array(6.), array([1., 3., 6.]))
+    (np.float64(6.0), array([1., 3., 6.]))
     """
     called("scan", "f", f)
     scope = current()
@@ -229,7 +228,7 @@ def scan(
             f"scan: unroll is {unroll!r}", where=describe(here()), fix="give 1 or more"
         )
     state = State.of(init, "carry")
-    state, values, ys = _scan("scan", f, state, xs, length, reverse, unroll)
+    state, values, ys = _scan(label("scan", f), f, state, xs, length, reverse, unroll)
     count = len(state.forms)
     stacked = [Array(scope, v) for v in values[count:]]
     return _finished(state, scope, values[:count]), ys.unflatten(stacked)
@@ -248,7 +247,7 @@ def map(f: Function, xs: Any) -> Any:
     if scope is None:
         return at_once(lambda x: map(f, x), xs)
     state = State.of((), "carry")
-    _, values, ys = _scan("map", lambda carry, x: (carry, f(x)), state, xs)
+    _, values, ys = _scan(label("map", f), lambda carry, x: (carry, f(x)), state, xs)
     return ys.unflatten([Array(scope, v) for v in values])
 
 
@@ -279,8 +278,8 @@ def reduce(f: Function, x: Any, init: Any, axis: Any = None) -> Any:
         return f(*(Array(inner, inner.builder.parameter(scalar)) for _ in range(2)))
 
     state = State.of(Array(scope, start), "result")
-    folded = trace_inner(label("reduce function", f), call)
-    state.after("reduce", folded.structure, folded.leaves)
+    folded = trace_inner(label("reduce", f), call)
+    state.after(label("reduce", f), folded.structure, folded.leaves)
     folded.give(folded.leaves[0], scalar)
     if folded.captures():
         raise Unsupported(
@@ -296,15 +295,12 @@ def reduce(f: Function, x: Any, init: Any, axis: Any = None) -> Any:
 # -- what loops share
 
 
-def _settle(
-    what: str, state: State, trace: Callable[[State], Inner], count: int | None = None
-) -> tuple[State, Inner]:
+def _settle(what: str, state: State, trace: Callable[[State], Inner]) -> tuple[State, Inner]:
     """Trace a body until its state keeps its types: a Python number that the state starts from
     may take another dtype by what the body gives, and then the body is traced anew."""
     scope = current()
     assert scope is not None
-    callbacks = scope.trace.callbacks
-    known = len(callbacks)
+    known = len(scope.trace.callbacks)
     while True:
         body = trace(state)
         after = state.after(what, body.structure, body.leaves)
@@ -312,7 +308,7 @@ def _settle(
             for leaf, wanted in zip(body.leaves, state.forms, strict=True):
                 body.give(leaf, wanted.type)
             return state, body
-        del callbacks[known:]
+        scope.trace.forget(known)
         state = after
 
 
@@ -360,14 +356,14 @@ def _scan(
             result = f(carry, structure.unflatten(slices))
             if not isinstance(result, (tuple, list)) or len(result) != 2:
                 raise TypeMismatch(
-                    f"{what}: f returned {_kind(result)}, not a pair (carry, y)",
+                    f"{what}: f returned {kind_of(result)}, not a pair (carry, y)",
                     where=describe(here()),
                     fix="return carry, y; where there is nothing to stack return carry, None",
                 )
             ys[:] = flatten(result[1])
             return result[0]
 
-        return trace_inner(label(f"{what} body", f), call)
+        return trace_inner(what, call)
 
     state, body = _settle(what, state, trace)
     for leaf in ys[1]:
@@ -398,7 +394,13 @@ def _length(
             )
         extents[path] = type.shape[0]
     if given is not None:
-        extents["length"] = given
+        if not isinstance(given, (int, np.integer)) or given < 0:
+            raise ValueProblem(
+                f"{what}: length is {given!r}",
+                where=describe(here()),
+                fix="give the number of rounds, 0 or more",
+            )
+        extents["length"] = int(given)
     if not extents:
         raise ValueProblem(
             f"{what}: neither xs nor length says how many rounds",
@@ -423,9 +425,8 @@ def _bound(name: str, bound: Any) -> Any:
         return int(bound)
     if isinstance(bound, Array) and not bound.shape and bound.type.kind in "biu":
         return bound
-    shown = bound.type if isinstance(bound, Array) else _kind(bound)
     raise TypeMismatch(
-        f"fori_loop: {name} is {shown}, not an integer scalar",
+        f"fori_loop: {name} is {kind_of(bound)}, not an integer scalar",
         where=describe(here()),
         fix="give a Python integer or an integer scalar, cast with .astype(int)",
     )
@@ -435,7 +436,7 @@ def _leaf(what: str, item: Any, scope: Scope) -> int:
     """The value of something that has to be one array, not a container."""
     if flatten(item)[0].tokens != (LEAF,):
         raise TypeMismatch(
-            f"{what} is {_kind(item)}, not a scalar", where=describe(here()), fix="give one array"
+            f"{what} is {kind_of(item)}, not a scalar", where=describe(here()), fix="give one array"
         )
     return as_value(item, scope)
 
@@ -453,7 +454,3 @@ def _truth(what: str, pred: Any, scope: Scope) -> int:
     if type.dtype == BOOL:
         return value
     return as_value(UFUNCS[np.not_equal](Array(scope, value), 0), scope)
-
-
-def _kind(item: Any) -> str:
-    return "None" if item is None else f"a {type(item).__name__}"

@@ -43,12 +43,14 @@ class Inner:
         outer = {inner: value for value, inner in self.scope.captures.items()}
         return [outer[v] for v in self.scope.builder.used(self.outputs) if v in outer]
 
-    def close(self, captures: Sequence[int]) -> Graph:
-        """The graph, its parameters being these captures and then its own."""
+    def close(self, captures: Sequence[int], last: bool = False) -> Graph:
+        """The graph, its parameters being these captures and then its own, or `last` the other
+        way round."""
         assert self.scope.parent is not None
         types = self.scope.parent.builder.types
         taken = [self.scope.captures.get(value, types[value]) for value in captures]
-        graph = self.scope.finish(self.outputs, [*taken, *self.parameters])
+        parameters = [*self.parameters, *taken] if last else [*taken, *self.parameters]
+        graph = self.scope.finish(self.outputs, parameters)
         _ = graph.digest  # taken now, so that it never has to be taken through many scopes
         return graph
 
@@ -77,14 +79,24 @@ def shared(inners: Sequence[Inner]) -> list[int]:
 def called(what: str, name: str, function: Any) -> None:
     """TypeMismatch unless this is a function."""
     if not callable(function):
-        shown = function.type if isinstance(function, Array) else type(function).__name__
         raise TypeMismatch(
-            f"{what}: {name} is {shown}, not a function",
+            f"{what}: {name} is {kind_of(function)}, not a function",
             where=describe(here()),
             fix="wrap what it gives: lambda *args: value",
         )
 
 
 def label(what: str, function: Any) -> str:
-    """How a scope is named in messages."""
-    return f"{what} {getattr(function, '__qualname__', '')}".strip()
+    """How a scope is named in messages: 'scan of step'."""
+    name = getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
+    return f"{what} of {name}" if name else what
+
+
+def kind_of(item: Any) -> str:
+    """What something is, in the words of a message."""
+    if isinstance(item, Array):
+        return str(item.type)
+    if item is None:
+        return "None"
+    name = type(item).__name__
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"

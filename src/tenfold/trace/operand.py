@@ -60,6 +60,8 @@ def dtype_key(operand: Any) -> Any:
     for base in _BASES:  # an enumeration, say, which NumPy does not take for a weak number
         if isinstance(operand, base):
             return PYTHON[base]
+    if not is_operand(operand):
+        raise refusal(operand)
     return _known(np.asarray(operand))
 
 
@@ -89,6 +91,10 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
         value = _from_sequence(operand, scope)
     if dtype is None or scope.builder.types[value].dtype == dtype:
         return value
+    if isinstance(operand, Array) and operand._weak is int and KIND[dtype] in "iu":
+        # A Python integer that is an argument must fit, as NumPy demands: each call is checked.
+        if operand._scope.parent is None:
+            scope.trace.limits.setdefault(operand._value, set()).add(dtype)
     return scope.node("cast", (value,), {"dtype": dtype})[0]
 
 
@@ -112,11 +118,22 @@ def _from_sequence(operand: Any, scope: Scope) -> int:
         return scope.foreign(np.asarray(operand))
     if hasattr(operand, "__array__") or hasattr(operand, "__dlpack__"):
         return scope.foreign(np.asarray(operand))
-    raise TypeMismatch(
+    raise refusal(operand)
+
+
+def refusal(operand: Any) -> TypeMismatch:
+    """The error of an operand that can't be one."""
+    return TypeMismatch(
         f"an operand of type {type(operand).__name__} is no array and no number",
         where=describe(here()),
         fix="pass an array, a number or a nested list of these",
     )
+
+
+def is_operand(item: Any) -> bool:
+    """Whether something may stand for an array; a list may still turn out to hold what may not."""
+    known = (Array, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
+    return isinstance(item, known) or hasattr(item, "__array__") or hasattr(item, "__dlpack__")
 
 
 def literal(number: Any, dtype: DType) -> np.ndarray[Any, Any]:

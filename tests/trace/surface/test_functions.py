@@ -38,7 +38,7 @@ ORDERED = ("max", "min", "ptp", "nanmax", "nanmin")
 def test_reductions(name: str, compare: Any, draw: Any) -> None:
     function = REDUCTIONS[name]
     for dtype in SOME:
-        if name in ORDERED and dtype in ("c64",):
+        if name in ORDERED and dtype == "c64":  # the op table has no greatest complex number
             continue
         if name == "ptp" and dtype == "bool":
             continue
@@ -370,7 +370,7 @@ NUMERIC: dict[str, Any] = {
 @pytest.mark.parametrize("name", NUMERIC)
 def test_numeric(name: str, compare: Any, draw: Any) -> None:
     for dtype in ("i32", "u8", "f32", "f64", "c64"):
-        if dtype == "c64" and name in ("clip", "fix", "infinities", "isclose"):
+        if dtype == "c64" and name in ("fix", "infinities"):
             continue
         x = draw(dtype)
         if dtype == "f64" and name != "choose":

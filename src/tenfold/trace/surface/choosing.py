@@ -18,7 +18,7 @@ from tenfold.trace.surface.methods import nonzero
 from tenfold.trace.surface.promotion import common
 from tenfold.trace.surface.reductions import _NO
 from tenfold.trace.surface.shapes import together
-from tenfold.types import BOOL, I64
+from tenfold.types import BOOL, I64, KIND
 
 
 def _operands(*operands: Any) -> list[Any]:
@@ -96,6 +96,8 @@ def clip(
         result = UFUNCS[np.maximum](wide, bounds[0])
     elif low is None:
         result = UFUNCS[np.minimum](wide, bounds[0])
+    elif KIND[made] == "c":
+        result = UFUNCS[np.minimum](UFUNCS[np.maximum](wide, bounds[0]), bounds[1])
     else:
         result = emit("clip", wide, *(traced(b, made) for b in bounds))
     return result if out is None else write(out, result)

@@ -51,6 +51,16 @@ def rint(x: Array) -> Array:
     return emit("round", x)
 
 
+def complex_extreme(op: str, quiet: bool) -> Callable[[Array, Array], Array]:
+    """The greater or lesser of complex numbers; NaN wins, or with `quiet` loses."""
+
+    def apply(x: Array, y: Array) -> Array:
+        first = emit("or", emit(op, x, y), emit("isnan", y if quiet else x))
+        return emit("select", first, x, y)
+
+    return apply
+
+
 def square(x: Array) -> Array:
     return emit("mul", x, x)
 
