@@ -331,6 +331,36 @@ def test_factorisations(run: Any, draw: Any) -> None:
     assert norm.shape == ()
 
 
+def test_other_names(compare: Any, draw: Any) -> None:
+    def f(x: Any, y: Any) -> Any:
+        return (
+            np.linalg.matrix_transpose(x),
+            np.linalg.matmul(x, y.T),
+            np.linalg.outer(x[0], y[0]),
+            np.linalg.tensordot(x, y),
+            np.linalg.vecdot(x, y, axis=0),
+            np.linalg.cross(x[:, :3], y[:, :3]),
+            np.linalg.diagonal(x, offset=1),
+            np.linalg.trace(x),
+            np.linalg.svdvals(x),
+            np.amax(x),
+            np.amin(x, 0),
+            np.concat([x, y]),
+            np.permute_dims(x, (1, 0)),
+            np.pow(x, 2),
+            np.atan2(x, y),
+        )
+
+    compare(f, draw("f64"), draw("f64", seed=1))
+
+
+def test_empty_like_is_of_zeros(run: Any, draw: Any) -> None:
+    (made,) = run(lambda x: np.empty_like(x, dtype=np.int8), draw("f64"))
+    assert made.dtype == np.int8
+    assert made.shape == (3, 4)
+    assert not made.any()
+
+
 @pytest.mark.parametrize(
     "f",
     [

@@ -13,6 +13,9 @@ from tenfold.trace.operand import as_value, scope_of, value_of
 from tenfold.trace.source import describe, here
 from tenfold.types import DType, as_dtype
 
+# What an argument is that was not given.
+ABSENT: Any = np._NoValue
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -114,7 +114,7 @@ def _plain(item: Any) -> Any:
     if isinstance(item, (int, np.integer)):
         return int(item)
     if isinstance(item, (list, tuple, range)):
-        if _has_traced(item):
+        if has_traced(item):
             return traced(item)
         item = np.asarray(item) if len(item) else np.zeros(np.shape(item), np.int64)
     if isinstance(item, np.ndarray):
@@ -136,9 +136,9 @@ def _plain(item: Any) -> Any:
     )
 
 
-def _has_traced(item: Any) -> bool:
+def has_traced(item: Any) -> bool:
     if isinstance(item, (list, tuple)):
-        return any(_has_traced(part) for part in item)
+        return any(has_traced(part) for part in item)
     return isinstance(item, Array)
 
 

@@ -82,8 +82,8 @@ def _on_complex(op: Build, other: Build) -> Choice:
 
 def _extreme(op: str, logical: str, comparison: str, *, quiet: bool) -> Choice:
     """The greater or lesser of two, for every dtype."""
-    ordered = composed.complex_extreme(comparison, quiet)
-    return lambda dtypes: {"b": logical, "c": ordered}.get(KIND[dtypes[0]], op)
+    builds: dict[str, Build] = {"b": logical, "c": composed.complex_extreme(comparison, quiet)}
+    return lambda dtypes: builds.get(KIND[dtypes[0]], op)
 
 
 # Ufuncs that are one op whatever the dtype.
