@@ -9,6 +9,7 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TypeMismatch
 from tenfold.trace.array import Array
+from tenfold.trace.operand import scope_of
 from tenfold.trace.surface.emit import fail, traced
 from tenfold.types import BOOL, KIND, TensorType
 
@@ -196,6 +197,7 @@ def _masks(item: Any, type: TensorType, axis: int) -> list[Entry]:
         )
     if isinstance(item, Array):
         return [Mask(item)]
+    scope_of().trace.baked[id(item)] = item  # how many it chooses is part of the graph
     if item.ndim == 0:
         return [Places(np.zeros(int(item), np.int64), new=True)]
     return [Places(index) for index in np.nonzero(item)]
