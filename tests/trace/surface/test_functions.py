@@ -55,6 +55,11 @@ def test_reductions(name: str, compare: Any, draw: Any) -> None:
                     compare(lambda x: function(x, axis=axis, keepdims=keepdims), x)  # noqa: B023
 
 
+def test_reductions_over_no_axis(compare: Any, draw: Any) -> None:
+    for dtype in ("bool", "i8", "f32"):
+        compare(lambda x: (np.sum(x, axis=()), np.max(x, ()), np.mean(x, ())), draw(dtype))
+
+
 def test_reductions_of_nothing(compare: Any) -> None:
     x = np.zeros((2, 0, 3), "f4")
     compare(lambda x: np.max(x, axis=0), x)
@@ -313,6 +318,7 @@ def test_captured_tables(compare: Any) -> None:
 def test_linspace_between_traced_numbers(compare: Any) -> None:
     compare(lambda a, b: np.linspace(a, b, 5), np.float32(1), np.float64(3))
     compare(lambda a: np.linspace(0, a, 4, endpoint=False), np.float32(1))
+    compare(lambda a: (np.linspace(a, 1j, 4), np.linspace(a, 2, 3, dtype=int)), np.float16(1))
 
 
 def test_factorisations(run: Any, draw: Any) -> None:

@@ -158,6 +158,20 @@ def test_out_of_range_literals(trace: Any) -> None:
         trace(lambda x: x * -1, np.ones(2, "u4"))
 
 
+def test_great_literals(compare: Any, trace: Any) -> None:
+    compare(lambda x: (x * 10**30, x + 10**12, x * -(10**25)), np.ones(2, "f4"))
+    compare(lambda x: x * 2**70, np.ones(2, "c8"))
+    (type_,) = trace(lambda x: x * 2**70, np.ones(2, BFLOAT16)).output_types
+    assert type_.dtype == BFLOAT16
+    with pytest.raises(OverflowProblem, match="1329 bits"):
+        trace(lambda x: x * 10**400, np.ones(2, "f4"))
+
+
+def test_traced_python_numbers_alone(compare: Any) -> None:
+    compare(lambda x, n: (x * divmod(n, 3)[0], x + abs(-n), x * (n**2) / n), np.ones(2, "f4"), 7)
+    compare(lambda x, z: x * abs(z), np.ones(2, "f4"), 3 + 4j)
+
+
 def test_bools(compare: Any, trace: Any) -> None:
     x, y = np.array([True, False, True]), np.array([True, True, False])
     compare(lambda x, y: (x + y, x * y, np.maximum(x, y), np.minimum(x, y), ~x, x ^ y), x, y)

@@ -31,7 +31,8 @@ def getitem(x: Array, key: Any) -> Array:
             ConcreteError,
             f"x[mask] with a traced mask: how many elements of {x.type} it chooses, only a "
             "running program knows",
-            "write np.where(mask, x, other), or reduce with where=mask; x[mask] = v works",
+            "write np.where(mask, x, other), or reduce with where=mask; x[mask] = v works; for "
+            "x[mask] += v write x[:] = np.where(mask, x + v, x)",
         )
     found = _get(x, read)
     scalar = not found.shape and read.ellipsis is None  # NumPy gives a number, which is no view
@@ -90,9 +91,14 @@ def sliced(x: Array, entries: Sequence[Entry]) -> Array:
     return x
 
 
+def _is_fixed(entry: Entry) -> bool:
+    """Whether an entry is one place known while tracing, so that `sliced` takes its axis away."""
+    return isinstance(entry, At) and isinstance(entry.place, int)
+
+
 def _kept(entries: Sequence[Entry]) -> list[Entry]:
     """The entries that still have an axis after `sliced`."""
-    return [e for e in entries if not (isinstance(e, At) and isinstance(e.place, int))]
+    return [e for e in entries if not _is_fixed(e)]
 
 
 def indices_of(x: Array, entries: Sequence[Entry]) -> tuple[tuple[int, ...], list[Array]]:
@@ -149,10 +155,13 @@ def _set(x: Array, key: Key, value: Array) -> Array:
     masks = [e for e in key.entries if isinstance(e, Mask)]
     if masks:
         return _set_masked(x, key, value)
+    if all(isinstance(e, (Range, New)) or _is_fixed(e) for e in key.entries):
+        shape = tuple(
+            e.count if isinstance(e, Range) else 1 for e in key.entries if not isinstance(e, At)
+        )
+        return place(x, key.entries, fit(value, shape))
     part = sliced(x, key.entries)
     axes, indices = indices_of(part, key.entries)
-    if not axes:
-        return place(x, key.entries, fit(value, part.shape))
     at = placement(key)
     spread = together(*indices)
     rest = [n for i, n in enumerate(part.shape) if i not in axes]
