@@ -9,15 +9,25 @@ from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
 from tenfold.trace.custom import custom
 from tenfold.trace.effects import call_host, hook, print
-from tenfold.trace.surface import special
 from tenfold.trace.surface.convolution import conv
 from tenfold.trace.surface.counting import bincount
-from tenfold.trace.surface.creation import arange, eye, full, linspace, ones, zeros
+from tenfold.trace.surface.creation import (
+    arange,
+    asarray,
+    empty,
+    eye,
+    full,
+    iota,
+    linspace,
+    ones,
+    zeros,
+)
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
 from tenfold.trace.surface.searching import top_k
 from tenfold.trace.surface.sized import argwhere, compress, flatnonzero, nonzero, unique
 from tenfold.trace.surface.solving import triangular_solve
+from tenfold.trace.surface.special import digamma, erf, erf_inv, erfc, lgamma, rsqrt, sigmoid
 from tenfold.trace.windows import reduce_window
 from tenfold.types import TensorType, spec
 
@@ -31,21 +41,29 @@ __all__ = [
     "TensorType",
     "arange",
     "argwhere",
+    "asarray",
     "bincount",
     "call_host",
     "compress",
     "cond",
     "conv",
     "custom",
+    "digamma",
     "dynamic_slice",
     "dynamic_update",
+    "empty",
+    "erf",
+    "erf_inv",
+    "erfc",
     "evaluate",
     "eye",
     "flatnonzero",
     "fori_loop",
     "full",
     "hook",
+    "iota",
     "jit",
+    "lgamma",
     "linspace",
     "lu",
     "map",
@@ -56,9 +74,10 @@ __all__ = [
     "random",
     "reduce",
     "reduce_window",
+    "rsqrt",
     "scan",
+    "sigmoid",
     "spec",
-    "special",
     "switch",
     "top_k",
     "trace",

@@ -28,12 +28,12 @@ def test_special_functions() -> None:
         ("digamma", special.digamma),
         ("sigmoid", special.expit),
     ):
-        function = getattr(tn.special, name)
+        function = getattr(tn, name)
         np.testing.assert_allclose(function(x), other(x), 1e-12)
         assert tn.jit(function)(x.astype(np.float32)).dtype == np.float32
         np.testing.assert_allclose(function(3), other(3.0) if name != "erf_inv" else np.nan)
-    with pytest.raises(TypeMismatch, match="lgamma of c128"):
-        tn.special.lgamma(np.array(1j))
+    with pytest.raises(TypeMismatch, match="lgamma"):
+        tn.lgamma(np.array(1j))
 
 
 def test_i0(compare: Any) -> None:

@@ -4,6 +4,7 @@ Each file files its part in the tables of `tenfold.trace.array`.
 """
 
 from tenfold.trace.surface import (
+    bessel,
     choosing,
     comparisons,
     convolution,
@@ -21,6 +22,7 @@ from tenfold.trace.surface import (
     linalg,
     methods,
     numeric,
+    padding,
     products,
     reductions,
     searching,
@@ -29,12 +31,15 @@ from tenfold.trace.surface import (
     solving,
     sorting,
     special,
+    statistics,
+    taking,
     ufunc_methods,
     ufuncs,
     windows,
 )
 
 __all__ = [
+    "bessel",
     "choosing",
     "comparisons",
     "convolution",
@@ -52,6 +57,7 @@ __all__ = [
     "linalg",
     "methods",
     "numeric",
+    "padding",
     "products",
     "reductions",
     "searching",
@@ -60,6 +66,8 @@ __all__ = [
     "solving",
     "sorting",
     "special",
+    "statistics",
+    "taking",
     "ufunc_methods",
     "ufuncs",
     "windows",

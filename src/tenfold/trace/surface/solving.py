@@ -13,11 +13,19 @@ from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.surface.anywhere import anywhere
 from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.diagonals import eye
-from tenfold.trace.surface.emit import cast, emit, emit_all, fail, on, static_int, traced
+from tenfold.trace.surface.emit import (
+    ABSENT,
+    cast,
+    emit,
+    emit_all,
+    fail,
+    on,
+    static_int,
+    traced,
+)
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.linalg import _matrix, norm, svd
 from tenfold.trace.surface.promotion import common
-from tenfold.trace.surface.reductions import _NO
 from tenfold.types import KIND
 
 _ONE = np.ones((1, 1))
@@ -178,10 +186,10 @@ def _inverted(s: Array, cutoff: Array) -> Array:
 
 
 @on(np.linalg.pinv)
-def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NO) -> Array:
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = ABSENT) -> Array:
     x = _matrix("pinv", a)
     if rcond is None:
-        rcond = 1e-15 if rtol is _NO else rtol
+        rcond = 1e-15 if rtol is ABSENT else rtol
     if rcond is None:
         rcond = max(x.shape[-2:]) * _epsilon(x)
     if 0 in x.shape:
