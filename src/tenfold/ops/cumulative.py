@@ -1,7 +1,7 @@
 """Rows of cumulative ops: each element is folded with all those before it along an axis.
 
-They compile in blocks: within a block each element is the reduction of a window that ends at
-it, the last elements of the blocks are taken the same way, and what comes before a block is
+They compile in blocks: within a block each element is the reduction of all up to it, the
+last elements of the blocks are taken the same way, and what comes before a block is
 folded into all of it. Every part is parallel, and the graph has a few nodes for each sixteenfold
 extent. The bound is as of a reduction over the same axis.
 """
@@ -18,7 +18,8 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import Composition, Op, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import batching, rules, samples
-from tenfold.ops.expression import Expression
+from tenfold.ops.batching import make
+from tenfold.ops.expression import Expression, select
 from tenfold.ops.reference import NARROW, Array, widened
 from tenfold.types import F32, KIND, DType
 
@@ -135,15 +136,18 @@ def _padded(x: Expression, axis: int, low: int, high: int, value: Expression) ->
 
 
 def _within(x: Expression, axis: int, step: str, nothing: Expression) -> Expression:
-    """The running fold of a short axis: a window for each element, which ends at it."""
+    """The running fold of a short axis: for each place, all elements up to it are reduced."""
     extent, rank = x.shape[axis], len(x.shape)
     if extent < 2 or 0 in x.shape:
         return x
-    one = (1,) * rank
-    window = tuple(extent if a == axis else 1 for a in range(rank))
-    seen = _padded(x, axis, extent - 1, 0, nothing)
-    seen = seen.op("windows", window=window, strides=one, dilation=one)
-    return seen.reshape(*x.shape, extent).op(_REDUCE[step], axes=(rank,))
+    # One axis more: the places, then what is folded into them.
+    square = (extent, extent, *[1] * (rank - axis - 1))
+    places, seen = (
+        Expression(x.builder, make(x.builder, "iota", dtype="i32", shape=square, axis=a))
+        for a in (0, 1)
+    )
+    tall = x.reshape(*x.shape[:axis], 1, *x.shape[axis:])
+    return select(seen <= places, tall, nothing).op(_REDUCE[step], axes=(axis + 1,))
 
 
 _ORDER = "the order of {} is free within the bound; sixteen-bit floats in f32, rounded at the end"
