@@ -12,6 +12,7 @@ from tenfold.trace.effects import call_host, hook, print
 from tenfold.trace.surface.creation import arange, eye, full, linspace, ones, zeros
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
+from tenfold.transform.vmap import vmap
 from tenfold.types import TensorType, spec
 
 __version__ = "0.1.0"
@@ -46,6 +47,7 @@ __all__ = [
     "switch",
     "trace",
     "trace_values",
+    "vmap",
     "while_loop",
     "zeros",
 ]

@@ -86,6 +86,22 @@ class Builder:
             self._interned[key] = values
         return values
 
+    def inline(self, graph: Graph, inputs: Sequence[int]) -> tuple[int, ...]:
+        """The outputs of a graph whose nodes are added here, its parameters being these values."""
+        values = list(inputs)
+        for node in graph.nodes:
+            reads = [values[v] for v in node.inputs]
+            values.extend(
+                self.node(node.op, reads, dict(node.attributes), node.scopes, node.source)
+            )
+        return tuple(values[v] for v in graph.outputs)
+
+    def place(self, first: int, source: Any) -> None:
+        """Say of the nodes from this position on where they come from, unless they do."""
+        for position in range(first, len(self._nodes)):
+            if self._sources[position] is None:
+                self._sources[position] = source
+
     def source(self, value: int) -> Any:
         """What was given as the source of the node that made this value."""
         maker = self._makers[value]
