@@ -38,7 +38,8 @@ def switch(
         masked = lanes.masks(*scopes)
         branches = []
         for scope in scopes:
-            branches.append((yield Lift(scope, flags, results, masked)))
+            branch = yield Lift(scope, flags, results, masked)
+            branches.append(branch)
         return builder.node("switch", [index, *lanes.with_mask(masked, *given)], {}, branches)
     ways = _ways(builder, index, len(scopes))
     made: Sequence[int] | None = None

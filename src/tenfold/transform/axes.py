@@ -19,7 +19,7 @@ Axis = int | None
 
 def is_axis(item: Any) -> bool:
     """Whether something stands for the axis of all that stands in its place."""
-    return item is None or isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+    return item is None or (isinstance(item, (int, np.integer)) and not isinstance(item, bool))
 
 
 def spread_axes(what: str, name: str, given: Any, structure: Structure, root: str) -> list[Axis]:

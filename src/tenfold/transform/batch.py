@@ -135,7 +135,8 @@ class _Frame:
             except StopIteration as stop:
                 self._finish(node, stop.value)
             except TenfoldError as error:
-                raise error.at(str(node.source) if node.source else None)
+                error.at(str(node.source) if node.source else None)
+                raise
         return builder.finish(self._outputs(), None, lambda source: source)
 
     def _start(self, node: Node) -> None:
