@@ -96,13 +96,15 @@ class Lift:
 
     `batched` says which parameters have the leading axis, `results` which outputs are to have
     it. A masked scope gets the mask of active lanes as its first parameter. The reply is a
-    graph; it runs only where at least one lane is active.
+    graph, which is to run only where at least one lane is active. With `inputs`, the values of
+    its parameters, it is put in place instead, and the reply is the values of its outputs.
     """
 
     graph: Graph
     batched: tuple[bool, ...]
     results: tuple[bool, ...]
     masked: bool
+    inputs: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,14 +45,13 @@ def switch(
     made: Sequence[int] | None = None
     for here, scope in zip(ways, scopes, strict=True):
         masked = lanes.heeds(scope)
-        branch = yield Lift(scope, flags, (True,) * len(scope.outputs), masked)
-        own = _both(builder, here, lanes.mask)
-        taken = [own, *given] if masked else given
-        if masked or any(node.scopes for node in branch.nodes):
+        if masked or lanes.loops(scope):
+            branch = yield Lift(scope, flags, results, masked)
+            own = _both(builder, here, lanes.mask)
             some = make(builder, "reduce_any", own, axes=(0,))
-            found = run_if(builder, some, branch, taken)
-        else:
-            found = builder.inline(branch, taken)
+            found = run_if(builder, some, branch, [own, *given] if masked else given)
+        else:  # nobody notices that all lanes go this way
+            found = yield Lift(scope, flags, results, False, tuple(given))
         if made is None:
             made = found
         else:
@@ -162,10 +161,12 @@ def custom(
     scopes: tuple[Graph, ...],
     name: str,
 ) -> Lifting:
-    masked = lanes.masks(*scopes)
-    fallback = yield Lift(scopes[0], tuple(batched), results, masked)
-    if masked:  # no version of the op knows of masks
-        return run(lanes.builder, fallback, lanes.with_mask(masked, *inputs))
+    flags = tuple(batched)
+    if lanes.masks(*scopes):  # no version of the op knows of masks
+        given = tuple(lanes.with_mask(True, *inputs))
+        made: tuple[int, ...] = yield Lift(scopes[0], flags, results, True, given)
+        return made
+    fallback = yield Lift(scopes[0], flags, results, False)
     return lanes.builder.node("custom", inputs, {"name": name}, [fallback])
 
 

@@ -19,7 +19,7 @@ from tenfold.ops.batching import Values, constant, make, reshape, shape_of, spre
 from tenfold.types import BOOL, I64, TensorType
 
 Flags = tuple[bool, ...]
-Lifting = Generator[Lift, Graph, Values]
+Lifting = Generator[Lift, Any, Values]  # sent a graph, or values
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Lanes:
     mask: int | None  # the value of the mask of active lanes; None: all are
     differs: Callable[[Graph, Sequence[bool]], Flags]  # which outputs differ, by parameters
     heeds: Callable[[Graph], bool]  # whether it has to know the mask
+    loops: Callable[[Graph], bool]  # whether there is a loop in it, or an op of the user's own
     source: Source | None = None  # the line of the node that is batched
 
     def masks(self, *scopes: Graph) -> bool:

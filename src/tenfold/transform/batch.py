@@ -34,19 +34,22 @@ def batch(graph: Graph, batched: Sequence[bool], size: int) -> tuple[Graph, Flag
     results = known.differs(graph, batched)
     wanted = Lift(graph, tuple(batched), results, masked=False)
     made: dict[tuple[int, Flags, Flags, bool], Graph] = {}
-    stack = [_Frame(wanted, size, known)]
-    reply: Graph | None = None
+    stack = [_Frame(wanted, size, known, Builder(TABLE))]
+    reply: Graph | tuple[int, ...] | None = None
     while stack:
         frame = stack[-1]
         request = frame.advance(reply)
         if isinstance(request, Lift):
-            reply = made.get(_key(request))
+            reply = made.get(_key(request)) if request.inputs is None else None
             if reply is None:
-                stack.append(_Frame(request, size, known))
+                builder = Builder(TABLE) if request.inputs is None else frame.lanes.builder
+                stack.append(_Frame(request, size, known, builder))
             continue
-        reply = made[_key(frame.lift)] = request
+        if isinstance(request, Graph):
+            made[_key(frame.lift)] = request
+        reply = request
         stack.pop()
-    assert reply is not None
+    assert isinstance(reply, Graph)
     return reply, results
 
 
@@ -61,12 +64,13 @@ class Knowledge:
     def __init__(self, graph: Graph) -> None:
         self._depends: dict[str, list[int]] = {}  # by digest: what each output depends on
         self._heeds: dict[str, bool] = {}
+        self._loops: dict[str, bool] = {}
         for scope in (*graph.scopes(), graph):
             self._look(scope)
 
     def _look(self, graph: Graph) -> None:
         sets = [1 << (i + 1) for i in range(len(graph.parameters))]
-        heeds = False
+        heeds = loops = False
         for node in graph.nodes:
             row, given = TABLE[node.op], dict(node.attributes)
             reads = [sets[v] for v in node.inputs]
@@ -80,8 +84,14 @@ class Knowledge:
                 or row.heeds(tuple(graph.types[v] for v in node.inputs), given)
                 or any(self._heeds[scope.digest] for scope in node.scopes)
             )
+            if node.scopes:
+                branches = node.op == "switch"
+                loops = (
+                    loops or not branches or any(self._loops[scope.digest] for scope in node.scopes)
+                )
         self._depends[graph.digest] = [sets[v] for v in graph.outputs]
         self._heeds[graph.digest] = heeds
+        self._loops[graph.digest] = loops
 
     def differs(self, graph: Graph, batched: Sequence[bool]) -> Flags:
         """Which outputs differ between lanes where these parameters do."""
@@ -97,28 +107,35 @@ class Knowledge:
         go on for ever or be noticed."""
         return self._heeds[graph.digest]
 
+    def loops(self, graph: Graph) -> bool:
+        """Whether there are scopes in this graph other than branches."""
+        return self._loops[graph.digest]
+
 
 class _Frame:
     """One graph that is being batched: where it stands and what its values became."""
 
-    def __init__(self, lift: Lift, size: int, known: Knowledge) -> None:
+    def __init__(self, lift: Lift, size: int, known: Knowledge, builder: Builder) -> None:
         self.lift = lift
         self.known = known
         self.position = 0
-        builder = Builder(TABLE)
-        mask = builder.parameter(TensorType(BOOL, (size,))) if lift.masked else None
-        self.values: list[int] = []
+        if lift.inputs is None:
+            given = [builder.parameter(TensorType(BOOL, (size,)))] if lift.masked else []
+            for parameter, own in zip(lift.graph.parameters, lift.batched, strict=True):
+                type = parameter.type
+                if own:
+                    type = TensorType(type.dtype, (size, *type.shape))
+                given.append(builder.parameter(type, parameter.name))
+        else:
+            given = list(lift.inputs)
+        mask = given.pop(0) if lift.masked else None
+        self.values: list[int] = given
         self.batched = list(lift.batched)
-        for parameter, own in zip(lift.graph.parameters, lift.batched, strict=True):
-            type = parameter.type
-            if own:
-                type = TensorType(type.dtype, (size, *type.shape))
-            self.values.append(builder.parameter(type, parameter.name))
-        self.lanes = Lanes(builder, size, mask, known.differs, known.heeds)
+        self.lanes = Lanes(builder, size, mask, known.differs, known.heeds, known.loops)
         self.waiting: Lifting | None = None
         self.first = 0  # the position of the first node that the node at hand became
 
-    def advance(self, reply: Graph | None) -> Lift | Graph:
+    def advance(self, reply: Graph | tuple[int, ...] | None) -> Lift | Graph | tuple[int, ...]:
         """Go on to the next scope that a rule wants batched, or to the end."""
         graph, builder = self.lift.graph, self.lanes.builder
         while self.position < len(graph.nodes):
@@ -130,14 +147,16 @@ class _Frame:
                     if self.waiting is None:
                         continue
                     return next(self.waiting)
-                assert reply is not None
                 return self.waiting.send(reply)
             except StopIteration as stop:
                 self._finish(node, stop.value)
             except TenfoldError as error:
                 error.at(str(node.source) if node.source else None)
                 raise
-        return builder.finish(self._outputs(), None, lambda source: source)
+        outputs = self._outputs()
+        if self.lift.inputs is not None:
+            return tuple(outputs)
+        return builder.finish(outputs, None, lambda source: source)
 
     def _start(self, node: Node) -> None:
         """Batch a node without scopes and effects; of any other, start its rule."""
