@@ -105,9 +105,9 @@ def while_(
 
     first = _both(builder, holds(builder, lanes.active(), [*fixed, *carries]), lanes.mask)
     types = [builder.types[v] for v in (*fixed, first, *carries)]
-    asks = Builder(builder.table)
+    asks = lanes.scope()
     going = [asks.parameter(type) for type in types][captures]
-    loop = Builder(builder.table)
+    loop = lanes.scope()
     values = [loop.parameter(type) for type in types]
     outer, go, before = values[:captures], values[captures], values[captures + 1 :]
     given = [*outer, *before]
@@ -115,8 +115,8 @@ def while_(
     after = [choose(loop, go, m, b) for m, b in zip(made, before, strict=True)]
     still = make(loop, "and", go, holds(loop, go, [*outer, *after]))
     graphs = [
-        lanes.finish(asks, [make(asks, "reduce_any", going, axes=(0,))]),
-        lanes.finish(loop, [still, *after]),
+        asks.finish([make(asks, "reduce_any", going, axes=(0,))]),
+        loop.finish([still, *after]),
     ]
     return builder.node("while", [*fixed, first, *carries], {"captures": captures}, graphs)[1:]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenfold.graph.build import Builder
-from tenfold.graph.node import Graph, Source
+from tenfold.graph.node import Graph
 from tenfold.graph.op import Lift
 from tenfold.ops.batching import Values, constant, make, reshape, shape_of, spread
 from tenfold.types import BOOL, I64, TensorType
@@ -32,7 +32,6 @@ class Lanes:
     differs: Callable[[Graph, Sequence[bool]], Flags]  # which outputs differ, by parameters
     heeds: Callable[[Graph], bool]  # whether it has to know the mask
     loops: Callable[[Graph], bool]  # whether there is a loop in it, or an op of the user's own
-    source: Source | None = None  # the line of the node that is batched
 
     def masks(self, *scopes: Graph) -> bool:
         """Whether these scopes are to be handed the mask."""
@@ -49,10 +48,9 @@ class Lanes:
         rows = zip(inputs, batched, wanted, strict=True)
         return [spread(self.builder, v, self.size) if w and not b else v for v, b, w in rows]
 
-    def finish(self, builder: Builder, outputs: Sequence[int]) -> Graph:
-        """The graph of a scope that a rule has built; its nodes stand at the line of the node."""
-        builder.place(0, self.source)
-        return builder.finish(outputs, None, lambda source: source)
+    def scope(self) -> Builder:
+        """A new graph, whose nodes stand at the line of the node that is batched."""
+        return Builder(self.builder.table, self.builder.at)
 
     def with_mask(self, masked: bool, *inputs: int) -> list[int]:
         """The inputs of a scope, the mask before them if it is masked."""
@@ -77,7 +75,7 @@ def zeros(builder: Builder, type: TensorType) -> int:
 
 def nothing(builder: Builder, graph: Graph) -> Graph:
     """A graph that takes and gives what this one does, does nothing and gives zeros."""
-    empty = Builder(builder.table)
+    empty = Builder(builder.table, builder.at)
     for parameter in graph.parameters:
         empty.parameter(parameter.type)
     return empty.finish([zeros(empty, type) for type in graph.output_types])
@@ -118,7 +116,7 @@ def per_lane(name: str) -> Callable[..., Lifting]:
             TensorType(t.dtype, t.shape[1:]) if b else t
             for t, b in zip(types, batched, strict=True)
         ]
-        body = Builder(builder.table)
+        body = lanes.scope()
         # A loop's parameters are captures, then slices; the op wants them as they came.
         order = sorted(range(len(inputs)), key=lambda i: batched[i])
         captures = len(inputs) - sum(batched)
@@ -129,9 +127,9 @@ def per_lane(name: str) -> Callable[..., Lifting]:
         if active is None:
             made = body.node(name, reads, attributes, scopes)
         else:
-            alone = Builder(builder.table)
+            alone = lanes.scope()
             taken = [alone.parameter(type) for type in bare]
-            once = lanes.finish(alone, alone.node(name, taken, attributes, scopes))
+            once = alone.finish(alone.node(name, taken, attributes, scopes))
             made = run_if(body, active, once, reads)
         sliced = lanes.with_mask(masked, *(inputs[i] for i in order[captures:]))
         loop = {
@@ -142,6 +140,6 @@ def per_lane(name: str) -> Callable[..., Lifting]:
             "unroll": 1,
         }
         fixed = [inputs[i] for i in order[:captures]]
-        return builder.node("scan", [*fixed, *sliced], loop, [lanes.finish(body, made)])
+        return builder.node("scan", [*fixed, *sliced], loop, [body.finish(made)])
 
     return batch

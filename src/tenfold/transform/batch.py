@@ -8,7 +8,6 @@ rule of an op with scopes is a generator that yields Lift and is sent the batche
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tenfold.errors import TenfoldError
 from tenfold.graph import Builder, Graph, Node
@@ -133,16 +132,15 @@ class _Frame:
         self.batched = list(lift.batched)
         self.lanes = Lanes(builder, size, mask, known.differs, known.heeds, known.loops)
         self.waiting: Lifting | None = None
-        self.first = 0  # the position of the first node that the node at hand became
 
     def advance(self, reply: Graph | tuple[int, ...] | None) -> Lift | Graph | tuple[int, ...]:
         """Go on to the next scope that a rule wants batched, or to the end."""
         graph, builder = self.lift.graph, self.lanes.builder
         while self.position < len(graph.nodes):
             node = graph.nodes[self.position]
+            builder.at = node.source
             try:
                 if self.waiting is None:
-                    self.first = len(builder)
                     self._start(node)
                     if self.waiting is None:
                         continue
@@ -156,7 +154,7 @@ class _Frame:
         outputs = self._outputs()
         if self.lift.inputs is not None:
             return tuple(outputs)
-        return builder.finish(outputs, None, lambda source: source)
+        return builder.finish(outputs)
 
     def _start(self, node: Node) -> None:
         """Batch a node without scopes and effects; of any other, start its rule."""
@@ -169,7 +167,6 @@ class _Frame:
             self._finish(node, builder.node(node.op, inputs, given, node.scopes))
         elif row.effect or node.scopes:
             results = self._results(node, batched)
-            lanes = replace(lanes, source=node.source)
             self.waiting = row.batch(lanes, inputs, batched, results, node.scopes, **given)
         else:
             if lanes.mask is not None and row.guard is not None:
@@ -192,7 +189,6 @@ class _Frame:
         batched = [self.batched[v] for v in node.inputs]
         self.values.extend(values)
         self.batched.extend(self._results(node, batched))
-        self.lanes.builder.place(self.first, node.source)
         self.waiting = None
         self.position += 1
 
