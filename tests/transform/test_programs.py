@@ -120,7 +120,13 @@ def outcome(call: Callable[[], Any]) -> Any:
         return IndexError
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(PROGRAMS)
 def test_vmap_is_a_loop(program: Block) -> None:
     together: list[Any] = []

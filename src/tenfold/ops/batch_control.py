@@ -45,7 +45,7 @@ def switch(
     made: Sequence[int] | None = None
     for here, scope in zip(ways, scopes, strict=True):
         masked = lanes.heeds(scope)
-        if masked or lanes.loops(scope):
+        if masked or not lanes.small(scope):
             branch = yield Lift(scope, flags, results, masked)
             own = _both(builder, here, lanes.mask)
             some = make(builder, "reduce_any", own, axes=(0,))

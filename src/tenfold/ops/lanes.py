@@ -31,7 +31,7 @@ class Lanes:
     mask: int | None  # the value of the mask of active lanes; None: all are
     differs: Callable[[Graph, Sequence[bool]], Flags]  # which outputs differ, by parameters
     heeds: Callable[[Graph], bool]  # whether it has to know the mask
-    loops: Callable[[Graph], bool]  # whether there is a loop in it, or an op of the user's own
+    small: Callable[[Graph], bool]  # whether it is cheap to run where no lane needs it
 
     def masks(self, *scopes: Graph) -> bool:
         """Whether these scopes are to be handed the mask."""

@@ -7,6 +7,7 @@ rule of an op with scopes is a generator that yields Lift and is sent the batche
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tenfold.errors import TenfoldError
@@ -17,6 +18,8 @@ from tenfold.ops.batching import spread
 from tenfold.ops.differs import ALWAYS, union
 from tenfold.ops.lanes import Flags, Lanes, Lifting
 from tenfold.types import BOOL, TensorType
+
+SMALL = 256  # nodes of a branch that is put in place
 
 
 def batch(graph: Graph, batched: Sequence[bool], size: int) -> tuple[Graph, Flags]:
@@ -63,13 +66,13 @@ class Knowledge:
     def __init__(self, graph: Graph) -> None:
         self._depends: dict[str, list[int]] = {}  # by digest: what each output depends on
         self._heeds: dict[str, bool] = {}
-        self._loops: dict[str, bool] = {}
+        self._weights: dict[str, float] = {}  # in nodes, branches counted with what owns them
         for scope in (*graph.scopes(), graph):
             self._look(scope)
 
     def _look(self, graph: Graph) -> None:
         sets = [1 << (i + 1) for i in range(len(graph.parameters))]
-        heeds = loops = False
+        heeds, weight = False, float(len(graph.nodes))
         for node in graph.nodes:
             row, given = TABLE[node.op], dict(node.attributes)
             reads = [sets[v] for v in node.inputs]
@@ -84,13 +87,11 @@ class Knowledge:
                 or any(self._heeds[scope.digest] for scope in node.scopes)
             )
             if node.scopes:
-                branches = node.op == "switch"
-                loops = (
-                    loops or not branches or any(self._loops[scope.digest] for scope in node.scopes)
-                )
+                inside = sum(self._weights[scope.digest] for scope in node.scopes)
+                weight += inside if node.op == "switch" else math.inf
         self._depends[graph.digest] = [sets[v] for v in graph.outputs]
         self._heeds[graph.digest] = heeds
-        self._loops[graph.digest] = loops
+        self._weights[graph.digest] = weight
 
     def differs(self, graph: Graph, batched: Sequence[bool]) -> Flags:
         """Which outputs differ between lanes where these parameters do."""
@@ -106,9 +107,10 @@ class Knowledge:
         go on for ever or be noticed."""
         return self._heeds[graph.digest]
 
-    def loops(self, graph: Graph) -> bool:
-        """Whether there are scopes in this graph other than branches."""
-        return self._loops[graph.digest]
+    def small(self, graph: Graph) -> bool:
+        """Whether this graph may be put in place wherever it is used: no loops, and few nodes,
+        so that a scope that many share does not grow out of proportion."""
+        return self._weights[graph.digest] <= SMALL
 
 
 class _Frame:
@@ -130,7 +132,7 @@ class _Frame:
         mask = given.pop(0) if lift.masked else None
         self.values: list[int] = given
         self.batched = list(lift.batched)
-        self.lanes = Lanes(builder, size, mask, known.differs, known.heeds, known.loops)
+        self.lanes = Lanes(builder, size, mask, known.differs, known.heeds, known.small)
         self.waiting: Lifting | None = None
 
     def advance(self, reply: Graph | tuple[int, ...] | None) -> Lift | Graph | tuple[int, ...]:
