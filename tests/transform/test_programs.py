@@ -121,7 +121,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 
 @settings(
-    max_examples=120,
+    max_examples=80,
     deadline=None,
     derandomize=True,
     database=None,

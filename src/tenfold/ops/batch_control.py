@@ -13,7 +13,7 @@ from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Lift
 from tenfold.ops.batching import constant, make, move
-from tenfold.ops.lanes import Flags, Lanes, Lifting, choose, per_lane, run, run_if
+from tenfold.ops.lanes import Flags, Lanes, Lifting, call, choose, per_lane, run, run_if
 from tenfold.types import BOOL, DTYPES, I64
 
 
@@ -161,12 +161,10 @@ def custom(
     scopes: tuple[Graph, ...],
     name: str,
 ) -> Lifting:
-    flags = tuple(batched)
-    if lanes.masks(*scopes):  # no version of the op knows of masks
-        given = tuple(lanes.with_mask(True, *inputs))
-        made: tuple[int, ...] = yield Lift(scopes[0], flags, results, True, given)
-        return made
-    fallback = yield Lift(scopes[0], flags, results, False)
+    masked = lanes.masks(*scopes)
+    fallback = yield Lift(scopes[0], tuple(batched), results, masked)
+    if masked:  # no version of the op knows of masks
+        return call(lanes.builder, fallback, lanes.with_mask(masked, *inputs))
     return lanes.builder.node("custom", inputs, {"name": name}, [fallback])
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from tenfold.graph.build import Builder
 from tenfold.graph.op import Types
-from tenfold.ops.batching import constant
+from tenfold.ops.batching import constant, make
 from tenfold.ops.lanes import choose
+from tenfold.types import SHORT
 
 
 def zeroed(first: int) -> Callable[..., list[int]]:
@@ -30,6 +31,27 @@ def zeroed(first: int) -> Callable[..., list[int]]:
         ]
 
     return guard
+
+
+def identity(
+    builder: Builder,
+    inputs: Sequence[int],
+    batched: Sequence[bool],
+    mask: int,
+    size: int,
+    **attributes: Any,
+) -> list[int]:
+    """The first input is a unit matrix in lanes that are not active: it can be factored, solved
+    for and inverted."""
+    first, *rest = inputs
+    if not batched[0]:
+        return [first, *rest]
+    type = builder.types[first]
+    along = [
+        make(builder, "iota", dtype="i64", shape=type.shape[-2:], axis=axis) for axis in (0, 1)
+    ]
+    unit = make(builder, "cast", make(builder, "eq", *along), dtype=SHORT[type.dtype])
+    return [choose(builder, mask, first, unit), *rest]
 
 
 def never(types: Types, attributes: Mapping[str, Any]) -> bool:

@@ -82,10 +82,15 @@ def nothing(builder: Builder, graph: Graph) -> Graph:
 
 
 def run(builder: Builder, graph: Graph, inputs: Sequence[int]) -> Values:
-    """The outputs of a graph on these values: put in place if it is flat, else by a switch of
-    one branch, so that a scope that is needed twice stays one scope."""
-    if not any(node.scopes for node in graph.nodes):
-        return builder.inline(graph, inputs)
+    """The outputs of a graph on these values: put in place if it is flat, else called, so that
+    a scope that is needed twice stays one scope."""
+    if any(node.scopes for node in graph.nodes):
+        return call(builder, graph, inputs)
+    return builder.inline(graph, inputs)
+
+
+def call(builder: Builder, graph: Graph, inputs: Sequence[int]) -> Values:
+    """The outputs of a graph on these values: a switch of one branch."""
     return builder.node("switch", [constant(builder, I64, 0), *inputs], {}, [graph])
 
 

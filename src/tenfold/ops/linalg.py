@@ -243,7 +243,7 @@ def factoring(
         samples=samples.listed("wc", *forms, draw=samples.ordinary),
         attributes=attributes,
         heeds=guards.surely if raises else guards.never,
-        guard=guards.zeroed(0) if raises else None,
+        guard=guards.identity if raises else None,
     )
 
 

@@ -32,8 +32,8 @@ def batch(graph: Graph, batched: Sequence[bool], size: int) -> tuple[Graph, Flag
     >>> lifted.output_types, flags
     ((f64[4,3], f64), (True, False))
     """
-    known = Knowledge(graph)
-    results = known.differs(graph, batched)
+    known = Knowledge(graph.scopes())
+    results = known.reached(graph, batched)
     wanted = Lift(graph, tuple(batched), results, masked=False)
     made: dict[tuple[int, Flags, Flags, bool], Graph] = {}
     stack = [_Frame(wanted, size, known, Builder(TABLE))]
@@ -61,13 +61,13 @@ def _key(lift: Lift) -> tuple[int, Flags, Flags, bool]:
 
 
 class Knowledge:
-    """What holds of the scopes of a graph whatever is batched, found in one walk."""
+    """What holds of scopes whatever is batched, found in one walk over each."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, scopes: Sequence[Graph]) -> None:  # each before those that own it
         self._depends: dict[str, list[int]] = {}  # by digest: what each output depends on
         self._heeds: dict[str, bool] = {}
         self._weights: dict[str, float] = {}  # in nodes, branches counted with what owns them
-        for scope in (*graph.scopes(), graph):
+        for scope in scopes:
             self._look(scope)
 
     def _look(self, graph: Graph) -> None:
@@ -94,13 +94,25 @@ class Knowledge:
         self._weights[graph.digest] = weight
 
     def differs(self, graph: Graph, batched: Sequence[bool]) -> Flags:
-        """Which outputs differ between lanes where these parameters do."""
+        """Which outputs of a scope differ between lanes where these parameters do."""
         given = union([1 << (i + 1) for i, own in enumerate(batched) if own])
         return tuple(bool(found & (given | ALWAYS)) for found in self._depends[graph.digest])
 
-    def depends(self, graph: Graph) -> list[int]:
-        """What each output depends on, as `tenfold.ops.differs` keeps it."""
-        return self._depends[graph.digest]
+    def results(self, node: Node, batched: Sequence[bool]) -> Flags:
+        """Which results of a node differ between lanes where these inputs do."""
+        row = TABLE[node.op]
+        if row.differs is None:
+            return (any(batched),) * len(node.types)
+        inner = [self._depends[scope.digest] for scope in node.scopes]
+        sets = [ALWAYS if own else 0 for own in batched]
+        return tuple(map(bool, row.differs(sets, inner, **dict(node.attributes))))
+
+    def reached(self, graph: Graph, batched: Sequence[bool]) -> Flags:
+        """Which outputs differ, of a graph that is not one of the scopes."""
+        flags = list(batched)
+        for node in graph.nodes:
+            flags.extend(self.results(node, [flags[v] for v in node.inputs]))
+        return tuple(flags[v] for v in graph.outputs)
 
     def heeds(self, graph: Graph) -> bool:
         """Whether it matters to this graph which lanes are active: something in it may raise,
@@ -168,7 +180,7 @@ class _Frame:
         if not any(batched) and not effect:
             self._finish(node, builder.node(node.op, inputs, given, node.scopes))
         elif row.effect or node.scopes:
-            results = self._results(node, batched)
+            results = self.known.results(node, batched)
             self.waiting = row.batch(lanes, inputs, batched, results, node.scopes, **given)
         else:
             if lanes.mask is not None and row.guard is not None:
@@ -177,20 +189,11 @@ class _Frame:
                     inputs = row.guard(builder, inputs, batched, lanes.mask, lanes.size, **given)
             self._finish(node, row.batch(builder, inputs, batched, lanes.size, **given))
 
-    def _results(self, node: Node, batched: Sequence[bool]) -> Flags:
-        """Which results of a node differ between lanes."""
-        row = TABLE[node.op]
-        if row.differs is None:
-            return (any(batched),) * len(node.types)
-        inner = [self.known.depends(scope) for scope in node.scopes]
-        sets = [ALWAYS if own else 0 for own in batched]
-        return tuple(map(bool, row.differs(sets, inner, **dict(node.attributes))))
-
     def _finish(self, node: Node, values: Sequence[int]) -> None:
         """Take down what the node at hand became and go on to the next one."""
         batched = [self.batched[v] for v in node.inputs]
         self.values.extend(values)
-        self.batched.extend(self._results(node, batched))
+        self.batched.extend(self.known.results(node, batched))
         self.waiting = None
         self.position += 1
 

@@ -73,6 +73,7 @@ def vmap(
                     fix="pass an array, or in_axes=None for what all lanes share",
                 )
 
+        @functools.wraps(function, updated=())
         def run(*arrays: Any) -> Any:
             given = dict(zip(traced, arrays, strict=True))
 
