@@ -102,9 +102,9 @@ def test_a_scope_is_batched_once_for_each_way_it_is_used() -> None:
 def test_lines_are_kept() -> None:
     def f(x: Any) -> Any:
         y = x * 2
-        return tn.while_loop(lambda s: s.sum() < 9, lambda s: s + y, y)
+        return (tn.while_loop(lambda s: s.sum() < 9, lambda s: s + y, y),)
 
-    graph = tn.trace(tn.vmap(f), np.ones((2, 3)))
+    graph = tn.trace(lambda x: tn.vmap(f, -1, (1,))(x), np.ones((2, 3)))
     for scope in (graph, *graph.scopes()):
         assert all(n.source is not None and n.source.file == __file__ for n in scope.nodes)
 

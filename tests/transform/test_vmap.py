@@ -150,6 +150,9 @@ def test_a_python_number_stays_weak_inside_jit() -> None:
     f = tn.jit(tn.vmap(lambda x, n: x * n, in_axes=(0, None)))
     assert f(np.ones(2, "f4"), 3).dtype == np.float32
     assert f(np.ones(2, "i1"), 3).dtype == np.int8
+    for g in (f, tn.vmap(lambda x, n: x * n, in_axes=(0, None))):
+        with pytest.raises(OverflowError):
+            g(np.ones(2, "i1"), 300)
 
 
 def test_a_traced_array_from_outside_is_shared() -> None:

@@ -18,7 +18,7 @@ class Builder:
     node made earlier gives the same ones, unless it has an effect.
     """
 
-    def __init__(self, table: Table, at: Source | None = None) -> None:
+    def __init__(self, table: Table, at: Any = None) -> None:
         self.table = table
         self.at = at  # the source of nodes that are made without one
         self.types: list[TensorType] = []  # by value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,24 @@ def _paths(function: Callable[..., Any], structure: Structure) -> list[str]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """A traced argument: the whole of it, lanes first, and what one lane has of it."""
+
+    path: str
+    whole: Array
+    mapped: bool
+    type: TensorType  # of one lane
+
+    def lane(self, inner: Scope) -> Array:
+        """What the function is given for it."""
+        if self.whole._weak:
+            return self.whole  # a Python number of the caller's, checked against what it meets
+        own = inner.builder.parameter(self.type) if self.mapped else as_value(self.whole, inner)
+        # A lane of a vector is a NumPy scalar, which `x += 1` binds anew.
+        return Array(inner, own, argument=self.path if self.type.shape else None)
+
+
 def _mapped(
     what: str,
     call: Callable[[Sequence[Any]], Any],
@@ -144,52 +163,53 @@ def _mapped(
     scope = current()
     assert scope is not None
     builder = scope.builder
-    arrays, types, extents = [], [], []
+    before, builder.at = builder.at, here()
+    try:
+        arguments, lanes = _arguments(what, scope, given, size)
+        traced = trace_inner(what, lambda inner: call([a.lane(inner) for a in arguments]))
+        forms = [form(leaf) for leaf in traced.leaves]
+        for leaf, wanted in zip(traced.leaves, forms, strict=True):
+            traced.give(leaf, wanted.type)
+        targets = _out_axes(what, out_axes, traced, forms)
+        captures = traced.captures()
+        mapped = [a.whole._value for a in arguments if a.mapped]
+        batched = [False] * len(captures) + [True] * len(mapped)
+        graph, flags = batch(traced.close(captures), batched, lanes)
+        _shared(what, traced.structure, flags, targets, lanes)
+        if lanes:
+            values = builder.inline(graph, [*captures, *mapped])
+        else:  # there is no lane to do anything for
+            values = tuple(zeros(builder, type) for type in graph.output_types)
+        results = []
+        for value, own, axis, wanted in zip(values, flags, targets, forms, strict=True):
+            if axis is None:
+                results.append(Array(scope, value, weak=wanted.weak))
+                continue
+            whole = value if own else spread(builder, value, lanes)
+            results.append(Array(scope, move(builder, whole, 0, axis)))
+    finally:
+        builder.at = before
+    return traced.structure.unflatten(results)
+
+
+def _arguments(
+    what: str, scope: Scope, given: Sequence[tuple[str, Any, Axis]], size: int | None
+) -> tuple[list[_Argument], int]:
+    """The arguments with the lanes along their first axis, and how many lanes there are."""
+    builder = scope.builder
+    arguments, extents = [], []
     for path, leaf, axis in given:
         value = as_value(leaf, scope)
         type = builder.types[value]
-        if axis is not None:
-            axis = counted(what, path, type, axis, "in_axes")
-            extents.append((path, axis, type.shape[axis]))
-            value = move(builder, value, axis, 0)
-            type = TensorType(type.dtype, builder.types[value].shape[1:])
-        weak = weak_of(leaf) if axis is None else None
-        arrays.append((path, Array(scope, value, weak=weak), axis))
-        types.append(type)
-    lanes = lanes_of(what, extents, size)
-
-    def trace(inner: Scope) -> Any:
-        parts = []
-        for (path, array, axis), type in zip(arrays, types, strict=True):
-            own = inner.builder.parameter(type) if axis is not None else as_value(array, inner)
-            # A lane of a vector is a NumPy scalar, which `x += 1` binds anew.
-            fixed = path if type.shape else None
-            parts.append(Array(inner, own, weak=array._weak, argument=fixed))
-        return call(parts)
-
-    traced = trace_inner(what, trace)
-    forms = [form(leaf) for leaf in traced.leaves]
-    for leaf, wanted in zip(traced.leaves, forms, strict=True):
-        traced.give(leaf, wanted.type)
-    targets = _out_axes(what, out_axes, traced, forms)
-    captures = traced.captures()
-    graph = traced.close(captures)
-    mapped = [array._value for _, array, axis in arrays if axis is not None]
-    batched = [False] * len(captures) + [True] * len(mapped)
-    lifted, flags = batch(graph, batched, lanes)
-    _shared(what, traced.structure, flags, targets, lanes)
-    if lanes:
-        values = builder.inline(lifted, [*captures, *mapped])
-    else:  # there is no lane to do anything for
-        values = tuple(zeros(builder, type) for type in lifted.output_types)
-    results = []
-    for value, own, axis, wanted in zip(values, flags, targets, forms, strict=True):
         if axis is None:
-            results.append(Array(scope, value, weak=wanted.weak))
+            arguments.append(_Argument(path, Array(scope, value, weak=weak_of(leaf)), False, type))
             continue
-        whole = value if own else spread(builder, value, lanes)
-        results.append(Array(scope, move(builder, whole, 0, axis)))
-    return traced.structure.unflatten(results)
+        axis = counted(what, path, type, axis, "in_axes")
+        extents.append((path, axis, type.shape[axis]))
+        value = move(builder, value, axis, 0)
+        type = TensorType(type.dtype, builder.types[value].shape[1:])
+        arguments.append(_Argument(path, Array(scope, value), True, type))
+    return arguments, lanes_of(what, extents, size)
 
 
 def _out_axes(what: str, out_axes: Any, traced: Inner, forms: Sequence[Form]) -> list[Axis]:
