@@ -29,6 +29,7 @@ from tenfold.trace.surface.sized import argwhere, compress, flatnonzero, nonzero
 from tenfold.trace.surface.solving import triangular_solve
 from tenfold.trace.surface.special import digamma, erf, erf_inv, erfc, lgamma, rsqrt, sigmoid
 from tenfold.trace.windows import reduce_window
+from tenfold.transform.vmap import vmap
 from tenfold.types import TensorType, spec
 
 __version__ = "0.1.0"
@@ -84,6 +85,7 @@ __all__ = [
     "trace_values",
     "triangular_solve",
     "unique",
+    "vmap",
     "while_loop",
     "zeros",
 ]
