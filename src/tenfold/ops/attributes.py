@@ -1,0 +1,154 @@
+"""Attributes: how each kind of attribute value is brought into its one form.
+
+Values are plain data: bool, int, str, bytes, and tuples of these. Axes are non-negative here;
+whoever knows the rank has counted negative ones from the end already. Whether an axis is there
+is the type rule's question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
+from tenfold.graph.op import Attribute
+from tenfold.types import SHORT, TensorType, as_dtype, parse_type
+
+
+def _int(name: str, value: Any) -> int:
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeMismatch(
+            f"attribute {name}: {value!r} is no integer", fix="give an int"
+        ) from None
+
+
+def _ints(name: str, value: Any) -> tuple[int, ...]:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise TypeMismatch(
+            f"attribute {name}: {value!r} is no row of integers", fix="give a tuple of ints"
+        )
+    return tuple(_int(name, v) for v in value)
+
+
+def _natural(name: str, values: tuple[int, ...]) -> tuple[int, ...]:
+    for value in values:
+        if value < 0:
+            raise ShapeError(
+                f"attribute {name}: {value} is negative", fix="count it from the start: 0, 1, …"
+            )
+    return values
+
+
+def _distinct(name: str, values: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(values)) != len(values):
+        raise ShapeError(f"attribute {name}: {values} names an axis twice", fix="name it once")
+    return values
+
+
+def integer(name: str) -> Attribute:
+    """Any integer."""
+    return Attribute(name, lambda value: _int(name, value))
+
+
+def count(name: str) -> Attribute:
+    """An integer, 0 or more."""
+    return Attribute(name, lambda value: _natural(name, (_int(name, value),))[0])
+
+
+axis = count
+
+
+def integers(name: str) -> Attribute:
+    """A tuple of integers."""
+    return Attribute(name, lambda value: _ints(name, value))
+
+
+def extents(name: str) -> Attribute:
+    """A tuple of integers, each 0 or more: a shape."""
+    return Attribute(name, lambda value: _natural(name, _ints(name, value)))
+
+
+def axes(name: str) -> Attribute:
+    """A set of axes, as a sorted tuple."""
+
+    def normalise(value: Any) -> tuple[int, ...]:
+        return tuple(sorted(_distinct(name, _natural(name, _ints(name, value)))))
+
+    return Attribute(name, normalise)
+
+
+def ordered_axes(name: str) -> Attribute:
+    """Distinct axes whose order counts."""
+    return Attribute(name, lambda value: _distinct(name, _natural(name, _ints(name, value))))
+
+
+def flag(name: str) -> Attribute:
+    """True or False."""
+
+    def normalise(value: Any) -> bool:
+        if not isinstance(value, bool | np.bool_):
+            raise TypeMismatch(f"attribute {name}: {value!r} is neither True nor False")
+        return bool(value)
+
+    return Attribute(name, normalise)
+
+
+def text(name: str) -> Attribute:
+    """Any string."""
+
+    def normalise(value: Any) -> str:
+        if not isinstance(value, str):
+            raise TypeMismatch(f"attribute {name}: {value!r} is no string")
+        return str(value)
+
+    return Attribute(name, normalise)
+
+
+def choice(name: str, *options: str) -> Attribute:
+    """One of these strings."""
+
+    def normalise(value: Any) -> str:
+        if value not in options:
+            raise ValueProblem(
+                f"attribute {name}: {value!r} is none of {', '.join(options)}",
+                fix=f"say {name}={options[0]!r}, for one",
+            )
+        return str(value)
+
+    return Attribute(name, normalise)
+
+
+def dtype(name: str) -> Attribute:
+    """A dtype, as its short name."""
+    return Attribute(name, lambda value: SHORT[as_dtype(value)])
+
+
+def _type(value: Any) -> str:
+    return repr(value if isinstance(value, TensorType) else parse_type(value))
+
+
+def type(name: str) -> Attribute:
+    """A type, as it prints: 'f32[3]'."""
+    return Attribute(name, _type)
+
+
+def types(name: str) -> Attribute:
+    """A tuple of types, as they print."""
+    return Attribute(name, lambda value: tuple(_type(v) for v in value))
+
+
+def raw(name: str) -> Attribute:
+    """Bytes."""
+    convert: Callable[[Any], bytes] = bytes
+
+    def normalise(value: Any) -> bytes:
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise TypeMismatch(f"attribute {name}: {value!r} is no bytes")
+        return convert(value)
+
+    return Attribute(name, normalise)

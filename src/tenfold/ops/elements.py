@@ -1,0 +1,259 @@
+"""Element generators: how one element of a result is computed from elements of the inputs.
+
+A generator is handed a Site. It yields a Read for each element it needs, is sent the value, and
+returns the value of its own element. Nothing here recurses: whoever drives it keeps a stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tenfold.kernel import Builder, Index
+from tenfold.kernel.index import ZERO, flat, strides, unflatten
+from tenfold.types import SHORT, Shape, TensorType, parse_type
+
+Position = tuple[Index, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where an element is wanted.
+
+    `position` has one index for each axis of the result; `types` are the inputs'. `stage` is
+    one more than the number of reductions that lie one below the other in the inputs.
+    `condition` is what the reader asked under: where it fails, the element does not count.
+    """
+
+    kernel: Builder
+    position: Position
+    types: Sequence[TensorType]
+    attributes: Mapping[str, Any]
+    stage: int = 1
+    condition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A wish for one element of an input; where the condition fails it is not touched."""
+
+    input: int
+    position: Position
+    condition: int | None = None
+
+
+Generate = Generator[Read, int, int]
+
+# Bits of a kernel's fault.
+OUT_OF_RANGE = 0
+
+
+def _narrowed(position: Position, shape: Shape) -> Position:
+    """The position in an input that broadcasts: its own axes, 0 along those of extent 1."""
+    own = position[len(position) - len(shape) :]
+    return tuple(ZERO if extent == 1 else p for p, extent in zip(own, shape, strict=True))
+
+
+# Choosing and casting.
+
+
+def select(site: Site) -> Generate:
+    values = []
+    for i, type in enumerate(site.types):
+        values.append((yield Read(i, _narrowed(site.position, type.shape))))
+    return site.kernel.select(*values)
+
+
+def cast(site: Site) -> Generate:
+    value = yield Read(0, site.position)
+    return site.kernel.cast(value, site.attributes["dtype"])
+
+
+def bitcast(site: Site) -> Generate:
+    value = yield Read(0, site.position)
+    return site.kernel.bitcast(value, site.attributes["dtype"])
+
+
+# Constants.
+
+
+def constant(site: Site) -> Generate:
+    """A literal; where elements differ, a choice by position, for constants are small."""
+    type = parse_type(site.attributes["type"])
+    array = np.frombuffer(site.attributes["data"], type.dtype)
+    kernel, short = site.kernel, SHORT[type.dtype]
+    at = flat(site.position, strides(type.shape))
+    value = kernel.literal(short, array[-1]) if array.size else kernel.const(short, 0)
+    for i in range(array.size - 2, -1, -1):
+        if array[i : i + 1].tobytes() != array[i + 1 : i + 2].tobytes():
+            below = kernel.inside(at, 0, i + 1)
+            value = kernel.select(below, kernel.literal(short, array[i]), value)
+    return value
+    yield
+
+
+def iota(site: Site) -> Generate:
+    kernel, position = site.kernel, site.position
+    return kernel.cast(kernel.index(position[site.attributes["axis"]]), site.attributes["dtype"])
+    yield
+
+
+# Shapes: the element of an input at another position.
+
+
+def reshape(site: Site) -> Generate:
+    at = flat(site.position, strides(site.attributes["shape"]))
+    return (yield Read(0, unflatten(at, site.types[0].shape)))
+
+
+def transpose(site: Site) -> Generate:
+    source = dict(zip(site.attributes["axes"], site.position, strict=True))
+    return (yield Read(0, tuple(source[axis] for axis in range(len(source)))))
+
+
+def broadcast(site: Site) -> Generate:
+    return (yield Read(0, _narrowed(site.position, site.types[0].shape)))
+
+
+def slice(site: Site) -> Generate:
+    starts, steps = site.attributes["starts"], site.attributes["steps"]
+    rows = zip(site.position, starts, steps, strict=True)
+    return (yield Read(0, tuple(p * step + start for p, start, step in rows)))
+
+
+def reverse(site: Site) -> Generate:
+    axes, shape = site.attributes["axes"], site.types[0].shape
+    source = (
+        -p + (extent - 1) if axis in axes else p
+        for axis, (p, extent) in enumerate(zip(site.position, shape, strict=True))
+    )
+    return (yield Read(0, tuple(source)))
+
+
+def pad(site: Site) -> Generate:
+    kernel, given = site.kernel, site.attributes
+    condition: int | None = None
+    source = []
+    rows = zip(site.position, site.types[0].shape, given["low"], given["interior"], strict=True)
+    for p, extent, low, interior in rows:
+        step = interior + 1
+        inner = p - low
+        within = kernel.inside(inner, 0, (extent - 1) * step + 1 if extent else 0)
+        if interior:
+            within = kernel.op("and", "bool", within, kernel.inside(inner % step, 0, 1))
+        condition = kernel.both(condition, within)
+        source.append(inner // step)
+    value = yield Read(1, ())
+    if condition is None:  # no axes: nothing is padded
+        return (yield Read(0, ()))
+    element = yield Read(0, tuple(source), condition)
+    return kernel.select(condition, element, value)
+
+
+# Indices that are computed.
+
+
+def _position(site: Site, index: int, extent: int, mode: str) -> Index:
+    """A computed index as a position in an axis of this extent, which is not empty."""
+    kernel = site.kernel
+    if kernel.dtype(index) == "u64":
+        index = kernel.op("min", "u64", index, kernel.const("u64", 2**63 - 1))
+    index = kernel.cast(index, "i64")
+    zero, last = kernel.const("i64", 0), kernel.const("i64", extent - 1)
+    if mode == "wrap":
+        return kernel.as_index(kernel.op("mod", "i64", index, kernel.const("i64", extent)), extent)
+    if mode == "raise":
+        negative = kernel.op("lt", "bool", index, zero)
+        around = kernel.op("add", "i64", index, kernel.const("i64", extent))
+        index = kernel.select(negative, around, index)
+        fits = kernel.op(
+            "and",
+            "bool",
+            kernel.op("ge", "bool", index, zero),
+            kernel.op("le", "bool", index, last),
+        )
+        if site.condition is not None:
+            idle = kernel.op("not", "bool", site.condition)
+            fits = kernel.op("or", "bool", fits, idle)
+        kernel.check(fits, OUT_OF_RANGE)
+    # Clipped even after a check, which only notes the fault: the load still happens.
+    index = kernel.op("min", "i64", kernel.op("max", "i64", index, zero), last)
+    return kernel.as_index(index, extent)
+
+
+def gather(site: Site) -> Generate:
+    axes, at, mode = (site.attributes[key] for key in ("axes", "at", "mode"))
+    x, *indices = site.types
+    rank = len(site.position) - (x.rank - len(axes))
+    inner = site.position[at : at + rank]
+    rest = iter(site.position[:at] + site.position[at + rank :])
+    found: dict[int, Index] = {}
+    for i, (axis, type) in enumerate(zip(axes, indices, strict=True), 1):
+        index = yield Read(i, _narrowed(inner, type.shape))
+        found[axis] = _position(site, index, x.shape[axis], mode)
+    source = tuple(found[a] if a in found else next(rest) for a in range(x.rank))
+    return (yield Read(0, source))
+
+
+def dynamic_slice(site: Site) -> Generate:
+    source = []
+    rows = zip(site.position, site.types[0].shape, site.attributes["sizes"], strict=True)
+    for i, (p, extent, size) in enumerate(rows, 1):
+        if extent == size:
+            source.append(p)  # wherever it starts, it starts at 0
+            continue
+        start = yield Read(i, ())
+        source.append(_position(site, start, extent - size + 1, "clip") + p)
+    return (yield Read(0, tuple(source)))
+
+
+# Reductions.
+
+
+def _reduced(site: Site, axes: Sequence[int]) -> tuple[list[int], Position, list[Index]]:
+    """The kernel's axes to reduce over, the whole position, and its reduced part."""
+    rest = iter(site.position)
+    numbers: list[int] = []
+    whole: list[Index] = []
+    reduced: list[Index] = []
+    for axis, extent in enumerate(site.types[0].shape):
+        if axis in axes:
+            number, index = site.kernel.reduced(extent, site.stage, len(numbers))
+            numbers.append(number)
+            reduced.append(index)
+            whole.append(index)
+        else:
+            whole.append(next(rest))
+    return numbers, tuple(whole), reduced
+
+
+def reduction(kind: str) -> Callable[[Site], Generate]:
+    """The generator of a reduction. Sixteen-bit floats add and multiply up in f32."""
+
+    def generate(site: Site) -> Generate:
+        kernel, short = site.kernel, SHORT[site.types[0].dtype]
+        numbers, position, _ = _reduced(site, site.attributes["axes"])
+        value = yield Read(0, position)
+        if not numbers:
+            return value
+        if short in ("f16", "bf16") and kind in ("sum", "prod"):
+            return kernel.cast(kernel.reduce(kind, numbers, kernel.cast(value, "f32")), short)
+        return kernel.reduce(kind, numbers, value)
+
+    return generate
+
+
+def extreme(kind: str) -> Callable[[Site], Generate]:
+    """The generator of argmin or argmax."""
+
+    def generate(site: Site) -> Generate:
+        kernel = site.kernel
+        numbers, position, (index,) = _reduced(site, (site.attributes["axis"],))
+        value = yield Read(0, position)
+        found = kernel.reduce(kind, numbers, value, kernel.index(index))
+        return kernel.state(found, 1)
+
+    return generate

@@ -1,0 +1,46 @@
+"""Ranges: where the inputs of an op are written in its one result.
+
+`ranges(types, attributes)` gives a Range for each input that is written, in order: a later one
+writes over an earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tenfold.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A start given when the program runs: a scalar input, clamped to [0, limit]."""
+
+    input: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """An input, written whole into the result from these starts on, one for each axis."""
+
+    input: int
+    starts: tuple[int | Start, ...]
+
+
+def concatenate(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> list[Range]:
+    made, at = [], 0
+    for i, type in enumerate(types):
+        starts = [0] * type.rank
+        starts[attributes["axis"]] = at
+        made.append(Range(i, tuple(starts)))
+        at += type.shape[attributes["axis"]]
+    return made
+
+
+def dynamic_update(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> list[Range]:
+    x, update, *_ = types
+    limits = [n - m for n, m in zip(x.shape, update.shape, strict=True)]
+    starts = tuple(Start(i, limit) if limit else 0 for i, limit in enumerate(limits, 2))
+    return [Range(0, (0,) * x.rank), Range(1, starts)]
