@@ -11,7 +11,6 @@ import enum
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakValueDictionary
 
 from tenfold.errors import TypeMismatch
 
@@ -19,8 +18,6 @@ LEAF = ("leaf",)
 
 # Values that are part of the structure: they are compared, not traced.
 _STATIC = (str, bytes, type(None), enum.Enum, type, slice, type(Ellipsis))
-
-_classes: WeakValueDictionary[str, type] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +169,8 @@ _CLOSE = _Close()
 
 def _open(item: Any, kind: type) -> tuple[Any, list[Any] | None]:
     """The token of an item and its parts; a leaf has None."""
+    if kind is _Static:
+        return ("static", type(item.value), item.value), []
     if kind is tuple or kind is list:
         return (kind.__name__, len(item)), list(item)
     if isinstance(item, dict):
@@ -186,8 +185,6 @@ def _open(item: Any, kind: type) -> tuple[Any, list[Any] | None]:
             value = getattr(item, f.name)
             parts.append(_Static(value) if f.metadata.get("static") else value)
         return ("data", kind, tuple(names)), parts
-    if kind is _Static:
-        return ("static", type(item.value), item.value), []
     return LEAF, None
 
 

@@ -1,0 +1,100 @@
+"""Callbacks: what hooks, prints and host calls call when a program runs."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import HookError, TypeMismatch
+from tenfold.graph.op import Ask
+from tenfold.trace.containers import flatten
+from tenfold.trace.encoding import decode, encode
+from tenfold.trace.scope import outside
+from tenfold.types import SHORT, TensorType, parse_type
+
+Value = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """The callables of one run. They are bound by name and number; no graph holds one.
+
+    `defaults` are those met while tracing, by number. `overrides` go before them: by the name of
+    a hook or host call another callable, or None to silence a hook.
+    """
+
+    defaults: Sequence[Callable[..., Any]] = ()
+    overrides: Mapping[str, Callable[..., Any] | None] = field(default_factory=dict)
+
+    def answer(self, ask: Ask) -> list[Value]:
+        """Do what an op with an effect asks for. Callables get copies: they change no value."""
+        values = [np.array(argument) for argument in ask.arguments]
+        ask.arguments.clear()
+        with outside():
+            if ask.op == "call_host":
+                return self._call(ask, values)
+            container = decode(ask.attributes["structure"]).unflatten(values)
+            if ask.op == "print":
+                label = ask.attributes["label"]
+                builtins.print(f"{label}: {container}" if label else container)
+            elif (function := self._find(ask)) is not None:
+                function(container)
+            return []
+
+    def _call(self, ask: Ask, values: list[Value]) -> list[Value]:
+        """The results of a host call; its structure is that of (arguments, results)."""
+        types = [parse_type(t) for t in ask.attributes["types"]]
+        text = ask.attributes["structure"]
+        function = self._find(ask)
+        assert function is not None
+        result = function(*decode(text).unflatten([*values, *types])[0])
+        structure, found = flatten(result)
+        encode(structure)  # so that its classes are known when the text is read again
+        wanted = flatten(decode(text).unflatten([*values, *types])[1], _is_type)[0]
+        name = ask.attributes["name"]
+        if structure != wanted:
+            raise TypeMismatch(
+                f"call_host {name}: the function gave {structure}, {wanted} declared",
+                fix="return what out_types says, in the same containers",
+            )
+        pairs = zip(found, types, strict=True)
+        return [_result(f"call_host {name}: result {i}", *pair) for i, pair in enumerate(pairs)]
+
+    def _find(self, ask: Ask) -> Callable[..., Any] | None:
+        name, default = ask.attributes["name"], ask.attributes["default"]
+        host = ask.op == "call_host"
+        if name in self.overrides and not (host and self.overrides[name] is None):
+            return self.overrides[name]
+        if 0 <= default < len(self.defaults):
+            return self.defaults[default]
+        if default < 0 and not host:
+            return None  # a place to hook on to, and nobody did
+        what = "host call" if host else "hook"
+        silence = "" if host else f", or silence it: hooks={{{name!r}: None}}"
+        raise HookError(
+            f"the {what} {name!r} has no callable here: a graph does not hold any",
+            fix=f"bind one by its name: hooks={{{name!r}: f}}{silence}",
+        )
+
+
+def _is_type(item: Any) -> bool:
+    return isinstance(item, TensorType)
+
+
+def _result(what: str, item: Any, type: TensorType) -> Value:
+    """What a host call gave, as an array of its own, if it is of the type declared."""
+    if isinstance(item, (bool, int, float, complex)) and not isinstance(item, np.generic):
+        item = np.asarray(item, np.result_type(item, type.dtype))  # a number takes the dtype
+    array = np.array(item)
+    if array.dtype != type.dtype or array.shape != type.shape:
+        known = array.dtype in SHORT
+        got = TensorType(array.dtype, array.shape) if known else f"{array.dtype}{array.shape}"
+        raise TypeMismatch(
+            f"{what} is {got}, {type} declared",
+            fix=f"convert it in the function, or declare tn.spec({array.shape}, '{array.dtype}')",
+        )
+    return array

@@ -1,0 +1,213 @@
+"""The reference evaluator: it defines what a program means.
+
+A loop over the flat nodes, each op by its row's reference, a value dropped at its last use.
+Scopes are run by a stack of frames, not by recursion: the reference of an op with scopes or an
+effect is a generator that yields what it wants done (Run, Ask) and is sent the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from tenfold.errors import GraphError, TenfoldError, TypeMismatch
+from tenfold.graph import Graph, Node, check
+from tenfold.graph.op import Ask, Op, Run
+from tenfold.ops import TABLE
+from tenfold.reference.callbacks import Callbacks
+from tenfold.types import TensorType, as_dtype
+
+Value = np.ndarray[Any, Any]
+# Which scopes are running, from the outside in: for each the number of its node's first value,
+# which of the node's scopes it is, and how often that scope was run before.
+Path = tuple[tuple[int, int, int], ...]
+# Called with the path, the graph, the position of a node in it and the node's values.
+Watch = Callable[[Path, Graph, int, Sequence[Value]], None]
+
+_checked: WeakValueDictionary[int, Graph] = WeakValueDictionary()
+
+
+def evaluate(
+    graph: Graph,
+    arguments: Sequence[Any],
+    callbacks: Callbacks | None = None,
+    watch: Watch | None = None,
+) -> list[Value]:
+    """The outputs of a graph for these arguments; they alias neither these nor each other.
+
+    `callbacks` holds what hooks and host calls call; `watch` is shown every node's values.
+    """
+    if _checked.get(id(graph)) is not graph:
+        _checked[id(graph)] = check(graph, TABLE)
+    given = accept(graph, arguments)
+    callbacks = callbacks or Callbacks()
+    users = np.errstate(call=np.geterrcall(), **np.geterr())  # type: ignore[arg-type]
+    programs: dict[int, _Program] = {}
+    stack = [_Frame(_program(graph, programs), given, (), watch)]
+    reply: list[Value] | None = None
+    with np.errstate(all="ignore"):
+        while True:
+            frame = stack[-1]
+            try:
+                request = frame.advance(reply)
+                if isinstance(request, Ask):
+                    with users:
+                        reply = callbacks.answer(request)
+                    continue
+            except Exception as error:
+                _locate(error, frame.node)
+                raise
+            if isinstance(request, Run):
+                path = (*frame.path, frame.entered(request.graph))
+                program = _program(request.graph, programs)
+                stack.append(_Frame(program, request.arguments, path, watch))
+                reply = None
+                continue
+            stack.pop()
+            if not stack:
+                return _apart(request, arguments)
+            reply = request
+
+
+class _Program:
+    """What running a graph needs at each node, looked up once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.rows: list[Op] = [TABLE[node.op] for node in graph.nodes]
+        self.attributes = [dict(node.attributes) for node in graph.nodes]
+        read = {v for node in graph.nodes for v in node.inputs} | set(graph.outputs)
+        self.unread = [v for v in range(len(graph.parameters)) if v not in read]
+
+
+def _program(graph: Graph, programs: dict[int, _Program]) -> _Program:
+    found = programs.get(id(graph))
+    if found is None:
+        found = programs[id(graph)] = _Program(graph)
+    return found
+
+
+class _Frame:
+    """One graph being run: where it stands and the values that are alive."""
+
+    def __init__(
+        self, program: _Program, arguments: list[Value], path: Path, watch: Watch | None
+    ) -> None:
+        self.program = program
+        self.path = path
+        self.watch = watch
+        self.position = 0
+        self.values: list[Any] = [*arguments, *[None] * len(program.graph.types)]
+        del self.values[len(program.graph.types) :]
+        arguments.clear()  # so that whoever handed them over does not keep them alive
+        for value in program.unread:
+            self.values[value] = None
+        self.waiting: Generator[Run | Ask, list[Value], Any] | None = None
+        self.runs: dict[int, int] = {}  # how often each scope of the waiting node was run
+
+    @property
+    def node(self) -> Node:
+        return self.program.graph.nodes[self.position]
+
+    def advance(self, reply: list[Value] | None) -> Run | Ask | list[Value]:
+        """Go on to the next thing a node wants done, or to the end: then the outputs."""
+        graph, rows, values = self.program.graph, self.program.rows, self.values
+        while self.position < len(graph.nodes):
+            if self.waiting is not None:
+                try:
+                    assert reply is not None
+                    return self.waiting.send(reply)
+                except StopIteration as stop:
+                    self._finish(stop.value)
+                    continue
+            node, row = graph.nodes[self.position], rows[self.position]
+            attributes = self.program.attributes[self.position]
+            inputs = [values[v] for v in node.inputs]
+            for value in graph.last_uses[self.position]:
+                values[value] = None  # from here on `inputs` alone holds what dies at this node
+            if not row.effect and row.scopes == 0:
+                self._finish(row.reference(*inputs, **attributes))
+                continue
+            self.waiting = row.reference(inputs, node.scopes, **attributes)
+            del inputs
+            try:
+                return next(self.waiting)
+            except StopIteration as stop:
+                self._finish(stop.value)
+        return [values[v] for v in graph.outputs]
+
+    def entered(self, scope: Graph) -> tuple[int, int, int]:
+        """The part of the path for a run of this scope of the waiting node."""
+        scopes = self.node.scopes
+        which = next((i for i, s in enumerate(scopes) if s is scope), -1)
+        count = self.runs.get(which, 0)
+        self.runs[which] = count + 1
+        return self.program.graph.starts[self.position], which, count
+
+    def _finish(self, result: Any) -> None:
+        """Keep the results of the node at hand and go on to the next one."""
+        graph, position = self.program.graph, self.position
+        node, start = graph.nodes[position], graph.starts[position]
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        if tuple(TensorType(r.dtype, r.shape) for r in results) != node.types:
+            got = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
+            raise GraphError(f"{node.op}: the reference gave {got}, its type rule {node.types}")
+        if self.watch is not None:
+            self.watch(self.path, graph, position, results)
+        self.values[start : start + len(results)] = results
+        for value in graph.last_uses[position]:
+            self.values[value] = None  # what this node made and nobody reads
+        self.waiting = None
+        self.runs.clear()
+        self.position += 1
+
+
+def accept(graph: Graph, arguments: Sequence[Any]) -> list[Value]:
+    """The arguments as arrays of the parameters' types, or TypeMismatch."""
+    if len(arguments) != len(graph.parameters):
+        names = ", ".join(f"{p.name or i}: {p.type}" for i, p in enumerate(graph.parameters))
+        raise TypeMismatch(
+            f"{len(arguments)} arguments for a graph of {len(graph.parameters)} parameters",
+            fix=f"pass one array for each of ({names})",
+        )
+    accepted = []
+    for i, (argument, parameter) in enumerate(zip(arguments, graph.parameters, strict=True)):
+        type = parameter.type
+        if isinstance(argument, (bool, int, float, complex)) and np.can_cast(
+            np.result_type(argument, type.dtype), type.dtype
+        ):
+            argument = np.asarray(argument, type.dtype)  # a Python number takes the dtype
+        array = np.asarray(argument)
+        got = TensorType(as_dtype(array.dtype), array.shape)
+        if got != type:
+            raise TypeMismatch(
+                f"argument {i}{f' ({parameter.name})' if parameter.name else ''} is {got}, "
+                f"the graph takes {type}",
+                fix="convert it with np.asarray(x, dtype) and reshape, or trace again for it",
+            )
+        accepted.append(array.astype(type.dtype, copy=False))
+    return accepted
+
+
+def _apart(outputs: list[Value], arguments: Sequence[Any]) -> list[Value]:
+    """The outputs as arrays of their own: what is a view, an argument or there twice is copied."""
+    taken = {id(argument) for argument in arguments}
+    made = []
+    for output in outputs:
+        own = output.copy() if output.base is not None or id(output) in taken else output
+        taken.add(id(own))
+        made.append(own)
+    return made
+
+
+def _locate(error: Exception, node: Node) -> None:
+    """Say in an error which line of the user's program it comes from."""
+    if node.source is None:
+        return
+    if isinstance(error, TenfoldError):
+        error.at(str(node.source))
+    else:
+        error.add_note(f"in {node.op}, at {node.source}")
