@@ -74,6 +74,11 @@ def read(data: bytes) -> Object:
     if width != _SECTION.size or count == 0 or table + count * width > len(data):
         bad("its table of sections does not lie within it")
     headers = list(_SECTION.iter_unpack(data[table : table + count * width]))
+    if head[13] >= count:
+        bad("its sections have no names")
+    names = _slice(data, headers, head[13])
+    if b".ctors" in names or b".dtors" in names:  # the older form of init arrays
+        bad("it asks for code to be run at load")
     sections: dict[int, Section] = {}
     records: list[tuple[int, bytes]] = []
     symtab = 0
@@ -95,6 +100,9 @@ def read(data: bytes) -> Object:
             bad("it has more sections than a short index can name")
         elif flags & _ALLOC and _is_mapped(headers[index]):
             sections[index] = _section(data, headers, index)
+    for target, _ in records:
+        if target not in sections:
+            bad(f"its relocations are for section {target}, which holds no code or data")
     symbols = _symbols(data, headers, symtab, sections) if symtab else []
     return Object(sections, symbols, records)
 
