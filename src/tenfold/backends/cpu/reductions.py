@@ -81,7 +81,7 @@ class Reduction:
             start = 1.0 if self.kind == "prod" else 0.0
             return w.const(e, start, self.wide), w.const(e, 0.0, self.wide)
         if self.kind == "sum":
-            return (w.const(e, -0.0 if self.floating else 0, self.wide),)
+            return (w.const(e, 0, self.wide),)
         if self.kind in ("prod", "all"):
             return (w.const(e, 1, self.wide),)
         if self.kind == "any":
