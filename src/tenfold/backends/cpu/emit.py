@@ -27,7 +27,8 @@ from tenfold.backends.cpu.schedule import Schedule
 from tenfold.backends.cpu.state import Parts, State, Val
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.text import Fragment
-from tenfold.backends.cpu.tiles import fill_tiles, tile_routine
+from tenfold.backends.cpu.spread import spread
+from tenfold.backends.cpu.tiles import tile_routine, tiled
 from tenfold.backends.cpu.writer import (
     LANES,
     MEMORY,
@@ -73,7 +74,7 @@ def emit(
     wide = f' "prefer-vector-width"="{8 * target.vector_bytes}"' if target.vector_bytes > 16 else ""
     head = f"define i32 @{name}(ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind{wide} {{"
     body = "\n".join((head, *w.lines, "}", ""))
-    routines = {"power": power_routine, "tile": lambda n: tile_routine(n, target.masked, w)}
+    routines = {"power": power_routine, "tile": lambda n: tile_routine(n, w.masked, w.declared)}
     more = [routines[which](number) for which, number in sorted(w.routines)]
     private = "".join(more).replace("@local.", f"@{name}.")
     body = body.replace("@local.", f"@{name}.")
@@ -255,6 +256,12 @@ class Emitter:
     def parallel(self, loop: Loop) -> None:
         """A loop over a parallel or sequential axis, segment by segment."""
         axis, extent = loop.axis, self.kernel.axes[loop.axis].extent
+        if self.schedule.tile is not None and axis == self.schedule.tile.row:
+            tiled(self, loop)
+            return
+        if self.schedule.chunk and axis in self.schedule.lanes:
+            spread(self, loop)
+            return
         cuts = [0, *self.schedule.cuts_of(axis), extent]
         for low, high in zip(cuts, cuts[1:], strict=False):
             if axis in self.schedule.lanes and self.s.lane is None:
@@ -284,8 +291,6 @@ class Emitter:
 
     def lanes(self, loop: Loop, low: int, high: int) -> None:
         """A parallel loop across lanes: whole vectors, and the tail without a second body."""
-        if self.schedule.tile is not None and loop.axis == self.schedule.tile.column:
-            pass
         begin, end = self.part(loop.axis, low, high)
         self.lane_range(loop.axis, low, high, begin, end, lambda: self.block(loop.body))
 
@@ -297,8 +302,10 @@ class Emitter:
         begin: Position,
         end: Position,
         inner: Callable[[], None],
+        exact: bool = False,
     ) -> None:
-        """Run `inner` with lanes along a range of an axis that lies within [low, high)."""
+        """Run `inner` with lanes along a range of an axis that lies within [low, high); where
+        it is `exact`, ranges are multiples of all copies."""
         extent = high - low
         static = isinstance(begin, int) and isinstance(end, int)
         wanted = self.schedule.copies
@@ -326,7 +333,7 @@ class Emitter:
 
             self.loop(start, stop, LANES * copies, (), body)
 
-        if extent % reach == 0:
+        if exact or extent % reach == 0:
             run(begin, end, wanted, "whole")
         elif not static:
             if self.w.masked:
@@ -518,4 +525,4 @@ def outer_extent(kernel: Kernel, schedule: Schedule) -> int:
     return kernel.axes[schedule.outer].extent if schedule.outer is not None else 1
 
 
-__all__ = ["PARAM_BYTES", "Code", "emit", "fill_tiles", "outer_extent"]
+__all__ = ["PARAM_BYTES", "Code", "emit", "outer_extent"]

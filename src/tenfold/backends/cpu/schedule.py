@@ -197,7 +197,7 @@ class _Facts:
         # A sequential axis goes inside what may be cut, and outside the lanes.
         at = next((n for n, a in enumerate(order) if a == lane), len(order))
         order[at:at] = self.sequential
-        copies, chunk = self.copies(lane, lanes)
+        copies, chunk = self.copies(lane, tile)
         return Schedule(
             order=tuple(order),
             lanes=lanes,
@@ -211,7 +211,7 @@ class _Facts:
             chunk=chunk,
         )
 
-    def copies(self, lane: int | None, lanes: Free) -> tuple[int, int]:
+    def copies(self, lane: int | None, tile: Tile | None) -> tuple[int, int]:
         """Vectors interleaved along the lanes, and the chunk of accumulators kept in memory."""
         kernel = self.kernel
         size = max(1, sum(1 + 2 * self.work(i.op) for i in kernel.instructions))
@@ -225,6 +225,8 @@ class _Facts:
             return max(1, min(vectors, 8, most)), 0
         if self.reduces:
             return max(1, min(kernel.fold.copies, most)), 0
+        if tile is not None:
+            return max(1, min(TILE // LANES, most)), 0
         heavy = sum(self.work(i.op) for i in kernel.instructions) > 30
         return (max(1, min(4, most)) if heavy else 1), 0
 
