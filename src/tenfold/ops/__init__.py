@@ -16,8 +16,11 @@ from tenfold.ops import (
     control,
     effects,
     elementwise,
+    indexing,
+    linalg,
     reductions,
     shapes,
+    sorting,
 )
 
 _ROWS = (
@@ -27,6 +30,9 @@ _ROWS = (
     *constants.ROWS,
     *reductions.ROWS,
     *shapes.ROWS,
+    *indexing.ROWS,
+    *linalg.ROWS,
+    *sorting.ROWS,
     *control.ROWS,
     *effects.ROWS,
 )

@@ -47,14 +47,34 @@ class Read:
 
 Generate = Generator[Read, int, int]
 
-# Bits of a kernel's fault.
-OUT_OF_RANGE = 0
+# Bits of a kernel's fault: what a row's reference raises as IndexProblem or ValueProblem.
+OUT_OF_RANGE, NEGATIVE_POWER = 0, 1
 
 
 def _narrowed(position: Position, shape: Shape) -> Position:
     """The position in an input that broadcasts: its own axes, 0 along those of extent 1."""
     own = position[len(position) - len(shape) :]
     return tuple(ZERO if extent == 1 else p for p, extent in zip(own, shape, strict=True))
+
+
+def _checked(site: Site, holds: int, code: int) -> None:
+    """Note a fault where a condition fails for an element that counts."""
+    if site.condition is not None:
+        idle = site.kernel.op("not", "bool", site.condition)
+        holds = site.kernel.op("or", "bool", holds, idle)
+    site.kernel.check(holds, code)
+
+
+def power(site: Site) -> Generate:
+    """One instruction, with a check that no integer is raised to a negative power."""
+    kernel, short = site.kernel, SHORT[site.types[0].dtype]
+    values = []
+    for i, type in enumerate(site.types):
+        values.append((yield Read(i, _narrowed(site.position, type.shape))))
+    if site.types[0].kind == "i":
+        holds = kernel.op("ge", "bool", values[1], kernel.const(short, 0))
+        _checked(site, holds, NEGATIVE_POWER)
+    return kernel.op("pow", short, *values)
 
 
 # Choosing and casting.
@@ -159,12 +179,16 @@ def pad(site: Site) -> Generate:
 def _position(site: Site, index: int, extent: int, mode: str) -> Index:
     """A computed index as a position in an axis of this extent, which is not empty."""
     kernel = site.kernel
-    if kernel.dtype(index) == "u64":
-        index = kernel.op("min", "u64", index, kernel.const("u64", 2**63 - 1))
-    index = kernel.cast(index, "i64")
-    zero, last = kernel.const("i64", 0), kernel.const("i64", extent - 1)
+    if kernel.dtype(index) != "u64":
+        index = kernel.cast(index, "i64")
     if mode == "wrap":
-        return kernel.as_index(kernel.op("mod", "i64", index, kernel.const("i64", extent)), extent)
+        short = kernel.dtype(index)
+        index = kernel.op("mod", short, index, kernel.const(short, extent))
+        return kernel.as_index(kernel.cast(index, "i64"), extent)
+    if kernel.dtype(index) == "u64":  # what i64 can't hold is out of range anyway
+        index = kernel.op("min", "u64", index, kernel.const("u64", 2**63 - 1))
+        index = kernel.cast(index, "i64")
+    zero, last = kernel.const("i64", 0), kernel.const("i64", extent - 1)
     if mode == "raise":
         negative = kernel.op("lt", "bool", index, zero)
         around = kernel.op("add", "i64", index, kernel.const("i64", extent))
@@ -175,10 +199,7 @@ def _position(site: Site, index: int, extent: int, mode: str) -> Index:
             kernel.op("ge", "bool", index, zero),
             kernel.op("le", "bool", index, last),
         )
-        if site.condition is not None:
-            idle = kernel.op("not", "bool", site.condition)
-            fits = kernel.op("or", "bool", fits, idle)
-        kernel.check(fits, OUT_OF_RANGE)
+        _checked(site, fits, OUT_OF_RANGE)
     # Clipped even after a check, which only notes the fault: the load still happens.
     index = kernel.op("min", "i64", kernel.op("max", "i64", index, zero), last)
     return kernel.as_index(index, extent)
@@ -230,12 +251,18 @@ def _reduced(site: Site, axes: Sequence[int]) -> tuple[list[int], Position, list
     return numbers, tuple(whole), reduced
 
 
+_OF_NOTHING = {"sum": 0, "prod": 1, "any": False, "all": True}
+
+
 def reduction(kind: str) -> Callable[[Site], Generate]:
     """The generator of a reduction. Sixteen-bit floats add and multiply up in f32."""
 
     def generate(site: Site) -> Generate:
         kernel, short = site.kernel, SHORT[site.types[0].dtype]
-        numbers, position, _ = _reduced(site, site.attributes["axes"])
+        axes = site.attributes["axes"]
+        if any(not site.types[0].shape[axis] for axis in axes):
+            return kernel.const(short, _OF_NOTHING[kind])
+        numbers, position, _ = _reduced(site, axes)
         value = yield Read(0, position)
         if not numbers:
             return value

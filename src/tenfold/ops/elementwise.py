@@ -2,7 +2,8 @@
 
 `bound` is in units in the last place of the result; 0 says that the result is exact or
 correctly rounded. A complex result is judged by its modulus: the unit is that of the modulus,
-and four more units are allowed, for a part of it may be the difference of larger numbers.
+and four more units are allowed, for a part of it may be the difference of larger numbers
+(for pow and exp2, which multiply a logarithm, four for each unit of the exponent).
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ValueProblem
-from tenfold.graph.op import Op, Pointwise
-from tenfold.ops import batching, rules, samples
+from tenfold.graph.op import Element, Lowering, Op, Pointwise
+from tenfold.ops import batching, elements, rules, samples
 from tenfold.ops.reference import Array, doubled, plain, widened
 from tenfold.types import KIND
 
@@ -30,6 +31,7 @@ def row(
     edges: str = "none",
     bound: float = 0,
     reference: Callable[[Callable[..., Any]], Callable[..., Any]] = widened,
+    lowering: Lowering | None = None,
 ) -> Op:
     """A row of an elementwise op, from a NumPy function on arrays that already broadcast."""
     return Op(
@@ -37,7 +39,7 @@ def row(
         arity=arity,
         infer=rules.elementwise(name, kinds, result),
         reference=reference(function),
-        lowering=Pointwise(name),
+        lowering=lowering or Pointwise(name),
         edges=edges,
         bound=bound,
         batch=batching.elementwise(name),
@@ -94,6 +96,7 @@ ARITHMETIC = (
         samples.exponents,
         edges="integers wrap; an integer to a negative power raises ValueProblem; x**0 is 1",
         bound=4,
+        lowering=Element(elements.power),
     ),
     row("max", 2, np.maximum, "biuf", edges="NaN if either is; bool: or"),
     row("min", 2, np.minimum, "biuf", edges="NaN if either is; bool: and"),
@@ -161,13 +164,15 @@ FUNCTIONS = (
     row("logaddexp", 2, np.logaddexp, "f", edges="of two -inf gives -inf", bound=4),
 )
 
+_ORDER = "False with NaN; complex by real part, then imaginary"
+
 COMPARISONS = (
     row("eq", 2, np.equal, "biufc", result=rules.truth, edges="NaN equals nothing"),
     row("ne", 2, np.not_equal, "biufc", result=rules.truth, edges="NaN differs from all"),
-    row("lt", 2, np.less, "biuf", result=rules.truth, edges="False with NaN"),
-    row("le", 2, np.less_equal, "biuf", result=rules.truth, edges="False with NaN"),
-    row("gt", 2, np.greater, "biuf", result=rules.truth, edges="False with NaN"),
-    row("ge", 2, np.greater_equal, "biuf", result=rules.truth, edges="False with NaN"),
+    row("lt", 2, np.less, "biufc", result=rules.truth, edges=_ORDER),
+    row("le", 2, np.less_equal, "biufc", result=rules.truth, edges=_ORDER),
+    row("gt", 2, np.greater, "biufc", result=rules.truth, edges=_ORDER),
+    row("ge", 2, np.greater_equal, "biufc", result=rules.truth, edges=_ORDER),
     row("isnan", 1, np.isnan, "fc", result=rules.truth, edges="complex: either part"),
     row("isinf", 1, np.isinf, "fc", result=rules.truth, edges="complex: either part"),
     row("isfinite", 1, np.isfinite, "fc", result=rules.truth, edges="complex: both parts"),
@@ -189,7 +194,14 @@ BITS = (
         samples.amounts,
         edges=_SHIFT.format("0, or -1 for a negative number"),
     ),
-    row("popcount", 1, np.bitwise_count, "u", result=rules.byte),
+    row(
+        "popcount",
+        1,
+        np.bitwise_count,
+        "iu",
+        result=rules.byte,
+        edges="a negative number counts as its absolute value, as in NumPy",
+    ),
 )
 
 COMPLEX = (

@@ -180,14 +180,13 @@ def reduction(name: str, kinds: str, result: Result = same, *, empty: bool = Tru
         axes = attributes["axes"] if "axes" in attributes else (attributes["axis"],)
         has_axes(name, type, axes)
         shape = tuple(n for i, n in enumerate(type.shape) if i not in axes)
-        made = TensorType(result(type.dtype), shape)
-        if not empty and made.size and not type.size:
-            (first, *_) = [a for a in axes if not type.shape[a]]
+        void = [a for a in axes if not type.shape[a]]
+        if void and not empty:
             raise ShapeError(
-                f"{name}: axis {first} of {type} is empty, and {name} of nothing is nothing",
+                f"{name}: axis {void[0]} of {type} is empty, and {name} of nothing is nothing",
                 fix="give the axis at least one element, or pad it with an initial value",
             )
-        return (made,)
+        return (TensorType(result(type.dtype), shape),)
 
     return infer
 

@@ -176,6 +176,7 @@ def _next(w: Writer, source: str, x: str, y: str, wide: bool) -> str:
         result = widen(w, source, moved, wide)
     else:
         result = w.op(f"bitcast {integer} {moved} to {ty}")
-    result = w.select(w.op(f"fcmp oeq {ty} {x}, {y}"), ty, y, result)
+    stay = x if source == "f16" else y  # zeros of either sign are equal; NumPy's halves keep x
+    result = w.select(w.op(f"fcmp oeq {ty} {x}, {y}"), ty, stay, result)
     nan = w.op(f"fcmp uno {ty} {x}, {y}")
     return w.select(nan, ty, w.op(f"fadd {ty} {x}, {y}"), result)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tenfold.backends.cpu import maths
+from tenfold.backends.cpu.target import Target
+from tenfold.backends.cpu.text import Fragment
 from tenfold.backends.cpu.writer import LANES, Writer, vector
 from tenfold.errors import Unsupported
 
@@ -18,11 +23,9 @@ def function(w: Writer, name: str, element: str, args: list[str], wide: bool) ->
     dtype = "f32" if element == "float" else "f64"
     lanes = LANES if wide else 1
     if ours(name, dtype):
-        from tenfold.backends.cpu import maths  # type: ignore[attr-defined]
-
         w.maths.add((name, dtype, lanes))
         given = ", ".join(f"{ty} {a}" for a in args)
-        return w.op(f"call {ty} @{maths.symbol(name, dtype, lanes)}({given})")
+        return w.op(f"call {ty} {maths.symbol(name, dtype, lanes)}({given})")
     if name == "sigmoid":
         e = function(w, "exp", element, [w.op(f"fneg {ty} {args[0]}")], wide)
         one = w.const(element, 1.0, wide)
@@ -36,11 +39,7 @@ def function(w: Writer, name: str, element: str, args: list[str], wide: bool) ->
 
 def ours(name: str, dtype: str) -> bool:
     """Whether our own IR has a function."""
-    try:
-        from tenfold.backends.cpu import maths
-    except ImportError:
-        return False
-    return bool(maths.has(name, dtype))
+    return name in maths.FUNCTIONS and dtype in maths.FUNCTIONS[name].ulp
 
 
 def libm(w: Writer, symbol: str, element: str, args: list[str], wide: bool) -> str:
@@ -68,3 +67,14 @@ def _logaddexp(w: Writer, element: str, x: str, y: str, wide: bool) -> str:
     total = w.select(same, ty, w.op(f"fadd {ty} {x}, {ln2}"), total)
     nan = w.op(f"fcmp uno {ty} {x}, {y}")
     return w.select(nan, ty, w.op(f"fadd {ty} {x}, {y}"), total)
+
+
+def definitions(needed: Sequence[tuple[str, str, int]], target: Target) -> list[Fragment]:
+    """The text of our own functions, and of what they call."""
+    machine = maths.Target(fma=target.fma, avx512=target.vector_bytes == 64)
+    texts: dict[str, None] = {}
+    for name, dtype, lanes in needed:
+        texts.update(dict.fromkeys(sorted(maths.requires(name, dtype, lanes, machine))))
+        texts[maths.define(name, dtype, lanes, machine)] = None
+    declared = tuple(t for t in texts if t.startswith("declare"))
+    return [Fragment(declared, "\n".join(t for t in texts if not t.startswith("declare")))]

@@ -67,7 +67,7 @@ def integer(w: Writer, name: str, dtype: str, source: str, args: list[str], wide
     if name in ("floordiv", "mod", "fmod"):
         return _divide(w, name, element, signed, x, args[1], wide)
     if name == "pow":
-        return _each(w, f"tenfold.power.i{BITS[element]}", element, x, args[1], wide)
+        return _each(w, f"local.power.i{BITS[element]}", element, x, args[1], wide)
     if name == "popcount":
         size = w.call(ty, f"llvm.abs.{_mangle(ty)}", (ty, x), ("i1", "false")) if signed else x
         count, out = w.intrinsic("ctpop", ty, size), COMPUTE[dtype]
@@ -154,7 +154,7 @@ def _each(w: Writer, function: str, element: str, a: str, b: str, wide: bool) ->
 def power_routine(bits: int) -> str:
     """Integer powers by squaring, wrapping; a negative exponent gives what its bits give."""
     t = f"i{bits}"
-    return f"""define internal {t} @tenfold.power.{t}({t} %base, {t} %exponent) nounwind {{
+    return f"""define internal {t} @local.power.{t}({t} %base, {t} %exponent) nounwind {{
 entry:
   br label %loop
 loop:

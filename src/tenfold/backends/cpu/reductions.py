@@ -9,6 +9,7 @@ import numpy as np
 
 from tenfold.backends.cpu.casts import rounded
 from tenfold.backends.cpu.complexes import complex_op
+from tenfold.backends.cpu.floats import extreme
 from tenfold.backends.cpu.state import Parts, Val
 from tenfold.backends.cpu.writer import BITS, COMPUTE, LANES, Writer, kind, vector
 from tenfold.types import DTYPES
@@ -28,6 +29,7 @@ class Reduction:
     copies: int
     wide: bool
     crossing: bool
+    careful: bool = False  # keep NaN in max and min at every step, with nothing beside
 
     @property
     def element(self) -> str:
@@ -49,7 +51,7 @@ class Reduction:
     @property
     def _watches(self) -> bool:
         """Plain max and min drop a NaN; whether one was seen is kept beside."""
-        return self.kind in ("max", "min") and self.floating
+        return self.kind in ("max", "min") and self.floating and not self.careful
 
     @property
     def _watch(self) -> str:
@@ -81,7 +83,7 @@ class Reduction:
             start = 1.0 if self.kind == "prod" else 0.0
             return w.const(e, start, self.wide), w.const(e, 0.0, self.wide)
         if self.kind == "sum":
-            return (w.const(e, -0.0 if self.floating else 0, self.wide),)
+            return (w.const(e, 0, self.wide),)
         if self.kind in ("prod", "all"):
             return (w.const(e, 1, self.wide),)
         if self.kind == "any":
@@ -206,6 +208,8 @@ class Reduction:
         if self.kind in ("any", "all"):
             return (w.op(f"{'or' if self.kind == 'any' else 'and'} {t} {x}, {y}"),)
         high = self.kind in ("max", "argmax")
+        if self.floating and self.careful:
+            return (extreme(w, self.kind, t, y, x),)
         if self.floating:
             test = "ogt" if high else "olt"
             return (w.select(w.op(f"fcmp {test} {t} {y}, {x}"), t, y, x),)
