@@ -186,7 +186,7 @@ class _Planner:
         )
         positions = {self.makers.get(v) for v in bound.nodes} | {self.makers.get(v) for v in bound.targets}
         nodes = tuple(sorted(p for p in positions if p is not None))
-        step = KernelStep(number, (*reads, *writes, *scratch), params, nodes)
+        step = KernelStep(number, (*reads, *writes, *scratch), params, nodes, bound.inputs)
         at = len(self.steps)
         for source, target in lowered.in_place:
             self.candidates.append((at, reads[source], writes[target]))

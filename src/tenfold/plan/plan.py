@@ -39,6 +39,7 @@ class KernelStep:
     slots: tuple[int, ...]
     params: tuple[bytes, ...]
     nodes: tuple[int, ...]  # positions in the graph
+    reads: tuple[int, ...] = ()  # the values in the first slots
     kind: str = field(default="kernel", init=False)
 
 

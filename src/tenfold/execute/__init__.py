@@ -1,0 +1,5 @@
+"""Running plans: code brought into this process, arenas, faults, host steps."""
+
+from tenfold.execute.program import Program
+
+__all__ = ["Program"]
