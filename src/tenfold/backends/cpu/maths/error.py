@@ -1,0 +1,34 @@
+"""The error function and its complement."""
+
+from __future__ import annotations
+
+from tenfold.backends.cpu.maths.coefficients import TABLE
+from tenfold.backends.cpu.maths.doubled import product
+from tenfold.backends.cpu.maths.emit import Value, poly, scaled
+from tenfold.backends.cpu.maths.exponential import exp_part, halves_of_expm1, reduce
+
+
+def erf(x: Value) -> Value:
+    """-expm1(-q), q = -log(erfc(|x|)) being a polynomial: one path from 0 to where erf is 1."""
+    a = abs(x).at_most(4.0 if x.kind == "float" else 6.0)
+    q = a.fma(-1.125, a * -poly(a, TABLE["erf", x.dtype]))
+    return halves_of_expm1(q, 0).copysign(x)
+
+
+def erfc(x: Value) -> Value:
+    """exp(-x²) times a polynomial in (a - 4) / (a + 4), a = |x|; from 2 for negative x."""
+    if x.kind == "float":
+        return _erfc(x.wide(), "f32").narrow()
+    return _erfc(x, "f64")
+
+
+def _erfc(x: Value, precision: str) -> Value:
+    a = abs(x).at_most(27.5)
+    inverse = 1.0 / (a + 4.0)
+    t = (a - 4.0) * inverse
+    t = inverse.fma((t + 1.0).fma(-4.0, a) - t * a, t)  # with the division's remainder
+    shape = poly(t, TABLE["erfc", precision]) / a.fma(2.0, 1.0)
+    square = product(a, a)
+    r, n = reduce(-square.high)
+    y = scaled(shape * exp_part(r - square.low), n)
+    return x.lt(0.0).where(2.0 - y, y)
