@@ -74,9 +74,7 @@ def extrema(errors: list[mp.mpf], wanted: int) -> list[int] | None:
     return peaks if len(peaks) == wanted else None
 
 
-def remez(
-    values: list[mp.mpf], weights: list[mp.mpf], powers: list[list[mp.mpf]]
-) -> list[mp.mpf]:
+def remez(values: list[mp.mpf], weights: list[mp.mpf], powers: list[list[mp.mpf]]) -> list[mp.mpf]:
     """Coefficients of the minimax combination of the columns of `powers` on the given points."""
     count, total = len(powers[0]), len(values)
     chosen = [round((i + 0.5) * total / (count + 1)) for i in range(count + 1)]
@@ -88,8 +86,7 @@ def remez(
         solved = mp.lu_solve(mp.matrix(rows), mp.matrix([weights[i] * values[i] for i in chosen]))
         found = [solved[k] for k in range(count)]
         errors = [
-            w * (v - mp.fdot(found, row))
-            for v, w, row in zip(values, weights, powers, strict=True)
+            w * (v - mp.fdot(found, row)) for v, w, row in zip(values, weights, powers, strict=True)
         ]
         worst = max(abs(e) for e in errors)
         if best is None or worst < best[0]:
@@ -120,8 +117,7 @@ def run(fit: Fit) -> tuple[list[float], float]:
         take = 1 if k < exact else len(found)
         done += [rounded(c, fit.dtype) for c in found[:take]]
     error = max(
-        abs(w * (v - mp.fdot(done, row)))
-        for v, w, row in zip(values, weights, powers, strict=True)
+        abs(w * (v - mp.fdot(done, row))) for v, w, row in zip(values, weights, powers, strict=True)
     )
     return done, float(error * 2 ** (fit.bits or (24 if fit.dtype == "f32" else 53)))
 
@@ -208,14 +204,21 @@ def all_fits() -> list[Fit]:
     root = mp.sqrt(2)
     s_max = ((root - 1) / (root + 1)) ** 2 * mp.mpf("1.0001")
     quarter = (PI / 4) ** 2 * mp.mpf("1.001")
-    fits = [
+    return [
         *(
-            Fit("expm1", t, n, -half_ln2, half_ln2, expm1_tail, lambda r: abs(r**2 / mp.expm1(r)),
-                (mp.mpf(0.5),))
+            Fit(
+                "expm1",
+                t,
+                n,
+                -half_ln2,
+                half_ln2,
+                expm1_tail,
+                lambda r: abs(r**2 / mp.expm1(r)),
+                (mp.mpf(0.5),),
+            )
             for t, n in (("f32", 5), ("f64", 11))
         ),
-        Fit("log", "f32", 9, 1 / root - 1, root - 1, log1p_tail,
-            lambda f: abs(f**3 / mp.log1p(f))),
+        Fit("log", "f32", 9, 1 / root - 1, root - 1, log1p_tail, lambda f: abs(f**3 / mp.log1p(f))),
         # 2s + s z T(z): T is fitted for atanh and doubled where it is used.
         Fit("log", "f64", 7, mp.mpf(0), s_max, atanh_tail, odd_weight(mp.atanh)),
         *(
@@ -223,13 +226,11 @@ def all_fits() -> list[Fit]:
             for t, n in (("f32", 3), ("f64", 6))
         ),
         *(
-            Fit("cos", t, n, mp.mpf(0), quarter, cos_tail,
-                lambda z: z**2 / mp.cos(mp.sqrt(z)))
+            Fit("cos", t, n, mp.mpf(0), quarter, cos_tail, lambda z: z**2 / mp.cos(mp.sqrt(z)))
             for t, n in (("f32", 3), ("f64", 6))
         ),
         *(
-            Fit("tanh", t, n, mp.mpf(0), mp.mpf("0.3907"), odd_tail(mp.tanh),
-                odd_weight(mp.tanh))
+            Fit("tanh", t, n, mp.mpf(0), mp.mpf("0.3907"), odd_tail(mp.tanh), odd_weight(mp.tanh))
             for t, n in (("f32", 5), ("f64", 12))
         ),
         Fit("sinh", "f64", 8, mp.mpf(0), mp.mpf(1), odd_tail(mp.sinh), odd_weight(mp.sinh)),
@@ -246,28 +247,60 @@ def all_fits() -> list[Fit]:
             for t, n, top in (("f32", 11, 4), ("f64", 25, 6))
         ),
         *(
-            Fit("erfc", t, n, mp.mpf(-1), (mp.mpf(top) - k) / (top + k), scaled_erfc(k),
-                reciprocal(scaled_erfc(k)))
+            Fit(
+                "erfc",
+                t,
+                n,
+                mp.mpf(-1),
+                (mp.mpf(top) - k) / (top + k),
+                scaled_erfc(k),
+                reciprocal(scaled_erfc(k)),
+            )
             for t, n, top, k in (("f32", 11, 11, 4), ("f64", 25, 28, 4))
         ),
         # pow's logarithm: log2(1+f) = f P(f) for float32 (computed in float64), atanh's
         # tail from the second term on for float64 (the first is kept in two parts).
-        Fit("pow_log2", "f32", 15, 1 / root - 1, root - 1,
-            lambda f: mp.log1p(f) / f / LN2, lambda f: f * LN2 / mp.log1p(f), (), 37),
-        Fit("pow_exp2", "f32", 7, mp.mpf(-0.5), mp.mpf(0.5),
-            lambda r: mp.mpf(2) ** r, lambda r: mp.mpf(2) ** -r, (mp.mpf(1),), 24),
-        Fit("pow_log", "f64", 8, mp.mpf(0), s_max,
+        Fit(
+            "pow_log2",
+            "f32",
+            15,
+            1 / root - 1,
+            root - 1,
+            lambda f: mp.log1p(f) / f / LN2,
+            lambda f: f * LN2 / mp.log1p(f),
+            (),
+            37,
+        ),
+        Fit(
+            "pow_exp2",
+            "f32",
+            7,
+            mp.mpf(-0.5),
+            mp.mpf(0.5),
+            lambda r: mp.mpf(2) ** r,
+            lambda r: mp.mpf(2) ** -r,
+            (mp.mpf(1),),
+            24,
+        ),
+        Fit(
+            "pow_log",
+            "f64",
+            8,
+            mp.mpf(0),
+            s_max,
             lambda z: (atanh_tail(z) - mp.mpf(1) / 3) / z,
-            lambda z: mp.sqrt(z) * z**2 / mp.atanh(mp.sqrt(z)), (), 66),
+            lambda z: mp.sqrt(z) * z**2 / mp.atanh(mp.sqrt(z)),
+            (),
+            66,
+        ),
         Fit("cbrt", "f64", 5, mp.mpf(1), mp.mpf(2), mp.cbrt, lambda x: 1 / mp.cbrt(x), (), 16),
     ]
-    return fits
 
 
 # Fits for float32 results that are evaluated in float64 and keep coefficients of that width.
 WIDE = {("pow_log2", "f32"), ("pow_exp2", "f32"), ("erfc", "f32")}
 
-HEADER = '''"""Polynomial coefficients of the vector maths, lowest power first, and constants in parts.
+HEADER = '''"""Coefficients of the vector maths' polynomials, lowest power first, and constants.
 
 Written by tools/fit_maths.py, which says what each one approximates; do not edit.
 """
@@ -283,14 +316,25 @@ def main(names: list[str]) -> None:
             continue
         key = (fit.name, fit.dtype)
         if key in WIDE:
-            wide = Fit(fit.name, "f64", fit.count, fit.low, fit.high, fit.of, fit.weight,
-                       fit.fixed, fit.bits)
+            wide = Fit(
+                fit.name,
+                "f64",
+                fit.count,
+                fit.low,
+                fit.high,
+                fit.of,
+                fit.weight,
+                fit.fixed,
+                fit.bits or 24,
+            )
             found, error = run(wide)
         else:
             found, error = run(fit)
         bits = fit.bits or (24 if fit.dtype == "f32" else 53)
-        print(f"{fit.name:12} {fit.dtype} {fit.count:3} coefficients  "
-              f"error {error:9.2e} x 2^-{bits}", flush=True)
+        print(
+            f"{fit.name:12} {fit.dtype} {fit.count:3} coefficients  error {error:9.2e} x 2^-{bits}",
+            flush=True,
+        )
         if names:
             print("   ", found)
         text.append(f'    ("{fit.name}", "{fit.dtype}"): (  # off by {error:.1e} × 2^-{bits}\n')

@@ -9,7 +9,7 @@ from tenfold.backends.cpu.maths.emit import Value, form
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """high + low, with |low| at most about half an ulp of high."""
+    """high + low, with |low| at most a few ulp of high."""
 
     high: Value
     low: Value
@@ -49,19 +49,18 @@ def ordered_total(a: Value | float, b: Value) -> Pair:
 
 def times(a: Pair, b: Pair) -> Pair:
     exact = product(a.high, b.high)
-    low = a.high.fma(b.low, a.low.fma(b.high, exact.low))
-    return ordered_total(exact.high, low)
+    return Pair(exact.high, a.high.fma(b.low, a.low.fma(b.high, exact.low)))
 
 
 def scaled_by(a: Pair, b: Value | float) -> Pair:
     exact = product(a.high, b)
-    return ordered_total(exact.high, a.low.fma(b, exact.low))
+    return Pair(exact.high, a.low.fma(b, exact.low))
 
 
 def plus(a: Pair, b: Pair) -> Pair:
-    """a + b for |a| ≥ |b|, or of one sign."""
-    exact = total(a.high, b.high)
-    return ordered_total(exact.high, exact.low + (a.low + b.low))
+    """a + b for |a| ≥ |b|."""
+    exact = ordered_total(a.high, b.high)
+    return Pair(exact.high, exact.low + (a.low + b.low))
 
 
 def constant(x: Value, high: float, low: float) -> Pair:

@@ -90,6 +90,52 @@ class Body:
         self.needs.add(f"declare {kind} {name}({kind}, {whole})")
         return self.write(x.kind, f"call {kind} {name}({kind} {x.text}, {whole} {power.text})")
 
+    def exponent_and_mantissa(self, x: Value) -> tuple[Value, Value] | None:
+        """e and m of x = m 2**e, 1 ≤ m < 2, by AVX-512's instructions; None where they lack."""
+        size = 32 if x.kind == "float" else 64
+        width = min(self.lanes * size, 512)
+        pieces, left = divmod(self.lanes * size, width)
+        if not self.target.avx512 or left or width not in (128, 256, 512):
+            return None
+        count = width // size
+        part, mask = f"<{count} x {x.kind}>", "i16" if count > 8 else "i8"
+        rounding = ", i32 4" if width == 512 else ""
+        found = []
+        for name, middle, kinds in (("exp", "", ""), ("mant", "i32 0, ", "i32, ")):
+            letter = "s" if size == 32 else "d"
+            called = f"@llvm.x86.avx512.mask.get{name}.p{letter}.{width}"
+            types = f"{part}, {kinds}{part}, {mask}" + (", i32" if rounding else "")
+            self.needs.add(f"declare {part} {called}({types})")
+            done = []
+            for i in range(pieces):
+                piece = self._cut(x, i * count, count)
+                rest = f"{middle}{part} zeroinitializer, {mask} -1{rounding}"
+                done.append(self.write(x.kind, f"call {part} {called}({part} {piece}, {rest})"))
+            found.append(self._joined(done, count))
+        return found[0], found[1]
+
+    def _cut(self, x: Value, start: int, count: int) -> str:
+        """Some lanes of a vector."""
+        if count == self.lanes:
+            return x.text
+        lanes = ", ".join(f"i32 {start + i}" for i in range(count))
+        kind = self.type(x.kind)
+        text = f"shufflevector {kind} {x.text}, {kind} poison, <{count} x i32> <{lanes}>"
+        return self.write(x.kind, text).text
+
+    def _joined(self, pieces: list[Value], count: int) -> Value:
+        """Vectors one after another as one; their number must be a power of two."""
+        while len(pieces) > 1:
+            lanes = ", ".join(f"i32 {i}" for i in range(2 * count))
+            order = f"<{2 * count} x i32> <{lanes}>"
+            kind = f"<{count} x {pieces[0].kind}>"
+            pieces = [
+                self.write(a.kind, f"shufflevector {kind} {a.text}, {kind} {b.text}, {order}")
+                for a, b in zip(pieces[0::2], pieces[1::2], strict=True)
+            ]
+            count *= 2
+        return pieces[0]
+
     def any(self, condition: Value) -> str:
         """The i1 that says whether a condition holds in some lane."""
         if self.lanes == 1:
@@ -127,8 +173,9 @@ class Value:
             return other
         return self.body.constant(self.kind, other)
 
-    def _binary(self, on_floats: str, on_ints: str, left: Value | float, right: Value | float
-                ) -> Value:
+    def _binary(
+        self, on_floats: str, on_ints: str, left: Value | float, right: Value | float
+    ) -> Value:
         op = on_floats if self.kind in _INT else on_ints
         a, b = self.like(left), self.like(right)
         return self.body.write(self.kind, f"{op} {self.type} {a.text}, {b.text}")
@@ -204,9 +251,7 @@ class Value:
 
     def _compare(self, how: str, other: Value | float) -> Value:
         op = "fcmp" if self.kind in _INT else "icmp"
-        return self.body.write(
-            "i1", f"{op} {how} {self.type} {self.text}, {self.like(other).text}"
-        )
+        return self.body.write("i1", f"{op} {how} {self.type} {self.text}, {self.like(other).text}")
 
     def lt(self, other: Value | float) -> Value:
         return self._compare("olt", other)
@@ -302,12 +347,23 @@ def form(x: Value) -> Format:
 
 
 def poly(x: Value, coefficients: tuple[float, ...]) -> Value:
-    """The polynomial with these coefficients, lowest power first, by Horner's rule."""
-    total: Value | None = None
-    for k in range(len(coefficients) - 2, -1, -1):
-        high = x.like(coefficients[-1]) if total is None else total
-        total = high.fma(x, coefficients[k])
-    assert total is not None
+    """The polynomial with these coefficients, lowest power first.
+
+    Short ones by Horner's rule. Long ones as two polynomials in x², of the even and the odd
+    powers, which halves the chain of instructions that wait for each other.
+    """
+    if len(coefficients) < 8:
+        return horner(x, coefficients)
+    square = x * x
+    even, odd = horner(square, coefficients[0::2]), horner(square, coefficients[1::2])
+    return odd.fma(x, even)
+
+
+def horner(x: Value, coefficients: tuple[float, ...]) -> Value:
+    """The polynomial by Horner's rule: where large terms would cancel, more exact than `poly`."""
+    total = x.like(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        total = total.fma(x, c)
     return total
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tenfold.backends.cpu.maths.coefficients import TABLE
-from tenfold.backends.cpu.maths.doubled import product
+from tenfold.backends.cpu.maths.doubled import ordered_total, product, total
 from tenfold.backends.cpu.maths.emit import Value, poly, scaled
-from tenfold.backends.cpu.maths.exponential import exp_part, halves_of_expm1, reduce
+from tenfold.backends.cpu.maths.exponential import expm1_part, halves_of_expm1, reduce
 
 
 def erf(x: Value) -> Value:
@@ -27,8 +27,13 @@ def _erfc(x: Value, precision: str) -> Value:
     inverse = 1.0 / (a + 4.0)
     t = (a - 4.0) * inverse
     t = inverse.fma((t + 1.0).fma(-4.0, a) - t * a, t)  # with the division's remainder
-    shape = poly(t, TABLE["erfc", precision]) / a.fma(2.0, 1.0)
+    # What the sum of the polynomial and the divisor lose joins the exponent, as a relative error.
+    first, *others = TABLE["erfc", precision]
+    top = ordered_total(first, poly(t, tuple(others)) * t)
+    below = total(a + a, a.like(1.0))
+    shape = top.high / below.high
     square = product(a, a)
     r, n = reduce(-square.high)
-    y = scaled(shape * exp_part(r - square.low), n)
+    rest = expm1_part(r - (square.low + (below.low * shape - top.low)))
+    y = scaled(rest.fma(shape, shape), n)
     return x.lt(0.0).where(2.0 - y, y)

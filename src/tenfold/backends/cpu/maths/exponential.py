@@ -43,6 +43,11 @@ def exp_part(r: Value) -> Value:
     return poly(r, TABLE["expm1", r.dtype]).fma(r, 1.0).fma(r, 1.0)
 
 
+def expm1_part(r: Value) -> Value:
+    """expm1(r) for a reduced r."""
+    return poly(r, TABLE["expm1", r.dtype]).fma(r * r, r)
+
+
 def exp(x: Value) -> Value:
     limits = LIMITS[x.kind]
     r, n = reduce(x.at_most(limits.overflow).at_least(limits.underflow))

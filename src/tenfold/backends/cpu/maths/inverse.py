@@ -6,7 +6,7 @@ import math
 
 from tenfold.backends.cpu.maths.coefficients import TABLE
 from tenfold.backends.cpu.maths.doubled import ordered_total, product, total
-from tenfold.backends.cpu.maths.emit import Value, form, poly
+from tenfold.backends.cpu.maths.emit import Value, form, horner, poly
 from tenfold.backends.cpu.maths.exponential import TINY
 from tenfold.backends.cpu.maths.logarithm import log_of_sum
 
@@ -25,11 +25,11 @@ def _odd(x: Value, name: str) -> Value:
     return poly(z, TABLE[name, x.dtype]).fma(x * z, x)
 
 
-def _root(z: Value) -> tuple[Value, Value]:
-    """√z and what is missing of it."""
+def _root(z: Value, low: Value | float = 0.0) -> tuple[Value, Value]:
+    """√(z + low), and what is missing of it."""
     s = z.sqrt()
     square = product(s, s)
-    missing = ((z - square.high) - square.low) / (s + s)
+    missing = ((z - square.high) - (square.low - low)) / (s + s)
     return s, z.gt(0.0).where(missing, 0.0)
 
 
@@ -64,17 +64,21 @@ def acos(x: Value) -> Value:
 
 
 def _atan_ratio(small: Value, large: Value) -> tuple[Value, Value]:
-    """t = small / large ≤ 1 and atan(t) - t, with the division's remainder in the latter."""
+    """t = small / large ≤ 1 and atan(t) - t, with the division's remainder in the latter.
+
+    The remainder counts 1 / (1 + t²) fold; 1 - t²/2 is near enough.
+    """
     t = small / large
+    z = t * t
     back = product(t, large)
-    missing = ((small - back.high) - back.low) / large
+    missing = ((small - back.high) - back.low) / large * z.fma(-0.5, 1.0)
     # No remainder where the division is of zeros or infinities, or its check would leave
     # the range of normal numbers.
     lowest = 2.0 ** (2 - form(t).bias + form(t).mantissa)
-    missing = (small.gt(lowest) & large.lt(2.0 ** (form(t).bias - form(t).mantissa))).where(missing, 0.0)
-    z = t * t
-    slope = missing / (z + 1.0)
-    return t, poly(z, TABLE["atan", t.dtype]).fma(t * z, slope)
+    missing = (small.gt(lowest) & large.lt(2.0 ** (form(t).bias - form(t).mantissa))).where(
+        missing, 0.0
+    )
+    return t, horner(z, TABLE["atan", t.dtype]).fma(t * z, missing)
 
 
 def atan(x: Value) -> Value:
@@ -83,7 +87,7 @@ def atan(x: Value) -> Value:
     outer = a.gt(1.0)
     t = outer.where(1.0 / a, a)
     z = t * t
-    rest = poly(z, TABLE["atan", x.dtype]) * (t * z)
+    rest = horner(z, TABLE["atan", x.dtype]) * (t * z)
     high, low = _half_pi(x, 1.0)
     main = ordered_total(high, -t)
     far = main.high + (main.low + (low - rest))
@@ -141,8 +145,11 @@ def acosh(x: Value) -> Value:
         return acosh(x.wide()).narrow()
     huge = x.gt(2.0**30)
     t = huge.where(1.0, x - 1.0)
-    y = total(t, (t * (t + 2.0)).sqrt())
-    near = _log1p_of(y.high, y.low)
+    square = product(t, t)
+    inside = total(t + t, square.high)
+    root, missing = _root(inside.high, inside.low + square.low)
+    y = total(t, root)
+    near = _log1p_of(y.high, y.low + missing)
     far = log_of_sum(huge.where(x, 1.0), x.like(0.0)) + math.log(2.0)
     result = x.eq(INF).where(x, huge.where(far, near))
     result = x.eq(1.0).where(0.0, result)

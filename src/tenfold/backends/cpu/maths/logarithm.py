@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from tenfold.backends.cpu.maths.coefficients import TABLE
 from tenfold.backends.cpu.maths.doubled import ordered_total, product, total
 from tenfold.backends.cpu.maths.emit import (
-
     Value,
     as_float,
     form,
@@ -20,35 +19,43 @@ from tenfold.backends.cpu.maths.emit import (
 )
 from tenfold.backends.cpu.maths.exponential import TINY, exp
 
+_ROOT_HALF = {"float": 0.707106769084930419921875, "double": 0.7071067811865476}
 _ROOT_HALF_BITS = {"float": 0x3F3504F3, "double": 0x3FE6A09E667F3BCD}
 INF = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """x = 2**e (1 + f)."""
+    """x = 2**e (1 + f), e as a float."""
 
-    e: Value  # a float
-    n: Value  # e as an int, less what scaling a denormal added
+    e: Value
     f: Value
 
 
-def parts(x: Value, denormals: bool = True) -> Parts:
+def parts(x: Value) -> Parts:
     """The exponent and fraction of a positive finite x; anything for other x."""
+    split = x.body.exponent_and_mantissa(x)
+    if split is not None:
+        # Straight from the processor, denormals too; only the range differs.
+        e, m = split
+        upper = m.ge(2 * _ROOT_HALF[x.kind])
+        return Parts(upper.where(e + 1.0, e), upper.where(m * 0.5, m) - 1.0)
+    shift = form(x).mantissa + 1
+    small = x.lt(2.0 ** (1 - form(x).bias))
+    n, f = normal_parts(small.where(x * 2.0**shift, x))
+    e = as_float(n)
+    return Parts(e - small.where(e.like(float(shift)), 0.0), f)
+
+
+def normal_parts(x: Value) -> tuple[Value, Value]:
+    """The exponent, as an int, and the fraction of a positive normal x."""
     f = form(x)
-    shift = f.mantissa + 1
-    if denormals:
-        small = x.lt(2.0 ** (1 - f.bias))
-        x = small.where(x * 2.0**shift, x)
     bits = x.bits()
     # The exponent with a bias that keeps it positive, as there is no arithmetic shift for i64.
     high_bias = (f.bias + 1) << f.mantissa
     biased = (bits + (high_bias - _ROOT_HALF_BITS[x.kind])) >> f.mantissa
     n = biased - (f.bias + 1)
-    e = as_float(n)
-    if denormals:
-        e = e - small.where(e.like(float(shift)), 0.0)
-    return Parts(e, n, (bits - (n << f.mantissa)).floats() - 1.0)
+    return n, (bits - (n << f.mantissa)).floats() - 1.0
 
 
 def tail(f: Value) -> Value:
@@ -97,10 +104,11 @@ def log10(x: Value) -> Value:
 def log_of_sum(u: Value, c: Value) -> Value:
     """log(u + c) for a normal u and a c within its last bit, without log's edges."""
     high, low = TABLE["ln2", u.dtype]
-    p = parts(u, denormals=False)
-    # 2**(1-e) comes out as 0 for the largest exponent, where c does not count.
-    f = (c * 0.5).fma(power_of_two(1 - p.n, u.kind), p.f)
-    return p.e.fma(high, f + p.e.fma(low, tail(f)))
+    n, f = normal_parts(u)
+    e = as_float(n)
+    # 2**(1-n) comes out as 0 for the largest exponent, where c does not count.
+    f = (c * 0.5).fma(power_of_two(1 - n, u.kind), f)
+    return e.fma(high, f + e.fma(low, tail(f)))
 
 
 def log1p(x: Value) -> Value:
@@ -117,6 +125,3 @@ def logaddexp(a: Value, b: Value) -> Value:
     y = larger + log1p(e)
     # Equal infinities differ by NaN; a NaN in either makes the difference NaN and so the sum.
     return a.eq(b).where(a + math.log(2.0), y)
-
-
-

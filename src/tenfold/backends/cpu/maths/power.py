@@ -33,30 +33,30 @@ NAN = float("nan")
 
 def pow(x: Value, y: Value) -> Value:
     """|x|**y by 2**(y log2|x|), the logarithm to twice the precision; then the edges."""
-    if x.kind == "float":
-        wide_x, wide_y = x.wide(), y.wide()
-        magnitude = _narrow_power(abs(wide_x), wide_y)
-        return _pow_edges(wide_x, wide_y, magnitude).narrow()
-    return _pow_edges(x, y, _power(abs(x), y))
+    power = _narrow_power if x.kind == "float" else _power
+    return _pow_edges(x, y, power(abs(x), y))
 
 
 def _narrow_power(a: Value, y: Value) -> Value:
-    """a**y to float32's precision, in float64, which is wide enough for float32's range."""
-    p = parts(a, denormals=False)
-    log2 = p.f.fma(poly(p.f, TABLE["pow_log2", "f32"]), p.e)
-    w = y.at_most(2.0**70).at_least(-(2.0**70)) * log2
+    """a**y of float32, in float64, which is wide enough for precision and range."""
+    p = parts(a)
+    f = p.f.wide()
+    log2 = f.fma(poly(f, TABLE["pow_log2", "f32"]), p.e.wide())
+    # Bounded so that an infinite y times a log of 0 is no NaN; such a product is past all range.
+    w = y.at_most(1e38).at_least(-1e38).wide() * log2
     w = w.at_most(200.0).at_least(-200.0)
     whole, n = rounded(w, 1.0)
-    return poly(w - whole, TABLE["pow_exp2", "f32"]) * power_of_two(n, "double")
+    return (poly(w - whole, TABLE["pow_exp2", "f32"]) * power_of_two(n, "double")).narrow()
 
 
 def _log2(a: Value) -> Pair:
     """log2(a) with about 12 bits more than a float64 has."""
     p = parts(a)
     below = ordered_total(2.0, p.f)
-    s_high = p.f / below.high
+    inverse = 1.0 / below.high
+    s_high = p.f * inverse
     back = product(s_high, below.high)
-    s = Pair(s_high, (((p.f - back.high) - back.low) - s_high * below.low) / below.high)
+    s = Pair(s_high, (((p.f - back.high) - back.low) - s_high * below.low) * inverse)
     z = times(s, s)
     third_high, third_low = TABLE["third", "f64"]
     slope = ordered_total(third_high, poly(z.high, TABLE["pow_log", "f64"]) * z.high)
@@ -81,17 +81,19 @@ def _power(a: Value, y: Value) -> Value:
 
 
 def _pow_edges(x: Value, y: Value, magnitude: Value) -> Value:
-    """pow from |x|**y, for the signs and all that C's annex F lists. Here x, y are float64."""
+    """pow from |x|**y: the signs, and all else that C's annex F lists."""
     a, ay = abs(x), abs(y)
     zero, infinite = a.eq(0.0), a.eq(INF)
     end = (zero ^ y.lt(0.0)).where(magnitude.like(0.0), INF)
     magnitude = (zero | infinite).where(end, magnitude)
-    # Adding 2**52 leaves the units bit of a smaller number in the lowest place.
-    units = ay.lt(2.0**52).where(ay + 2.0**52, ay)
-    whole = ay.ge(2.0**52) | (units - 2.0**52).eq(ay)
-    odd = whole & ay.lt(2.0**53)
-    bits = x.bits() & form(x).sign & (units.bits() << 63)
-    result = magnitude.flip(odd.where(bits, 0))
+    # Adding 2**mantissa leaves the units bit of a smaller number in the lowest place.
+    bound = 2.0 ** form(x).mantissa
+    moved = ay + bound
+    large = ay.ge(bound)
+    whole = large | (moved - bound).eq(ay)
+    units = large.where(ay, moved).bits() << (31 if x.kind == "float" else 63)
+    odd = whole & ay.lt(2.0 * bound)
+    result = magnitude.flip(odd.where(x.bits() & form(x).sign & units, 0))
     result = (x.lt(0.0) & ~whole & ~infinite).where(NAN, result)
     result = (x.is_nan() | y.is_nan()).where(x + y, result)
     return (x.eq(1.0) | y.eq(0.0)).where(1.0, result)

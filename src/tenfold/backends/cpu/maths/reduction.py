@@ -1,7 +1,8 @@
-"""Taking multiples of π from an argument, for sin, cos and tan.
+"""Taking quarter turns from an argument, for sin, cos and tan: x = n π/2 + r.
 
-x = n π/2 + r. Arguments of ordinary size subtract n times the parts of π/2 in vector arithmetic. Larger ones are rare: a function out of line does them lane by lane, multiplying the
-argument by 2/π in integers (Payne and Hanek).
+Arguments of ordinary size subtract n times the parts of π/2 in vector arithmetic. Larger ones are
+rare: a function out of line does them lane by lane, multiplying the argument by 2/π in integers
+(Payne and Hanek).
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ def reduce(x: Value) -> Reduced:
         c1, c2, c3, c4 = TABLE["half_pi_short", "f64"]
         r1 = x - whole * c1
         p2 = whole * c2
-        r = r1 - p2
-        low = ((r1 - r) - p2) - whole * c3 - whole * c4
+        near = r1 - p2
+        rest = ((r1 - near) - p2) - whole * c3 - whole * c4
+        r = near + rest
+        low = (near - r) + rest
     return _large(x, Reduced(r, low, n))
 
 
@@ -141,9 +144,7 @@ def _slow(body: Body, kind: str, limit: float, name: str) -> str:
         f"  ret {record} %o2",
         "}",
     ]
-    body.needs.add(
-        f"declare {kind} @llvm.fabs.{'f32' if kind == 'float' else 'f64'}({kind})"
-    )
+    body.needs.add(f"declare {kind} @llvm.fabs.{'f32' if kind == 'float' else 'f64'}({kind})")
     return "\n".join(lines)
 
 
@@ -179,7 +180,8 @@ _SCALAR_NEEDS = {
     f"[{_WORDS} x i64] [{', '.join(f'i64 {w}' for w in [0, *_two_over_pi(_WORDS - 1)])}]",
 }
 _SCALAR = """\
-define internal dso_local { double, double, i64 } @tenfold.maths.reduce(double %x) noinline nounwind {
+define internal dso_local { double, double, i64 } @tenfold.maths.reduce(double %x) \
+noinline nounwind {
   ; |x| = m 2^(e-52), m an integer of 53 bits
   %a = call double @llvm.fabs.f64(double %x)
   %b = bitcast double %a to i64

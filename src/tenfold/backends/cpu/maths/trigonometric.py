@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from tenfold.backends.cpu.maths.coefficients import TABLE
+from tenfold.backends.cpu.maths.doubled import ordered_total, product
 from tenfold.backends.cpu.maths.emit import Value, poly
 from tenfold.backends.cpu.maths.reduction import Reduced, reduce
 
 
-def sine(reduced: Reduced) -> Value:
-    """sin(r + low) for |r| ≤ π/4."""
+def sine(reduced: Reduced) -> tuple[Value, Value]:
+    """sin(r + low) for |r| ≤ π/4, as two terms still to be added."""
     r = reduced.r
     z = r * r
-    return r + poly(z, TABLE["sin", r.dtype]).fma(r * z, reduced.low)
+    return r, poly(z, TABLE["sin", r.dtype]).fma(r * z, reduced.low)
 
 
-def cosine(reduced: Reduced) -> Value:
-    """cos(r + low) for |r| ≤ π/4."""
+def cosine(reduced: Reduced) -> tuple[Value, Value]:
+    """cos(r + low) for |r| ≤ π/4, as two terms still to be added."""
     r = reduced.r
     z = r * r
     near = z.fma(-0.5, 1.0)
     lost = z.fma(-0.5, 1.0 - near)
     rest = (-r).fma(reduced.low, lost)
-    return near + poly(z, TABLE["cos", r.dtype]).fma(z * z, rest)
+    return near, poly(z, TABLE["cos", r.dtype]).fma(z * z, rest)
 
 
 def top_bit(n: Value, bit: int) -> Value:
@@ -40,7 +41,8 @@ def sin(x: Value) -> Value:
         return sin(x.wide()).narrow()
     reduced = reduce(x)
     odd = (reduced.n & 1).ne(0)
-    y = odd.where(cosine(reduced), sine(reduced)).flip(top_bit(reduced.n, 1))
+    (s, s_rest), (c, c_rest) = sine(reduced), cosine(reduced)
+    y = (odd.where(c, s) + odd.where(c_rest, s_rest)).flip(top_bit(reduced.n, 1))
     return x.eq(0.0).where(x, y)
 
 
@@ -49,7 +51,8 @@ def cos(x: Value) -> Value:
         return cos(x.wide()).narrow()
     reduced = reduce(x)
     odd = (reduced.n & 1).ne(0)
-    y = odd.where(sine(reduced), cosine(reduced))
+    (s, s_rest), (c, c_rest) = sine(reduced), cosine(reduced)
+    y = odd.where(s, c) + odd.where(s_rest, c_rest)
     return y.flip(top_bit(reduced.n + 1, 1))
 
 
@@ -58,7 +61,14 @@ def tan(x: Value) -> Value:
     if in_double(x):
         return tan(x.wide()).narrow()
     reduced = reduce(x)
-    s, c = sine(reduced), cosine(reduced)
+    s, c = ordered_total(*sine(reduced)), ordered_total(*cosine(reduced))
     odd = (reduced.n & 1).ne(0)
-    y = (odd.where(c, s) / odd.where(s, c)).flip(top_bit(reduced.n, 0))
+    above, below = odd.where(c.high, s.high), odd.where(s.high, c.high)
+    above_low, below_low = odd.where(c.low, s.low), odd.where(s.low, c.low)
+    # The quotient, then what its own rounding and both low parts add to it.
+    inverse = 1.0 / below
+    y = above * inverse
+    back = product(y, below)
+    rest = ((above - back.high) - back.low) + (above_low - y * below_low)
+    y = rest.fma(inverse, y).flip(top_bit(reduced.n, 0))
     return x.eq(0.0).where(x, y)
