@@ -151,8 +151,8 @@ def cos_tail(z: mp.mpf) -> mp.mpf:
 
 
 def erf_power(a: mp.mpf) -> mp.mpf:
-    """erf(a) = 1 - exp(-a (9/8 + P(a))); the first term apart, for its rounding."""
-    return -mp.log(mp.erfc(a)) / a - mp.mpf(9) / 8
+    """erf(a) = 1 - exp(-a (1 + P(a))); the first term apart, for its rounding."""
+    return -mp.log(mp.erfc(a)) / a - 1
 
 
 def erf_weight(a: mp.mpf) -> mp.mpf:

@@ -41,6 +41,7 @@ class Body:
         self.lanes = lanes
         self.target = target
         self.lines: list[str] = []
+        self.allocas: list[str] = []  # they come first, where inlining moves them out of loops
         self.needs: set[str] = set()
         self._count = 0
 

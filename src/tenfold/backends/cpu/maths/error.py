@@ -11,7 +11,7 @@ from tenfold.backends.cpu.maths.exponential import expm1_part, halves_of_expm1, 
 def erf(x: Value) -> Value:
     """-expm1(-q), q = -log(erfc(|x|)) being a polynomial: one path from 0 to where erf is 1."""
     a = abs(x).at_most(4.0 if x.kind == "float" else 6.0)
-    q = a.fma(-1.125, a * -poly(a, TABLE["erf", x.dtype]))
+    q = poly(a, TABLE["erf", x.dtype]).fma(-a, -a)
     return halves_of_expm1(q, 0).copysign(x)
 
 

@@ -2,7 +2,8 @@
 
 Arguments of ordinary size subtract n times the parts of π/2 in vector arithmetic. Larger ones are
 rare: a function out of line does them lane by lane, multiplying the argument by 2/π in integers
-(Payne and Hanek).
+(Payne and Hanek). It is compiled without optimisation (optnone), which halves what it adds to the
+time a kernel takes to compile.
 """
 
 from __future__ import annotations
@@ -47,105 +48,96 @@ def reduce(x: Value) -> Reduced:
 
 
 def _large(x: Value, fast: Reduced) -> Reduced:
-    """The reduction redone for lanes beyond the vector path, if there are any."""
+    """The reduction redone for lanes beyond the vector path, if there are any.
+
+    The vectors go there and back through memory, so that one function serves any number of lanes
+    and holds scalars only, which compile in a fraction of the time.
+    """
     body = x.body
     limit = LIMIT[x.kind, body.target.fma]
     some = body.any(abs(x).ge(limit))
-    floats, ints = x.type, fast.n.type
-    record = f"{{ {floats}, {floats}, {ints} }}"
-    slow = f"@tenfold.maths.reduce.{x.dtype}.{body.lanes}"
-    body.needs |= {_slow(body, x.kind, limit, slow), _SCALAR, *_SCALAR_NEEDS}
+    body.needs |= {_lane_by_lane(x, limit), _SCALAR, *_SCALAR_NEEDS}
+    moved = {"x": x, "r": fast.r, "low": fast.low, "n": fast.n}
     tag = body.name()[1:]
-    first, then, after = (f"{tag}.{w}" for w in ("near", "far", "done"))
+    near, far, done = (f"{tag}.{word}" for word in ("near", "far", "done"))
+    body.allocas += [f"  %{tag}.{k} = alloca {v.type}, align 8" for k, v in moved.items()]
+    passed = ", ".join(f"ptr %{tag}.{k}" for k in moved)
     body.lines += [
-        f"  br label %{first}",
-        f"{first}:",
-        f"  br i1 {some}, label %{then}, label %{after}",
-        f"{then}:",
-        f"  %{tag} = call {record} {slow}({floats} {x.text}, {floats} {fast.r.text}, "
-        f"{floats} {fast.low.text}, {ints} {fast.n.text})",
-        *(f"  %{tag}.{i} = extractvalue {record} %{tag}, {i}" for i in range(3)),
-        f"  br label %{after}",
-        f"{after}:",
+        f"  br label %{near}",
+        f"{near}:",
+        f"  br i1 {some}, label %{far}, label %{done}",
+        f"{far}:",
+        *(f"  store {v.type} {v.text}, ptr %{tag}.{k}, align 8" for k, v in moved.items()),
+        f"  call void @tenfold.maths.reduce.{x.dtype}({passed}, i64 {body.lanes})",
+        *(
+            f"  %{tag}.{k}.far = load {v.type}, ptr %{tag}.{k}, align 8"
+            for k, v in moved.items()
+            if k != "x"
+        ),
+        f"  br label %{done}",
+        f"{done}:",
     ]
     values = [
-        body.write(old.kind, f"phi {old.type} [ {old.text}, %{first} ], [ %{tag}.{i}, %{then} ]")
-        for i, old in enumerate((fast.r, fast.low, fast.n))
+        body.write(v.kind, f"phi {v.type} [ {v.text}, %{near} ], [ %{tag}.{k}.far, %{far} ]")
+        for k, v in moved.items()
+        if k != "x"
     ]
     return Reduced(*values)
 
 
-def _slow(body: Body, kind: str, limit: float, name: str) -> str:
-    """A function that redoes the reduction of a vector's large lanes."""
-    whole = "i32" if kind == "float" else "i64"
-    floats, ints = body.type(kind), body.type(whole)
-    record = f"{{ {floats}, {floats}, {ints} }}"
-    bound = body.constant(kind, limit).text.removeprefix(f"splat ({kind} ").rstrip(")")
-    infinity = "0x7FF0000000000000"
-    slots = [("x", floats, kind), ("r", floats, kind), ("l", floats, kind), ("n", ints, whole)]
-    lines = [
-        f"define internal dso_local {record} {name}({floats} %x, {floats} %r, {floats} %l, "
-        f"{ints} %n) noinline nounwind {{",
-        "entry:",
-    ]
-    lines += [f"  %{s}.at = alloca {t}, align 64" for s, t, _ in slots]
-    lines += [f"  store {t} %{s}, ptr %{s}.at, align 64" for s, t, _ in slots]
-    lines += [
-        "  br label %lane",
-        "lane:",
-        "  %i = phi i64 [ 0, %entry ], [ %next, %skip ]",
-    ]
-    lines += [f"  %{s}.p = getelementptr {e}, ptr %{s}.at, i64 %i" for s, _, e in slots]
-    lines += [
-        f"  %xi = load {kind}, ptr %x.p",
-        f"  %a = call {kind} @llvm.fabs.{'f32' if kind == 'float' else 'f64'}({kind} %xi)",
-        f"  %big = fcmp oge {kind} %a, {bound}",
-        f"  %finite = fcmp olt {kind} %a, {infinity}",
-        "  %redo = and i1 %big, %finite",
-        "  br i1 %redo, label %far, label %skip",
-        "far:",
-    ]
-    wide = "%xi"
+def _lane_by_lane(x: Value, limit: float) -> str:
+    """A function that redoes the reduction of the large ones among some numbers in memory."""
+    kind, whole = x.kind, "i32" if x.kind == "float" else "i64"
+    bound = Body(1, x.body.target).constant(kind, limit).text
+    fabs = f"@llvm.fabs.{x.dtype}"
+    x.body.needs.add(f"declare {kind} {fabs}({kind})")
+    widen, narrow = "%xd = fadd double %xi, 0.0", ""
     if kind == "float":
-        lines.append("  %xd = fpext float %xi to double")
-        wide = "%xd"
-    lines += [
-        f"  %y = call {{ double, double, i64 }} @tenfold.maths.reduce(double {wide})",
-        *(f"  %y{k} = extractvalue {{ double, double, i64 }} %y, {k}" for k in range(3)),
-    ]
-    if kind == "float":
-        lines += [
-            "  %rf = fptrunc double %y0 to float",
-            "  %back = fpext float %rf to double",
-            "  %rest = fsub double %y0, %back",
-            "  %lf = fptrunc double %rest to float",
-            "  %nf = trunc i64 %y2 to i32",
-            "  store float %rf, ptr %r.p",
-            "  store float %lf, ptr %l.p",
-            "  store i32 %nf, ptr %n.p",
-        ]
-    else:
-        lines += [
-            "  store double %y0, ptr %r.p",
-            "  store double %y1, ptr %l.p",
-            "  store i64 %y2, ptr %n.p",
-        ]
-    lines += [
-        "  br label %skip",
-        "skip:",
-        "  %next = add i64 %i, 1",
-        f"  %more = icmp ult i64 %next, {body.lanes}",
-        "  br i1 %more, label %lane, label %end",
-        "end:",
-        *(f"  %{s}.v = load {t}, ptr %{s}.at, align 64" for s, t, _ in slots[1:]),
-        f"  %o0 = insertvalue {record} poison, {floats} %r.v, 0",
-        f"  %o1 = insertvalue {record} %o0, {floats} %l.v, 1",
-        f"  %o2 = insertvalue {record} %o1, {ints} %n.v, 2",
-        f"  ret {record} %o2",
-        "}",
-    ]
-    body.needs.add(f"declare {kind} @llvm.fabs.{'f32' if kind == 'float' else 'f64'}({kind})")
-    return "\n".join(lines)
+        widen = "%xd = fpext float %xi to double"
+        narrow = """\
+  %rf = fptrunc double %y0 to float
+  %back = fpext float %rf to double
+  %rest = fsub double %y0, %back
+  %lf = fptrunc double %rest to float
+  %nf = trunc i64 %y2 to i32
+"""
+    r, low, n = ("%rf", "%lf", "%nf") if kind == "float" else ("%y0", "%y1", "%y2")
+    record = "{ double, double, i64 }"
+    return f"""\
+define internal dso_local void @tenfold.maths.reduce.{x.dtype}(ptr %x, ptr %r, ptr %low, ptr %n, \
+i64 %count) noinline optnone nounwind {{
+entry:
+  br label %lane
+lane:
+  %i = phi i64 [ 0, %entry ], [ %next, %skip ]
+  %x.p = getelementptr {kind}, ptr %x, i64 %i
+  %xi = load {kind}, ptr %x.p
+  %a = call {kind} {fabs}({kind} %xi)
+  %big = fcmp oge {kind} %a, {bound}
+  %finite = fcmp olt {kind} %a, 0x7FF0000000000000
+  %redo = and i1 %big, %finite
+  br i1 %redo, label %far, label %skip
+far:
+  {widen}
+  %y = call {record} @tenfold.maths.reduce(double %xd)
+  %y0 = extractvalue {record} %y, 0
+  %y1 = extractvalue {record} %y, 1
+  %y2 = extractvalue {record} %y, 2
+{narrow}\
+  %r.p = getelementptr {kind}, ptr %r, i64 %i
+  %low.p = getelementptr {kind}, ptr %low, i64 %i
+  %n.p = getelementptr {whole}, ptr %n, i64 %i
+  store {kind} {r}, ptr %r.p
+  store {kind} {low}, ptr %low.p
+  store {whole} {n}, ptr %n.p
+  br label %skip
+skip:
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %lane, label %end
+end:
+  ret void
+}}"""
 
 
 def _two_over_pi(words: int) -> list[int]:
@@ -181,7 +173,7 @@ _SCALAR_NEEDS = {
 }
 _SCALAR = """\
 define internal dso_local { double, double, i64 } @tenfold.maths.reduce(double %x) \
-noinline nounwind {
+noinline optnone nounwind {
   ; |x| = m 2^(e-52), m an integer of 53 bits
   %a = call double @llvm.fabs.f64(double %x)
   %b = bitcast double %a to i64
