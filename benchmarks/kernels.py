@@ -26,6 +26,7 @@ import numpy as np
 
 from tenfold.backends.cpu.compile import assemble, module_text, prepare
 from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.schedule import tune
 from tenfold.backends.cpu.target import host_target
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.types import DTYPES
@@ -409,7 +410,8 @@ def bind(case: Case) -> tuple[Callable[[], Any], float]:
     """The compiled kernel as a call, and the milliseconds it took to compile."""
     target = host_target()
     started = time.perf_counter()
-    code, compiled = prepare(case.kernel, target)
+    kernel = tune(case.kernel, target)
+    code, compiled = prepare(kernel, target)
     data = assemble(module_text([code], target), target)
     taken = (time.perf_counter() - started) * 1e3
     image = load([data], [code.name])
@@ -418,7 +420,7 @@ def bind(case: Case) -> tuple[Callable[[], Any], float]:
     )
     function = kind(image.address(code.name))
     arrays = list(case.arrays)
-    for buffer in case.kernel.buffers[len(arrays) :]:
+    for buffer in kernel.buffers[len(arrays) :]:
         arrays.append(np.empty(buffer.size, DTYPES[buffer.dtype]))
     table = np.array([a.ctypes.data for a in arrays], np.uint64)
     raw = bytearray(16 * max(1, len(case.kernel.params)))

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.writer import LANES, kind
+from tenfold.kernel.collapse import collapse
 from tenfold.kernel.index import AXIS, Index
+from tenfold.kernel.keep import keep
 from tenfold.kernel.kernel import (
     BOTH,
     PARALLEL,
@@ -294,3 +296,24 @@ class _Facts:
             if len(lengths) <= 4 and min(lengths) >= _SHORTEST_CUT:
                 found += [(axis, p) for p in inside[1:-1]]
         return tuple(found) if len(found) <= 3 else ()
+
+
+def tune(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel in the form that runs best on a CPU, with the same results: neighbouring axes as
+    one, and costly values of long rows kept in scratch. To be called before buffers are placed,
+    for it may add scratch buffers at the end."""
+    kernel = collapse(kernel)
+    schedule = choose(kernel, target)
+    if schedule.chunk or any(b.rows for b in kernel.buffers):
+        return kernel
+    lane = next((a for a in schedule.order if a in schedule.lanes), None)
+    for axis in sorted(schedule.lanes):
+        short = kernel.axes[axis].extent <= kernel.fold.lanes * kernel.fold.copies
+        results = [
+            kernel.free[n]
+            for n, i in enumerate(kernel.instructions)
+            if i.op == "reduce" and axis in i.attr[1:]
+        ]
+        if results and not short and not any(lane in f for f in results):
+            kernel = keep(kernel, axis)
+    return kernel
