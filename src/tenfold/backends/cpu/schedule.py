@@ -25,7 +25,7 @@ from tenfold.kernel.kernel import (
     Kernel,
 )
 
-TILE = 64  # rows and columns of a transposed tile
+TILE_ROWS, TILE_COLUMNS = 64, 64  # of a transposed tile
 CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
 _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
 _BUDGET = 1600  # copies × instructions
@@ -195,7 +195,7 @@ class _Facts:
         if outer is not None and outer == lane:
             grain = _GRAIN
         elif tile is not None and outer == tile.row:
-            grain = TILE
+            grain = TILE_ROWS
         # A sequential axis goes inside what may be cut, and outside the lanes.
         at = next((n for n, a in enumerate(order) if a == lane), len(order))
         order[at:at] = self.sequential
@@ -228,7 +228,7 @@ class _Facts:
         if self.reduces:
             return max(1, min(kernel.fold.copies, most)), 0
         if tile is not None:
-            return max(1, min(TILE // LANES, most)), 0
+            return max(1, min(4, most)), 0
         heavy = sum(self.work(i.op) for i in kernel.instructions) > 30
         return (max(1, min(4, most)) if heavy else 1), 0
 
