@@ -26,6 +26,7 @@ import numpy as np
 
 from tenfold.backends.cpu.compile import assemble, module_text, prepare
 from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.schedule import tune
 from tenfold.backends.cpu.target import host_target
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.types import DTYPES
@@ -409,7 +410,8 @@ def bind(case: Case) -> tuple[Callable[[], Any], float]:
     """The compiled kernel as a call, and the milliseconds it took to compile."""
     target = host_target()
     started = time.perf_counter()
-    code, compiled = prepare(case.kernel, target)
+    kernel = tune(case.kernel, target)
+    code, compiled = prepare(kernel, target)
     data = assemble(module_text([code], target), target)
     taken = (time.perf_counter() - started) * 1e3
     image = load([data], [code.name])
@@ -418,7 +420,7 @@ def bind(case: Case) -> tuple[Callable[[], Any], float]:
     )
     function = kind(image.address(code.name))
     arrays = list(case.arrays)
-    for buffer in case.kernel.buffers[len(arrays) :]:
+    for buffer in kernel.buffers[len(arrays) :]:
         arrays.append(np.empty(buffer.size, DTYPES[buffer.dtype]))
     table = np.array([a.ctypes.data for a in arrays], np.uint64)
     raw = bytearray(16 * max(1, len(case.kernel.params)))
@@ -431,21 +433,30 @@ def bind(case: Case) -> tuple[Callable[[], Any], float]:
 
 
 def measure(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The least seconds a call of each took, in interleaved rounds of about 2 ms."""
-    repeats = {}
+    """The least seconds a call of each took, in interleaved rounds of a few ms each.
+
+    Short calls are timed many at once, long ones singly, so that a pause of the machine spoils
+    one sample and not a round.
+    """
+    plans = {}
     for name, call in calls.items():
-        call()
-        started = time.perf_counter()
-        call()
-        repeats[name] = max(1, int(2e-3 / max(1e-7, time.perf_counter() - started)))
+        least = min(_timed(call, 1) for _ in range(3))
+        batch = max(1, int(5e-5 / max(1e-7, least)))
+        plans[name] = batch, max(2, int(4e-3 / max(1e-7, least * batch)))
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for name, call in calls.items():
-            started = time.perf_counter()
-            for _ in range(repeats[name]):
-                call()
-            best[name] = min(best[name], (time.perf_counter() - started) / repeats[name])
+            batch, samples = plans[name]
+            for _ in range(samples):
+                best[name] = min(best[name], _timed(call, batch))
     return best
+
+
+def _timed(call: Callable[[], Any], batch: int) -> float:
+    started = time.perf_counter()
+    for _ in range(batch):
+        call()
+    return (time.perf_counter() - started) / batch
 
 
 def chosen(names: Sequence[str]) -> Iterator[Case]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tenfold.backends.cpu.compile import assemble, module_text, prepare
 from tenfold.backends.cpu.loader import load
-from tenfold.backends.cpu.schedule import Schedule
+from tenfold.backends.cpu.schedule import Schedule, tune
 from tenfold.backends.cpu.target import Target, baseline, host_target, target_with
 from tenfold.kernel import Builder, Kernel, verify
 from tenfold.kernel.index import Index, flat, strides
@@ -36,8 +36,12 @@ class Program:
         target: Target = HOST,
         strict: bool = False,
         schedule: Schedule | None = None,
+        tuned: bool = True,
     ) -> None:
         verify(kernel)
+        if tuned:
+            kernel = tune(kernel, target)
+            verify(kernel)
         self.kernel = kernel
         code, self.compiled = prepare(kernel, target, strict, schedule)
         self.text = module_text([code], target)

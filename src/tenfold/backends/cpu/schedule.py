@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.writer import LANES, kind
+from tenfold.kernel.collapse import collapse
 from tenfold.kernel.index import AXIS, Index
+from tenfold.kernel.keep import keep
 from tenfold.kernel.kernel import (
     BOTH,
     PARALLEL,
@@ -23,7 +25,7 @@ from tenfold.kernel.kernel import (
     Kernel,
 )
 
-TILE = 64  # rows and columns of a transposed tile
+TILE_ROWS, TILE_COLUMNS = 64, 64  # of a transposed tile
 CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
 _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
 _BUDGET = 1600  # copies × instructions
@@ -193,7 +195,7 @@ class _Facts:
         if outer is not None and outer == lane:
             grain = _GRAIN
         elif tile is not None and outer == tile.row:
-            grain = TILE
+            grain = TILE_ROWS
         # A sequential axis goes inside what may be cut, and outside the lanes.
         at = next((n for n, a in enumerate(order) if a == lane), len(order))
         order[at:at] = self.sequential
@@ -226,7 +228,7 @@ class _Facts:
         if self.reduces:
             return max(1, min(kernel.fold.copies, most)), 0
         if tile is not None:
-            return max(1, min(TILE // LANES, most)), 0
+            return max(1, min(4, most)), 0
         heavy = sum(self.work(i.op) for i in kernel.instructions) > 30
         return (max(1, min(4, most)) if heavy else 1), 0
 
@@ -294,3 +296,24 @@ class _Facts:
             if len(lengths) <= 4 and min(lengths) >= _SHORTEST_CUT:
                 found += [(axis, p) for p in inside[1:-1]]
         return tuple(found) if len(found) <= 3 else ()
+
+
+def tune(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel in the form that runs best on a CPU, with the same results: neighbouring axes as
+    one, and costly values of long rows kept in scratch. To be called before buffers are placed,
+    for it may add scratch buffers at the end."""
+    kernel = collapse(kernel)
+    schedule = choose(kernel, target)
+    if schedule.chunk or any(b.rows for b in kernel.buffers):
+        return kernel
+    lane = next((a for a in schedule.order if a in schedule.lanes), None)
+    for axis in sorted(schedule.lanes):
+        short = kernel.axes[axis].extent <= kernel.fold.lanes * kernel.fold.copies
+        results = [
+            kernel.free[n]
+            for n, i in enumerate(kernel.instructions)
+            if i.op == "reduce" and axis in i.attr[1:]
+        ]
+        if results and not short and not any(lane in f for f in results):
+            kernel = keep(kernel, axis)
+    return kernel

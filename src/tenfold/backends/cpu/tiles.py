@@ -1,7 +1,7 @@
 """Transposed loads: a tile is copied the other way round, then read like any packed array.
 
 Reading along a long stride touches a line of memory for each element, and where the stride is a
-power of two they all fall into one set of the cache. A tile of 64 × 64 is filled from short runs
+power of two they all fall into one set of the cache. A tile is filled from short runs
 instead, 16 × 16 elements at a time in registers, and stays in the nearest cache.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.memory import element_size, load_vector, pointer
-from tenfold.backends.cpu.schedule import TILE
+from tenfold.backends.cpu.schedule import TILE_COLUMNS, TILE_ROWS
 from tenfold.backends.cpu.writer import LANES, Writer, vector
 from tenfold.kernel.nest import Loop
 
@@ -26,14 +26,14 @@ def tiled(e: Emitter, loop: Loop) -> None:
     row, lane = loop.axis, inner.axis
     height, width = e.kernel.axes[row].extent, e.kernel.axes[lane].extent
     sizes = {v: element_size(e.kernel.instructions[v].dtype) for v in tile.loads}
-    memory = {v: e.private(TILE * TILE * size) for v, size in sizes.items()}
+    memory = {v: e.private(TILE_ROWS * TILE_COLUMNS * size) for v, size in sizes.items()}
     begin, end = e.part(row, 0, height)
-    exact = width % TILE == 0
+    exact = width % TILE_COLUMNS == 0
 
     def one(top: Position, bottom: Position, left: Position, right: Position) -> None:
         for v in tile.loads:
             _fill(e, v, memory[v], sizes[v], (row, top, bottom), (lane, left, right))
-            e.s.tiles[v] = (memory[v], row, TILE, str(top), str(left))
+            e.s.tiles[v] = (memory[v], row, TILE_COLUMNS, str(top), str(left))
 
         def body(i: Position, _: list[str]) -> list[str]:
             with e.s.inside(row, i, 0, height):
@@ -45,16 +45,17 @@ def tiled(e: Emitter, loop: Loop) -> None:
 
     def across(top: Position, bottom: Position) -> None:
         def body(left: Position, _: list[str]) -> list[str]:
-            one(top, bottom, left, _least(e.w, left, TILE, width, exact))
+            one(top, bottom, left, _least(e.w, left, TILE_COLUMNS, width, exact))
             return []
 
-        e.loop(0, width, TILE, (), body)
+        e.loop(0, width, TILE_COLUMNS, (), body)
 
     def down(top: Position, _: list[str]) -> list[str]:
-        across(top, _least(e.w, top, TILE, end, isinstance(end, int) and end % TILE == 0))
+        whole = isinstance(end, int) and end % TILE_ROWS == 0
+        across(top, _least(e.w, top, TILE_ROWS, end, whole))
         return []
 
-    e.loop(begin, end, TILE, (), down)
+    e.loop(begin, end, TILE_ROWS, (), down)
     e.s.tiles.clear()
 
 
@@ -144,9 +145,9 @@ def tile_routine(size: int, masked: bool, declared: set[str]) -> str:
                 pick = f"shufflevector {ty} {x}, {ty} {y}, <{n} x i32>"
                 rows[r], rows[r + half] = w.op(f"{pick} <{low}>"), w.op(f"{pick} <{high}>")
         half //= 2
-    to = w.op(f"add i64 {w.op(f'mul i64 %at, {TILE}')}, %line")
+    to = w.op(f"add i64 {w.op(f'mul i64 %at, {TILE_COLUMNS}')}, %line")
     for r in range(n):
-        place = w.op(f"add i64 {to}, {r * TILE}") if r else to
+        place = w.op(f"add i64 {to}, {r * TILE_COLUMNS}") if r else to
         start = w.op(f"getelementptr {element}, ptr %to, i64 {place}")
         w.put(f"store {ty} {rows[r]}, ptr {start}, align {size}")
     w.put("br label %along.end")
@@ -187,7 +188,7 @@ one:
   %a = phi i64 [ %at, %each ], [ %a.next, %one ]
   %a.from = getelementptr {element}, ptr %l.from, i64 %a
   %x = load {element}, ptr %a.from
-  %a.row = mul i64 %a, {TILE}
+  %a.row = mul i64 %a, {TILE_COLUMNS}
   %a.place = add i64 %a.row, %l
   %a.to = getelementptr {element}, ptr %to, i64 %a.place
   store {element} %x, ptr %a.to
