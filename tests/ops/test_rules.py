@@ -332,12 +332,7 @@ def test_refused(
     with pytest.raises(error, match=f"^{re.escape(message)}") as caught:
         infer(name, *types.split(), **attributes)
     assert caught.value.message == message
-
-
-def test_most_errors_say_what_to_do(infer: Callable[..., Any]) -> None:
-    with pytest.raises(ShapeError) as caught:
-        infer("add", "f32[3]", "f32[4]")
-    assert caught.value.fix
+    assert caught.value.fix or error is GraphError, "the error does not say what to do"
 
 
 def test_attributes_have_one_form() -> None:

@@ -1,6 +1,18 @@
 """The op table: one row for each op, and everything about the op in its row.
 
-A row is added by writing it where its kind stands; nothing else is to be touched.
+>>> from tenfold.ops import TABLE
+>>> TABLE["floordiv"].edges
+'integers: by zero gives 0, INT_MIN by -1 gives INT_MIN; floats as NumPy'
+
+To add an op, write its row where its kind stands; nothing else is to be touched. Most kinds
+have a `row` function that asks only for what differs:
+
+    row("add", 2, np.add, "biufc", edges="integers wrap; bool: or")
+
+What rows are made of: type rules in `rules`, attributes in `attributes`, what references share
+in `reference`, element generators in `elements`, ranges in `ranges`, batching rules in
+`batching`, and what tests draw in `samples`. The tests walk the table: they find a new row by
+themselves and name what it lacks.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ is the type rule's question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import cache
 from operator import index
 from typing import Any
 
@@ -16,6 +17,8 @@ import numpy as np
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.graph.op import Attribute
 from tenfold.types import SHORT, TensorType, as_dtype, parse_type
+
+_INT = frozenset({int})
 
 
 def _int(name: str, value: Any) -> int:
@@ -28,6 +31,9 @@ def _int(name: str, value: Any) -> int:
 
 
 def _ints(name: str, value: Any) -> tuple[int, ...]:
+    if value.__class__ is tuple and {v.__class__ for v in value} <= _INT:
+        made: tuple[int, ...] = value  # as most are: tracing is quick about these
+        return made
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeMismatch(
             f"attribute {name}: {value!r} is no row of integers", fix="give a tuple of ints"
@@ -36,11 +42,10 @@ def _ints(name: str, value: Any) -> tuple[int, ...]:
 
 
 def _natural(name: str, values: tuple[int, ...]) -> tuple[int, ...]:
-    for value in values:
-        if value < 0:
-            raise ShapeError(
-                f"attribute {name}: {value} is negative", fix="count it from the start: 0, 1, …"
-            )
+    if values and (least := min(values)) < 0:
+        raise ShapeError(
+            f"attribute {name}: {least} is negative", fix="count it from the start: 0, 1, …"
+        )
     return values
 
 
@@ -92,7 +97,9 @@ def flag(name: str) -> Attribute:
 
     def normalise(value: Any) -> bool:
         if not isinstance(value, bool | np.bool_):
-            raise TypeMismatch(f"attribute {name}: {value!r} is neither True nor False")
+            raise TypeMismatch(
+                f"attribute {name}: {value!r} is neither True nor False", fix="give one of these"
+            )
         return bool(value)
 
     return Attribute(name, normalise)
@@ -103,7 +110,7 @@ def text(name: str) -> Attribute:
 
     def normalise(value: Any) -> str:
         if not isinstance(value, str):
-            raise TypeMismatch(f"attribute {name}: {value!r} is no string")
+            raise TypeMismatch(f"attribute {name}: {value!r} is no string", fix="give a str")
         return str(value)
 
     return Attribute(name, normalise)
@@ -128,7 +135,8 @@ def dtype(name: str) -> Attribute:
     return Attribute(name, lambda value: SHORT[as_dtype(value)])
 
 
-def _type(value: Any) -> str:
+@cache
+def _type(value: TensorType | str) -> str:
     return repr(value if isinstance(value, TensorType) else parse_type(value))
 
 
@@ -142,13 +150,15 @@ def types(name: str) -> Attribute:
     return Attribute(name, lambda value: tuple(_type(v) for v in value))
 
 
+_BYTES = (bytes, bytearray, memoryview)
+
+
 def raw(name: str) -> Attribute:
     """Bytes."""
-    convert: Callable[[Any], bytes] = bytes
 
     def normalise(value: Any) -> bytes:
-        if not isinstance(value, bytes | bytearray | memoryview):
-            raise TypeMismatch(f"attribute {name}: {value!r} is no bytes")
-        return convert(value)
+        if not isinstance(value, _BYTES):
+            raise TypeMismatch(f"attribute {name}: {value!r} is no bytes", fix="give bytes")
+        return bytes(value)
 
     return Attribute(name, normalise)

@@ -143,7 +143,7 @@ def _infer_lu(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
     (x,) = types
     leading, m, n, k = _matrix("lu", x)
     p = TensorType(rules.real(x.dtype), (*leading, m, m))
-    return (p, *rules.joined(x.dtype, (*leading, m, k), (*leading, k, n)))
+    return (p, *rules.shaped(x.dtype, (*leading, m, k), (*leading, k, n)))
 
 
 def _lu(x: Array) -> tuple[Array, Array, Array]:
@@ -179,9 +179,9 @@ def _infer_qr(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
     (x,) = types
     leading, m, n, k = _matrix("qr", x)
     if given["mode"] == "r":
-        return rules.joined(x.dtype, (*leading, k, n))
+        return rules.shaped(x.dtype, (*leading, k, n))
     inner = m if given["mode"] == "complete" else k
-    return rules.joined(x.dtype, (*leading, m, inner), (*leading, inner, n))
+    return rules.shaped(x.dtype, (*leading, m, inner), (*leading, inner, n))
 
 
 def _qr(x: Array, mode: str) -> tuple[Array, ...]:
@@ -196,7 +196,7 @@ def _infer_svd(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
     if not given["compute_uv"]:
         return (s,)
     rows, columns = (m, n) if given["full_matrices"] else (k, k)
-    u, vh = rules.joined(x.dtype, (*leading, m, rows), (*leading, columns, n))
+    u, vh = rules.shaped(x.dtype, (*leading, m, rows), (*leading, columns, n))
     return u, s, vh
 
 

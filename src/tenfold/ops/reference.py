@@ -17,6 +17,7 @@ from tenfold.types import BFLOAT16, DTYPES, DType
 Array = np.ndarray[Any, Any]
 NARROW: frozenset[DType] = frozenset({DTYPES["f16"], BFLOAT16})
 F32 = DTYPES["f32"]
+_NUMBERS = frozenset(dtype.num for dtype in NARROW)  # quicker to look up than dtypes
 
 
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,14 +35,20 @@ def widened(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function, assigned=("__doc__",), updated=())
     def reference(*arrays: Array, **attributes: Any) -> Any:
-        narrow = next((a.dtype for a in arrays if a.dtype in NARROW), None)
-        if narrow is None:
-            return np.asarray(function(*arrays, **attributes))
-        wide = [a.astype(F32) if a.dtype in NARROW else a for a in arrays]
-        result = np.asarray(function(*wide, **attributes))
-        return result.astype(narrow) if result.dtype == F32 else result
+        for array in arrays:
+            if array.dtype.num in _NUMBERS:
+                return _rounded(function, arrays, attributes, array.dtype)
+        return np.asarray(function(*arrays, **attributes))
 
     return reference
+
+
+def _rounded(
+    function: Callable[..., Any], arrays: tuple[Array, ...], attributes: Any, narrow: DType
+) -> Array:
+    wide = [a.astype(F32) if a.dtype in NARROW else a for a in arrays]
+    result = np.asarray(function(*wide, **attributes))
+    return result.astype(narrow) if result.dtype == F32 else result
 
 
 def doubled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -191,6 +191,6 @@ def reduction(name: str, kinds: str, result: Result = same, *, empty: bool = Tru
     return infer
 
 
-def joined(dtype: DType, *shapes: Shape) -> tuple[TensorType, ...]:
+def shaped(dtype: DType, *shapes: Shape) -> tuple[TensorType, ...]:
     """Types of one dtype and these shapes."""
     return tuple(TensorType(np.dtype(dtype), shape) for shape in shapes)
