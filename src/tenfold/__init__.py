@@ -1,1 +1,51 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
+
+from tenfold.api.jit import Jitted, jit
+from tenfold.api.program import evaluate, parse, trace
+from tenfold.errors import TenfoldError
+from tenfold.graph import Graph
+from tenfold.reference.watch import trace_values
+from tenfold.trace.array import Array
+from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
+from tenfold.trace.custom import custom
+from tenfold.trace.effects import call_host, hook, print
+from tenfold.trace.surface.creation import arange, eye, full, linspace, ones, zeros
+from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
+from tenfold.trace.surface.linalg import lu
+from tenfold.types import TensorType, spec
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Array",
+    "Graph",
+    "Jitted",
+    "TenfoldError",
+    "TensorType",
+    "arange",
+    "call_host",
+    "cond",
+    "custom",
+    "dynamic_slice",
+    "dynamic_update",
+    "evaluate",
+    "eye",
+    "fori_loop",
+    "full",
+    "hook",
+    "jit",
+    "linspace",
+    "lu",
+    "map",
+    "ones",
+    "parse",
+    "print",
+    "reduce",
+    "scan",
+    "spec",
+    "switch",
+    "trace",
+    "trace_values",
+    "while_loop",
+    "zeros",
+]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import ml_dtypes
@@ -55,11 +57,14 @@ def as_dtype(dtype: Any) -> DType:
     """
     if isinstance(dtype, str) and dtype in _BY_NAME:
         return _BY_NAME[dtype]
-    found = np.dtype(dtype).newbyteorder("=")
+    try:
+        found: DType = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        found = dtype
     if found not in SHORT:
         raise Unsupported(
-            f"dtype {found}: Tenfold has {', '.join(sorted(_BY_NAME, key=len))}; "
-            "convert the array to one of these"
+            f"{dtype} is no dtype that Tenfold has",
+            fix=f"convert to one of {', '.join(d.name for d in SHORT)}",
         )
     return found
 
@@ -97,6 +102,21 @@ class TensorType:
     def __repr__(self) -> str:
         dims = ",".join(map(str, self.shape))
         return f"{SHORT[self.dtype]}[{dims}]" if dims else SHORT[self.dtype]
+
+
+def spec(shape: int | Sequence[int], dtype: Any = "float64") -> TensorType:
+    """The type of an array of this shape and dtype, to trace with or to declare a result.
+
+    >>> spec((4, 3), "float32"), spec(2, int), spec((), bool)
+    (f32[4,3], i64[2], bool)
+    """
+    extents = (shape,) if isinstance(shape, int) else tuple(index(n) for n in shape)
+    if any(n < 0 for n in extents):
+        raise ShapeError(
+            f"spec: {extents} is not a shape: an extent is negative",
+            fix="give a tuple of whole numbers, none negative",
+        )
+    return TensorType(as_dtype(dtype), extents)
 
 
 def parse_type(text: str) -> TensorType:

@@ -29,7 +29,10 @@ class Builder:
         self._sources: list[Any] = []
         self._makers: list[int] = []  # by value: position of its node, -1 for a parameter
         self._interned: dict[Any, tuple[int, ...]] = {}
-        self._inferred: dict[Any, Types] = {}
+        # Types are hashed once, when a form (op, numbers of input types, attributes) is new.
+        self._type_numbers: dict[TensorType, int] = {}
+        self._numbers: list[int] = []  # by value: the number of its type
+        self._forms: dict[Any, tuple[Types, list[int]]] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -37,6 +40,7 @@ class Builder:
     def parameter(self, type: TensorType, name: str = "") -> int:
         value = len(self.types)
         self.types.append(type)
+        self._numbers.append(self._type_numbers.setdefault(type, len(self._type_numbers)))
         self._makers.append(-1)
         self.parameters.append(value)
         self.names[value] = name
@@ -54,22 +58,24 @@ class Builder:
         op = self.table[name]
         given = op.normalise(attributes or {}) if op.attributes or attributes else ()
         inputs, scopes = tuple(inputs), tuple(scopes)
+        effect = op.effect or (bool(scopes) and any(scope.effects for scope in scopes))
         key = (name, inputs, given, scopes)
-        effect = op.effect or any(scope.effects for scope in scopes)
         if not effect:
             found = self._interned.get(key)
             if found is not None:
                 return found
-        arriving = tuple(self.types[v] for v in inputs)
-        form = (name, arriving, given)
-        types = None if scopes else self._inferred.get(form)
-        if types is None:
-            types = infer(op.name, self.table, arriving, given, scopes)
-            if not scopes:
-                self._inferred[form] = types
+        form = (name, tuple([self._numbers[v] for v in inputs]), given, scopes)
+        known = self._forms.get(form)
+        if known is None:
+            arriving = tuple([self.types[v] for v in inputs])
+            types = infer(name, self.table, arriving, given, scopes)
+            numbers = [self._type_numbers.setdefault(t, len(self._type_numbers)) for t in types]
+            known = self._forms[form] = types, numbers
+        types, numbers = known
         first, position = len(self.types), len(self._nodes)
-        values = tuple(range(first, first + len(types)))
+        values = (first,) if len(types) == 1 else tuple(range(first, first + len(types)))
         self.types.extend(types)
+        self._numbers.extend(numbers)
         self._makers.extend([position] * len(types))
         self._nodes.append((name, inputs, given, scopes, types))
         self._firsts.append(first)
@@ -158,7 +164,9 @@ class Builder:
                     count += 1
             results = tuple([number[v] for v in outputs])
         except KeyError as error:
-            raise GraphError(f"the graph reads value {error}, which is no parameter of it") from None
+            raise GraphError(
+                f"the graph reads value {error}, which is no parameter of it"
+            ) from None
         place = {position: i for i, position in enumerate(order)}
         return Graph(tuple(made), tuple(nodes), results, tuple(place[e] for e in self.effects))
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgpack
 
-from tenfold.errors import FileError, TenfoldError
-from tenfold.graph.node import Graph, Node, Parameter, Source
+from tenfold.errors import FileError
+from tenfold.graph.node import Graph, Node, Parameter, Source, is_plain
 from tenfold.types import SHORT, TensorType, parse_type
 
 MAGIC = b"TFGRAPH\n"
@@ -72,7 +72,9 @@ def write(graph: Graph, *, bare: bool = False) -> bytes:
 def _notes(graph: Graph) -> tuple[Any, ...]:
     files, sources = _Numbers(), _Numbers()
     per_node = [
-        0 if n.source is None else 1 + sources[files[n.source.file], n.source.line, n.source.function]
+        0
+        if n.source is None
+        else 1 + sources[files[n.source.file], n.source.line, n.source.function]
         for n in graph.nodes
     ]
     return [p.name for p in graph.parameters], list(files), list(sources), per_node
@@ -102,7 +104,7 @@ def read(data: bytes) -> Graph:
         for i, section in enumerate(sections):
             graph = _read_section(section, graphs, notes[i] if notes else None)
             graphs[graph.digest] = graph
-    except TenfoldError:
+    except FileError:
         raise
     except Exception as error:  # whatever a malformed file makes of unpacking it
         raise FileError(f"malformed graph file: {error!r}", fix="write the file again") from error
@@ -124,6 +126,8 @@ def _read_section(section: bytes, graphs: dict[str, Graph], notes: Any) -> Graph
         (op, attributes, tuple(types[t] for t in out), tuple(scopes[s] for s in owned), count)
         for op, attributes, out, owned, count in forms
     ]
+    if not all(isinstance(form[0], str) and is_plain(form[1]) for form in made):
+        raise FileError("malformed graph file: an op or its attributes are no plain data")
     number, at = len(parameters), 0
     nodes: list[Node] = []
     while at < len(flat):

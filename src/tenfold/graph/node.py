@@ -17,6 +17,22 @@ from tenfold.types import TensorType
 Attributes = tuple[tuple[str, Any], ...]
 
 
+def is_plain(attributes: Any) -> bool:
+    """Whether these are attributes: pairs of a name and plain data."""
+    if not isinstance(attributes, tuple):
+        return False
+    for pair in attributes:
+        if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
+            return False
+        items = [pair[1]]
+        for item in items:
+            if isinstance(item, tuple):
+                items.extend(item)
+            elif not isinstance(item, (bool, int, str, bytes)):
+                return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A line of the user's program."""
@@ -132,10 +148,18 @@ class Graph:
     def digest(self) -> str:
         """The name of this program: equal programs have equal digests.
 
-        A scope's digest stands for it, and is taken when the scope is made, so this never
-        recurses deeper than one scope at a time while tracing.
+        A scope's digest stands for it; those of inner scopes are taken first.
         """
-        return hashlib.sha256(self._canonical).hexdigest()
+        waiting = [self]
+        while waiting:
+            graph = waiting[-1]
+            inner = [s for n in graph.nodes for s in n.scopes if "digest" not in s.__dict__]
+            if inner:
+                waiting.extend(inner)
+                continue
+            graph.__dict__["digest"] = hashlib.sha256(graph._canonical).hexdigest()
+            waiting.pop()
+        return str(self.__dict__["digest"])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):

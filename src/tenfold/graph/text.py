@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import GraphError
-from tenfold.graph.node import Attributes, Graph, Node, Parameter
+from tenfold.graph.node import Attributes, Graph, Node, Parameter, is_plain
 from tenfold.types import parse_type
 
 
@@ -95,7 +95,7 @@ _PAIR = re.compile(r"(?:^|, )(\w+)=")
 
 
 def parse(text: str, check: Callable[[Graph], object]) -> Graph:
-    """The graph that this text shows; `check` is called with each finished graph."""
+    """The graph that this text shows; `check` is called with it."""
     blocks: list[tuple[int, str, list[tuple[int, str]]]] = []
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -115,8 +115,8 @@ def parse(text: str, check: Callable[[Graph], object]) -> Graph:
         head = _HEAD.fullmatch(head_line)
         assert head is not None
         graph = _parse_block(head["parameters"], lines, graphs, number)
-        check(graph)
         graphs[head["label"] or ""] = graph
+    check(graph)
     return graph
 
 
@@ -172,12 +172,12 @@ def _attributes(text: str | None, number: int) -> Attributes:
         end = starts[i + 1].start() if i + 1 < len(starts) else len(text)
         literal = text[pair.end() : end]
         try:
-            value = (
-                bytes.fromhex(literal[2:]) if literal[:2] == "0x" else ast.literal_eval(literal)
-            )
+            value = bytes.fromhex(literal[2:]) if literal[:2] == "0x" else ast.literal_eval(literal)
         except (ValueError, SyntaxError) as error:
             raise GraphError(f"line {number}: {literal!r} is no attribute value") from error
         found.append((pair[1], value))
+    if not is_plain(tuple(found)):
+        raise GraphError(f"line {number}: {text!r}: attributes are numbers, strings and tuples")
     return tuple(found)
 
 
@@ -186,5 +186,3 @@ def _blank_strings(text: str) -> str:
     return re.sub(
         r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", lambda m: "'" + "_" * (len(m[0]) - 2) + "'", text
     )
-
-

@@ -13,8 +13,9 @@ from tenfold.errors import HookError, TypeMismatch
 from tenfold.graph.op import Ask
 from tenfold.trace.containers import flatten
 from tenfold.trace.encoding import decode, encode
+from tenfold.trace.operand import literal
 from tenfold.trace.scope import outside
-from tenfold.types import SHORT, TensorType, parse_type
+from tenfold.types import KIND, DType, parse_type
 
 Value = np.ndarray[Any, Any]
 
@@ -30,7 +31,7 @@ class Callbacks:
     defaults: Sequence[Callable[..., Any]] = ()
     overrides: Mapping[str, Callable[..., Any] | None] = field(default_factory=dict)
 
-    def answer(self, ask: Ask) -> list[Value]:
+    def answer(self, ask: Ask) -> list[Any]:
         """Do what an op with an effect asks for. Callables get copies: they change no value."""
         values = [np.array(argument) for argument in ask.arguments]
         ask.arguments.clear()
@@ -45,8 +46,10 @@ class Callbacks:
                 function(container)
             return []
 
-    def _call(self, ask: Ask, values: list[Value]) -> list[Value]:
-        """The results of a host call; its structure is that of (arguments, results)."""
+    def _call(self, ask: Ask, values: list[Value]) -> list[Any]:
+        """The results of a host call; its structure is that of (arguments, results).
+
+        The row of call_host checks their types."""
         types = [parse_type(t) for t in ask.attributes["types"]]
         text = ask.attributes["structure"]
         function = self._find(ask)
@@ -54,18 +57,18 @@ class Callbacks:
         result = function(*decode(text).unflatten([*values, *types])[0])
         structure, found = flatten(result)
         encode(structure)  # so that its classes are known when the text is read again
-        wanted = flatten(decode(text).unflatten([*values, *types])[1], _is_type)[0]
+        wanted = flatten(decode(text).unflatten([*values, *types])[1])[0]
         name = ask.attributes["name"]
         if structure != wanted:
             raise TypeMismatch(
-                f"call_host {name}: the function gave {structure}, {wanted} declared",
+                f"call_host {name!r}: the function gave {structure}, {wanted} declared",
                 fix="return what out_types says, in the same containers",
             )
-        pairs = zip(found, types, strict=True)
-        return [_result(f"call_host {name}: result {i}", *pair) for i, pair in enumerate(pairs)]
+        return [numbered(item, type.dtype) for item, type in zip(found, types, strict=True)]
 
     def _find(self, ask: Ask) -> Callable[..., Any] | None:
-        name, default = ask.attributes["name"], ask.attributes["default"]
+        name: str = ask.attributes["name"]
+        default: int = ask.attributes["default"]
         host = ask.op == "call_host"
         if name in self.overrides and not (host and self.overrides[name] is None):
             return self.overrides[name]
@@ -81,20 +84,10 @@ class Callbacks:
         )
 
 
-def _is_type(item: Any) -> bool:
-    return isinstance(item, TensorType)
+# The kinds of dtype that a Python number gives way to.
+_GIVES_WAY: dict[type, str] = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}
 
 
-def _result(what: str, item: Any, type: TensorType) -> Value:
-    """What a host call gave, as an array of its own, if it is of the type declared."""
-    if isinstance(item, (bool, int, float, complex)) and not isinstance(item, np.generic):
-        item = np.asarray(item, np.result_type(item, type.dtype))  # a number takes the dtype
-    array = np.array(item)
-    if array.dtype != type.dtype or array.shape != type.shape:
-        known = array.dtype in SHORT
-        got = TensorType(array.dtype, array.shape) if known else f"{array.dtype}{array.shape}"
-        raise TypeMismatch(
-            f"{what} is {got}, {type} declared",
-            fix=f"convert it in the function, or declare tn.spec({array.shape}, '{array.dtype}')",
-        )
-    return array
+def numbered(item: Any, dtype: DType) -> Any:
+    """A Python number as an array of the dtype, if it gives way to that; else the item."""
+    return literal(item, dtype) if KIND[dtype] in _GIVES_WAY.get(type(item), "") else item

@@ -8,6 +8,7 @@ effect is a generator that yields what it wants done (Run, Ask) and is sent the 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,13 +18,24 @@ from tenfold.errors import GraphError, TenfoldError, TypeMismatch
 from tenfold.graph import Graph, Node, check
 from tenfold.graph.op import Ask, Op, Run
 from tenfold.ops import TABLE
-from tenfold.reference.callbacks import Callbacks
+from tenfold.reference.callbacks import Callbacks, numbered
 from tenfold.types import TensorType, as_dtype
 
 Value = np.ndarray[Any, Any]
-# Which scopes are running, from the outside in: for each the number of its node's first value,
-# which of the node's scopes it is, and how often that scope was run before.
-Path = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A scope that is running: its node, the number of the node's first value, which of the
+    node's scopes it is, and how often that scope was run before."""
+
+    node: Node
+    value: int
+    scope: int
+    count: int
+
+
+Path = tuple[Entry, ...]  # the scopes that are running, from the outside in
 # Called with the path, the graph, the position of a node in it and the node's values.
 Watch = Callable[[Path, Graph, int, Sequence[Value]], None]
 
@@ -44,7 +56,7 @@ def evaluate(
         _checked[id(graph)] = check(graph, TABLE)
     given = accept(graph, arguments)
     callbacks = callbacks or Callbacks()
-    users = np.errstate(call=np.geterrcall(), **np.geterr())  # type: ignore[arg-type]
+    users: dict[str, Any] = {"call": np.geterrcall(), **np.geterr()}
     programs: dict[int, _Program] = {}
     stack = [_Frame(_program(graph, programs), given, (), watch)]
     reply: list[Value] | None = None
@@ -54,7 +66,7 @@ def evaluate(
             try:
                 request = frame.advance(reply)
                 if isinstance(request, Ask):
-                    with users:
+                    with np.errstate(**users):
                         reply = callbacks.answer(request)
                     continue
             except Exception as error:
@@ -100,8 +112,8 @@ class _Frame:
         self.path = path
         self.watch = watch
         self.position = 0
-        self.values: list[Any] = [*arguments, *[None] * len(program.graph.types)]
-        del self.values[len(program.graph.types) :]
+        made = len(program.graph.types) - len(arguments)
+        self.values: list[Any] = [*arguments, *[None] * made]
         arguments.clear()  # so that whoever handed them over does not keep them alive
         for value in program.unread:
             self.values[value] = None
@@ -139,22 +151,23 @@ class _Frame:
                 self._finish(stop.value)
         return [values[v] for v in graph.outputs]
 
-    def entered(self, scope: Graph) -> tuple[int, int, int]:
-        """The part of the path for a run of this scope of the waiting node."""
+    def entered(self, scope: Graph) -> Entry:
+        """The entry into this scope of the waiting node."""
         scopes = self.node.scopes
         which = next((i for i, s in enumerate(scopes) if s is scope), -1)
         count = self.runs.get(which, 0)
         self.runs[which] = count + 1
-        return self.program.graph.starts[self.position], which, count
+        return Entry(self.node, self.program.graph.starts[self.position], which, count)
 
     def _finish(self, result: Any) -> None:
         """Keep the results of the node at hand and go on to the next one."""
         graph, position = self.program.graph, self.position
         node, start = graph.nodes[position], graph.starts[position]
         results = result if isinstance(result, (tuple, list)) else (result,)
-        if tuple(TensorType(r.dtype, r.shape) for r in results) != node.types:
-            got = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
-            raise GraphError(f"{node.op}: the reference gave {got}, its type rule {node.types}")
+        for value, type in zip(results, node.types, strict=True):
+            if value.shape != type.shape or value.dtype != type.dtype:
+                got = f"{value.dtype}{list(value.shape)}"
+                raise GraphError(f"{node.op}: the reference gave {got}, its type rule {type}")
         if self.watch is not None:
             self.watch(self.path, graph, position, results)
         self.values[start : start + len(results)] = results
@@ -176,11 +189,7 @@ def accept(graph: Graph, arguments: Sequence[Any]) -> list[Value]:
     accepted = []
     for i, (argument, parameter) in enumerate(zip(arguments, graph.parameters, strict=True)):
         type = parameter.type
-        if isinstance(argument, (bool, int, float, complex)) and np.can_cast(
-            np.result_type(argument, type.dtype), type.dtype
-        ):
-            argument = np.asarray(argument, type.dtype)  # a Python number takes the dtype
-        array = np.asarray(argument)
+        array = np.asarray(numbered(argument, type.dtype))
         got = TensorType(as_dtype(array.dtype), array.shape)
         if got != type:
             raise TypeMismatch(

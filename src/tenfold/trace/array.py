@@ -7,12 +7,15 @@ reading a view whose base has changed since, or writing through a view, raises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, MutationError, TenfoldError, TypeMismatch, Unsupported
+from tenfold.errors import ConcreteError, MutationError, TypeMismatch, Unsupported
 from tenfold.trace.scope import Scope, current, leak
 from tenfold.trace.source import describe, here
 from tenfold.types import DType, Shape, TensorType
@@ -21,6 +24,19 @@ from tenfold.types import DType, Shape, TensorType
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
 METHODS: dict[str, Callable[..., Any]] = {}  # reduce, accumulate, outer, at of any ufunc
+
+
+def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    return lambda self, other: self._operate(ufunc, self, other)
+
+
+def _operators(ufunc: np.ufunc) -> tuple[Callable[[Any, Any], Any], ...]:
+    """The operator of a ufunc: x + y, y + x, x += y."""
+    return (
+        _forward(ufunc),
+        lambda self, other: self._operate(ufunc, other, self),
+        lambda self, other: self._in_place(ufunc, other),
+    )
 
 
 class Array:
@@ -55,7 +71,7 @@ class Array:
         self._weak = weak  # int, float or complex: a Python number, whose dtype gives way
         self._version = 0  # counts updates
         root = base if base is None or base._base is None else base._base
-        self._base = root  # the array this is a view of
+        self._base: Array | None = root  # the array this is a view of
         self._seen = 0 if root is None else root._version
         self._argument = argument  # the name of a parameter that must not be updated
         self._pending: Array | None = None  # for `x[i] += v`: x, to which this must be written
@@ -135,8 +151,9 @@ class Array:
         self._value = value
         self._version += 1
 
-    def _in_place(self, ufunc: np.ufunc, other: Any) -> Array:
-        if self._weak:  # a Python number is not updated but bound anew
+    def _in_place(self, ufunc: np.ufunc, other: Any) -> Any:
+        if self._weak or (self._argument is None and self._base is None and not self.shape):
+            # a Python number or a NumPy scalar is not updated but bound anew
             return self._operate(ufunc, self, other)
         result = UFUNCS[ufunc](self, other)
         if result.shape != self.shape:
@@ -145,7 +162,7 @@ class Array:
                 where=describe(here()),
                 fix="write x = x + y instead of x += y",
             )
-        if not np.can_cast(result.dtype, self.dtype, "same_kind"):
+        if not FUNCTIONS["same_kind"](result.dtype, self.dtype):
             raise TypeMismatch(
                 f"an in-place {ufunc.__name__} can't turn {result.dtype} into {self.dtype}",
                 where=describe(here()),
@@ -258,7 +275,7 @@ class Array:
             kwargs.pop(name, None)
         if kwargs:
             raise _missing(f"np.{ufunc.__name__} with {', '.join(kwargs)}")
-        if dtype is not None:
+        if dtype is not None and ufunc not in _COMPARISONS:
             inputs = tuple(FUNCTIONS["as_dtype"](x, dtype) for x in inputs)
         result = found(*inputs)
         if out is None and where is True:
@@ -270,7 +287,20 @@ class Array:
         if found is None:
             module = func.__module__.replace("numpy", "np", 1)
             raise _missing(f"{module}.{func.__name__}")
+        if kwargs:
+            strange = kwargs.keys() - _keywords(found)
+            if strange:
+                raise _missing(f"np.{func.__name__} with {', '.join(sorted(strange))}")
         return found(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a traced array has no attribute {name!r}")
+        raise MissingMethod(
+            f"x.{name} is not among the methods of NumPy arrays that Tenfold traces",
+            where=describe(here()),
+            fix=_nearest(name, "x.", dir(Array)),
+        )
 
     # -- operators
 
@@ -285,6 +315,27 @@ class Array:
                 result._weak = weak
                 return result
         return UFUNCS[ufunc](left, right)
+
+    __add__, __radd__, __iadd__ = _operators(np.add)
+    __sub__, __rsub__, __isub__ = _operators(np.subtract)
+    __mul__, __rmul__, __imul__ = _operators(np.multiply)
+    __truediv__, __rtruediv__, __itruediv__ = _operators(np.true_divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _operators(np.floor_divide)
+    __mod__, __rmod__, __imod__ = _operators(np.remainder)
+    __pow__, __rpow__, __ipow__ = _operators(np.power)
+    __matmul__, __rmatmul__, __imatmul__ = _operators(np.matmul)
+    __and__, __rand__, __iand__ = _operators(np.bitwise_and)
+    __or__, __ror__, __ior__ = _operators(np.bitwise_or)
+    __xor__, __rxor__, __ixor__ = _operators(np.bitwise_xor)
+    __lshift__, __rlshift__, __ilshift__ = _operators(np.left_shift)
+    __rshift__, __rrshift__, __irshift__ = _operators(np.right_shift)
+    __divmod__, __rdivmod__ = _operators(np.divmod)[:2]
+    __eq__ = _forward(np.equal)
+    __ne__ = _forward(np.not_equal)
+    __lt__ = _forward(np.less)
+    __le__ = _forward(np.less_equal)
+    __gt__ = _forward(np.greater)
+    __ge__ = _forward(np.greater_equal)
 
     def __neg__(self) -> Any:
         return self._unary(np.negative)
@@ -306,7 +357,7 @@ class Array:
 
 
 _NUMBERS = (int, float, complex)
-_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
+_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
 
 
 def _weak_result(ufunc: np.ufunc, left: Any, right: Any) -> type | None:
@@ -325,51 +376,6 @@ def _weak_result(ufunc: np.ufunc, left: Any, right: Any) -> type | None:
 
 _COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 
-_BINARY = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "truediv": np.true_divide,
-    "floordiv": np.floor_divide,
-    "mod": np.remainder,
-    "pow": np.power,
-    "matmul": np.matmul,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "lshift": np.left_shift,
-    "rshift": np.right_shift,
-    "divmod": np.divmod,
-}
-_COMPARE = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-}
-
-
-def _forward(ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
-    return lambda self, other: self._operate(ufunc, self, other)
-
-
-def _reflected(ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
-    return lambda self, other: self._operate(ufunc, other, self)
-
-
-def _inplace(ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
-    return lambda self, other: self._in_place(ufunc, other)
-
-
-for _name, _ufunc in (_BINARY | _COMPARE).items():
-    setattr(Array, f"__{_name}__", _forward(_ufunc))
-    if _name in _BINARY:
-        setattr(Array, f"__r{_name}__", _reflected(_ufunc))
-        if _name != "divmod":
-            setattr(Array, f"__i{_name}__", _inplace(_ufunc))
-
 
 def _write_through_view() -> MutationError:
     return MutationError(
@@ -380,21 +386,36 @@ def _write_through_view() -> MutationError:
     )
 
 
+class MissingMethod(Unsupported, AttributeError):
+    """A method or attribute of NumPy arrays that traced arrays lack."""
+
+
+@cache
+def _keywords(implementation: Callable[..., Any]) -> frozenset[str]:
+    """The names an implementation takes arguments by."""
+    parameters = inspect.signature(implementation).parameters
+    return frozenset(parameters)
+
+
+def _nearest(name: str, prefix: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, names, 1, 0.5)
+    hint = f"the nearest it has is {prefix}{near[0]}; " if near else ""
+    return f"{hint}tn.call_host runs it on the host"
+
+
 def _missing(name: str) -> Unsupported:
     """The error of a NumPy function that Tenfold lacks, with the nearest one it has."""
-    import difflib
-
-    last = name.split(" ")[0].rpartition(".")[2]
-    names = {getattr(f, "__name__", ""): f for f in (*FUNCTIONS, *UFUNCS) if callable(f)}
-    near = difflib.get_close_matches(last, names, 1, 0.5)
-    hint = f"the nearest it has is np.{near[0]}; " if near else ""
+    function, _, keyword = name.partition(" with ")
+    last = function.rpartition(".")[2]
+    names = [getattr(f, "__name__", "") for f in (*FUNCTIONS, *UFUNCS) if callable(f)]
+    if keyword:
+        return Unsupported(
+            f"{function} is traced, but not with {keyword}",
+            where=describe(here()),
+            fix="leave it out, or run the function on the host with tn.call_host",
+        )
     return Unsupported(
         f"{name} is not among the NumPy functions that Tenfold traces",
         where=describe(here()),
-        fix=f"{hint}tn.call_host runs it on the host",
+        fix=_nearest(last, "np.", names),
     )
-
-
-def traced_error(message: str, fix: str | None = None, kind: type[TenfoldError] = TypeMismatch) -> TenfoldError:
-    """An error at the user's line."""
-    return kind(message, where=describe(here()), fix=fix)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenfold.errors import TypeMismatch
+from tenfold.types import TensorType
 
 LEAF = ("leaf",)
 
@@ -60,7 +61,10 @@ class Structure:
         >>> flatten({"w": [1, 2]})[0].paths("params")
         ["params['w'][0]", "params['w'][1]"]
         """
-        found: list[str] = []
+        return [path for path, token in self.walk(root) if token == LEAF]
+
+    def walk(self, root: str = "") -> Iterator[tuple[str, Any]]:
+        """Every token, in order, with the path it stands at."""
         open_: list[tuple[Iterator[str], int]] = [(iter([root]), 1)]
         for token in self.tokens:
             while open_[-1][1] == 0:
@@ -68,12 +72,10 @@ class Structure:
             names, left = open_.pop()
             path = next(names)
             open_.append((names, left - 1))
-            if token[0] == "leaf":
-                found.append(path)
-            elif token[0] != "static":
+            yield path, token
+            if token[0] not in ("leaf", "static"):
                 steps = [path + step for step in _steps(token)]
                 open_.append((iter(steps), len(steps)))
-        return found
 
     def __str__(self) -> str:
         """The structure as the container written with * for leaves."""
@@ -178,7 +180,7 @@ def _open(item: Any, kind: type) -> tuple[Any, list[Any] | None]:
         return ("dict", tuple(keys)), [item[k] for _, k in keys]
     if isinstance(item, tuple) and hasattr(item, "_fields"):
         return ("named", kind, item._fields), list(item)
-    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+    if dataclasses.is_dataclass(item) and not isinstance(item, (type, TensorType)):
         names, parts = [], []
         for f in dataclasses.fields(item):
             names.append(f.name)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tenfold.errors import TraceError
+from tenfold.errors import TenfoldError, TraceError
 from tenfold.graph import Graph
 from tenfold.trace import surface  # noqa: F401  fills the tables of NumPy's functions
 from tenfold.trace.array import Array, _write_through_view
 from tenfold.trace.containers import Structure, flatten
-from tenfold.trace.operand import as_value
-from tenfold.trace.scope import Capture, Scope, Trace, current, opened
-from tenfold.types import TensorType
+from tenfold.trace.operand import as_value, literal
+from tenfold.trace.scope import Capture, Scope, Trace, opened
+from tenfold.trace.source import blame, describe
+from tenfold.types import DType, TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Leaf:
 
     type: TensorType
     name: str = ""
-    weak: type | None = None  # int, float or complex for a Python number
+    weak: Any = None  # int, float or complex for a Python number
     fixed: bool = True  # must not be updated in place
 
 
@@ -36,6 +38,23 @@ class Traced:
     weak: tuple[type | None, ...]  # which outputs are Python numbers
     captures: tuple[Capture, ...]  # in the order of the parameters
     callbacks: tuple[Callable[..., Any], ...]
+    limits: tuple[tuple[int, DType], ...] = ()  # integer dtypes that Python integers must fit
+
+    def check_limits(self, leaves: Sequence[Any]) -> None:
+        """Raise as NumPy does when a Python integer does not fit the array it meets."""
+        for position, dtype in self.limits:
+            literal(leaves[position], dtype)
+
+    def results(self, outputs: Sequence[Any]) -> Any:
+        """The graph's outputs as the function gives them: in its containers, 0-d arrays as
+        NumPy scalars, Python numbers as such."""
+        given = zip(outputs, self.weak, strict=True)
+        return self.outputs.unflatten([weak(o.item()) if weak else scalar(o) for o, weak in given])
+
+
+def scalar(array: Any) -> Any:
+    """An array as NumPy gives results: a 0-d one is a scalar."""
+    return array[()] if array.ndim == 0 else array
 
 
 def trace_function(
@@ -59,24 +78,45 @@ def trace_function(
     ]
     parameters: list[int | TensorType] = [a._value for a in arguments]
     with opened(scope):
-        result = call(arguments)
-        structure, found = flatten(result)
-        outputs = [as_value(item, scope) for item in found]
-        if trace.pending:
-            raise _write_through_view()
+        try:
+            result = call(arguments)
+        except TenfoldError as error:
+            error.at(describe(blame(error)))
+            raise
+        try:
+            structure, found = flatten(result)
+            outputs = [as_value(item, scope) for item in found]
+            if trace.pending:
+                raise _write_through_view()
+        except TenfoldError as error:
+            error.where = f"{_place(function)} (in what it returns)"
+            raise
     weak = tuple(_weak(item) for item in found)
-    if _random_state() != random:
+    if _random_moved(random):
         raise TraceError(
             f"NumPy's global random state moved while {scope.label} was traced; the numbers "
             "drawn would be the same in every call",
             fix="draw the numbers outside and pass them in",
         )
     order = {value: i for i, value in enumerate(scope.builder.used(outputs))}
-    captures = sorted(
-        (c for c in trace.captures if c.value in order), key=lambda c: order[c.value]
-    )
+    captures = sorted((c for c in trace.captures if c.value in order), key=lambda c: order[c.value])
     graph = scope.finish(outputs, [*parameters, *(c.value for c in captures)])
-    return Traced(graph, structure, weak, tuple(captures), tuple(trace.callbacks))
+    limits = [
+        (parameters.index(value), dtype)
+        for value, dtypes in trace.limits.items()
+        if value in parameters
+        for dtype in dtypes
+    ]
+    return Traced(
+        graph, structure, weak, tuple(captures), tuple(trace.callbacks), tuple(limits)
+    )
+
+
+def _place(function: Any) -> str:
+    """Where a function is written."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    name = getattr(function, "__qualname__", type(function).__name__)
+    return f"{code.co_filename}:{code.co_firstlineno}, in {name}" if code else name
 
 
 def _weak(item: Any) -> type | None:
@@ -94,18 +134,8 @@ def _random_state() -> Any:
     return (kind, keys.tobytes(), position, *rest)
 
 
-def trace_scope(
-    label: str, function: Callable[..., Any], types: Sequence[TensorType], call: Callable[[list[Array]], Any]
-) -> tuple[Scope, list[Array], Any]:
-    """Trace an inner function (a branch, a body) in a scope of its own, inside the current one.
-
-    Gives the closed scope, its arguments and what the function returned. The caller decides the
-    order of parameters and finishes the graph.
-    """
-    parent = current()
-    assert parent is not None
-    scope = Scope(f"{label} {getattr(function, '__qualname__', '')}".strip(), parent)
-    arguments = [Array(scope, scope.builder.parameter(t)) for t in types]
-    with opened(scope):
-        result = call(arguments)
-    return scope, arguments, result
+def _random_moved(before: Any) -> bool:
+    now = _random_state()
+    if before is None and now is not None:  # loaded meanwhile: fresh until the first draw
+        return bool(now[2] != 624)
+    return bool(now != before)

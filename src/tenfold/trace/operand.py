@@ -48,7 +48,16 @@ def dtype_key(operand: Any) -> Any:
         return PYTHON[bool]
     if kind in PYTHON:
         return kind
+    if not is_operand(operand):
+        raise refusal(operand)
     return as_dtype(np.asarray(operand).dtype)
+
+
+def weak_of(operand: Any) -> type | None:
+    """int, float or complex where an operand is a Python number, whose dtype gives way."""
+    if isinstance(operand, Array):
+        return operand._weak
+    return type(operand) if type(operand) in (int, float, complex) else None
 
 
 def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
@@ -65,6 +74,10 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
         value = _from_sequence(operand, scope)
     if dtype is None or scope.builder.types[value].dtype == dtype:
         return value
+    if isinstance(operand, Array) and operand._weak is int and KIND[dtype] in "iu":
+        # A Python integer that is an argument must fit, as NumPy demands: each call is checked.
+        if operand._scope.parent is None:
+            scope.trace.limits.setdefault(operand._value, set()).add(dtype)
     return scope.node("cast", (value,), {"dtype": dtype})[0]
 
 
@@ -79,11 +92,22 @@ def _from_sequence(operand: Any, scope: Scope) -> int:
         return scope.foreign(np.asarray(operand))
     if hasattr(operand, "__array__") or hasattr(operand, "__dlpack__"):
         return scope.foreign(np.asarray(operand))
-    raise TypeMismatch(
+    raise refusal(operand)
+
+
+def refusal(operand: Any) -> TypeMismatch:
+    """The error of an operand that can't be one."""
+    return TypeMismatch(
         f"an operand of type {type(operand).__name__} is no array and no number",
         where=describe(here()),
         fix="pass an array, a number or a nested list of these",
     )
+
+
+def is_operand(item: Any) -> bool:
+    """Whether something may stand for an array; a list may still turn out to hold what may not."""
+    known = (Array, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
+    return isinstance(item, known) or hasattr(item, "__array__") or hasattr(item, "__dlpack__")
 
 
 def literal(number: Any, dtype: DType) -> np.ndarray[Any, Any]:

@@ -18,7 +18,7 @@ from tenfold.errors import ScopeError, TenfoldError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
 from tenfold.trace.source import Raw, describe, here, locate
-from tenfold.types import SHORT, TensorType, as_dtype
+from tenfold.types import SHORT, DType, TensorType, as_dtype
 
 if TYPE_CHECKING:
     from tenfold.trace.array import Array
@@ -43,7 +43,22 @@ class Trace:
     captures: list[Capture] = field(default_factory=list)
     captured: dict[int, Capture] = field(default_factory=dict)  # by id of the array
     callbacks: list[Callable[..., Any]] = field(default_factory=list)  # defaults, by number
+    numbers: dict[int, int] = field(default_factory=dict)  # of callbacks, by id
+    limits: dict[int, set[DType]] = field(default_factory=dict)  # dtypes a weak integer takes
     pending: dict[int, Array] = field(default_factory=dict)  # updates of views not yet written
+
+    def number(self, callback: Callable[..., Any]) -> int:
+        """The number of a callable among those of this trace."""
+        number = self.numbers.setdefault(id(callback), len(self.callbacks))
+        if number == len(self.callbacks):
+            self.callbacks.append(callback)
+        return number
+
+    def forget(self, known: int) -> None:
+        """Let go of the callables beyond these: what named them is traced anew."""
+        for callback in self.callbacks[known:]:
+            del self.numbers[id(callback)]
+        del self.callbacks[known:]
 
 
 class Scope:
@@ -52,7 +67,7 @@ class Scope:
     def __init__(self, label: str, parent: Scope | None = None, trace: Trace | None = None) -> None:
         self.label = label
         self.parent = parent
-        self.trace = trace or (parent.trace if parent else Trace())
+        self.trace: Trace = trace or (parent.trace if parent else Trace())
         self.builder = Builder(TABLE)
         self.open = True
         self.captures: dict[int, int] = {}  # value of the parent -> parameter here

@@ -49,6 +49,17 @@ def here() -> Raw | None:
     return None
 
 
+def blame(error: BaseException) -> Raw | None:
+    """The innermost user's place that an error passed through."""
+    found, trail = None, error.__traceback__
+    while trail is not None:
+        code = trail.tb_frame.f_code
+        if not (_internal[code] if code in _internal else _is_internal(code)):
+            found = code, trail.tb_lasti
+        trail = trail.tb_next
+    return found
+
+
 def locate(raw: Raw | None) -> Source | None:
     """The line of a raw source."""
     if raw is None:

@@ -1,0 +1,1 @@
+"""The public face: jit, tracing, running, the namespace."""

@@ -1,0 +1,254 @@
+"""jit: trace a function once for each signature, then run its graph."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any, overload
+
+import numpy as np
+
+from tenfold.api.arguments import (
+    Binder,
+    Call,
+    as_array,
+    check_names,
+    describe_leaf,
+)
+from tenfold.api.captures import Place, Survey, survey, unchanged
+from tenfold.errors import TypeMismatch
+from tenfold.graph import Graph
+from tenfold.reference.callbacks import Callbacks
+from tenfold.reference.evaluate import evaluate as run_graph
+from tenfold.trace.function import Traced, trace_function
+from tenfold.trace.scope import current
+
+
+@dataclass(slots=True)
+class Held:
+    """A captured array: where it lives, which array was there last, and the copy taken of it."""
+
+    name: str
+    place: Place | None  # None: made while tracing, never looked for again
+    array: np.ndarray[Any, Any]
+    snapshot: np.ndarray[Any, Any]
+
+    @staticmethod
+    def take(name: str, place: Place | None, array: np.ndarray[Any, Any]) -> Held:
+        return Held(name, place, array, _snapshot(array))
+
+    def fits(self) -> bool:
+        """Whether what lives there now is of the type that was traced; takes it if it is new."""
+        if self.place is None:
+            return True
+        now = self.place.look()
+        if now is self.array:
+            return True
+        if not isinstance(now, np.ndarray):
+            return False
+        if now.dtype != self.snapshot.dtype or now.shape != self.snapshot.shape:
+            return False
+        self.array, self.snapshot = now, _snapshot(now)
+        return True
+
+
+def _snapshot(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    copy = np.array(as_array(array), order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+@dataclass(slots=True)
+class Entry:
+    """One trace of a function: its graph, and what has to hold for it to be used again."""
+
+    traced: Traced
+    held: list[Held]
+    settings: list[tuple[Place, Any]]
+
+    def fits(self) -> bool:
+        return all(unchanged(p, v) for p, v in self.settings) and all(h.fits() for h in self.held)
+
+
+class Jitted:
+    """A function that runs from its graph. Made by `tn.jit`."""
+
+    def __init__(self, function: Callable[..., Any], static: Any, donate: Any) -> None:
+        if isinstance(function, Jitted):
+            function = function.__wrapped__
+        if not callable(function):
+            raise TypeMismatch(
+                f"jit: {function!r} is not callable",
+                fix="pass a function: tn.jit(f), or use @tn.jit above one",
+            )
+        functools.update_wrapper(self, function)
+        self.__wrapped__: Callable[..., Any] = function
+        self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
+        self._options = (static, donate)
+        self._lazy_binder: Binder | None = None
+        self._entries: dict[Any, list[Entry]] = {}
+        self._lock = threading.RLock()
+        self.traces = 0
+
+    @property
+    def _binder(self) -> Binder:
+        # Made late: a method is only bound to its object, and loses `self`, after decoration.
+        if self._lazy_binder is None:
+            self._lazy_binder = Binder(self.__wrapped__, *self._options)
+        return self._lazy_binder
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current() is not None:  # inside another trace: part of that program
+            return self.__wrapped__(*args, **kwargs)
+        return self._run(args, kwargs, None)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
+        if instance is None:
+            return self
+        kept = getattr(instance, "__dict__", None)
+        if kept is None:
+            raise TypeMismatch(
+                f"jit: a method of {type(instance).__name__}, whose objects have only __slots__",
+                fix="add '__dict__' to its __slots__, or keep tn.jit(obj.method) yourself",
+            )
+        methods = kept.setdefault(_KEPT, {})
+        if id(self) not in methods:
+            methods[id(self)] = Jitted(MethodType(self.__wrapped__, instance), *self._options)
+        bound: Jitted = methods[id(self)]
+        return bound
+
+    def _run(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Mapping[str, Any] | None
+    ) -> Any:
+        call = self._binder.bind(args, kwargs)
+        entry = self._entry(call)
+        traced = entry.traced
+        traced.check_limits(call.leaves)
+        arrays = [as_array(leaf) for leaf in call.leaves]
+        arrays.extend(h.snapshot for h in entry.held)
+        if hooks:
+            check_names(hooks, _hook_names(traced.graph), "the hook")
+        callbacks = Callbacks(traced.callbacks, hooks or {})
+        outputs = run_graph(traced.graph, arrays, callbacks)
+        return traced.results(outputs)
+
+    def _entry(self, call: Call) -> Entry:
+        key = call.key
+        with self._lock:
+            for entry in self._entries.get(key, ()):
+                if entry.fits():
+                    return entry
+            entry = self._trace(call)
+            self._entries.setdefault(key, []).append(entry)
+            return entry
+
+    def _trace(self, call: Call) -> Entry:
+        binder = self._binder
+        leaves = [
+            describe_leaf(leaf, name, self.__wrapped__, not _donated(name, binder.donate))
+            for leaf, name in zip(call.leaves, call.leaf_names(), strict=True)
+        ]
+        found: Survey = survey(self.__wrapped__)
+        traced = trace_function(
+            self.__wrapped__,
+            leaves,
+            lambda arrays: binder.call(call, list(arrays)),
+            found.name,
+        )
+        self.traces += 1
+        held = [Held.take(c.name, found.place(c.array), c.array) for c in traced.captures]
+        taken = {id(c.array) for c in traced.captures}
+        # Arrays that are read but are no inputs went into something computed while tracing:
+        # another array in such a place traces anew.
+        aside = [(p, a) for key, (p, a) in found.arrays.items() if key not in taken]
+        return Entry(traced, held, [*found.settings, *aside])
+
+    def trace(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph that runs for these arguments (arrays or `tn.spec`)."""
+        return self._entry(self._binder.bind(args, kwargs)).traced.graph
+
+    def captures(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray[Any, Any]]:
+        """The arrays this function closes over, by name, as they were taken."""
+        entry = self._entry(self._binder.bind(args, kwargs))
+        return {h.name: h.snapshot for h in entry.held}
+
+    def refresh(self) -> None:
+        """Look at captured arrays again: needed after one was changed in place.
+
+        >>> import numpy as np, tenfold as tn
+        >>> w = np.ones(20)
+        >>> f = tn.jit(lambda x: (x * w).sum())
+        >>> x = np.ones(20)
+        >>> float(f(x)); w[:] = 2; float(f(x)); f.refresh(); float(f(x))
+        20.0
+        20.0
+        40.0
+        """
+        with self._lock:
+            for entries in self._entries.values():
+                for entry in entries:
+                    for held in entry.held:
+                        held.snapshot = _snapshot(held.array)
+
+    def with_hooks(self, hooks: Mapping[str, Callable[..., Any] | None]) -> Callable[..., Any]:
+        """This function with hooks replaced or added by name, or silenced by None.
+
+        >>> import tenfold as tn
+        >>> f = tn.jit(lambda x: tn.hook("in", x) * 2)
+        >>> seen = []
+        >>> int(f.with_hooks({"in": seen.append})(3)), [int(v) for v in seen]
+        (6, [3])
+        """
+        for name, hook in hooks.items():
+            if hook is not None and not callable(hook):
+                raise TypeMismatch(
+                    f"the hook {name!r} is a {type(hook).__name__}, which can't be called",
+                    fix="give a function, or None to silence the hook",
+                )
+        return lambda *args, **kwargs: self._run(args, kwargs, dict(hooks))
+
+    def __repr__(self) -> str:
+        return f"<tn.jit of {self.__qualname__}>"
+
+
+_KEPT = "_tenfold_jitted"
+
+
+def _donated(name: str, donate: frozenset[str]) -> bool:
+    return any(name == d or name.startswith((f"{d}[", f"{d}.")) for d in donate)
+
+
+def _hook_names(graph: Graph) -> set[str]:
+    return {node["name"] for g in (graph, *graph.scopes()) for node in g.nodes if node.op == "hook"}
+
+
+@overload
+def jit(function: Callable[..., Any], *, static: Any = (), donate: Any = ()) -> Jitted: ...
+
+
+@overload
+def jit(*, static: Any = (), donate: Any = ()) -> Callable[[Callable[..., Any]], Jitted]: ...
+
+
+def jit(function: Any = None, *, static: Any = (), donate: Any = ()) -> Any:
+    """Trace a function once for each signature and run it from its graph.
+
+    `static` names arguments (or gives their positions) that are Python values rather than
+    arrays: each value is traced apart. `donate` names arguments that the function may update in
+    place: the caller gives them up.
+
+    >>> import numpy as np, tenfold as tn
+    >>> @tn.jit
+    ... def f(x, y=2):
+    ...     return {"sum": x + y, "norm": np.sqrt((x * x).sum())}
+    >>> f(np.array([3.0, 4.0]))
+    {'norm': np.float64(5.0), 'sum': array([5., 6.])}
+    >>> f.traces
+    1
+    """
+    if function is None:
+        return lambda f: Jitted(f, static, donate)
+    return Jitted(function, static, donate)

@@ -1,0 +1,199 @@
+"""Creation: new arrays, made where they are used rather than captured.
+
+Outside of a trace these are NumPy's own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import ShapeError, ValueProblem
+from tenfold.trace.array import Array
+from tenfold.trace.operand import dtype_key
+from tenfold.trace.scope import current
+from tenfold.trace.surface.composed import filled, number
+from tenfold.trace.surface.diagonals import eye as on_diagonal
+from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, shape_of, static_int, traced
+from tenfold.trace.surface.promotion import common
+from tenfold.types import F64, I64, KIND, DType, as_dtype
+
+
+def zeros(shape: Any, dtype: Any = np.float64) -> Any:
+    """An array of zeros."""
+    if current() is None:
+        return np.zeros(shape, as_dtype(dtype))
+    return filled(0, as_dtype(dtype), shape_of(shape))
+
+
+def ones(shape: Any, dtype: Any = np.float64) -> Any:
+    """An array of ones."""
+    if current() is None:
+        return np.ones(shape, as_dtype(dtype))
+    return filled(1, as_dtype(dtype), shape_of(shape))
+
+
+def empty(shape: Any, dtype: Any = np.float64) -> Any:
+    """An array to be written to; it is of zeros, so that no run differs from another."""
+    return zeros(shape, dtype)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """An array of one value, or of an array's values broadcast."""
+    if current() is None:
+        return np.full(shape, fill_value, None if dtype is None else as_dtype(dtype))
+    value = traced(fill_value) if dtype is None else traced(fill_value, as_dtype(dtype))
+    return emit("broadcast", value, shape=shape_of(shape))
+
+
+def iota(shape: Any, dtype: Any = np.int64, axis: int = 0) -> Any:
+    """An array that counts along one axis: 0, 1, 2, …
+
+    >>> iota((2, 3), axis=1).tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    extents = shape_of(shape)
+    at = axis_of(axis, len(extents))
+    if current() is None:
+        along = np.arange(extents[at]).astype(as_dtype(dtype))
+        lone = along.reshape([-1 if i == at else 1 for i in range(len(extents))])
+        return np.broadcast_to(lone, extents).copy()
+    return emit("iota", dtype=as_dtype(dtype), shape=extents, axis=at)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+    """Evenly spaced values from start to stop, stop left out."""
+    if stop is None:
+        start, stop = 0, start
+    if current() is None:
+        return np.arange(start, stop, step, None if dtype is None else as_dtype(dtype))
+    for bound in (start, stop, step):
+        if isinstance(bound, Array):
+            static_int(bound, "a bound of arange")
+    if step == 0:
+        fail(ValueProblem, "arange with the step 0", "give a step other than 0")
+    kind = common(tuple(dtype_key(b) for b in (start, stop, step))) if dtype is None else None
+    made: DType = as_dtype(dtype) if kind is None else kind
+    count = max(0, math.ceil((stop - start) / step))
+    if count <= 2:
+        return traced(np.arange(start, stop, step, made))
+    # as NumPy: the step is the difference of the first two, in the array's dtype
+    first, second = np.asarray(start).astype(made), np.asarray(start + step).astype(made)
+    along = emit("iota", dtype=made, shape=(count,), axis=0)
+    scaled = emit("mul", along, number((second - first).item(), made))
+    return emit("add", scaled, number(first.item(), made))
+
+
+def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> Any:
+    """Evenly spaced values from start to stop, which may be traced scalars."""
+    if current() is None:
+        return np.linspace(
+            start, stop, num, endpoint, dtype=None if dtype is None else as_dtype(dtype)
+        )
+    count = static_int(num, "num")
+    if count < 0:
+        fail(ShapeError, f"linspace with {count} values", "give 0 or more")
+    inner = common((dtype_key(start), dtype_key(stop), float))
+    if KIND[inner] in "biu":
+        inner = F64
+    made = inner if dtype is None else as_dtype(dtype)
+    low, high = traced(start, inner), traced(stop, inner)
+    if low.ndim or high.ndim:
+        fail(ShapeError, "linspace between arrays", "broadcast by hand: a + (b - a) * t[:, None]")
+    gaps = count - 1 if endpoint else count
+    along = emit("iota", dtype=inner, shape=(count,), axis=0)
+    width = emit("sub", high, low)
+    if gaps > 0:
+        step = emit("div", width, number(gaps, inner))
+        flat = emit("eq", step, number(0, inner))
+        plain = emit("mul", along, step)
+        fine = emit("mul", emit("div", along, number(gaps, inner)), width)
+        spaced = emit("select", flat, fine, plain)
+    else:
+        spaced = emit("mul", along, width)
+    values = emit("add", spaced, low)
+    if endpoint and count > 1:
+        places = emit("iota", dtype="i64", shape=(count,), axis=0)
+        last = emit("eq", places, number(count - 1, I64))
+        values = emit("select", last, high, values)
+    if KIND[made] in "iu":
+        values = emit("floor", values)
+    return cast(values, made)
+
+
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = np.float64) -> Any:  # noqa: N803
+    """A matrix with ones on a diagonal and zeros elsewhere."""
+    if current() is None:
+        return np.eye(N, M, k, as_dtype(dtype))
+    rows = static_int(N, "an extent")
+    columns = rows if M is None else static_int(M, "an extent")
+    return cast(on_diagonal(rows, columns, static_int(k, "k")), dtype)
+
+
+# Arrays like others.
+
+
+def _like(x: Array, dtype: Any, shape: Any) -> tuple[DType, tuple[int, ...]]:
+    return (
+        x.dtype if dtype is None else as_dtype(dtype),
+        x.shape if shape is None else shape_of(shape),
+    )
+
+
+@on(np.zeros_like)
+def zeros_like(
+    a: Any,
+    /,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Array:
+    return filled(0, *_like(traced(a), dtype, shape))
+
+
+@on(np.empty_like)
+def empty_like(
+    prototype: Any,
+    /,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Array:
+    return filled(0, *_like(traced(prototype), dtype, shape))
+
+
+@on(np.ones_like)
+def ones_like(
+    a: Any,
+    /,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Array:
+    return filled(1, *_like(traced(a), dtype, shape))
+
+
+@on(np.full_like)
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Array:
+    made, extents = _like(traced(a), dtype, shape)
+    return emit("broadcast", traced(fill_value, made), shape=extents)

@@ -1,0 +1,123 @@
+"""Emit: adding nodes whose inputs are traced arrays, and filing what NumPy's functions do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from tenfold.errors import ConcreteError, ShapeError, TenfoldError, TypeMismatch
+from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.operand import as_value, scope_of, value_of
+from tenfold.trace.source import describe, here
+from tenfold.types import DType, as_dtype
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def on(*functions: Any) -> Callable[[F], F]:
+    """File an implementation as what these NumPy functions do on traced arrays."""
+
+    def file(implementation: F) -> F:
+        for function in functions:
+            FUNCTIONS[function] = implementation
+        return implementation
+
+    return file
+
+
+def emit(op: str, *inputs: Array, **attributes: Any) -> Array:
+    """The first value of a node on these arrays."""
+    scope = scope_of(*inputs)
+    values = [value_of(x, scope) for x in inputs]
+    return Array(scope, scope.node(op, values, attributes)[0])
+
+
+def emit_all(op: str, *inputs: Array, **attributes: Any) -> tuple[Array, ...]:
+    """All values of a node on these arrays."""
+    scope = scope_of(*inputs)
+    values = [value_of(x, scope) for x in inputs]
+    return tuple(Array(scope, v) for v in scope.node(op, values, attributes))
+
+
+def traced(operand: Any, dtype: DType | None = None) -> Array:
+    """Any operand as a traced array, cast to the dtype if one is given."""
+    if isinstance(operand, Array) and (dtype is None or operand.dtype == dtype):
+        return operand
+    scope = scope_of(operand)
+    return Array(scope, as_value(operand, scope, dtype))
+
+
+def is_array(operand: Any) -> bool:
+    """Whether an operand is an array or a number, and no sequence of these."""
+    return isinstance(operand, (Array, np.ndarray, np.generic, bool, int, float, complex))
+
+
+def cast(x: Array, dtype: Any) -> Array:
+    """An array in another dtype; itself if it has that dtype."""
+    dtype = as_dtype(dtype)
+    return x if x.dtype == dtype else emit("cast", x, dtype=dtype)
+
+
+def view(x: Array, op: str, **attributes: Any) -> Array:
+    """A node's value as a view of its input, as NumPy would give."""
+    scope = scope_of(x)
+    value = scope.node(op, (value_of(x, scope),), attributes)[0]
+    return Array(scope, value, base=x)
+
+
+def alias(x: Array) -> Array:
+    """A view of the whole array."""
+    scope = scope_of(x)
+    return Array(scope, value_of(x, scope), base=x)
+
+
+def fail(kind: type[TenfoldError], message: str, fix: str | None = None) -> NoReturn:
+    """Raise an error at the user's line."""
+    raise kind(message, where=describe(here()), fix=fix)
+
+
+def static_int(value: Any, what: str) -> int:
+    """An integer known while tracing."""
+    if isinstance(value, Array):
+        fail(
+            ConcreteError,
+            f"{what} is a traced value, which only a running program has",
+            "give it a Python integer, or make the argument static: tn.jit(f, static=…)",
+        )
+    try:
+        return int(value.__index__())
+    except (AttributeError, TypeError):
+        fail(TypeMismatch, f"{what} has to be an integer, not {type(value).__name__}")
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """An axis counted from the front."""
+    number = static_int(axis, "an axis")
+    if not -rank <= number < rank:
+        fail(
+            ShapeError,
+            f"axis {number} of an array with {rank} axes",
+            f"give an axis from {-rank} to {rank - 1}" if rank else "a 0-d array has no axes",
+        )
+    return number % rank
+
+
+def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes meant by None (all), a number or several, counted from the front."""
+    if axis is None:
+        return tuple(range(rank))
+    if isinstance(axis, (tuple, list)):
+        axes = tuple(axis_of(a, rank) for a in axis)
+        if len(set(axes)) != len(axes):
+            fail(ShapeError, f"axis {tuple(axis)} names an axis twice", "name each axis once")
+        return axes
+    return (axis_of(axis, rank),)
+
+
+def shape_of(shape: Any, what: str = "an extent of the shape") -> tuple[int, ...]:
+    """A shape given as one number or several."""
+    if isinstance(shape, Array) or not isinstance(shape, (Sequence, np.ndarray)):
+        return (static_int(shape, what),)
+    return tuple(static_int(n, what) for n in shape)

@@ -1,0 +1,83 @@
+"""Into: results written in place, as out= and copyto ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import MutationError, TypeMismatch, Unsupported
+from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.surface.emit import cast, emit, fail, on, traced
+from tenfold.trace.surface.promotion import same_kind
+from tenfold.types import BOOL, as_dtype
+
+
+def write(target: Any, source: Array, where: Any = True, *, unsafe: bool = False) -> Array:
+    """Move a traced array to the source's value, cast and broadcast to its type."""
+    if not isinstance(target, Array):
+        fail(
+            MutationError,
+            f"a traced {source.type} is written into a {type(target).__name__} that is not traced",
+            "write x = x + y instead of x += y, or make the array with tn.zeros(shape, dtype)",
+        )
+    if not unsafe and not same_kind(source.dtype, target.dtype):
+        fail(
+            TypeMismatch,
+            f"a {source.dtype} result is not written into a {target.dtype} array",
+            "cast it first with .astype, or give an out= of its dtype",
+        )
+    if source.shape != target.shape and np.broadcast_shapes(source.shape, target.shape) != (
+        target.shape
+    ):
+        fail(
+            TypeMismatch,
+            f"a result of type {source.type} does not fit an array of type {target.type}",
+            f"give an array of shape {source.shape}",
+        )
+    made = cast(source, target.dtype)
+    if where is not True:
+        made = emit("select", traced(where, BOOL), made, target)
+    if made.shape != target.shape:
+        made = emit("broadcast", made, shape=target.shape)
+    target._update(made._value)
+    return target
+
+
+def into(result: Any, out: Any, where: Any) -> Any:
+    """What a ufunc gives for its out= and where=."""
+    if out is None:
+        fail(
+            Unsupported,
+            "where= without out= leaves what is not computed undefined in NumPy",
+            "write np.where(mask, f(x), other), or give out=",
+        )
+    results = result if isinstance(result, tuple) else (result,)
+    outs = out if isinstance(out, tuple) else (out,)
+    written = tuple(
+        made if target is None else write(target, made, where)
+        for made, target in zip(results, outs, strict=True)
+    )
+    return written if isinstance(result, tuple) else written[0]
+
+
+def as_kind(x: Any, dtype: Any) -> Array:
+    """An operand in the dtype that dtype= names, as far as same-kind casting goes."""
+    array, dtype = traced(x), as_dtype(dtype)
+    if not same_kind(array.dtype, dtype) and not (isinstance(x, Array) and x._weak):
+        fail(
+            TypeMismatch,
+            f"dtype={dtype} does not take an operand of type {array.type}",
+            "cast the operand first with .astype",
+        )
+    return cast(array, dtype)
+
+
+FUNCTIONS["into"] = into
+FUNCTIONS["as_dtype"] = as_kind
+FUNCTIONS["same_kind"] = same_kind
+
+
+@on(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    write(dst, traced(src), where, unsafe=casting == "unsafe")

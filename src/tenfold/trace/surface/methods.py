@@ -1,0 +1,149 @@
+"""Methods: what x.sum(), x.T and the rest of an array's methods and attributes give."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tenfold.errors import ConcreteError, Unsupported
+from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
+from tenfold.trace.surface import shapes
+from tenfold.trace.surface.composed import filled, same
+from tenfold.trace.surface.emit import alias, cast, fail, on, traced, view
+from tenfold.trace.surface.into import write
+from tenfold.trace.surface.sorting import sort_in_place
+from tenfold.types import KIND, as_dtype
+
+
+def _spread(args: tuple[Any, ...]) -> Any:
+    """Arguments given one by one or as one tuple."""
+    return args[0] if len(args) == 1 else args
+
+
+def reshape(self: Array, *shape: Any, order: str = "C", copy: Any = None) -> Array:
+    return shapes.reshape(self, _spread(shape), order, copy=copy)
+
+
+def transpose(self: Array, *axes: Any) -> Array:
+    if not axes or axes == (None,):
+        return shapes.transpose(self)
+    return shapes.transpose(self, axes[0] if isinstance(axes[0], (tuple, list)) else axes)
+
+
+def flatten(self: Array, order: str = "C") -> Array:
+    return same(shapes.ravel(self, order))
+
+
+@on(np.astype)
+def astype(
+    x: Any,
+    dtype: Any,
+    /,
+    order: str = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+    *,
+    device: Any = None,
+) -> Array:
+    array = traced(x)
+    made = cast(array, dtype)
+    return same(made) if made is array else made
+
+
+def view_as(self: Array, dtype: Any = None, type: Any = None) -> Array:
+    if dtype is None or as_dtype(dtype) == self.dtype:
+        return alias(self)
+    wanted = as_dtype(dtype)
+    if wanted.itemsize != self.dtype.itemsize:
+        fail(
+            Unsupported,
+            f"a view of {self.type} as {wanted}, whose items have another size",
+            "view as a dtype of the same size",
+        )
+    return view(self, "bitcast", dtype=wanted)
+
+
+def fill(self: Array, value: Any) -> None:
+    write(self, traced(value, self.dtype), unsafe=True)
+
+
+@on(np.copy)
+def copy(a: Any, order: str = "K", subok: bool = False) -> Array:
+    return same(traced(a))
+
+
+def _real(self: Array) -> Array:
+    return real(self)
+
+
+def _imag(self: Array) -> Array:
+    return imag(self)
+
+
+@on(np.real)
+def real(val: Any) -> Array:
+    x = traced(val)
+    return view(x, "real") if KIND[x.dtype] == "c" else alias(x)
+
+
+@on(np.imag)
+def imag(val: Any) -> Array:
+    x = traced(val)
+    return view(x, "imag") if KIND[x.dtype] == "c" else filled(0, x.dtype, x.shape)
+
+
+def _nonzero(self: Array) -> NoReturn:
+    nonzero(self)
+
+
+@on(np.nonzero, np.flatnonzero, np.argwhere)
+def nonzero(a: Any) -> NoReturn:
+    fail(
+        ConcreteError,
+        f"how many elements of {traced(a).type} are not zero, only a running program knows",
+        "use the mask itself: np.where(mask, a, b), x.sum(where=mask)",
+    )
+
+
+def conj(self: Array) -> Array:
+    return emit("conj", self) if KIND[self.dtype] == "c" else self  # as NumPy: not even a copy
+
+
+def _function(function: Any) -> Any:
+    """A method that is a NumPy function with the array as its first argument."""
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        return FUNCTIONS[function](self, *args, **kwargs)
+
+    method.__name__ = function.__name__
+    return method
+
+
+_METHODS: dict[str, Any] = {
+    "reshape": reshape,
+    "transpose": transpose,
+    "flatten": flatten,
+    "astype": astype,
+    "view": view_as,
+    "fill": fill,
+    "sort": sort_in_place,
+    "nonzero": _nonzero,
+    "conj": conj,
+    "conjugate": conj,
+    "T": property(lambda self: shapes.transpose(self)),
+    "mT": property(lambda self: shapes.matrix_transpose(self)),
+    "real": property(_real),
+    "imag": property(_imag),
+}
+_SAME_NAME = (
+    *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean", "var", "std"),
+    *("ravel", "swapaxes", "squeeze", "take", "put", "repeat", "argsort", "dot", "clip"),
+    *("round", "trace", "diagonal", "choose"),
+)
+for _name in _SAME_NAME:
+    _METHODS[_name] = _function(getattr(np, _name))
+
+for _name, _method in _METHODS.items():
+    setattr(Array, _name, _method)

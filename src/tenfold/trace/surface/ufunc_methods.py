@@ -1,0 +1,93 @@
+"""Ufunc methods: np.add.reduce, np.multiply.outer, np.maximum.at and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import Unsupported
+from tenfold.trace.array import METHODS, UFUNCS, Array
+from tenfold.trace.operand import scope_of, value_of
+from tenfold.trace.surface.emit import cast, emit, fail, traced
+from tenfold.trace.surface.indexing import _fit, _indices, _place, _placement, _slice, _updatable
+from tenfold.trace.surface.into import into
+from tenfold.trace.surface.key import Mask, read_key
+from tenfold.trace.surface.reductions import every, largest, product, smallest, some, total
+from tenfold.trace.surface.shapes import together
+from tenfold.types import BOOL
+
+_REDUCE: dict[np.ufunc, Callable[..., Array]] = {
+    np.add: total,
+    np.multiply: product,
+    np.maximum: largest,
+    np.minimum: smallest,
+    np.logical_or: some,
+    np.logical_and: every,
+}
+
+
+def reduce(
+    ufunc: np.ufunc,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    **kwargs: Any,
+) -> Array:
+    found = _REDUCE.get(ufunc)
+    if found is None:
+        names = ", ".join(u.__name__ for u in _REDUCE)
+        fail(Unsupported, f"np.{ufunc.__name__}.reduce", f"there is reduce of {names}")
+    if dtype is not None:
+        array = cast(traced(array), dtype)
+        if found in (total, product):
+            kwargs["dtype"] = dtype
+    if traced(array).ndim == 0 and axis == 0:
+        axis = None
+    return found(array, axis, keepdims=keepdims, out=out, **kwargs)
+
+
+def outer(ufunc: np.ufunc, x: Any, y: Any, /, *, out: Any = None, **kwargs: Any) -> Any:
+    if ufunc.nin != 2 or kwargs:
+        named = f" with {', '.join(kwargs)}" if kwargs else ""
+        fail(Unsupported, f"np.{ufunc.__name__}.outer{named}", "broadcast by hand: x[:, None] * y")
+    left, right = traced(x), traced(y)
+    tall = emit("reshape", left, shape=(*left.shape, *(1,) * right.ndim))
+    result = UFUNCS[ufunc](tall, right)
+    return result if out is None else into(result, out, True)
+
+
+_KINDS = {np.add: "add", np.multiply: "mul", np.maximum: "max", np.minimum: "min"}
+
+
+def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /, *, out: Any = None) -> None:
+    kind = _KINDS.get(ufunc)
+    if kind is None or b is None:
+        names = ", ".join(u.__name__ for u in _KINDS)
+        fail(Unsupported, f"np.{ufunc.__name__}.at", f"there is at of {names}")
+    x = _updatable(a)
+    key = read_key(x.type, indices)
+    part = _slice(x, key.entries)
+    axes, places = _indices(part, key.entries)
+    if not axes or any(isinstance(e, Mask) for e in key.entries):
+        fail(
+            Unsupported,
+            f"np.{ufunc.__name__}.at without an index array",
+            "nothing repeats then: write x[key] += v",
+        )
+    where = _placement(key.entries)
+    rest = [n for i, n in enumerate(part.shape) if i not in axes]
+    value = cast(traced(b), x.dtype) if isinstance(b, Array) else traced(b, x.dtype)
+    value = _fit(value, (*rest[:where], *together(*places), *rest[where:]))
+    if x.dtype == BOOL:
+        kind = {"add": "max", "mul": "min"}.get(kind, kind)
+    done = emit("scatter", part, value, *places, axes=axes, at=where, mode="raise", kind=kind)
+    x._update(value_of(_place(x, key.entries, done), scope_of(x)))
+
+
+METHODS["reduce"] = reduce
+METHODS["outer"] = outer
+METHODS["at"] = at
