@@ -121,9 +121,7 @@ def _free() -> Callable[[int], None]:
 
 @cache
 def _new_function() -> Callable[[int, Any, Any], Any]:
-    kind = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
-    )
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     return kind(("PyCFunction_NewEx", ctypes.pythonapi))
 
 

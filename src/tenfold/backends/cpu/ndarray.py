@@ -80,7 +80,12 @@ def _wrong_field() -> str | None:
         return "an ndarray is smaller than it takes it to be"
     fixed = np.arange(6, dtype=np.float32)
     fixed.flags.writeable = False
-    samples: list[Any] = [fixed, np.zeros((2, 3, 5))[:, ::2], np.zeros((), np.int8), np.zeros((0, 4))]
+    samples: list[Any] = [
+        fixed,
+        np.zeros((2, 3, 5))[:, ::2],
+        np.zeros((), np.int8),
+        np.zeros((0, 4)),
+    ]
     for array in samples:
         at = id(array)
         dims = tuple(_word(_word(at + DIMS) + 8 * axis) for axis in range(array.ndim))

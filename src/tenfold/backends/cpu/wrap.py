@@ -85,7 +85,9 @@ def wrap(entry: Entry) -> Fragment:
     types = (*(argument.type for argument in entry.arguments), *entry.outputs)
     shorts = dict.fromkeys(SHORT[type.dtype] for type in types)
     imports = [
-        f"@tn_{kind}_{short} = external global i8" for short in shorts for kind in ("dtype", "scalar")
+        f"@tn_{kind}_{short} = external global i8"
+        for short in shorts
+        for kind in ("dtype", "scalar")
     ]
     plan = f'declare i32 @"{entry.plan}"(ptr, ptr, ptr)'
     pool = _pool(entry) if entry.pooled else ""
@@ -94,12 +96,13 @@ def wrap(entry: Entry) -> Fragment:
 
 
 def _data(entry: Entry) -> str:
-    words = 1 + 3 * len(entry.guards) + entry.captures
-    lines = [f'@"{entry.name}{BINDING}" = dso_local global [{words} x ptr] zeroinitializer, align 64']
+    tables = {BINDING: 1 + 3 * len(entry.guards) + entry.captures}
     if entry.pooled:
-        lines.append(
-            f'@"{entry.name}{POOL}" = dso_local global [{POOL_SLOTS} x ptr] zeroinitializer, align 64'
-        )
+        tables[POOL] = POOL_SLOTS
+    lines = [
+        f'@"{entry.name}{part}" = dso_local global [{size} x ptr] zeroinitializer, align 64'
+        for part, size in tables.items()
+    ]
     for index, type in enumerate(entry.outputs):
         if type.rank:
             dims = ", ".join(f"i64 {extent}" for extent in type.shape)
@@ -188,8 +191,7 @@ def _call(entry: Entry) -> str:
         if type.rank == 0:  # becomes a scalar in the end, and lies on the stack until then
             lines.append(f"  %o{index} = alloca [16 x i8], align 16")
     for table, size in (("%table", entry.table_size), ("%made", len(entry.outputs))):
-        for index in range(size):
-            lines.append(f"  {table}{index} = getelementptr ptr, ptr {table}, i64 {index}")
+        lines += [f"  {table}{i} = getelementptr ptr, ptr {table}, i64 {i}" for i in range(size)]
     lines += [
         f"  %count = icmp eq i64 %nargs, {len(entry.arguments)}",
         "  %plain = icmp eq ptr %names, null",
@@ -224,13 +226,13 @@ def _argument(index: int, argument: Argument) -> list[str]:
     flags = nd.CONTIGUOUS | nd.ALIGNED | (nd.WRITEABLE if argument.writeable else 0)
     # A NumPy scalar may stand for an array of no axes: plans hand scalars out, so they get them.
     scalar = type.rank == 0 and not argument.writeable
+    other = f"scalar{index}" if scalar else "slow"
     lines = [
         f"argument{index}:",
         *_field(a, "ptr", "%args", 8 * index),
         *_field(f"{a}.type", "ptr", a, nd.TYPE),
         f"  {a}.array = icmp eq ptr {a}.type, @tn_ndarray",
-        f"  br i1 {a}.array, label %fields{index}, label %{f'scalar{index}' if scalar else 'slow'}, "
-        + _LIKELY,
+        f"  br i1 {a}.array, label %fields{index}, label %{other}, {_LIKELY}",
         f"fields{index}:",
         *_field(f"{a}.dtype", "ptr", a, nd.DESCR),
         *_field(f"{a}.flags", "i32", a, nd.FLAGS),
@@ -361,16 +363,15 @@ def _invoke(entry: Entry) -> list[str]:
         ]
     elif entry.arena_bytes:
         arena = "%stack"
-    lines.append(
-        f'  %code = call i32 @"{entry.name}{RUN}"(ptr %table, ptr {arena}, ptr %poll)'
-    )
+    lines.append(f'  %code = call i32 @"{entry.name}{RUN}"(ptr %table, ptr {arena}, ptr %poll)')
     if entry.pooled:
         lines.append(f'  call void @"{entry.name}.give"(ptr %arena)')
     if entry.captures:
         lines.append("  call void @Py_DecRef(ptr %held)")
     return [
         *lines,
-        f"  switch i32 %code, label %decline [ i32 {DONE}, label %answer i32 {FAILED}, label %drop ]",
+        "  switch i32 %code, label %decline "
+        f"[ i32 {DONE}, label %answer i32 {FAILED}, label %drop ]",
     ]
 
 
