@@ -20,7 +20,8 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu import ndarray
-from tenfold.backends.cpu.entry import Argument, Bound, Entry, Guard, make_entry, wrap
+from tenfold.backends.cpu.bind import GATE_TEXT, Bound, Guard, gate, make_entry
+from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.host import HOST
 from tenfold.backends.cpu.loader import load
 from tenfold.backends.cpu.poll import POLL
@@ -93,9 +94,8 @@ def make(request: pytest.FixtureRequest, assemble: Assemble) -> Make:
         guards: Sequence[Guard] = (),
         symbols: dict[str, int] | None = None,
     ) -> Bound:
-        data = assemble(join([*plan, wrap(entry)]))
-        image = load([data], entry.exports, ndarray.symbols() | (symbols or {}))
-        bound = make_entry(entry, image, answer, captures, guards, native)
+        image = load([assemble(join(plan))], [entry.plan], symbols)
+        bound = make_entry(entry, image, gate(assemble), answer, captures, guards, native)
         assert (bound.reason is None) == native
         return bound
 
@@ -107,8 +107,8 @@ def test_native_is_supported_here() -> None:
 
 
 def test_the_call_is_a_builtin(assemble: Assemble) -> None:
-    image = load([assemble(join([*ADD, wrap(ADD_ENTRY)]))], ADD_ENTRY.exports, ndarray.symbols())
-    call = make_entry(ADD_ENTRY, image, slow).call
+    image = load([assemble(join(ADD))], ["plan"])
+    call = make_entry(ADD_ENTRY, image, gate(assemble), slow).call
     assert type(call) is type(len)
     assert (call.__name__, call.__module__) == ("add", "tenfold")
 
@@ -461,11 +461,11 @@ def test_nothing_leaks(assemble: Assemble) -> None:
         release=True,
     )
     moves = copies((0, 3, 32), (1, 4, 8), (0, 5, 32))
-    image = load([assemble(join([*moves, wrap(entry)]))], entry.exports, ndarray.symbols())
+    image = load([assemble(join(moves))], ["plan"])
     x, n, w = np.zeros(8, np.float32), np.int64(1 << 40), np.zeros(8)
     space = {"w": w}
     answer = object()
-    bound = make_entry(entry, image, lambda *args: answer, [w], [(space, "w", w)])
+    bound = make_entry(entry, image, gate(assemble), lambda *args: answer, [w], [(space, "w", w)])
     call = bound.call
     watched = [
         x,
@@ -479,7 +479,7 @@ def test_nothing_leaks(assemble: Assemble) -> None:
         DTYPES["i64"],
         np.ndarray,
     ]
-    watched += [np.int64, None, (), bound.binding.held]
+    watched += [np.int64, None, (), bound.binding.held, gate(assemble)]
 
     def turns(count: int) -> None:
         for _ in range(count):
@@ -526,32 +526,27 @@ FRESH = """
 import sys
 from pathlib import Path
 import numpy as np
-from tenfold.backends.cpu import ndarray
-from tenfold.backends.cpu.entry import Argument, Entry, make_entry
+from tenfold.backends.cpu.bind import gate, make_entry
+from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.loader import load
 from tenfold.types import parse_type
 
 kind = parse_type("f32[8]")
 entry = Entry("add", "plan", (Argument(kind), Argument(kind)), (kind,))
-image = load([Path(sys.argv[1]).read_bytes()], entry.exports, ndarray.symbols())
+image = load([Path(sys.argv[1]).read_bytes()], ["plan"])
+gated = gate(lambda text: Path(sys.argv[2]).read_bytes())
 x = np.arange(8, dtype=np.float32)
-assert (make_entry(entry, image, print).call(x, x) == 2 * x).all()
+assert (make_entry(entry, image, gated, print).call(x, x) == 2 * x).all()
 assert "llvmlite" not in sys.modules
 """
 
 
 def test_an_object_serves_another_process(assemble: Assemble, tmp_path: Path) -> None:
-    path = tmp_path / "add.o"
-    path.write_bytes(assemble(join([*ADD, wrap(ADD_ENTRY)])))
+    paths = [tmp_path / "add.o", tmp_path / "gate.o"]
+    paths[0].write_bytes(assemble(join(ADD)))
+    paths[1].write_bytes(assemble(GATE_TEXT))
     for _ in range(2):
-        subprocess.run([sys.executable, "-c", FRESH, str(path)], check=True)
-
-
-def test_the_text_holds_no_address() -> None:
-    assert wrap(ADD_ENTRY) == wrap(ADD_ENTRY)
-    text = wrap(ADD_ENTRY).body
-    for address in ndarray.symbols().values():
-        assert str(address) not in text
+        subprocess.run([sys.executable, "-c", FRESH, *map(str, paths)], check=True)
 
 
 def test_calls_after_a_fork(make: Make) -> None:

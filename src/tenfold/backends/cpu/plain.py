@@ -12,26 +12,27 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tenfold.backends.cpu.entry import DONE, FAILED, Argument, Entry
 from tenfold.backends.cpu.loader import Image
-from tenfold.backends.cpu.poll import DONE, FAILED, STATE_WORDS
-from tenfold.backends.cpu.wrap import POOL_SLOTS, RUN, Argument, Entry
+from tenfold.backends.cpu.poll import STATE_WORDS
+from tenfold.backends.cpu.pool import POOL_SLOTS
 
 
 class Holds(Protocol):
-    """Captures, then guards, as last bound: one tuple, swapped at once."""
+    """Captures, then guards, as last bound: one tuple, replaced as a whole."""
 
-    @property
-    def held(self) -> tuple[Any, ...]: ...
+    held: tuple[Any, ...]
 
 
 def make_plain(
-    entry: Entry, image: Image, slow: Callable[..., Any], binding: Holds
+    entry: Entry, plan: int, gate: Image, slow: Callable[..., Any], binding: Holds
 ) -> Callable[..., Any]:
     """A callable that does what the native entry point does."""
     # PYFUNCTYPE calls with the GIL held and raises the exception the plan may have left; the
     # native function gives the GIL up itself where that pays.
-    kind = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    run = kind(image.address(entry.name + RUN))
+    pointer = ctypes.c_void_p
+    kind = ctypes.PYFUNCTYPE(ctypes.c_int32, pointer, ctypes.c_int64, pointer, pointer, pointer)
+    run = kind(gate.address("tn_run"))
     table_type = ctypes.c_void_p * max(entry.table_size, 1)
     poll_type = ctypes.c_int64 * STATE_WORDS
     arenas: deque[np.ndarray[Any, Any]] = deque(maxlen=POOL_SLOTS)
@@ -54,7 +55,7 @@ def make_plain(
                 arena = np.empty(entry.arena_bytes + 63, np.uint8)
             at = (arena.ctypes.data + 63) & -64
         poll = poll_type()
-        code = run(ctypes.addressof(table), at, ctypes.addressof(poll))
+        code = run(plan, entry.release, ctypes.addressof(table), at, ctypes.addressof(poll))
         if arena is not None:
             arenas.append(arena)
         if code == FAILED:
