@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu import ndarray
+from tenfold.backends.cpu import loader, ndarray
 from tenfold.backends.cpu.bind import GATE_TEXT, Bound, Guard, gate, make_entry
 from tenfold.backends.cpu.entry import Argument, Entry
+from tenfold.backends.cpu.gate import GATE_EXPORTS
 from tenfold.backends.cpu.host import HOST
 from tenfold.backends.cpu.loader import load
 from tenfold.backends.cpu.poll import POLL
@@ -547,6 +548,19 @@ def test_an_object_serves_another_process(assemble: Assemble, tmp_path: Path) ->
     paths[1].write_bytes(assemble(GATE_TEXT))
     for _ in range(2):
         subprocess.run([sys.executable, "-c", FRESH, *map(str, paths)], check=True)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_the_gate_through_llvms_loader(
+    assemble: Assemble, monkeypatch: pytest.MonkeyPatch, native: bool
+) -> None:
+    monkeypatch.setattr(loader, "route", lambda: "llvmlite")
+    gated = load([assemble(GATE_TEXT)], GATE_EXPORTS, ndarray.symbols())
+    image = load([assemble(join(ADD))], ["plan"])
+    call = make_entry(ADD_ENTRY, image, gated, slow, native=native).call
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(call(x, x), x + x)
+    assert call(x, 1)[0] == "slow"
 
 
 def test_calls_after_a_fork(make: Make) -> None:

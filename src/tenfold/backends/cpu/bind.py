@@ -36,7 +36,10 @@ _gates: list[Image] = []
 
 
 def gate(assemble: Callable[[str], bytes]) -> Image:
-    """The gate of this process. `assemble` makes object code of LLVM IR, or finds it in a cache."""
+    """The gate of this process. `assemble` makes object code of LLVM IR, or finds it in a cache.
+
+    Compiled at LLVM's level 0 it takes a fifth of the time, and 2 ns more an argument.
+    """
     with _lock:
         if not _gates:
             _gates.append(load([assemble(GATE_TEXT)], GATE_EXPORTS, nd.symbols()))
@@ -65,39 +68,38 @@ class Binding(str):
     method: _Method
     held: tuple[Any, ...]  # the captured arrays, then the guards, as last bound
     _kept: tuple[object, ...]  # what has to live as long as the callable
-    _record: ctypes.Array[ctypes.c_uint64]
+    _record: Array
     _bound: tuple[Any, ...]
 
     def __new__(cls, entry: Entry, plan: int, slow: Callable[..., Any], *kept: object) -> Binding:
         arguments = b"".join(map(_pack_argument, entry.arguments))
         outputs = b"".join(map(_pack_output, entry.outputs))
         head = 8 * RECORD_WORDS
+        record = np.zeros((head + len(arguments) + len(outputs)) // 8, np.uint64)
+        record[RECORD_WORDS:] = np.frombuffer(arguments + outputs, np.uint64)
+        start = _data(record) + head
+        record[Word.PLAN] = plan
+        record[Word.RELEASE] = entry.release
+        record[Word.SLOW] = id(slow)
+        record[Word.ARGUMENTS] = len(entry.arguments)
+        record[Word.ARGUMENTS_AT] = start
+        record[Word.OUTPUTS] = len(entry.outputs)
+        record[Word.OUTPUTS_AT] = start + len(arguments)
+        record[Word.GUARDS] = len(entry.guards)
+        record[Word.CAPTURES] = entry.captures
+        record[Word.TABLE] = entry.table_size
+        record[Word.ARENA] = entry.arena_bytes
+        record[Word.SINGLE] = entry.single
         self = super().__new__(cls, "tenfold")
         self.entry = entry
         self._kept = (slow, *kept)
-        self._record = (ctypes.c_uint64 * ((head + len(arguments) + len(outputs)) // 8))()
-        memoryview(self._record).cast("B")[head:] = arguments + outputs
-        for word, value in (
-            (Word.PLAN, plan),
-            (Word.RELEASE, entry.release),
-            (Word.SLOW, id(slow)),
-            (Word.ARGUMENTS, len(entry.arguments)),
-            (Word.ARGUMENTS_AT, self.address + head),
-            (Word.OUTPUTS, len(entry.outputs)),
-            (Word.OUTPUTS_AT, self.address + head + len(arguments)),
-            (Word.GUARDS, len(entry.guards)),
-            (Word.CAPTURES, entry.captures),
-            (Word.TABLE, entry.table_size),
-            (Word.ARENA, entry.arena_bytes),
-            (Word.SINGLE, entry.single),
-        ):
-            self._record[word] = value
+        self._record = record
         return self
 
     @property
     def address(self) -> int:
         """Where the record lies."""
-        return ctypes.addressof(self._record)
+        return _data(self._record)
 
     def rebind(self, captures: Sequence[Array], guards: Sequence[Guard]) -> None:
         """Swap in other captured arrays and guards. Calls under way keep what they began with."""
@@ -113,21 +115,26 @@ class Binding(str):
         words = [0]
         for kind, (where, key, expected) in zip(entry.guards, guards, strict=True):
             words += (int(kind == "cell"), id(where), id(key), id(expected))
-        words += (array.__array_interface__["data"][0] for array in captures)
-        block = (ctypes.c_uint64 * len(words))(*words)
+        words += map(_data, captures)
+        block = np.array(words, np.uint64)
         self.held = (*captures, *guards)
         bound = (block, self.held)
         block[0] = id(bound)
-        self._record[Word.BOUND] = ctypes.addressof(block)
+        self._record[Word.BOUND] = _data(block)  # an aligned word: written in one step
         self._bound = bound  # the former one goes now, or when the last call that has it returns
 
     def __del__(self) -> None:
         """Free the arenas that wait in the pool."""
         for slot in range(Word.POOL, Word.POOL + POOL_SLOTS):
-            arena = self._record[slot]
+            arena = int(self._record[slot])
             if arena:
                 self._record[slot] = 0
                 _free()(arena)
+
+
+def _data(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def _pack_argument(argument: Argument) -> bytes:
