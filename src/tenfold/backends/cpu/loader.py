@@ -122,7 +122,8 @@ _LIBC = {"memcpy", "memmove", "memset", "memcmp", "bcmp", "aligned_alloc", "free
 _LIBM = {
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos",
     "cosh", "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fabs", "floor", "fma", "fmax", "fmin",
-    "fmod", "frexp", "hypot", "ilogb", "ldexp", "lgamma", "log", "log10", "log1p", "log2", "logb",
+    "fmod", "frexp", "hypot", "ilogb", "ldexp", "lgamma", "llrint", "llround", "log",
+    "log10", "log1p", "log2", "logb",
     "modf", "nearbyint", "nextafter", "pow", "remainder", "rint", "round", "roundeven", "scalbn",
     "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
 }  # fmt: skip
