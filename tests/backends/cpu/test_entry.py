@@ -209,6 +209,20 @@ def test_writeable_arguments(make: Make) -> None:
     assert call(x, y)[0] == "slow"
 
 
+def test_written_memory_is_apart_from_all_else(make: Make) -> None:
+    kinds = (*arguments("i64[4]"), Argument(parse_type("i64[4]"), True), *arguments("i64[0]"))
+    entry = Entry("own", "plan", kinds, (), captures=1)
+    base, held, none = np.zeros(16, np.int64), np.zeros(4, np.int64), np.zeros(0, np.int64)
+    call = make(entry, copies((0, 1, 32)), captures=[held]).call
+    assert call(base[:4], base[4:8], none) == ()
+    assert call(base[4:8], base[:4], base[2:2]) == ()
+    assert call(held, base[:4], none) == ()
+    for other in (base[:4], base[3:7], base[1:5]):
+        assert call(other, base[:4].view(), none)[0] == "slow"
+        assert call(base[:4], other, none)[0] == "slow"
+    assert call(base[:4], held, none)[0] == "slow"
+
+
 @pytest.mark.parametrize("short", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 2, 1, 3), (0,), (4, 0, 2)])
 def test_every_dtype_and_rank(make: Make, short: str, shape: tuple[int, ...]) -> None:

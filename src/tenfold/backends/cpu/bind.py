@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu import ndarray as nd
+from tenfold.backends.cpu.distinct import DISTINCT, WRITES
 from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.gate import GATE, GATE_EXPORTS, RECORD_WORDS, Word
 from tenfold.backends.cpu.loader import Image, load, process_symbol
@@ -28,7 +29,7 @@ Array = np.ndarray[Any, Any]
 
 _FASTCALL_KEYWORDS = 0x80 | 0x02
 
-GATE_TEXT = join([POOL, GATE])
+GATE_TEXT = join([POOL, DISTINCT, GATE])
 
 _gates: list[Image] = []
 
@@ -87,6 +88,7 @@ class Binding(str):
         record[Word.TABLE] = entry.table_size
         record[Word.ARENA] = entry.arena_bytes
         record[Word.SINGLE] = entry.single
+        record[Word.WRITES] = entry.writes
         self = super().__new__(cls, "tenfold")
         self.entry = entry
         self._kept = (slow, *kept)
@@ -113,6 +115,10 @@ class Binding(str):
         for kind, (where, key, expected) in zip(entry.guards, guards, strict=True):
             words += (int(kind == "cell"), id(where), id(key), id(expected))
         words += map(_data, captures)
+        if entry.writes:
+            for argument in entry.arguments:
+                words.append(argument.type.nbytes | (WRITES if argument.writeable else 0))
+            words += (array.nbytes for array in captures)
         block = np.array(words, np.uint64)
         self.held = (*captures, *guards)
         bound = (block, self.held)

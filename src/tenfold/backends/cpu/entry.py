@@ -5,7 +5,8 @@ A plan is one native function,
     i32 plan(ptr table, ptr arena, ptr poll)
 
 - `table`: pointers to elements: the arguments', then the captures', then the outputs', in the order
-  of `Entry`. Arguments are C-contiguous, aligned and of exactly the stated type; outputs are fresh.
+  of `Entry`. Arguments are C-contiguous, aligned and of exactly the stated type; outputs are fresh;
+  what the plan writes into shares no memory with any other row.
 - `arena`: `arena_bytes` of memory aligned to 64 bytes, not cleared, this call's alone; null when
   `arena_bytes` is 0.
 - `poll`: what `tn_poll` wants on the back edges of loops (see `poll`).
@@ -56,6 +57,11 @@ class Entry:
     @property
     def table_size(self) -> int:
         return len(self.arguments) + self.captures + len(self.outputs)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the plan writes into arguments."""
+        return any(argument.writeable for argument in self.arguments)
 
     @property
     def single(self) -> bool:

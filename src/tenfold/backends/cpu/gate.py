@@ -12,7 +12,8 @@ A record is a row of words, in the order of `Word`, with the parts they point at
   and its rank (two halves), then its extents;
 - an output: its dtype, its rank, its extents;
 - what is bound: a Python object that keeps all of it alive; for each guard 1 for a cell or 0 for a
-  dict, the cell or dict, the key, and the object to be found there; the captures' data.
+  dict, the cell or dict, the key, and the object to be found there; the captures' data; where the
+  plan writes into arguments, the sizes of arguments and captures (see `distinct`).
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Word(IntEnum):
     TABLE = 10  # the length of the plan's table
     ARENA = 11  # bytes
     SINGLE = 12  # whether one output comes bare
+    WRITES = 13  # whether the plan writes into arguments
     POOL = 16  # arenas at rest
 
 
@@ -229,7 +231,7 @@ lost:
   br i1 %clean, label %slow, label %error
 """
 
-# The captures lie behind the last guard.
+# The captures lie behind the last guard, sizes behind the last capture.
 _CAPTURES = f"""
 captures:
 {_word("%captures.count", "i64", Word.CAPTURES)}
@@ -238,7 +240,7 @@ capture.test:
   %c = phi i64 [ 0, %captures ], [ %c.next, %capture ]
   %table.row = phi i64 [ %count, %captures ], [ %table.next, %capture ]
   %more.captures = icmp ult i64 %c, %captures.count
-  br i1 %more.captures, label %capture, label %outputs
+  br i1 %more.captures, label %capture, label %overlap
 capture:
   %capture.at = getelementptr ptr, ptr %guard, i64 %c
   %capture.data = load ptr, ptr %capture.at, align 8
@@ -247,6 +249,17 @@ capture:
   %c.next = add i64 %c, 1
   %table.next = add i64 %table.row, 1
   br label %capture.test
+overlap:
+{_word("%writes", "i64", Word.WRITES)}
+  %reads = icmp eq i64 %writes, 0
+  br i1 %reads, label %outputs, label %distinct, {_LIKELY}
+distinct:
+  %sizes = getelementptr ptr, ptr %guard, i64 %captures.count
+  %apart = call i1 @tn_distinct(ptr %table, ptr %sizes, i64 %table.row)
+  br i1 %apart, label %outputs, label %entangled, {_LIKELY}
+entangled:
+  call void @Py_DecRef(ptr %held)
+  br label %slow
 """
 
 # An output without axes lies on the stack, and becomes a scalar in the end.

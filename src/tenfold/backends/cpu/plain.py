@@ -44,6 +44,8 @@ def make_plain(
         arrays = [_checked(a, given) for a, given in zip(entry.arguments, args, strict=True)]
         if any(a is None for a in arrays) or not _guards_hold(entry, held):
             return slow(*args)
+        if entry.writes and not _distinct(entry, [*arrays, *held[: entry.captures]]):
+            return slow(*args)
         outputs = [np.empty(type.shape, type.dtype) for type in entry.outputs]
         every = [*arrays, *held[: entry.captures], *outputs]
         table = table_type(*(a.__array_interface__["data"][0] for a in every))
@@ -85,6 +87,15 @@ def _checked(argument: Argument, given: Any) -> Any:
         and (flags.writeable or not argument.writeable)
     )
     return given if fits else None
+
+
+def _distinct(entry: Entry, arrays: list[np.ndarray[Any, Any]]) -> bool:
+    """Whether what the plan writes into is apart from all else. All are contiguous."""
+    for index, argument in enumerate(entry.arguments):
+        others = arrays[:index] + arrays[index + 1 :] if argument.writeable else []
+        if any(np.may_share_memory(arrays[index], other) for other in others):
+            return False
+    return True
 
 
 def _guards_hold(entry: Entry, held: tuple[Any, ...]) -> bool:
