@@ -243,7 +243,8 @@ def kinds_in(data: bytes) -> set[int]:
 @only_elf
 def test_every_kind_of_relocation(assemble: Assemble) -> None:
     data = assemble(ADDRESSES)
-    assert kinds_in(data) >= {1, 2, 4, 10, 24} and kinds_in(data) & {9, 41, 42}
+    assert kinds_in(data) >= {1, 2, 4, 10, 24}
+    assert kinds_in(data) & {9, 41, 42}
     other = load([assemble(ADD_ONE)], ["add_one"])
     given = {"far": 0x123456789ABC, "import": other.address("add_one")}
     image = load([data, assemble(ABSOLUTE)], [], given)
@@ -338,7 +339,7 @@ def test_huge_sizes_are_refused(assemble: Assemble) -> None:
 
 
 def test_process_symbols() -> None:
-    assert process_symbol("exp") and process_symbol("PyLong_FromLong") and process_symbol("memcpy")
+    assert all(map(process_symbol, ("exp", "sinf", "PyLong_FromLong", "memcpy")))
     assert process_symbol("system") is None
     assert process_symbol("no_such_thing") is None
 

@@ -58,7 +58,7 @@ class Blas:
 
 
 def blas() -> Blas | None:
-    """The private library. None where there is none (`why_not` says why): products are the host's."""
+    """The private library, or None (`why_not` says why): products are then the host's."""
     found = _find()
     return None if isinstance(found, str) else found
 
@@ -84,7 +84,7 @@ def _find() -> Blas | str:
 
 
 def _source() -> Path | None:
-    """The file NumPy uses: beside the package in wheels for Linux and Windows, within it on macOS."""
+    """The file NumPy uses: beside the package in most wheels, within it on macOS."""
     package = Path(np.__file__).parent
     for folder in (package.parent / "numpy.libs", package / ".dylibs"):
         found = sorted(folder.glob("libscipy_openblas64_*"))
@@ -171,7 +171,9 @@ def _open(path: str) -> Blas:
         raise OSError("it does not take a number of threads")
     library.scipy_openblas_get_config64_.restype = ctypes.c_char_p
     library.scipy_openblas_get_corename64_.restype = ctypes.c_char_p
-    config = library.scipy_openblas_get_config64_() + b" " + library.scipy_openblas_get_corename64_()
+    config = (
+        library.scipy_openblas_get_config64_() + b" " + library.scipy_openblas_get_corename64_()
+    )
     symbols = {
         f"tn_{routine}": ctypes.addressof(
             ctypes.c_char.in_dll(library, f"scipy_cblas_{routine}64_")

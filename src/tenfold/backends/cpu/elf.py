@@ -20,11 +20,12 @@ _MAGIC = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
 _RELOCATABLE, _X86_64 = 1, 62
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _REL = 1, 2, 4, 8, 9
 _NOTE, _UNWIND, _GROUP, _LONG_INDEX = 7, 0x70000001, 17, 18
+_RELOCATES = (_RELA, _REL)
 _RUN_AT_LOAD = (14, 15, 16)  # init, fini and pre-init arrays
 _WRITE, _ALLOC, _EXEC, _TLS, _COMPRESSED = 1, 2, 4, 0x400, 0x800
 _ABSOLUTE, _RESERVED = 0xFFF1, 0xFF00
 _LOCAL, _WEAK = 0, 2
-_TYPE_TLS, _TYPE_INDIRECT = 6, 10
+_ODD_TYPES = (6, 10)  # thread-local; chosen at load
 
 LIMIT = 1 << 30  # bytes of one image: relative addresses reach twice as far
 PAGE = 4096
@@ -83,7 +84,7 @@ def read(data: bytes) -> Object:
     records: list[tuple[int, bytes]] = []
     symtab = 0
     for index, (_, kind, flags, _, _, size, link, info, _, entry) in enumerate(headers):
-        if kind == _RELA or kind == _REL:
+        if kind in _RELOCATES:
             if info >= count:
                 bad(f"section {index} relocates section {info} of {count}")
             if _is_mapped(headers[info]):
@@ -155,7 +156,7 @@ def _symbols(
         binding, kind = info >> 4, info & 15
         if binding > _WEAK:
             bad(f"symbol {number} has the unknown binding {binding}")
-        if kind == _TYPE_TLS or kind == _TYPE_INDIRECT:
+        if kind in _ODD_TYPES:
             bad(f"symbol {number} is thread-local or chosen at load")
         name = ""
         if binding != _LOCAL:

@@ -32,7 +32,9 @@ _MASK = 2**64 - 1
 
 _NONE, _64, _PC32, _PLT32, _GOTPCREL, _32, _32S, _PC64 = 0, 1, 2, 4, 9, 10, 11, 24
 _GOTPCRELX, _REX_GOTPCRELX = 41, 42
-_RELATIVE = frozenset((_PC32, _PLT32, _GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX))
+_DIRECT = frozenset((_PC32, _PLT32))
+_RELATIVE = _DIRECT | {_GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX}
+_WORDS = frozenset((_64, _PC64))
 # The names of the others, for the message that refuses them.
 _KINDS = {
     3: "GOT32", 5: "COPY", 6: "GLOB_DAT", 7: "JUMP_SLOT", 8: "RELATIVE", 12: "16", 13: "PC16",
@@ -219,16 +221,16 @@ class _Linker:
                     continue
                 if number >= len(symbols):
                     bad(f"a relocation names symbol {number} of {len(symbols)}")
-                if offset + (8 if kind == _64 or kind == _PC64 else 4) > size or not writable:
+                if offset + (8 if kind in _WORDS else 4) > size or not writable:
                     bad(f"a relocation at {offset:#x} lies outside its section")
                 address = addresses[number]
                 if address is None:
                     bad(f"a relocation names symbol {number}, which is not mapped")
                 here = start + offset
                 if kind in _RELATIVE:
-                    if kind == _PC32 or kind == _PLT32:
+                    if kind in _DIRECT:
                         name = symbols[number][0]
-                        if name and name in imports and name not in exports:
+                        if name in imports:
                             if kind == _PC32:
                                 raise FileError(
                                     f"object code: it takes {name!r} to lie near; declare that "

@@ -118,17 +118,15 @@ def _load_by_llvm(
 
 # Listed, not merely looked up: a name of ours that is missing must not be found in libc by chance.
 # Of libc what LLVM itself calls (copying and filling), and what the entry point asks of the system.
-_LIBC = frozenset("memcpy memmove memset memcmp bcmp aligned_alloc free clock_gettime".split())
-_LIBM = frozenset(
-    name + suffix
-    for name in (
-        "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10 "
-        "exp2 expm1 fabs floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma log log10 log1p "
-        "log2 logb modf nearbyint nextafter pow remainder rint round roundeven scalbn sin sincos "
-        "sinh sqrt tan tanh tgamma trunc"
-    ).split()
-    for suffix in ("", "f")
-)
+_LIBC = {"memcpy", "memmove", "memset", "memcmp", "bcmp", "aligned_alloc", "free", "clock_gettime"}
+_LIBM = {
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos",
+    "cosh", "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fabs", "floor", "fma", "fmax", "fmin",
+    "fmod", "frexp", "hypot", "ilogb", "ldexp", "lgamma", "llrint", "llround", "log",
+    "log10", "log1p", "log2", "logb",
+    "modf", "nearbyint", "nextafter", "pow", "remainder", "rint", "round", "roundeven", "scalbn",
+    "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
+}  # fmt: skip
 
 
 @cache
@@ -138,7 +136,7 @@ def process_symbol(name: str) -> int | None:
         return _in(ctypes.pythonapi, name)
     if name in _LIBC:
         return _in(ctypes.CDLL(None), name)
-    return _in(_libm(), name) if name in _LIBM else None
+    return _in(_libm(), name) if name in _LIBM or name.removesuffix("f") in _LIBM else None
 
 
 @cache

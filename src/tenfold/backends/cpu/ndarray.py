@@ -43,16 +43,12 @@ def _function(index: int) -> int:
 
 @cache
 def symbols() -> dict[str, int]:
-    """What the entry point imports beside Python's own functions, with its address here."""
-    found = {
+    """What the gate imports beside Python's own functions, with its address here."""
+    return {
         "tn_ndarray": id(np.ndarray),
         "tn_new_array": _function(_NEW_INDEX),
         "tn_new_scalar": _function(_SCALAR_INDEX),
     }
-    for short, dtype in DTYPES.items():
-        found[f"tn_dtype_{short}"] = id(dtype)
-        found[f"tn_scalar_{short}"] = id(dtype.type)
-    return found
 
 
 @cache
@@ -80,7 +76,12 @@ def _wrong_field() -> str | None:
         return "an ndarray is smaller than it takes it to be"
     fixed = np.arange(6, dtype=np.float32)
     fixed.flags.writeable = False
-    samples: list[Any] = [fixed, np.zeros((2, 3, 5))[:, ::2], np.zeros((), np.int8), np.zeros((0, 4))]
+    samples: list[Any] = [
+        fixed,
+        np.zeros((2, 3, 5))[:, ::2],
+        np.zeros((), np.int8),
+        np.zeros((0, 4)),
+    ]
     for array in samples:
         at = id(array)
         dims = tuple(_word(_word(at + DIMS) + 8 * axis) for axis in range(array.ndim))

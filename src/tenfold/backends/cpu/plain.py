@@ -12,26 +12,27 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tenfold.backends.cpu.entry import DONE, FAILED, Argument, Entry
 from tenfold.backends.cpu.loader import Image
-from tenfold.backends.cpu.poll import DONE, FAILED, STATE_WORDS
-from tenfold.backends.cpu.wrap import POOL_SLOTS, RUN, Argument, Entry
+from tenfold.backends.cpu.poll import STATE_WORDS
+from tenfold.backends.cpu.pool import POOL_SLOTS
 
 
 class Holds(Protocol):
-    """Captures, then guards, as last bound: one tuple, swapped at once."""
+    """Captures, then guards, as last bound: one tuple, replaced as a whole."""
 
-    @property
-    def held(self) -> tuple[Any, ...]: ...
+    held: tuple[Any, ...]
 
 
 def make_plain(
-    entry: Entry, image: Image, slow: Callable[..., Any], binding: Holds
+    entry: Entry, plan: int, gate: Image, slow: Callable[..., Any], binding: Holds
 ) -> Callable[..., Any]:
     """A callable that does what the native entry point does."""
     # PYFUNCTYPE calls with the GIL held and raises the exception the plan may have left; the
     # native function gives the GIL up itself where that pays.
-    kind = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    run = kind(image.address(entry.name + RUN))
+    pointer = ctypes.c_void_p
+    kind = ctypes.PYFUNCTYPE(ctypes.c_int32, pointer, ctypes.c_int64, pointer, pointer, pointer)
+    run = kind(gate.address("tn_run"))
     table_type = ctypes.c_void_p * max(entry.table_size, 1)
     poll_type = ctypes.c_int64 * STATE_WORDS
     arenas: deque[np.ndarray[Any, Any]] = deque(maxlen=POOL_SLOTS)
@@ -42,6 +43,8 @@ def make_plain(
         held = binding.held
         arrays = [_checked(a, given) for a, given in zip(entry.arguments, args, strict=True)]
         if any(a is None for a in arrays) or not _guards_hold(entry, held):
+            return slow(*args)
+        if entry.writes and not _distinct(entry, [*arrays, *held[: entry.captures]]):
             return slow(*args)
         outputs = [np.empty(type.shape, type.dtype) for type in entry.outputs]
         every = [*arrays, *held[: entry.captures], *outputs]
@@ -54,7 +57,7 @@ def make_plain(
                 arena = np.empty(entry.arena_bytes + 63, np.uint8)
             at = (arena.ctypes.data + 63) & -64
         poll = poll_type()
-        code = run(ctypes.addressof(table), at, ctypes.addressof(poll))
+        code = run(plan, entry.release, ctypes.addressof(table), at, ctypes.addressof(poll))
         if arena is not None:
             arenas.append(arena)
         if code == FAILED:
@@ -84,6 +87,15 @@ def _checked(argument: Argument, given: Any) -> Any:
         and (flags.writeable or not argument.writeable)
     )
     return given if fits else None
+
+
+def _distinct(entry: Entry, arrays: list[np.ndarray[Any, Any]]) -> bool:
+    """Whether what the plan writes into is apart from all else. All are contiguous."""
+    for index, argument in enumerate(entry.arguments):
+        others = arrays[:index] + arrays[index + 1 :] if argument.writeable else []
+        if any(np.may_share_memory(arrays[index], other) for other in others):
+            return False
+    return True
 
 
 def _guards_hold(entry: Entry, held: tuple[Any, ...]) -> bool:

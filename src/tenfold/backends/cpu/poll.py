@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from tenfold.backends.cpu.text import Fragment
 
-DONE, FAILED, DECLINED = 0, 1, 2  # what a plan returns; see `entry`
-
 STATE_WORDS = 2  # weight left until the clock is read; when signals are looked at next, in ns
 _WEIGHT = 4000
 _INTERVAL = 50_000_000
