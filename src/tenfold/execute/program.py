@@ -10,9 +10,9 @@ import numpy as np
 
 from tenfold.backends.cpu.blas import blas
 from tenfold.backends.cpu.compile import assemble
-from tenfold.backends.cpu.entry import Argument, Bound, Entry, Guard, make_entry, wrap
+from tenfold.backends.cpu.entry import Argument, Entry
+from tenfold.backends.cpu.bind import Bound, Guard, gate, make_entry
 from tenfold.backends.cpu.loader import load
-from tenfold.backends.cpu.ndarray import symbols
 from tenfold.backends.cpu.program import print_plan, weight
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.backends.cpu.text import join
@@ -70,15 +70,14 @@ class Program:
             symbol: make_callable(plan.every[which], step, self.running, self.callbacks)
             for symbol, which, step in text.callables
         }
-        data = assemble(join([text.fragment, wrap(self.entry)]), self.target)
+        data = assemble(join([text.fragment]), self.target)
         library = blas()
         given = {
-            **symbols(),
             **({} if library is None else library.symbols),
             **{symbol: id(f) for symbol, f in self._callables.items()},
         }
         images = list({id(c.image): c.image for c in self.code.values()}.values())
-        self.image = load([data], self.entry.exports, given, images)
+        self.image = load([data], [name], given, images)
         self._call: Callable[..., Any] | None = None
 
     def bind(
@@ -90,7 +89,8 @@ class Program:
     ) -> Bound:
         """A callable over positional arrays, native where that is supported; `slow` answers what
         its guards turn away. It keeps this program alive."""
-        bound = make_entry(self.entry, self.image, slow, captures, guards, native)
+        door = gate(lambda text: assemble(text, self.target))
+        bound = make_entry(self.entry, self.image, door, slow, captures, guards, native)
         bound.binding.program = self  # type: ignore[attr-defined]
         return bound
 

@@ -12,31 +12,23 @@ Python callables) is imported by name; no address stands in the text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from tenfold.backends.cpu.blas import BLAS
 from tenfold.backends.cpu.compile import Compiled
 from tenfold.backends.cpu.contract import call_gemm
 from tenfold.backends.cpu.emit import PARAM_BYTES
 from tenfold.backends.cpu.host import HOST
-from tenfold.backends.cpu.poll import DONE, FAILED, POLL
+from tenfold.backends.cpu.entry import DONE, FAILED
+from tenfold.backends.cpu.poll import POLL
 from tenfold.backends.cpu.text import Fragment
 from tenfold.kernel import Kernel
-from tenfold.plan.plan import (
-    ARENA,
-    CONSTANT,
-    INPUT,
-    OUTPUT,
-    BranchStep,
-    CopyStep,
-    HostStep,
-    KernelStep,
-    LoopStep,
-    Plan,
-    RoutineStep,
-    Step,
-)
 from tenfold.types import KIND
+
+# Plans are the business of a layer above; what is read here is their plain data.
+Plan = Any
+Step = Any
 
 PART = 64  # steps in one function
 _MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
@@ -88,21 +80,21 @@ def weight(plan: Plan) -> int:
 
 
 def step_weight(plan: Plan, step: Step) -> int:
-    if isinstance(step, KernelStep):
+    if step.kind == "kernel":
         size = sum(plan.slots[s].type.size for s in step.slots)
         space = 1
         for axis in plan.own[step.kernel].axes:
             space *= max(axis.extent, 1)
         return 20 + max(size, min(space, 1 << 40)) // 4
-    if isinstance(step, RoutineStep):
+    if step.kind == "routine":
         sizes = [plan.slots[s].type.size for s in (*step.inputs, *step.outputs)]
         return 100 + int((sizes[0] * sizes[1] * sizes[2]) ** 0.5) // 16
-    if isinstance(step, LoopStep):
+    if step.kind == "loop":
         inner = max(weight(plan.plans[p]) for p in step.plans)
         return 20 + inner * max(step.length, 1)
-    if isinstance(step, BranchStep):
+    if step.kind == "branch":
         return 20 + max(weight(plan.plans[p]) for p in step.plans)
-    if isinstance(step, CopyStep):
+    if step.kind == "copy":
         return 10 + plan.slots[step.source].type.nbytes // 8
     return 1000
 
@@ -156,21 +148,21 @@ class _Writer:
     def part(self, name: str, steps: Sequence[tuple[int, Step]]) -> str:
         self.begin()
         for number, step in steps:
-            if isinstance(step, KernelStep):
+            if step.kind == "kernel":
                 self.kernel(number, step)
-            elif isinstance(step, CopyStep):
+            elif step.kind == "copy":
                 nbytes = self.plan.slots[step.source].type.nbytes
                 self.copy(self.slot(step.target), self.slot(step.source), nbytes)
-            elif isinstance(step, HostStep):
+            elif step.kind == "host":
                 self.host(number)
-            elif isinstance(step, RoutineStep):
+            elif step.kind == "routine":
                 self.routine(step)
-            elif isinstance(step, LoopStep):
+            elif step.kind == "loop":
                 self.loop(step)
             else:
                 self.branch(step)
             heavy = step_weight(self.plan, step)
-            if heavy > _POLLED and not isinstance(step, LoopStep):
+            if heavy > _POLLED and step.kind != "loop":
                 self.checked(f"call i32 @tn_poll(ptr %poll, i64 {heavy})")
         return self.end(name)
 
@@ -222,14 +214,13 @@ class _Writer:
     def slot(self, number: int) -> str:
         """The address of a slot. It is computed where it is used: cheap, and never out of reach."""
         slot, plan = self.plan.slots[number], self.plan
-        if slot.place == CONSTANT:
+        if slot.place == "constant":
             return f'@"{self.name}.c{slot.number}"'
-        if slot.place == ARENA:
+        if slot.place == "arena":
             return self.op(f"getelementptr i8, ptr %arena, i64 {slot.offset}") if slot.offset else (
                 "%arena"
             )
-        at = slot.number + (len(plan.graph.parameters) if slot.place == OUTPUT else 0)
-        assert slot.place in (INPUT, OUTPUT)
+        at = slot.number + (len(plan.graph.parameters) if slot.place == "output" else 0)
         address = self.op(f"getelementptr ptr, ptr %table, i64 {at}") if at else "%table"
         return self.op(f"load ptr, ptr {address}, align 8, !invariant.load !{{}}")
 
@@ -245,7 +236,7 @@ class _Writer:
 
     # Steps.
 
-    def kernel(self, number: int, step: KernelStep) -> None:
+    def kernel(self, number: int, step: Step) -> None:
         kernel = self.plan.own[step.kernel]
         made = self.compiled[kernel]
         self.declared.add(f"declare i32 @{made.name}(ptr, ptr, i64, i64)")
@@ -277,16 +268,14 @@ class _Writer:
         self.callables.append((name, self.number, number))
         self.checked(f'call i32 @tn_host(ptr @"{name}", ptr %table, ptr %arena)')
 
-    def routine(self, step: RoutineStep) -> None:
+    def routine(self, step: Step) -> None:
         pointers = [self.slot(s) for s in (*step.inputs, *step.outputs)]
-        types = [self.plan.slots[s].type for s in (*step.inputs, *step.outputs)]
         node = self.plan.graph.nodes[step.node]
         graph = self.plan.graph
         types = [*(graph.types[v] for v in node.inputs), node.types[0]]
         call_gemm(self, pointers, types, dict(node.attributes))
 
-    def branch(self, step: BranchStep) -> None:
-        plan = self.plan
+    def branch(self, step: Step) -> None:
         table = self.alloca(len(step.inputs) + len(step.outputs))
         for n, slot in enumerate((*step.inputs, *step.outputs)):
             self.put(table, n, self.slot(slot))
@@ -309,7 +298,6 @@ class _Writer:
         on = self.fresh("on")
         self.lines.append(f"  br i1 {bad}, label %fail, label %{on}")
         self.label(on)
-        del plan
 
     def index(self, slot: int, count: int) -> str:
         """The index of a branch, clamped."""
@@ -325,7 +313,7 @@ class _Writer:
         self.declared.add("declare i64 @llvm.umin.i64(i64, i64)")
         return self.op(f"call i64 @llvm.umin.i64(i64 {raw}, i64 {count - 1})")
 
-    def loop(self, step: LoopStep) -> None:
+    def loop(self, step: Step) -> None:
         """A loop. A carry goes from the input to one of two places in turn; a scan begins so that
         the last round writes to the output."""
         plan = self.plan
