@@ -21,7 +21,7 @@ from tenfold.execute.host import Running, make_callable
 from tenfold.execute.kernels import obtain
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
-from tenfold.types import TensorType
+from tenfold.types import DTYPES, SHORT, TensorType
 
 Array = np.ndarray[Any, Any]
 
@@ -115,8 +115,9 @@ class Program:
 def _fitted(given: Any, type: TensorType) -> Array:
     """An array as the program takes it: packed, aligned, of the stated type."""
     array = np.asarray(given)
-    if array.dtype is not type.dtype:
-        array = array.astype(type.dtype, copy=False).view(type.dtype)
+    dtype = DTYPES[SHORT[type.dtype]]  # the one object of its kind
+    if array.dtype is not dtype:
+        array = array.astype(dtype, copy=False).view(dtype)
     if not (array.flags.c_contiguous and array.flags.aligned):
         array = np.ascontiguousarray(array).reshape(array.shape)
     return array
