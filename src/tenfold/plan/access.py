@@ -13,7 +13,7 @@ from tenfold.graph.node import Attributes
 from tenfold.graph.op import Element, Op, Pointwise, Ranges
 from tenfold.kernel import Builder
 from tenfold.kernel.index import AXIS, Index, flat, strides
-from tenfold.kernel.kernel import REDUCED, TRANSCENDENTAL
+from tenfold.kernel.kernel import ELEMENTWISE, REDUCED, TRANSCENDENTAL
 from tenfold.ops.elements import Site
 from tenfold.plan.joining import as_element
 from tenfold.types import SHORT, Shape, TensorType
@@ -21,6 +21,9 @@ from tenfold.types import SHORT, Shape, TensorType
 # One read of an input: for each of its axes the axis of the result (or, from the result's rank
 # on, the reduced axis) that runs along it, or None where it has extent 1.
 Pattern = tuple[int | None, ...]
+
+# An elementwise instruction: its name, the dtypes of its operands and of its result.
+Named = tuple[str, tuple[str, ...], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Access:
     checks: bool = False
     view: bool = False
     same: bool = False
+    instructions: frozenset[Named] = frozenset()
 
 
 def broadcast_pattern(shape: Shape, rank: int) -> Pattern:
@@ -64,6 +68,15 @@ def access_of(
             (0,) * len(types),
             weight=8 if costly else 1,
             costly=costly,
+            instructions=frozenset(
+                {
+                    (
+                        op.lowering.instruction,
+                        tuple(SHORT[t.dtype] for t in types),
+                        SHORT[result.dtype],
+                    )
+                }
+            ),
         )
     if isinstance(op.lowering, Ranges):
         return _probe(Element(as_element(op.lowering)), types, dict(attributes), result)
@@ -116,6 +129,11 @@ def _probe(
         bool(builder.checks),
         view,
         same,
+        frozenset(
+            (i.op, tuple(builder.dtype(a) for a in i.args), i.dtype)
+            for i in builder.instructions
+            if i.op in ELEMENTWISE
+        ),
     )
 
 

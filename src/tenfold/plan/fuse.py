@@ -15,15 +15,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tenfold.graph import Graph, Node
-from tenfold.graph.op import Element, Op, Pointwise, Ranges, Table
+from tenfold.graph.op import Element, Pointwise, Ranges, Table
 from tenfold.plan.access import Access, Pattern, access_of
 from tenfold.plan.groups import Axes, Group, comparable, find
 from tenfold.plan.product import inline, product_access
 from tenfold.plan.union import STREAMS, WEIGHT, Edge, Place, Union
 from tenfold.types import TensorType
 
-# Why a backend can't lower an op on these types to a kernel, or None where it can.
-Supports = Callable[[Op, tuple[TensorType, ...], TensorType], str | None]
+# Why a backend has no code for an instruction, given the dtypes of its operands and its result, or
+# None where it has.
+Supports = Callable[[str, tuple[str, ...], str], str | None]
 
 JOINED = 8  # inputs of a concatenation that are chosen from element by element
 
@@ -159,12 +160,14 @@ class _Fuser:
             return _NOTHING
         if isinstance(lowering, Ranges) and len(types) > JOINED:
             return None
-        if self.supports is not None and isinstance(lowering, Pointwise | Element):
-            reason = self.supports(op, tuple(types), node.types[0])
-            if reason is not None:
-                self.reasons[node.op] = reason
-                return None
-        return access_of(op, types, node.attributes, node.types[0])
+        access = access_of(op, types, node.attributes, node.types[0])
+        if self.supports is not None:
+            for named in sorted(access.instructions):
+                reason = self.supports(*named)
+                if reason is not None:
+                    self.reasons[node.op] = reason
+                    return None
+        return access
 
     def see(self, node: Node, start: int, access: Access) -> None:
         """Take note of a view."""
