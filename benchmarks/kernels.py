@@ -16,12 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-if hasattr(os, "sched_setaffinity"):
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-
 import numpy as np
 
 from tenfold.backends.cpu.compile import assemble, module_text, prepare
@@ -30,6 +24,12 @@ from tenfold.backends.cpu.schedule import tune
 from tenfold.backends.cpu.target import host_target
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.types import DTYPES
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"  # read by JAX and torch, which are imported later
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)
@@ -161,7 +161,11 @@ def softmax(rows: int, columns: int, axis: int) -> Case:
     total = b.reduce("sum", (second,), b.op("exp", "f32", b.op("sub", "f32", read(m), top)))
     e = b.op("exp", "f32", b.op("sub", "f32", read(j if axis else i), top))
     b.store(out, i * columns + j, b.op("div", "f32", e, total))
-    xs, got, spare = normal(rows, columns), np.zeros((rows, columns), "f4"), np.zeros((rows, columns), "f4")
+    xs, got, spare = (
+        normal(rows, columns),
+        np.zeros((rows, columns), "f4"),
+        np.zeros((rows, columns), "f4"),
+    )
 
     def with_numpy() -> Array:
         np.subtract(xs, xs.max(axis, keepdims=True), out=spare)
@@ -201,7 +205,12 @@ def layernorm(rows: int, columns: int) -> Case:
     scale = op("div", b.const("f32", 1.0), op("sqrt", op("add", variance, small)))
     centred = op("mul", op("sub", row(j), mean), scale)
     b.store(out, i * columns + j, op("add", op("mul", centred, b.load(g, j)), b.load(h, j)))
-    xs, gs, hs, got = normal(rows, columns), normal(columns), normal(columns), np.zeros((rows, columns), "f4")
+    xs, gs, hs, got = (
+        normal(rows, columns),
+        normal(columns),
+        normal(columns),
+        np.zeros((rows, columns), "f4"),
+    )
 
     def plain(x: Any, g: Any, h: Any, lib: Any = np) -> Any:
         mean = x.mean(1, keepdims=True)
@@ -296,7 +305,11 @@ def stencil(rows: int, columns: int) -> Case:
 
     def plain(x: Any, lib: Any = np) -> Any:
         q = lib.pad(x, ((0, 0), (1, 1)))
-        return q[:, :-2] * lib.float32(0.25) + q[:, 1:-1] * lib.float32(0.5) + q[:, 2:] * lib.float32(0.25)
+        return (
+            q[:, :-2] * lib.float32(0.25)
+            + q[:, 1:-1] * lib.float32(0.5)
+            + q[:, 2:] * lib.float32(0.25)
+        )
 
     def with_jax(x: Any) -> Any:
         import jax.numpy as jnp
@@ -419,9 +432,8 @@ def bind(case: Case) -> tuple[Callable[[], Any], float]:
         ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
     )
     function = kind(image.address(code.name))
-    arrays = list(case.arrays)
-    for buffer in kernel.buffers[len(arrays) :]:
-        arrays.append(np.empty(buffer.size, DTYPES[buffer.dtype]))
+    own = kernel.buffers[len(case.arrays) :]
+    arrays = [*case.arrays, *(np.empty(b.size, DTYPES[b.dtype]) for b in own)]
     table = np.array([a.ctypes.data for a in arrays], np.uint64)
     raw = bytearray(16 * max(1, len(case.kernel.params)))
     for number, literal in case.literals.items():

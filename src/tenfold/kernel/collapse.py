@@ -28,6 +28,8 @@ def collapse(kernel: Kernel) -> Kernel:
       %1 = neg %0                                      ; f32 a0
       b1[a0] = %1
     """
+    if any(a.extent == 0 for a in kernel.axes):
+        return kernel
     while (pair := _pair(kernel)) is not None:
         kernel = _joined(kernel, *pair)
     return kernel

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Union
 
 from tenfold.kernel.kernel import REDUCED, Free, Kernel, stages
 
@@ -44,15 +43,13 @@ class Loop:
         return last if isinstance(last, Loop) and last.members == self.members else None
 
 
-Item = Union[Compute, Write, Guard, Loop]
+Item = Compute | Write | Guard | Loop
 
 
 def nest(kernel: Kernel, order: Sequence[int], reduced: Sequence[int] = ()) -> tuple[Item, ...]:
     """The loops of a kernel with its parallel and sequential axes in this order, outermost
     first; `reduced` orders the axes of reductions over several."""
-    return _Nest(kernel, reduced).level(
-        frozenset(), range(len(kernel.instructions)), tuple(order)
-    )
+    return _Nest(kernel, reduced).level(frozenset(), range(len(kernel.instructions)), tuple(order))
 
 
 class _Nest:
@@ -85,8 +82,8 @@ class _Nest:
         for v in here:
             instruction, stage = kernel.instructions[v], self.stage[v]
             if instruction.op == "reduce":
-                axes = sorted(instruction.attr[1:], key=lambda a: (self.rank.get(a, 0), a))
-                groups.setdefault((stage, tuple(axes)), []).append(v)
+                over = sorted(instruction.attr[1:], key=lambda a: (self.rank.get(a, 0), a))
+                groups.setdefault((stage, tuple(over)), []).append(v)
             else:
                 plain.setdefault(stage, []).append(Compute(v))
         items: list[Item] = []
@@ -123,7 +120,9 @@ class _Nest:
         items, later = self.straight(inside, values)
         if len(axes) == 1:
             return Loop(axes[0], members, (*items, *effects))
-        return Loop(axes[0], members, (*items, self.loops(inside, axes[1:], members, later, effects)))
+        return Loop(
+            axes[0], members, (*items, self.loops(inside, axes[1:], members, later, effects))
+        )
 
     def closure(self, roots: Sequence[int], bound: Free) -> set[int]:
         """What the roots are computed from, down to what is known outside."""
@@ -143,8 +142,8 @@ class _Nest:
         items: list[Item] = []
         for n, store in enumerate(self.kernel.stores):
             if self.stores[n] <= bound and Write(n) not in self.done:
-                ready = self.stage[store.value] + 1 == stage and self.stores[n] & self.reduced_axes
-                if stage is None or (ready and not self.stores[n] <= outer):
+                ready = self.stage[store.value] + 1 == stage and not self.stores[n] <= outer
+                if stage is None or (ready and self.stores[n] & self.reduced_axes):
                     items.append(Write(n))
         for n, check in enumerate(self.kernel.checks):
             if self.checks[n] <= bound and Guard(n) not in self.done:

@@ -93,7 +93,9 @@ def assemble(text: str, target: Target) -> bytes:
         machine = _machine(target, level)
         head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
         module = llvm.parse_assembly(head + text)
-        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+        builder = llvm.create_pass_builder(
+            machine, llvm.create_pipeline_tuning_options(speed_level=1)
+        )
         passes = llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
         passes.add_instruction_combine_pass()

@@ -93,14 +93,12 @@ def _divide(w: Writer, element: str, a: str, b: str, c: str, d: str, wide: bool)
     scale = w.op(f"fdiv {ty} {one}, {w.op(f'fadd {ty} {big}, {product}')}")
     # (a + b*r) or (a*r + b), and (b - a*r) or (b*r - a)
     ar, br = w.op(f"fmul {ty} {a}, {ratio}"), w.op(f"fmul {ty} {b}, {ratio}")
-    real = w.select(
-        straight, ty, w.op(f"fadd {ty} {a}, {br}"), w.op(f"fadd {ty} {ar}, {b}")
-    )
-    imag = w.select(
-        straight, ty, w.op(f"fsub {ty} {b}, {ar}"), w.op(f"fsub {ty} {br}, {a}")
-    )
+    real = w.select(straight, ty, w.op(f"fadd {ty} {a}, {br}"), w.op(f"fadd {ty} {ar}, {b}"))
+    imag = w.select(straight, ty, w.op(f"fsub {ty} {b}, {ar}"), w.op(f"fsub {ty} {br}, {a}"))
     real, imag = w.op(f"fmul {ty} {real}, {scale}"), w.op(f"fmul {ty} {imag}, {scale}")
-    none = w.op(f"and {i1} {w.op(f'fcmp oeq {ty} {c}, {zero}')}, {w.op(f'fcmp oeq {ty} {d}, {zero}')}")
+    none = w.op(
+        f"and {i1} {w.op(f'fcmp oeq {ty} {c}, {zero}')}, {w.op(f'fcmp oeq {ty} {d}, {zero}')}"
+    )
     real = w.select(none, ty, w.op(f"fdiv {ty} {a}, {size_c}"), real)
     imag = w.select(none, ty, w.op(f"fdiv {ty} {b}, {size_c}"), imag)
     return real, imag

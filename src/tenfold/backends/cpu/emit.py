@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tenfold.backends.cpu.casts import bitcast, cast
 from tenfold.backends.cpu.integers import power_routine
@@ -24,10 +25,10 @@ from tenfold.backends.cpu.operations import elementwise
 from tenfold.backends.cpu.positions import as_value, inside
 from tenfold.backends.cpu.reductions import Reduction, Slot
 from tenfold.backends.cpu.schedule import Schedule
+from tenfold.backends.cpu.spread import spread
 from tenfold.backends.cpu.state import Parts, State, Val
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.text import Fragment
-from tenfold.backends.cpu.spread import spread
 from tenfold.backends.cpu.tiles import tile_routine, tiled
 from tenfold.backends.cpu.writer import (
     LANES,
@@ -74,8 +75,10 @@ def emit(
     wide = f' "prefer-vector-width"="{8 * target.vector_bytes}"' if target.vector_bytes > 16 else ""
     head = f"define i32 @{name}(ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind{wide} {{"
     body = "\n".join((head, *w.lines, "}", ""))
-    routines = {"power": power_routine, "tile": lambda n: tile_routine(n, w.masked, w.declared)}
-    more = [routines[which](number) for which, number in sorted(w.routines)]
+    more = [
+        power_routine(number) if which == "power" else tile_routine(number, w.masked, w.declared)
+        for which, number in sorted(w.routines)
+    ]
     private = "".join(more).replace("@local.", f"@{name}.")
     body = body.replace("@local.", f"@{name}.")
     fragment = Fragment(tuple(sorted(w.declared)), body + private)
@@ -263,7 +266,7 @@ class Emitter:
             spread(self, loop)
             return
         cuts = [0, *self.schedule.cuts_of(axis), extent]
-        for low, high in zip(cuts, cuts[1:], strict=False):
+        for low, high in pairwise(cuts):
             if axis in self.schedule.lanes and self.s.lane is None:
                 self.lanes(loop, low, high)
                 continue
@@ -347,7 +350,8 @@ class Emitter:
                 run(begin, main, wanted, "whole")
                 run(main, end, wanted, "each")
         elif extent < reach + LANES or not self.w.masked or self.reducing or extent % LANES == 0:
-            assert isinstance(begin, int) and isinstance(end, int)
+            assert isinstance(begin, int)
+            assert isinstance(end, int)
             rest = extent % reach
             overlapping = not self.w.masked and self.schedule.overlap and extent > reach
             if overlapping and extent % LANES and not self.reducing:
@@ -417,9 +421,7 @@ class Emitter:
         extent = self.kernel.axes[inner.axis].extent
         return max(1, min(self.kernel.fold.copies, -(-extent // LANES)))
 
-    def accumulate(
-        self, loop: Loop, makers: list[Reduction], slots: list[Slot]
-    ) -> list[str]:
+    def accumulate(self, loop: Loop, makers: list[Reduction], slots: list[Slot]) -> list[str]:
         """Run the loop, or the loops, over the reduced axes; what they hold in the end."""
         extent = self.kernel.axes[loop.axis].extent
         if loop.axis in self.schedule.lanes and self.s.lane is None:
@@ -500,7 +502,9 @@ class Emitter:
             for maker in makers:
                 mine = maker.slots()
                 now = held[len(out) : len(out) + len(mine)]
-                out += mine if maker.flushed else [(t, x) for (t, _), x in zip(mine, now, strict=True)]
+                out += (
+                    mine if maker.flushed else [(t, x) for (t, _), x in zip(mine, now, strict=True)]
+                )
             return out
 
         def merged(held: list[str], more: list[str]) -> list[str]:

@@ -136,7 +136,8 @@ def store_vector(
     one = vector("i1", True, lanes)
     w.declare(f"void @llvm.masked.store.{mangle(ty)}.p0({ty}, ptr, i32, {one})")
     w.put(
-        f"call void @llvm.masked.store.{mangle(ty)}.p0({ty} {x}, ptr {at}, i32 {size}, {one} {mask})"
+        f"call void @llvm.masked.store.{mangle(ty)}.p0"
+        f"({ty} {x}, ptr {at}, i32 {size}, {one} {mask})"
     )
 
 
@@ -155,9 +156,7 @@ def _many(s: State, index: Index) -> bool:
     return any(len(s.env[v].copies) > 1 for v in index.values())
 
 
-def _single(
-    s: State, buffer: int, dtype: str, index: Index, copy: int, test: str | None
-) -> Parts:
+def _single(s: State, buffer: int, dtype: str, index: Index, copy: int, test: str | None) -> Parts:
     """One element; where the test fails a safe address is read instead."""
     w, ty = s.w, MEMORY[dtype]
     at = pointer(s, buffer, index, copy)
@@ -246,9 +245,7 @@ def _halved(index: Index) -> Index:
     return Index(tuple((a, k // 2) for a, k in index.terms), index.const // 2)
 
 
-def _gather(
-    s: State, buffer: int, dtype: str, index: Index, copy: int, mask: str | None
-) -> Parts:
+def _gather(s: State, buffer: int, dtype: str, index: Index, copy: int, mask: str | None) -> Parts:
     w, ty, one = s.w, vector(MEMORY[dtype]), vector("i1")
     size = element_size(dtype)
     quick = w.masked and size >= 4
@@ -257,7 +254,9 @@ def _gather(
         element = narrowest(s, index)
         offsets = vectored(s, index, copy, element)
         offsets = w.select(mask, vector(element), offsets, "zeroinitializer")
-        found = [w.op(f"getelementptr {MEMORY[dtype]}, ptr %b{buffer}, {vector(element)} {offsets}")]
+        found = [
+            w.op(f"getelementptr {MEMORY[dtype]}, ptr %b{buffer}, {vector(element)} {offsets}")
+        ]
     else:
         found = _addresses(s, buffer, index, copy, mask)
     given = mask if mask is not None and quick else w.const("i1", True, True)

@@ -102,7 +102,7 @@ def vectored(s: State, index: Index, copy: int, element: str) -> str:
             (x,) = s.get(atom.of, copy, True)
             x = _resize(s, x, COMPUTE[dtype], element, kind(dtype) in "bu", True)
         else:
-            low, high = atom.of.range(s.bounds)
+            low, _ = atom.of.range(s.bounds)
             lift = max(0, -(low // atom.bound))
             x = vectored(s, atom.of + lift * atom.bound, copy, element)
             op = "udiv" if atom.kind == DIV else "urem"
@@ -146,8 +146,8 @@ def inside(s: State, index: Index, low: int, high: int) -> Val:
     shifted, size = index - low, high - low  # one unsigned comparison does for both ends
     parts = []
     if lane_step(s, index) == 0:
-        for copy in range(s.copies if _moves(s, index) else 1):
-            parts.append((s.w.op(f"icmp ult i64 {whole(s, shifted, copy)}, {size}"),))
+        copies = range(s.copies if _moves(s, index) else 1)
+        parts = [(s.w.op(f"icmp ult i64 {whole(s, shifted, c)}, {size}"),) for c in copies]
         return Val(tuple(parts), False)
     element = narrowest(s, shifted)
     for copy in range(s.copies):

@@ -75,7 +75,9 @@ class Reduction:
         return found
 
     def _zero(self) -> str:
-        return "zeroinitializer" if self.wide else "false" if self._watches and self.w.masked else "0"
+        return (
+            "zeroinitializer" if self.wide else "false" if self._watches and self.w.masked else "0"
+        )
 
     def identity(self) -> Parts:
         w, e = self.w, self.element
@@ -169,9 +171,7 @@ class Reduction:
                 whole = self.w.op(f"or {self._watch} {whole}, {flag}")
             if not self.w.masked:
                 whole = self.w.op(f"icmp ne {self._watch} {whole}, zeroinitializer")
-            any_lane = self.w.call(
-                "i1", f"llvm.vector.reduce.or.v{LANES}i1", (vector("i1"), whole)
-            )
+            any_lane = self.w.call("i1", f"llvm.vector.reduce.or.v{LANES}i1", (vector("i1"), whole))
             nan = self.w.const(self.element, math.nan, False)
             result = (self.w.select(any_lane, self.element, nan, result[0]),)
         return Val((self._rounded(result, False),), False), None
@@ -230,6 +230,8 @@ class Reduction:
     def _across(self, parts: Parts) -> Parts:
         """The lanes of one vector folded by halves: a fixed tree."""
         w, lanes = self.w, LANES
+        if kind(self.dtype) == "c" and self.kind == "prod":
+            return self._product(parts)
         while lanes > 1:
             old, half = vector(self.element, True, lanes), lanes // 2
             new = vector(self.element, True, half)
@@ -246,6 +248,17 @@ class Reduction:
             lanes = half
         one = vector(self.element, True, 1)
         return tuple(w.op(f"extractelement {one} {p}, i64 0") for p in parts)
+
+    def _product(self, parts: Parts) -> Parts:
+        """The lanes of complex numbers multiplied, by the same tree."""
+        w, ty = self.w, self.ty
+        each: list[Parts] = [
+            tuple(w.op(f"extractelement {ty} {p}, i64 {n}") for p in parts) for n in range(LANES)
+        ]
+        while len(each) > 1:
+            half = len(each) // 2
+            each = [self._join(each[n], each[n + half], ty=self.element) for n in range(half)]
+        return each[0]
 
     def _better(self, held: list[str], y: str, place: str, mask: str | None) -> list[str]:
         """The extreme so far and where: the first NaN wins, else the first of equals."""

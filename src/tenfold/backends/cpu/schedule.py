@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.writer import LANES, kind
@@ -122,7 +123,9 @@ class _Facts:
         found = 0
         for n, i in enumerate(self.kernel.instructions):
             if i.op == "load" and i.index is not None and axis in self.kernel.free[n]:
-                found += {1: 2, 0: 1}.get(i.index.stride(axis) or 0, 0) if self.plain(i.index) else 0
+                found += (
+                    {1: 2, 0: 1}.get(i.index.stride(axis) or 0, 0) if self.plain(i.index) else 0
+                )
         return found
 
     def plain(self, index: Index) -> bool:
@@ -145,7 +148,7 @@ class _Facts:
             total *= -(-extent // LANES) if axis == lane else extent
         return total
 
-    def access(self, index: Index, free: Free, lanes: Free) -> float:
+    def access(self, index: Index, free: Free, lanes: Free, load: bool = True) -> float:
         lane = self.lane_of(free, lanes)
         if lane is None:
             return _UNIFORM
@@ -156,7 +159,7 @@ class _Facts:
             return _GATHERED
         if step in (0, 1, -1):
             return _PACKED if step else _UNIFORM
-        other = any(index.stride(a) == 1 for a in self.parallel if a != lane)
+        other = load and any(index.stride(a) == 1 for a in self.parallel if a != lane)
         return _TILED if other and lane in self.parallel else _STRIDED
 
     def cost(self, lanes: Free) -> float:
@@ -174,7 +177,7 @@ class _Facts:
                 total += self.trips(free, lanes) * self.work(i.op)
         for store in kernel.stores:
             free = kernel.store_free(store)
-            total += self.trips(free, lanes) * self.access(store.index, free, lanes)
+            total += self.trips(free, lanes) * self.access(store.index, free, lanes, False)
         return total
 
     def work(self, op: str) -> float:
@@ -221,7 +224,9 @@ class _Facts:
         nested = [r for r in self.reduces if lane is not None and lane in kernel.free[r]]
         if nested and lane is not None:
             vectors = -(-kernel.axes[lane].extent // LANES)
-            rows = max(kernel.axes[a].extent for r in nested for a in kernel.instructions[r].attr[1:])
+            rows = max(
+                kernel.axes[a].extent for r in nested for a in kernel.instructions[r].attr[1:]
+            )
             if vectors > LANES and rows > 32 and self.spreads(lane, nested):
                 return 1, CHUNK
             return max(1, min(vectors, 8, most)), 0
@@ -292,7 +297,7 @@ class _Facts:
         for axis, where in sorted(points.items()):
             extent = self.kernel.axes[axis].extent
             inside = [0, *sorted(p for p in where if 0 < p < extent), extent]
-            lengths = [b - a for a, b in zip(inside, inside[1:], strict=False)]
+            lengths = [b - a for a, b in pairwise(inside)]
             if len(lengths) <= 4 and min(lengths) >= _SHORTEST_CUT:
                 found += [(axis, p) for p in inside[1:-1]]
         return tuple(found) if len(found) <= 3 else ()

@@ -106,7 +106,9 @@ class _Spread:
         def inner() -> None:
             for v in sorted(reads):
                 if v not in e.s.env and v in self.memory:
-                    e.s.env[v] = Val(((self.recall(v, COMPUTE[e.kernel.instructions[v].dtype]),),), True)
+                    e.s.env[v] = Val(
+                        ((self.recall(v, COMPUTE[e.kernel.instructions[v].dtype]),),), True
+                    )
             body()
 
         e.lane_range(axis, 0, e.kernel.axes[axis].extent, self.start, self.stop, inner)
@@ -144,6 +146,12 @@ class _Spread:
         if not items:
             return
 
+        states = {  # further results of a reduction are kept by its end
+            item.value
+            for item in items
+            if isinstance(item, Compute) and e.kernel.instructions[item.value].op == "state"
+        }
+
         def body() -> None:
             for item in items:
                 if isinstance(item, Compute):
@@ -152,7 +160,7 @@ class _Spread:
                 elif isinstance(item, Write):
                     store(e.s, item.store)
 
-        self.lanes(body, _used(e, items))
+        self.lanes(body, _used(e, items) | states)
 
     def inner(self, loop: Loop) -> None:
         """A parallel loop inside: the lanes go inside it."""
@@ -209,9 +217,7 @@ class _Spread:
                 if place is not None:
                     for v, i in enumerate(e.kernel.instructions):
                         if i.op == "state" and i.args == (m,):
-                            self.memory.pop(v, None)
                             self.remember(v, COMPUTE[i.dtype], place.at(0)[0])
-                            self.wanted.add(v)
 
         self.lanes(begin, set())
         e.loop(0, extent, 1, (), trip)

@@ -114,7 +114,7 @@ def tile_routine(size: int, masked: bool, declared: set[str]) -> str:
         "  br label %along",
         "along:",
         "  %at = phi i64 [ 0, %down ], [ %at.next, %along.end ]",
-        f"  %left = sub i64 %length, %at",
+        "  %left = sub i64 %length, %at",
     ]
     mask = None
     if masked:
