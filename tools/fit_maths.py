@@ -340,7 +340,10 @@ def main(names: list[str]) -> None:
         text.append(f'    ("{fit.name}", "{fit.dtype}"): (  # off by {error:.1e} × 2^-{bits}\n')
         text += [f"        {c!r},\n" for c in found]
         text.append("    ),\n")
-    text += [f'    ("{name}", "{t}"): {cut!r},\n' for (name, t), cut in constants().items()]
+    for (name, dtype), cut in constants().items():
+        text.append(f'    ("{name}", "{dtype}"): (\n')
+        text += [f"        {c!r},\n" for c in cut]
+        text.append("    ),\n")
     text.append("}\n")
     if not names:
         OUT.write_text("".join(text))

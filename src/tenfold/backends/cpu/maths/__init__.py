@@ -71,7 +71,7 @@ FUNCTIONS: dict[str, Function] = {
     "sin": _function(trigonometric.sin, 0.9, 0.95),
     "cos": _function(trigonometric.cos, 0.9, 0.95),
     "tan": _function(trigonometric.tan, 1.25, 1.25),
-    "erf": _function(error.erf, 2.3, 2.1),
+    "erf": _function(error.erf, 2.1, 1.8),
     "erfc": _function(error.erfc, 0.85, 2.3),
     "asin": _function(inverse.asin, 0.75, 0.85),
     "acos": _function(inverse.acos, 1.0, 1.15),
