@@ -28,6 +28,7 @@ from tenfold.plan.plan import (
     Step,
 )
 from tenfold.plan.product import BLAS
+from tenfold.plan.products import lay_products
 from tenfold.plan.slots import Request, greatest_live, lay_out
 from tenfold.types import DTYPES, SHORT, TensorType
 
@@ -43,7 +44,7 @@ def make_plan(
     plans: dict[str, Plan] = {}
     for scope in (*graph.scopes(), graph):
         plans[scope.digest] = _Planner(
-            expand(scope, table), table, plans, forms, supports, routines
+            lay_products(expand(scope, table), table), table, plans, forms, supports, routines
         ).run()
     return plans[graph.digest]
 

@@ -295,6 +295,7 @@ class _Fuser:
         if access is _CONSTANT:
             access = Access((), (), ())
         group, place = self.attach(position, node.inputs, access, self.types[value].shape)
+        group.turned = group.turned or _turns(self.pattern[value])
         self.settle_in(value, group, place)
         self.root[value] = self.alias[value] = value
         self.pattern[value] = None

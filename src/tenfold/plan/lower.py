@@ -232,7 +232,7 @@ class _Lowering:
             if rest != set(rows) or any(builder.axes[r].kind == REDUCED for r in rows):
                 continue
             kept = TensorType(type.dtype, tuple(type.shape[i] for i in along))
-            if kept.nbytes > KEPT_BYTES:
+            if kept.nbytes > KEPT_BYTES or not self.packed(value, over[-1]):
                 continue
             row = builder.scratch(SHORT[type.dtype], kept.size, rows)
             self.scratch.append(kept)
@@ -240,6 +240,22 @@ class _Lowering:
             self.rows[node] = row, before, along
             return True
         return False
+
+    def packed(self, value: int, axis: int | None) -> bool:
+        """Whether a value reads only what is packed, or the same, along an axis."""
+        builder = self.builder
+        seen, stack = {value}, [value]
+        while stack:
+            number = stack.pop()
+            one = builder.instructions[number]
+            if axis not in builder.free[number]:
+                continue
+            if one.op == "load" and one.index is not None and one.index.stride(axis) not in (0, 1):  # type: ignore[arg-type]
+                return False
+            more = [v for v in one.uses() if v not in seen]
+            seen.update(more)
+            stack += more
+        return True
 
 
 class _Builder(Builder):
