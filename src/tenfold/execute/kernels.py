@@ -1,0 +1,62 @@
+"""Kernels in this process: each distinct one is compiled once and shared by all who call it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from weakref import WeakValueDictionary
+
+from tenfold.backends.cpu.compile import Compiled, compile_kernels
+from tenfold.backends.cpu.loader import Image, load
+from tenfold.backends.cpu.target import Target
+from tenfold.kernel import Kernel
+
+
+@dataclass(eq=False)
+class Code:
+    """A compiled kernel in memory; the image, which others may share, lives as long as it does."""
+
+    compiled: Compiled
+    image: Image
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened so far in this process."""
+
+    compiled: int = 0
+    reused: int = 0
+    seconds: float = 0.0
+
+
+counters = Counters()
+
+_known: WeakValueDictionary[tuple[str, str, bool], Code] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[Kernel, Code]:
+    """The code of these kernels; those that are new are compiled, all in one module."""
+    found: dict[Kernel, Code] = {}
+    with _lock:
+        names = {kernel: (kernel.digest, target.digest, strict) for kernel in kernels}
+        missing = []
+        for kernel, name in names.items():
+            code = _known.get(name)
+            if code is None:
+                missing.append(kernel)
+            else:
+                found[kernel] = code
+        counters.reused += len(found)
+        if missing:
+            start = perf_counter()
+            module = compile_kernels(missing, target, strict)
+            image = load([module.data], [made.name for made in module.kernels])
+            for kernel, made in zip(missing, module.kernels, strict=True):
+                code = found[kernel] = Code(made, image)
+                _known[names[kernel]] = code
+            counters.compiled += len(missing)
+            counters.seconds += perf_counter() - start
+    return found

@@ -1,0 +1,123 @@
+"""A plan bound to code in this process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.blas import blas
+from tenfold.backends.cpu.compile import assemble
+from tenfold.backends.cpu.entry import Argument, Entry
+from tenfold.backends.cpu.bind import Bound, Guard, gate, make_entry
+from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.program import print_plan, weight
+from tenfold.backends.cpu.target import Target, host_target
+from tenfold.backends.cpu.text import join
+from tenfold.errors import TypeMismatch
+from tenfold.execute.host import Running, make_callable
+from tenfold.execute.kernels import obtain
+from tenfold.plan import Plan
+from tenfold.reference import Callbacks
+from tenfold.types import DTYPES, SHORT, TensorType
+
+Array = np.ndarray[Any, Any]
+
+_RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
+_numbers = itertools.count()
+
+
+class Program:
+    """A plan that can be called. Any number of threads may do so at once.
+
+    `captures` of the graph's last parameters are bound beside the arguments, by `bind`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        callbacks: Callbacks | None = None,
+        *,
+        captures: int = 0,
+        guards: Sequence[str] = (),
+        packed: bool = True,
+        strict: bool = False,
+        target: Target | None = None,
+    ) -> None:
+        self.plan = plan
+        self.target = target or host_target()
+        self.running = Running()
+        self.callbacks = callbacks or Callbacks()
+        self.code = obtain(plan.kernels, self.target, strict)
+        name = f"plan{next(_numbers)}"
+        text = print_plan(plan, {k: c.compiled for k, c in self.code.items()}, name)
+        parameters = plan.graph.parameters
+        own = parameters[: len(parameters) - captures]
+        self.entry = Entry(
+            name="call",
+            plan=name,
+            arguments=tuple(Argument(p.type) for p in own),
+            outputs=plan.graph.output_types,
+            captures=captures,
+            guards=tuple(guards),
+            arena_bytes=plan.arena_bytes,
+            packed=packed,
+            release=weight(plan) > _RELEASED,
+        )
+        self._callables = {
+            symbol: make_callable(plan.every[which], step, self.running, self.callbacks)
+            for symbol, which, step in text.callables
+        }
+        data = assemble(join([text.fragment]), self.target)
+        library = blas()
+        given = {
+            **({} if library is None else library.symbols),
+            **{symbol: id(f) for symbol, f in self._callables.items()},
+        }
+        images = list({id(c.image): c.image for c in self.code.values()}.values())
+        self.image = load([data], [name], given, images)
+        self._call: Callable[..., Any] | None = None
+
+    def bind(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array] = (),
+        guards: Sequence[Guard] = (),
+        native: bool = True,
+    ) -> Bound:
+        """A callable over positional arrays, native where that is supported; `slow` answers what
+        its guards turn away. It keeps this program alive."""
+        door = gate(lambda text: assemble(text, self.target))
+        bound = make_entry(self.entry, self.image, door, slow, captures, guards, native)
+        bound.binding.program = self  # type: ignore[attr-defined]
+        return bound
+
+    def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
+        """The outputs for these arrays, in the order of the parameters; all are new arrays."""
+        if self._call is None:
+            if self.entry.captures:
+                raise TypeMismatch("a program with captures is called through `bind`")
+            self._call = self.bind(self._declined).call
+        given = [
+            _fitted(array, parameter.type)
+            for array, parameter in zip(arrays, self.plan.graph.parameters, strict=True)
+        ]
+        with self.running.using(callbacks or self.callbacks):
+            return [np.asarray(made) for made in self._call(*given)]
+
+    def _declined(self, *arrays: Any) -> Any:
+        types = ", ".join(str(p.type) for p in self.plan.graph.parameters)
+        raise TypeMismatch(f"the program takes ({types})", fix="convert the arrays to these types")
+
+
+def _fitted(given: Any, type: TensorType) -> Array:
+    """An array as the program takes it: packed, aligned, of the stated type."""
+    array = np.asarray(given)
+    dtype = DTYPES[SHORT[type.dtype]]  # the one object of its kind
+    if array.dtype is not dtype:
+        array = array.astype(dtype, copy=False).view(dtype)
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.ascontiguousarray(array).reshape(array.shape)
+    return array
