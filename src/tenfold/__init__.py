@@ -11,6 +11,7 @@ from tenfold.trace.effects import call_host, hook, print
 from tenfold.trace.surface.creation import arange, eye, full, linspace, ones, zeros
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
+from tenfold.stats import stats
 from tenfold.types import TensorType, spec
 
 __version__ = "0.1.0"
@@ -42,6 +43,7 @@ __all__ = [
     "reduce",
     "scan",
     "spec",
+    "stats",
     "switch",
     "trace",
     "trace_values",
