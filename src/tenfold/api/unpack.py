@@ -18,6 +18,7 @@ from tenfold.trace.containers import Structure
 from tenfold.trace.function import Traced
 
 _MISSING = object()
+_LARGEST = 200  # tokens: a larger or deeper container is not worth a function of its own
 _SCALARS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
 
 
@@ -33,7 +34,8 @@ def can_unpack(signature: Signature, call: Call, traced: Traced) -> bool:
     """Whether calls like this one can be unpacked so."""
     kinds = {p.kind for p in signature.parameters.values()}
     return (
-        kinds <= {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+        len(call.structure.tokens) + len(traced.outputs.tokens) <= _LARGEST
+        and kinds <= {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
         and not traced.graph.effects
         and not traced.limits
         and all(
