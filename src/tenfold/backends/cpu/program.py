@@ -214,7 +214,7 @@ class _Writer:
     def slot(self, number: int) -> str:
         """The address of a slot. It is computed where it is used: cheap, and never out of reach."""
         slot, plan = self.plan.slots[number], self.plan
-        if slot.place == "constant":
+        if slot.place == "constant":  # never a range: constants are not written
             return f'@"{self.name}.c{slot.number}"'
         if slot.place == "arena":
             return self.op(f"getelementptr i8, ptr %arena, i64 {slot.offset}") if slot.offset else (
@@ -222,7 +222,8 @@ class _Writer:
             )
         at = slot.number + (len(plan.graph.parameters) if slot.place == "output" else 0)
         address = self.op(f"getelementptr ptr, ptr %table, i64 {at}") if at else "%table"
-        return self.op(f"load ptr, ptr {address}, align 8, !invariant.load !{{}}")
+        pointer = self.op(f"load ptr, ptr {address}, align 8, !invariant.load !{{}}")
+        return self.offset(pointer, str(slot.offset)) if slot.offset else pointer
 
     def offset(self, pointer: str, offset: str) -> str:
         return self.op(f"getelementptr i8, ptr {pointer}, i64 {offset}")
