@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from weakref import WeakValueDictionary
 
-from tenfold.backends.cpu.compile import Compiled, compile_kernels
+from tenfold.backends.cpu.blas import blas
+from tenfold.backends.cpu.compile import Compiled, assemble, compile_kernels
 from tenfold.backends.cpu.loader import Image, load
+from tenfold.backends.cpu.steps import PLAN_TEXT, STEPS_TEXT
 from tenfold.backends.cpu.target import Target
 from tenfold.kernel import Kernel
 from tenfold.stats import count, timed
@@ -42,9 +46,29 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
         if missing:
             with timed("compile"):
                 module = compile_kernels(missing, target, strict)
-            image = load([module.data], [made.name for made in module.kernels])
+            with timed("load"):
+                image = load([module.data], [made.name for made in module.kernels])
             for kernel, made in zip(missing, module.kernels, strict=True):
                 code = found[kernel] = Code(made, image)
                 _known[names[kernel]] = code
             count("kernels_compiled", len(missing))
     return found
+
+
+@cache
+def _steps(target: Target) -> tuple[Image, bytes]:
+    """The function that carries out steps, and the object that calls it for one plan."""
+    library = blas()
+    # Without the library no plan has a product of its: any address will do.
+    given = (
+        {f"tn_{x}gemm": id(None) for x in "sdcz"} if library is None else library.symbols
+    )
+    return load([assemble(STEPS_TEXT, target)], ["tn_steps"], given), assemble(PLAN_TEXT, target)
+
+
+def plan_image(target: Target, words: int) -> Image:
+    """The native function of a plan whose words lie at this address."""
+    steps, data = _steps(target)
+    image = load([data], ["tn_plan", "tn_code"], {}, [steps])
+    ctypes.c_uint64.from_address(image.address("tn_code")).value = words
+    return image
