@@ -11,6 +11,7 @@ import numpy as np
 
 from tenfold.graph.op import Ranges, Table
 from tenfold.kernel.index import strides
+from tenfold.ops.ranges import Range
 from tenfold.plan.fuse import Fused
 from tenfold.plan.groups import Group, find
 from tenfold.plan.lower import LITERAL, SAME, Form, FormNode, Place, Target
@@ -48,6 +49,7 @@ class Former:
         self.fused = fused
         self.table = table
         self.graph = fused.graph
+        self.ranges: dict[int, list[Range]] = {}
         self.maker = [-1] * len(fused.graph.types)
         for position, (node, start) in enumerate(
             zip(self.graph.nodes, self.graph.starts, strict=True)
@@ -82,8 +84,10 @@ class Former:
             node, result = self.graph.nodes[position], self.graph.starts[position]
             lowering = self.table[node.op].lowering
             assert isinstance(lowering, Ranges)
-            types = [self.graph.types[v] for v in node.inputs]
-            one = lowering.ranges(types, dict(node.attributes))[number]
+            if position not in self.ranges:
+                types = [self.graph.types[v] for v in node.inputs]
+                self.ranges[position] = lowering.ranges(types, dict(node.attributes))
+            one = self.ranges[position][number]
             steps = strides(node.types[0].shape)
             starts = [s for s in one.starts if isinstance(s, int)]
             shift = sum(s * step for s, step in zip(starts, steps, strict=True))
@@ -157,7 +161,7 @@ class Former:
         local(largest.place)
         targets = tuple(
             Target(
-                self.number(number, w.value, nodes, types),
+                self.number(number, w.value, nodes, order),
                 local(w.place),
                 types[w.into] if w.into >= 0 else None,
             )
@@ -187,13 +191,14 @@ class Former:
         number: dict[int, int],
         value: int,
         nodes: list[FormNode],
-        types: Sequence[TensorType],
+        order: list[int],
     ) -> int:
         """The node that a target names; what is only copied gets one."""
         found = number[value]
         if found >= 0:
             return found
-        nodes.append(FormNode(SAME, None, (found,), types[value]))
+        nodes.append(FormNode(SAME, None, (found,), self.graph.types[value]))
+        order.append(value)
         return len(nodes) - 1
 
     def memory(self, group: Group, value: int, cut: frozenset[int]) -> bool:
