@@ -53,7 +53,8 @@ def make_callable(
         if isinstance(step, KernelStep):
             raise SystemError("a kernel found a fault that the evaluator does not find")
         for slot, result in zip(step.outputs, results, strict=True):
-            _array(plan, slot, table, arena)[...] = result
+            made = _array(plan, slot, table, arena)
+            made[...] = np.asarray(result).reshape(made.shape)
 
     return call
 

@@ -63,16 +63,21 @@ class Former:
         while True:
             main, apart = self.parted(group, wishes)
             made = [self.bind(group, main, frozenset())] if main else []
-            done = frozenset(w.value for w in main if w.into < 0)
-            again: list[_Wish] = []
-            for wish in apart:
-                bound, missing = self.alone(group, wish, done)
-                again += missing
+            done = {w.value for w in main if w.into < 0}
+            wanted = {w.value for w in wishes if w.into < 0}
+            missing: dict[int, _Wish] = {}
+            for wish in sorted(apart, key=lambda w: (w.value, w.into)):
+                bound = self.bind(group, [wish], frozenset(done - {wish.value}))
                 made.append(bound)
-            if not again:
+                if wish.into < 0:
+                    done.add(wish.value)
+                for node, value in zip(bound.form.nodes, bound.nodes, strict=True):
+                    if node.reduces and value not in wanted:
+                        missing[value] = _Wish(value, self.place(value))
+            if not missing:
                 return made
             # A reduction that a value apart needs is stored rather than computed twice.
-            wishes += again
+            wishes += missing.values()
 
     def wishes(self, group: Group) -> list[_Wish]:
         fused = self.fused
@@ -121,17 +126,6 @@ class Former:
             )
             (main if fits else apart).append(wish)
         return main, apart
-
-    def alone(
-        self, group: Group, wish: _Wish, done: frozenset[int]
-    ) -> tuple[Bound, list[_Wish]]:
-        bound = self.bind(group, [wish], done - {wish.value})
-        missing = [
-            _Wish(value, self.place(value))
-            for node, value in zip(bound.form.nodes, bound.nodes, strict=True)
-            if node.reduces and value != wish.value and value not in done
-        ]
-        return bound, missing
 
     def bind(self, group: Group, wishes: Sequence[_Wish], cut: frozenset[int]) -> Bound:
         """The form that writes these values; `cut` are values of the group found in memory."""
