@@ -18,7 +18,7 @@ from tenfold.errors import TenfoldError
 from tenfold.graph import Builder, Graph
 from tenfold.graph.op import Pointwise
 from tenfold.ops import TABLE, samples
-from tenfold.types import DTYPES, KIND, SHORT, TensorType
+from tenfold.types import DTYPES, SHORT, TensorType
 
 Array = np.ndarray[Any, Any]
 SHAPES = (
@@ -146,9 +146,7 @@ class Drawn:
         x = self.pick()
         size = self.type(x).size
         options = [s for s in SHAPES if int(np.prod(s)) == size] + [(size,), (1, size), (size, 1)]
-        for n in (2, 3, 4, 5):
-            if size and size % n == 0:
-                options.append((n, size // n))
+        options += [(n, size // n) for n in (2, 3, 4, 5) if size and size % n == 0]
         self.put("reshape", x, shape=self.random.choice(options))
 
     def transpose(self) -> None:
@@ -303,9 +301,7 @@ class Drawn:
         types = [self.type(v) for v in arguments]
         results = [self.type(self.pick()) for _ in range(self.random.randint(1, 2))]
         count = self.random.randint(1, 3)
-        branches = [
-            self.scope(types, results, self.random.randint(0, 6)) for _ in range(count)
-        ]
+        branches = [self.scope(types, results, self.random.randint(0, 6)) for _ in range(count)]
         index = self.index(())
         if self.type(index).shape:
             raise TenfoldError("no scalar")
@@ -362,9 +358,7 @@ class Drawn:
 
 
 def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    return all(
-        m in (1, n) or n == 1 for m, n in zip(reversed(a), reversed(b), strict=False)
-    )
+    return all(m in (1, n) or n == 1 for m, n in zip(reversed(a), reversed(b), strict=False))
 
 
 def draw_program(seed: int, steps: int = 150) -> tuple[Graph, list[Array]]:

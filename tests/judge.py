@@ -177,6 +177,9 @@ def _distance(a: Array, b: Array) -> Array:
 def _own(node: Node, values: list[Array], result: Array) -> Array:
     """What the op itself may be off by."""
     short = SHORT[np.dtype(result.dtype)]
+    if node.op in ("signbit", "copysign"):  # NaN has no sign that anyone promises
+        nan = np.broadcast_to(np.isnan(values[-1]), result.shape)
+        return np.where(nan, np.inf, 0.0)
     if short not in _EPS:
         return np.zeros(result.shape)
     bound = TABLE[node.op].bound + (4 if short[0] == "c" else 1)
@@ -196,11 +199,40 @@ def _own(node: Node, values: list[Array], result: Array) -> Array:
 
 
 _EXACT = frozenset(
-    """
-    neg abs floor ceil trunc round max min fmax fmin copysign select reshape transpose broadcast
-    slice reverse pad concatenate gather dynamic_slice dynamic_update reduce_max reduce_min bitcast
-    sort constant iota real imag conj complex
-    """.split()
+    [
+        "neg",
+        "abs",
+        "floor",
+        "ceil",
+        "trunc",
+        "round",
+        "max",
+        "min",
+        "fmax",
+        "fmin",
+        "copysign",
+        "select",
+        "reshape",
+        "transpose",
+        "broadcast",
+        "slice",
+        "reverse",
+        "pad",
+        "concatenate",
+        "gather",
+        "dynamic_slice",
+        "dynamic_update",
+        "reduce_max",
+        "reduce_min",
+        "bitcast",
+        "sort",
+        "constant",
+        "iota",
+        "real",
+        "imag",
+        "conj",
+        "complex",
+    ]
 )
 
 

@@ -15,7 +15,7 @@ from tenfold.ops.ranges import Range
 from tenfold.plan.fuse import Fused
 from tenfold.plan.groups import Group, find
 from tenfold.plan.lower import LITERAL, SAME, Form, FormNode, Place, Target
-from tenfold.types import DType, TensorType
+from tenfold.types import DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,11 @@ class Former:
 
     def wishes(self, group: Group) -> list[_Wish]:
         fused = self.fused
-        wishes = []
-        for value in sorted(group.members):
-            if fused.stored[value]:
-                wishes.append(_Wish(value, self.place(value)))
+        wishes = [
+            _Wish(value, self.place(value))
+            for value in sorted(group.members)
+            if fused.stored[value]
+        ]
         for position, number in group.writes:
             node, result = self.graph.nodes[position], self.graph.starts[position]
             lowering = self.table[node.op].lowering
@@ -119,7 +120,8 @@ class Former:
         full = max(places, key=lambda p: (axes.size(p), len(p)))
         levels = {frozenset(axes.find(a) for a in free) for free in group.reductions}
         levels.update(frozenset(full[:n]) for n in range(len(full) + 1))
-        main, apart = [], []
+        main: list[_Wish] = []
+        apart: list[_Wish] = []
         for wish, place in zip(wishes, places, strict=True):
             fits = set(place) == set(full) or (
                 set(place) < set(full) and frozenset(place) in levels
@@ -225,7 +227,7 @@ class Former:
                 inputs[same] = None
                 continue
             position = self.maker[value]
-            assert position >= 0 and fused.accesses[position] is not None, graph.types[value]
+            assert position >= 0, "a parameter is read that is no stream of its group"
             stack.extend(graph.nodes[position].inputs)
         return sorted(order), sorted(inputs)
 

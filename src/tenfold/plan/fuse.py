@@ -430,8 +430,7 @@ def _composed(pattern: Pattern, through: Pattern | None) -> Pattern | None:
         return pattern
     if through is None:
         return None
-    found = tuple(None if t is None else pattern[t] for t in through)
-    return found
+    return tuple(None if t is None else pattern[t] for t in through)
 
 
 def _turns(pattern: Pattern | None) -> bool:
