@@ -167,8 +167,9 @@ def _distance(a: Array, b: Array) -> Array:
     if kind in "iu":
         far = np.abs(a.astype(np.float64) - b.astype(np.float64))
         return np.where(a == b, 0.0, np.maximum(far, 1.0))
-    wide = np.complex128 if kind == "c" else np.float64
-    x, y = a.astype(wide), b.astype(wide)
+    if kind == "c":
+        return np.maximum(_distance(a.real, b.real), _distance(a.imag, b.imag))
+    x, y = a.astype(np.float64), b.astype(np.float64)
     same = (x == y) | (np.isnan(x) & np.isnan(y))
     far = np.abs(x - y)
     return np.where(same, 0.0, np.where(np.isnan(far), np.inf, far))
@@ -198,42 +199,12 @@ def _own(node: Node, values: list[Array], result: Array) -> Array:
     return np.asarray(bound * _EPS[short] * size + 4 * _TINY[short])
 
 
-_EXACT = frozenset(
-    [
-        "neg",
-        "abs",
-        "floor",
-        "ceil",
-        "trunc",
-        "round",
-        "max",
-        "min",
-        "fmax",
-        "fmin",
-        "copysign",
-        "select",
-        "reshape",
-        "transpose",
-        "broadcast",
-        "slice",
-        "reverse",
-        "pad",
-        "concatenate",
-        "gather",
-        "dynamic_slice",
-        "dynamic_update",
-        "reduce_max",
-        "reduce_min",
-        "bitcast",
-        "sort",
-        "constant",
-        "iota",
-        "real",
-        "imag",
-        "conj",
-        "complex",
-    ]
-)
+_NAMES = """
+    neg abs floor ceil trunc round max min fmax fmin select reshape transpose broadcast slice reverse
+    pad concatenate gather dynamic_slice dynamic_update reduce_max reduce_min bitcast sort constant
+    iota real imag conj complex
+"""
+_EXACT = frozenset(_NAMES.split())
 
 
 def _absolute(value: Array) -> Array:
@@ -242,5 +213,6 @@ def _absolute(value: Array) -> Array:
 
 
 def _size(value: Array) -> Array:
-    wide = np.complex128 if KIND[value.dtype] == "c" else np.float64
-    return np.abs(value.astype(wide))
+    if KIND[value.dtype] == "c":
+        return sum(np.where(np.isfinite(p), np.abs(p), 0.0) for p in (value.real, value.imag))
+    return np.abs(value.astype(np.float64))

@@ -313,9 +313,7 @@ class _Planner:
                 and b.part < 0
             ):
                 b.share = source
-        owner: list[int] = []
-        for number in range(len(cells)):
-            owner.append(self.head(number))
+        owner = [self.head(number) for number in range(len(cells))]
         for number, cell in enumerate(cells):
             head = cells[owner[number]]
             head.last = max(head.last, cell.last)
