@@ -123,12 +123,7 @@ class Jitted:
     def _run(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Mapping[str, Any] | None
     ) -> Any:
-        call = self._binder.bind(args, kwargs)
-        entry = self._entry(call)
-        traced = entry.traced
-        traced.check_limits(call.leaves)
-        arrays = [as_array(leaf) for leaf in call.leaves]
-        arrays.extend(h.snapshot for h in entry.held)
+        traced, arrays = self.ready_to_run(*args, **kwargs)
         if hooks:
             check_names(hooks, _hook_names(traced.graph), "the hook")
         callbacks = Callbacks(traced.callbacks, hooks or {})
@@ -165,6 +160,14 @@ class Jitted:
         # another array in such a place traces anew.
         aside = [(p, a) for key, (p, a) in found.arrays.items() if key not in taken]
         return Entry(traced, held, [*found.settings, *aside])
+
+    def ready_to_run(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
+        """The trace for these arguments, and the arrays that its graph is run on."""
+        call = self._binder.bind(args, kwargs)
+        entry = self._entry(call)
+        entry.traced.check_limits(call.leaves)
+        arrays = [as_array(leaf) for leaf in call.leaves]
+        return entry.traced, [*arrays, *(h.snapshot for h in entry.held)]
 
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for these arguments (arrays or `tn.spec`)."""

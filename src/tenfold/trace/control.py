@@ -2,6 +2,9 @@
 
 Each is one node, whatever the number of rounds, whose scopes are the branches and bodies. State
 may stand in any container. Outside a trace they run at once.
+
+What a branch or body is given is its own: it may update it in place, and the caller's array stays
+as it was. An array that it uses from around it can't be updated there.
 """
 
 from __future__ import annotations
