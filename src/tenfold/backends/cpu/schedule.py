@@ -30,6 +30,7 @@ TILE_ROWS, TILE_COLUMNS = 64, 64  # of a transposed tile
 CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
 _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
 _BUDGET = 1600  # copies × instructions
+_LONGEST_KEPT = 16384  # elements of a row: longer ones are recomputed sooner than read back
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
@@ -229,7 +230,7 @@ class _Facts:
             )
             if vectors > LANES and rows > 32 and self.spreads(lane, nested):
                 return 1, CHUNK
-            return max(1, min(vectors, 8, most)), 0
+            return max(1, min(vectors, 4, most)), 0
         if self.reduces:
             return max(1, min(kernel.fold.copies, most)), 0
         if tile is not None:
@@ -304,9 +305,9 @@ class _Facts:
 
 
 def tune(kernel: Kernel, target: Target) -> Kernel:
-    """The kernel in the form that runs best on a CPU, with the same results: neighbouring axes as
-    one, and costly values of long rows kept in scratch. To be called before buffers are placed,
-    for it may add scratch buffers at the end."""
+    """The kernel in the form that runs best on a CPU: neighbouring axes as one, and costly values
+    of a row kept in scratch. To be called before buffers are placed, for it may add scratch
+    buffers at the end."""
     kernel = collapse(kernel)
     schedule = choose(kernel, target)
     if schedule.chunk or any(b.rows for b in kernel.buffers):
@@ -319,6 +320,7 @@ def tune(kernel: Kernel, target: Target) -> Kernel:
             for n, i in enumerate(kernel.instructions)
             if i.op == "reduce" and axis in i.attr[1:]
         ]
-        if results and not short and not any(lane in f for f in results):
+        far = kernel.axes[axis].extent > _LONGEST_KEPT
+        if results and not (short or far) and not any(lane in f for f in results):
             kernel = keep(kernel, axis)
     return kernel

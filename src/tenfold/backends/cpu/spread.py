@@ -20,6 +20,8 @@ from tenfold.kernel.nest import Compute, Guard, Item, Loop, Write
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit import Emitter, Position
 
+ROWS = 4  # that join the accumulators at once
+
 
 def spread(e: Emitter, loop: Loop) -> None:
     """The outermost loop, over the lane axis, chunk by chunk."""
@@ -191,21 +193,36 @@ class _Spread:
                 for n, (ty, first) in enumerate(maker.slots()):
                     self.remember(("held", m, n), _element(ty), first)
 
-        def step() -> None:
-            e.block(loop.body)
+        def step(i: Position, rows: int) -> None:
+            """Some rows at once join what is held."""
+            held = {
+                m: [
+                    self.recall(("held", m, n), _element(ty))
+                    for n, (ty, _) in enumerate(maker.slots())
+                ]
+                for m, maker in makers
+            }
+            for row in range(rows):
+                here = i + row if isinstance(i, int) else i
+                if row and not isinstance(i, int):
+                    here = e.w.op(f"add nsw i64 {i}, {row}")
+                with e.s.inside(loop.axis, here, 0, extent):
+                    e.block(loop.body)
+                    for m, maker in makers:
+                        args = e.kernel.instructions[m].args
+                        places = [e.s.get(args[1], 0, True)[0]] if len(args) > 1 else []
+                        value = e.s.get(args[0], 0, True)
+                        held[m] = maker.step(held[m], [value], places, [None])
             for m, maker in makers:
-                args = e.kernel.instructions[m].args
-                types = [_element(ty) for ty, _ in maker.slots()]
-                held = [self.recall(("held", m, n), t) for n, t in enumerate(types)]
-                places = [e.s.get(args[1], 0, True)[0]] if len(args) > 1 else []
-                held = maker.step(held, [e.s.get(args[0], 0, True)], places, [None])
-                for n, t in enumerate(types):
-                    self.remember(("held", m, n), t, held[n])
+                for n, (ty, _) in enumerate(maker.slots()):
+                    self.remember(("held", m, n), _element(ty), held[m][n])
 
-        def trip(i: Position, _: list[str]) -> list[str]:
-            with e.s.inside(loop.axis, i, 0, extent):
-                self.lanes(step, reads)
-            return []
+        def trip_of(rows: int) -> Callable[[Position, list[str]], list[str]]:
+            def trip(i: Position, _: list[str]) -> list[str]:
+                self.lanes(lambda: step(i, rows), reads)
+                return []
+
+            return trip
 
         def finish() -> None:
             for m, maker in makers:
@@ -220,7 +237,9 @@ class _Spread:
                             self.remember(v, COMPUTE[i.dtype], place.at(0)[0])
 
         self.lanes(begin, set())
-        e.loop(0, extent, 1, (), trip)
+        whole = extent // ROWS * ROWS
+        e.loop(0, whole, ROWS, (), trip_of(ROWS))
+        e.loop(whole, extent, 1, (), trip_of(1))
         self.lanes(finish, set())
 
 
