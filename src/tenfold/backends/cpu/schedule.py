@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tenfold.backends.cpu.target import Target
-from tenfold.backends.cpu.writer import LANES, kind
+from tenfold.backends.cpu.writer import LANES, SIZES, kind
 from tenfold.kernel.collapse import collapse
 from tenfold.kernel.index import AXIS, Index
 from tenfold.kernel.keep import keep
@@ -28,8 +28,10 @@ from tenfold.kernel.kernel import (
 
 TILE_ROWS, TILE_COLUMNS = 64, 64  # of a transposed tile
 CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
+STACK = 65536  # bytes of it that tiles or accumulators may take
+_LEAST_CHUNK = 128
 _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
-_BUDGET = 1600  # copies × instructions
+_BUDGET = 3000  # copies × instructions
 _LONGEST_KEPT = 16384  # elements of a row: longer ones are recomputed sooner than read back
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
@@ -228,8 +230,10 @@ class _Facts:
             rows = max(
                 kernel.axes[a].extent for r in nested for a in kernel.instructions[r].attr[1:]
             )
-            if vectors > LANES and rows > 32 and self.spreads(lane, nested):
-                return 1, CHUNK
+            if vectors > LANES and rows > 32 and self.spreads(lane):
+                chunk = self.chunk(lane)
+                if chunk:
+                    return 1, chunk
             return max(1, min(vectors, 4, most)), 0
         if self.reduces:
             return max(1, min(kernel.fold.copies, most)), 0
@@ -238,7 +242,16 @@ class _Facts:
         heavy = sum(self.work(i.op) for i in kernel.instructions) > 30
         return (max(1, min(4, most)) if heavy else 1), 0
 
-    def spreads(self, lane: int, nested: list[int]) -> bool:
+    def chunk(self, lane: int) -> int:
+        """Elements of the lane axis whose values and accumulators fit the stack's share."""
+        kernel, size = self.kernel, 0
+        for n, i in enumerate(kernel.instructions):
+            if kernel.free[n] == {lane}:
+                size += SIZES[i.dtype] + (8 * len(i.args) if i.op == "reduce" else 0)
+        fitting = STACK // max(1, size) // _LEAST_CHUNK * _LEAST_CHUNK
+        return min(CHUNK, fitting)
+
+    def spreads(self, lane: int) -> bool:
         """Whether accumulators over the lanes may be kept in memory: plain nests only."""
         kernel = self.kernel
         return (
@@ -269,9 +282,14 @@ class _Facts:
             return None
         row = max(found, key=lambda a: (len(found[a]), -a))
         extents = kernel.axes[row].extent, kernel.axes[lane].extent
-        if min(extents) < LANES or len(found[row]) > 8:
+        if min(extents) < LANES:
             return None
-        return Tile(row, tuple(found[row]))
+        loads, left = [], STACK
+        for n in found[row]:  # those that find no room are gathered
+            left -= TILE_ROWS * TILE_COLUMNS * SIZES[kernel.instructions[n].dtype]
+            if left >= 0:
+                loads.append(n)
+        return Tile(row, tuple(loads))
 
     def in_place(self) -> bool:
         """Whether an element may be read where another has been written."""

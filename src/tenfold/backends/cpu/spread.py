@@ -42,20 +42,20 @@ def spread(e: Emitter, loop: Loop) -> None:
 
 
 def _wanted(e: Emitter, items: Sequence[Item]) -> set[int]:
-    """The values over the lane axis that more than their own run of instructions reads."""
-    runs: list[set[int]] = []  # values of each run
+    """The values over the lane axis that are read in another run of items than they are made in;
+    a loop is a run of its own."""
+    made: dict[int, int] = {}
     found: set[int] = set()
+    run = 0
     for item in items:
-        if isinstance(item, Compute | Write | Guard):
-            if not runs or not isinstance(runs[-1], set) or -1 in runs[-1]:
-                runs.append(set())
-            made = _used(e, [item])
-            if isinstance(item, Compute):
-                runs[-1].add(item.value)
-            found |= made - runs[-1]
-        else:
-            runs.append({-1})
-            found |= _used(e, [item])
+        alone = isinstance(item, Loop)
+        run += alone
+        found |= {v for v in _used(e, [item]) if made.get(v, run) != run}
+        if isinstance(item, Compute):
+            made[item.value] = run
+        elif isinstance(item, Loop):
+            made.update(dict.fromkeys(item.members, run))
+        run += alone
     return found
 
 
