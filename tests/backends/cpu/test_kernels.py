@@ -588,3 +588,26 @@ def test_schedules() -> None:
     i, j = b.axis(200), b.axis(200)
     b.store(out, i * 200 + j, b.op("neg", "f32", b.load(x, j * 200 + i)))
     assert choose(b.finish(), HOST).tile is not None
+
+
+@every_target
+@pytest.mark.parametrize("width", [2, 3, 4, 5, 6, 7, 8, 9])
+@pytest.mark.parametrize("rows", [7, 100, 2001])
+def test_tiny_inner_axis(rows: int, width: int, target: Target) -> None:
+    """(N, 3) with a value for each column and one for each row: all lanes filled."""
+    b = Builder()
+    x, y, z = b.buffer("f32", rows * width), b.buffer("f32", width), b.buffer("f32", rows)
+    out = b.buffer("f32", rows * width, "write")
+    i, j = b.axis(rows), b.axis(width)
+    scaled = b.op("mul", "f32", b.load(x, i * width + j), b.load(y, j))
+    b.store(out, i * width + j, b.op("add", "f32", scaled, b.load(z, i)))
+    xs, ys, zs = random((rows, width)), random((width,), seed=1), random((rows,), seed=2)
+    got = np.zeros((rows, width), np.float32)
+    program = Program(b.finish(), target, strict=True)
+    program(xs, ys, zs, got)
+    np.testing.assert_array_equal(got, xs * ys + zs[:, None])
+    got[:] = 0
+    call, extent = program.bind([xs, ys, zs, got]), program.compiled.extent
+    for low in range(0, extent, program.compiled.schedule.grain):
+        call(low, min(low + program.compiled.schedule.grain, extent))
+    np.testing.assert_array_equal(got, xs * ys + zs[:, None])

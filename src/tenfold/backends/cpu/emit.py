@@ -22,7 +22,7 @@ from tenfold.backends.cpu.casts import bitcast, cast
 from tenfold.backends.cpu.integers import power_routine
 from tenfold.backends.cpu.memory import load, store
 from tenfold.backends.cpu.operations import elementwise
-from tenfold.backends.cpu.positions import as_value, inside
+from tenfold.backends.cpu.positions import as_value, inside, periodic
 from tenfold.backends.cpu.reductions import Reduction, Slot
 from tenfold.backends.cpu.schedule import Schedule
 from tenfold.backends.cpu.spread import spread
@@ -38,7 +38,8 @@ from tenfold.backends.cpu.writer import (
     scalar_text,
     vector,
 )
-from tenfold.kernel.kernel import Kernel
+from tenfold.kernel.index import AXIS, MOD, Atom
+from tenfold.kernel.kernel import BOTH, Kernel
 from tenfold.kernel.nest import Compute, Guard, Item, Loop, Write, nest
 
 PARAM_BYTES = 16
@@ -160,7 +161,8 @@ class Emitter:
         wide = any(a.wide for a in args)
         source = self.kernel.instructions[i.args[0]].dtype
         out: list[Parts] = []
-        for copy in range(max(len(a.copies) for a in args)):
+        # What was loaded before the loop may have more copies than a tail.
+        for copy in range(min(s.copies, max(len(a.copies) for a in args))):
             given = [s.get(a, copy, wide) for a in i.args]
             if i.op == "select":
                 element = MEMORY[i.dtype] if i.dtype not in ("bool", "f16", "bf16") else ""
@@ -295,7 +297,31 @@ class Emitter:
     def lanes(self, loop: Loop, low: int, high: int) -> None:
         """A parallel loop across lanes: whole vectors, and the tail without a second body."""
         begin, end = self.part(loop.axis, low, high)
+        if self.schedule.period and low == 0:
+            self.hoist(loop)
         self.lane_range(loop.axis, low, high, begin, end, lambda: self.block(loop.body))
+
+    def hoist(self, loop: Loop) -> None:
+        """Load before the loop what is the same in each of its trips: loads whose place moves
+        with the lanes by a fixed pattern only."""
+        s, found = self.s, {}
+        extent = self.kernel.axes[loop.axis].extent
+        with s.inside(loop.axis, 0, 0, extent):
+            s.lane, s.copies, s.aligned = loop.axis, self.schedule.copies, True
+            s.multiple = LANES * s.copies
+            s.masks = [None] * s.copies
+            for item in loop.body:
+                if not isinstance(item, Compute):
+                    continue
+                i = self.kernel.instructions[item.value]
+                if i.op != "load" or i.index is None or i.args or i.index.values():
+                    continue
+                if self.kernel.buffers[i.attr[0]].role == BOTH:
+                    continue
+                moving = [a for a, _ in i.index.terms if loop.axis in axes_of(a)]
+                if moving and all(a.kind == MOD and periodic(s, a) for a in moving):
+                    found[item.value] = load(s, item.value)
+        s.env.update(found)
 
     def lane_range(
         self,
@@ -326,6 +352,7 @@ class Emitter:
                     i = self.w.intrinsic("smin", "i64", str(i), str(high - LANES * copies))
                 with self.s.inside(axis, i, low, high):
                     self.s.lane, self.s.copies, self.s.aligned = axis, copies, align
+                    self.s.multiple = 1 if mode == "overlap" or low % reach else reach
                     self.s.masks = [None] * copies
                     if mode == "each":
                         self.s.masks = [self.live(i, stop, c) for c in range(copies)]
@@ -522,6 +549,12 @@ class Emitter:
         if middle < high:
             held = merged(held, self.loop(middle, high, step, fresh(held), body))
         return held
+
+
+def axes_of(atom: Atom) -> frozenset[int]:
+    """The axes an atom of an index depends on."""
+    inside: frozenset[int] = frozenset((atom.of,)) if atom.kind == AXIS else atom.of.axes()
+    return inside
 
 
 def outer_extent(kernel: Kernel, schedule: Schedule) -> int:

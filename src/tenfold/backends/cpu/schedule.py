@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import gcd, lcm
 
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.writer import LANES, SIZES, kind
 from tenfold.kernel.collapse import collapse
-from tenfold.kernel.index import AXIS, Index
+from tenfold.kernel.flatten import TINY, flatten
+from tenfold.kernel.index import AXIS, DIV, MOD, Index
 from tenfold.kernel.keep import keep
 from tenfold.kernel.kernel import (
     BOTH,
@@ -57,6 +59,7 @@ class Schedule:
     cuts: tuple[tuple[int, int], ...] = ()  # (axis, position): where conditions change
     overlap: bool = False  # the last vector may redo elements of the one before
     tile: Tile | None = None
+    period: bool = False  # copies make up the period of remainders by small numbers
     chunk: int = 0  # accumulators over this many lanes' elements are kept in memory
 
     def cuts_of(self, axis: int) -> tuple[int, ...]:
@@ -206,6 +209,10 @@ class _Facts:
         at = next((n for n, a in enumerate(order) if a == lane), len(order))
         order[at:at] = self.sequential
         copies, chunk = self.copies(lane, tile)
+        period = self.period(lane) if tile is None and not chunk else 0
+        if period:
+            copies = period
+            grain = grain * period if outer == lane else grain
         return Schedule(
             order=tuple(order),
             lanes=lanes,
@@ -214,10 +221,24 @@ class _Facts:
             outer=outer,
             grain=grain,
             cuts=() if tile is not None or chunk else self.cuts(),
-            overlap=tile is None and not chunk and not self.in_place() and not self.sequential,
+            overlap=tile is None
+            and not period
+            and not chunk
+            and not self.in_place()
+            and not self.sequential,
             tile=tile,
+            period=bool(period),
             chunk=chunk,
         )
+
+    def period(self, lane: int | None) -> int:
+        """How many vectors it takes until remainders by small numbers repeat; 0 without any."""
+        found = 0
+        for i in self.kernel.instructions:
+            for atom, _ in () if i.index is None or i.op != "load" else i.index.terms:
+                if atom.kind in (DIV, MOD) and atom.bound <= TINY and lane in atom.of.axes():
+                    found = lcm(max(1, found), atom.bound // gcd(atom.bound, LANES))
+        return found if found <= TINY and not self.reduces else 0
 
     def copies(self, lane: int | None, tile: Tile | None) -> tuple[int, int]:
         """Vectors interleaved along the lanes, and the chunk of accumulators kept in memory."""
@@ -306,12 +327,18 @@ class _Facts:
             if i.op != "inside" or i.index is None or len(i.index.terms) != 1:
                 continue
             ((atom, k),) = i.index.terms
+            size = 1
+            if (
+                atom.kind == DIV
+                and atom.of == Index(atom.of.terms[:1])
+                and atom.of.terms[0][1] == 1
+            ):
+                size, atom = atom.bound, atom.of.terms[0][0]  # of an axis made of two
             if atom.kind != AXIS or k not in (1, -1) or atom.of in self.reduced:
                 continue
             for end in i.attr:
-                points.setdefault(atom.of, set()).add(
-                    end - i.index.const if k == 1 else i.index.const - end + 1
-                )
+                point = end - i.index.const if k == 1 else i.index.const - end + 1
+                points.setdefault(atom.of, set()).add(point * size)
         found: list[tuple[int, int]] = []
         for axis, where in sorted(points.items()):
             extent = self.kernel.axes[axis].extent
@@ -327,6 +354,9 @@ def tune(kernel: Kernel, target: Target) -> Kernel:
     of a row kept in scratch. To be called before buffers are placed, for it may add scratch
     buffers at the end."""
     kernel = collapse(kernel)
+    if not any(i.op == "reduce" for i in kernel.instructions):
+        for axis in range(len(kernel.axes) - 1, -1, -1):
+            kernel = flatten(kernel, axis)
     schedule = choose(kernel, target)
     if schedule.chunk or any(b.rows for b in kernel.buffers):
         return kernel

@@ -45,6 +45,7 @@ class State:
     copies: int = 1
     masks: list[str | None] = field(default_factory=lambda: [None])
     aligned: bool = True  # the lane axis stands at a multiple of the lanes
+    multiple: int = 1  # and at a multiple of this, at copy 0
     tiles: dict[int, tuple[str, int, int, str, str]] = field(default_factory=dict)
     spread: dict[int, str] = field(default_factory=dict)  # value -> memory over the lane axis
     origin: str = "0"  # where that memory begins on the lane axis
@@ -55,7 +56,7 @@ class State:
     def inside(self, axis: int, position: int | str, low: int, high: int) -> Iterator[None]:
         """Bind an axis; what is emitted inside is forgotten after."""
         env, base, bounds = self.env, self.base, self.bounds
-        lane = (self.lane, self.copies, self.masks, self.aligned)
+        lane = (self.lane, self.copies, self.masks, self.aligned, self.multiple)
         self.env = dict(env)
         self.base = base | {axis: position}
         self.bounds = bounds | {axis: (low, high - 1)}
@@ -63,7 +64,7 @@ class State:
             yield
         finally:
             self.env, self.base, self.bounds = env, base, bounds
-            self.lane, self.copies, self.masks, self.aligned = lane
+            self.lane, self.copies, self.masks, self.aligned, self.multiple = lane
 
     def get(self, value: int, copy: int, wide: bool) -> Parts:
         """The parts of a value for one copy, spread over the lanes if a vector is wanted."""
