@@ -611,3 +611,12 @@ def test_tiny_inner_axis(rows: int, width: int, target: Target) -> None:
     for low in range(0, extent, program.compiled.schedule.grain):
         call(low, min(low + program.compiled.schedule.grain, extent))
     np.testing.assert_array_equal(got, xs * ys + zs[:, None])
+
+
+@every_target
+def test_complex_columns(target: Target) -> None:
+    """Sums of complex numbers down many rows of many columns."""
+    x = (random((60, 600), "f32") + 1j * random((60, 600), "f32", 1)).astype(np.complex64)
+    out, places = np.zeros(600, np.complex64), np.zeros(600, np.int64)
+    Program(reduction("sum", "c64", x.shape, (0,)), target)(x, out, places)
+    np.testing.assert_allclose(out, x.sum(0), rtol=1e-4, atol=1e-4)

@@ -282,6 +282,7 @@ class _Facts:
             and all(kernel.free[r] == {lane} for r in self.reduces)
             and not any(b.rows for b in kernel.buffers)
             and not kernel.checks
+            and not any(kind(i.dtype) == "c" for i in kernel.instructions)
         )
 
     def tile(self, lane: int | None) -> Tile | None:

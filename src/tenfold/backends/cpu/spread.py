@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from tenfold.backends.cpu.loops import Position
 from tenfold.backends.cpu.memory import store
 from tenfold.backends.cpu.reductions import Reduction
 from tenfold.backends.cpu.state import Val
@@ -18,7 +19,7 @@ from tenfold.backends.cpu.writer import BITS, COMPUTE, LANES, lanes_of, vector
 from tenfold.kernel.nest import Compute, Guard, Item, Loop, Write
 
 if TYPE_CHECKING:
-    from tenfold.backends.cpu.emit import Emitter, Position
+    from tenfold.backends.cpu.emit import Emitter
 
 ROWS = 4  # that join the accumulators at once
 
