@@ -60,9 +60,7 @@ def _steps(target: Target) -> tuple[Image, bytes]:
     """The function that carries out steps, and the object that calls it for one plan."""
     library = blas()
     # Without the library no plan has a product of its: any address will do.
-    given = (
-        {f"tn_{x}gemm": id(None) for x in "sdcz"} if library is None else library.symbols
-    )
+    given = {f"tn_{x}gemm": id(None) for x in "sdcz"} if library is None else library.symbols
     return load([assemble(STEPS_TEXT, target)], ["tn_steps"], given), assemble(PLAN_TEXT, target)
 
 
