@@ -517,3 +517,16 @@ def test_flat_outputs_past_the_caches() -> None:
             call(low, min(low + 100 * grain, n))
         assert (got == -xs).all()
         assert room[n + shift] == 0
+
+
+def test_long_rows_past_the_caches() -> None:
+    shape = (100, 9001)
+    x, room = random(shape), np.zeros(100 * 9001 + 16, np.float32)
+    program = Program(softmax(*shape, 1))
+    assert (program.compiled.schedule.stream is not None) == HOST.masked
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    for shift in (0, 5):
+        out = room[shift : shift + x.size].reshape(shape)
+        program(x, out)
+        np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), rtol=2e-6, atol=1e-9)
+        assert room[shift + x.size] == 0

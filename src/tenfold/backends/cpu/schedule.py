@@ -254,9 +254,12 @@ class _Facts:
         """The store of an output too large for the caches, if its rows are long: written past
         them it need not be read first."""
         kernel = self.kernel
-        if lane is None or not target.masked or self.reduces or self.sequential:
+        if lane is None or not target.masked or self.sequential or self.in_place():
             return None
-        if kernel.axes[lane].extent < _LEAST_STREAMED or self.in_place():
+        if any(lane in kernel.free[r] for r in self.reduces):
+            return None
+        least = _LEAST_STREAMED * 32 if self.reduces else _LEAST_STREAMED
+        if kernel.axes[lane].extent < least:
             return None
         large = [
             n
@@ -264,9 +267,11 @@ class _Facts:
             if kernel.buffers[s.buffer].size * SIZES[kernel.buffers[s.buffer].dtype] >= _STREAMED
             and s.index.stride(lane) == 1
             and s.condition is None
+            and lane in kernel.store_free(s)
             and kind(kernel.buffers[s.buffer].dtype) != "c"
         ]
-        return large[0] if len(large) == 1 and len(kernel.stores) == 1 else None
+        outputs = [s for s in kernel.stores if not kernel.buffers[s.buffer].rows]
+        return large[0] if len(large) == 1 and len(outputs) == 1 else None
 
     def period(self, lane: int | None) -> int:
         """How many vectors it takes until remainders by small numbers repeat; 0 without any."""
