@@ -189,14 +189,24 @@ def _own(node: Node, values: list[Array], result: Array) -> Array:
         count = max(max((v.size for v in values), default=1) // max(result.size, 1), 2)
         bound = (bound + 1) * (np.log2(count) + 1)
         if node.op == "reduce_prod":
-            bound *= count
-        else:
-            whole = _call(node, [_absolute(v) for v in values])[0]
-            size = np.maximum(size, _size(whole))
-    elif node.op in _EXACT:
+            return _product_bound(node, values[0], bound * count * _EPS[short], size)
+        whole = _size(_call(node, [_absolute(v) for v in values])[0])
+        # Where the sum of magnitudes overflows, so may a partial sum, in one order or another.
+        return np.asarray(bound * _EPS[short] * whole + 4 * _TINY[short])
+    if node.op in _EXACT and not (node.op == "abs" and KIND[values[0].dtype] == "c"):
         return np.zeros(result.shape)
     size = np.where(np.isfinite(size), size, 0.0)
     return np.asarray(bound * _EPS[short] * size + 4 * _TINY[short])
+
+
+def _product_bound(node: Node, value: Array, bound: float, size: Array) -> Array:
+    """Of a product, whose parts may overflow or vanish in one order and not in another."""
+    logs = np.abs(np.log2(np.abs(value.astype(np.complex128))))
+    axes = node["axes"]
+    reach = np.sum(np.where(value == 0, 0.0, logs), axis=axes)
+    limit = float(np.log2(float(np.finfo(np.float32).max))) / 2
+    safe = np.asarray(reach < limit) | ~np.asarray(np.any(value == 0, axis=axes) | (reach >= limit))
+    return np.where(safe, bound * np.where(np.isfinite(size), size, 0.0) + 1e-300, np.inf)
 
 
 _NAMES = """

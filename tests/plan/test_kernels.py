@@ -195,7 +195,7 @@ ONE: dict[str, tuple[Function, tuple[Any, ...]]] = {
         some(20).astype("c8"), (some(20) + 3).astype("c8"),
     )),
     "clip": (lambda x: np.clip(x, -0.5, 0.5) * 3, (some(50),)),
-    "iota": (lambda x: x * np.arange(50), (some(50),)),
+    "iota": (lambda x: x * tn.arange(50), (some(50),)),
 }  # fmt: skip
 
 
