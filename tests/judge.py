@@ -103,13 +103,15 @@ def _plain(node: Node, inputs: list[Judged]) -> list[Judged]:
     errors = [np.zeros(r.shape) for r in results]
     random = np.random.default_rng(0)
     for i, (value, error) in enumerate(inputs):
-        if not np.any(error):
+        same = [n for n, v in enumerate(node.inputs) if v == node.inputs[i]]
+        if not np.any(error) or same[0] != i:
             continue
         signs = np.where(random.random(value.shape) < 0.5, -1.0, 1.0)
         most = [np.zeros(r.shape) for r in results]
         for sign in (1.0, -1.0, signs, -signs):
             moved = [*values]
-            moved[i] = _moved(value, error, sign)
+            for n in same:  # read twice, it is moved as one
+                moved[n] = _moved(value, error, sign)
             try:
                 others = _call(node, moved)
             except TenfoldError:
@@ -156,6 +158,8 @@ def _moved(value: Array, error: Array, sign: Any) -> Array:
         wide_value = value.astype(np.complex128) + (error * sign) * (1 + 1j)
         return np.asarray(wide_value.astype(value.dtype))
     moved = (value.astype(np.float64) + error * sign).astype(value.dtype)
+    anything = np.where(np.broadcast_to(sign, value.shape) > 0, 0.0, np.nan).astype(value.dtype)
+    moved = np.where(np.isinf(error), anything, moved)
     return np.where(error > 0, moved, value).astype(value.dtype)
 
 
@@ -189,14 +193,30 @@ def _own(node: Node, values: list[Array], result: Array) -> Array:
         count = max(max((v.size for v in values), default=1) // max(result.size, 1), 2)
         bound = (bound + 1) * (np.log2(count) + 1)
         if node.op == "reduce_prod":
-            bound *= count
-        else:
-            whole = _call(node, [_absolute(v) for v in values])[0]
-            size = np.maximum(size, _size(whole))
-    elif node.op in _EXACT:
+            return _product_bound(node, values[0], bound * count * _EPS[short], size)
+        whole = _size(_call(node, [_absolute(v) for v in values])[0])
+        if short[0] == "c":
+            whole = np.where(np.isfinite(result), whole, np.inf)
+        # Where the sum of magnitudes overflows, so may a partial sum, in one order or another.
+        return np.asarray(bound * _EPS[short] * whole + 4 * _TINY[short])
+    if node.op in _EXACT and not (node.op == "abs" and KIND[values[0].dtype] == "c"):
         return np.zeros(result.shape)
-    size = np.where(np.isfinite(size), size, 0.0)
+    if short[0] == "c" and node.op not in ("add", "sub", "cast"):
+        # Infinities in complex products and quotients come out in many ways.
+        size = np.where(np.isfinite(result), size, np.inf)
+    else:
+        size = np.where(np.isfinite(size), size, 0.0)
     return np.asarray(bound * _EPS[short] * size + 4 * _TINY[short])
+
+
+def _product_bound(node: Node, value: Array, bound: float, size: Array) -> Array:
+    """Of a product, whose parts may overflow or vanish in one order and not in another."""
+    logs = np.abs(np.log2(np.abs(value.astype(np.complex128))))
+    axes = node["axes"]
+    reach = np.sum(np.where(value == 0, 0.0, logs), axis=axes)
+    limit = float(np.log2(float(np.finfo(np.float32).max))) / 2
+    safe = np.asarray(reach < limit) | ~np.asarray(np.any(value == 0, axis=axes) | (reach >= limit))
+    return np.where(safe, bound * np.where(np.isfinite(size), size, 0.0) + 1e-300, np.inf)
 
 
 _NAMES = """
