@@ -215,7 +215,9 @@ def test_control_c_stops_an_endless_loop():
     child = run_python(
         """
         import time, numpy as np, tenfold as tn
-        f = tn.jit(lambda x: tn.while_loop(lambda s: s[0] >= 0, lambda s: (s[0] * 0, s[1] + 1), (x, 0)))
+        def forever(x):
+            return tn.while_loop(lambda s: s[0] >= 0, lambda s: (s[0] * 0, s[1] + 1), (x, 0))
+        f = tn.jit(forever)
         g = tn.jit(lambda x: tn.while_loop(lambda s: s < 3, lambda s: s + 1, x))
         g(np.float64(0))
         f.plan(np.float64(0))

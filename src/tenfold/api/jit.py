@@ -19,13 +19,14 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
-from tenfold.api.door import DOORS, Door, can_unpack, guards, is_flat
+from tenfold.api.door import DOORS, Door, guards, is_flat
+from tenfold.api.unpack import can_unpack
 from tenfold.cache import plans
 from tenfold.errors import TypeMismatch, ValueProblem
 from tenfold.execute import Program
 from tenfold.graph import Graph
-from tenfold.reference.callbacks import Callbacks
 from tenfold.plan import Plan
+from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.stats import count, timed
 from tenfold.trace.function import Traced, trace_function
@@ -129,9 +130,7 @@ class Jitted:
     def _binder(self) -> Binder:
         # Made late: a method is only bound to its object, and loses `self`, after decoration.
         if self._lazy_binder is None:
-            self._lazy_binder = Binder(
-                self.__wrapped__, self._options.static, self._options.donate
-            )
+            self._lazy_binder = Binder(self.__wrapped__, self._options.static, self._options.donate)
         return self._lazy_binder
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
