@@ -24,6 +24,7 @@ from tenfold.trace.surface.creation import (
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
 from tenfold.trace.surface.special import erf, erfc, rsqrt, sigmoid
+from tenfold.transform.vmap import vmap
 from tenfold.types import TensorType, spec
 
 __version__ = "0.1.0"
@@ -67,6 +68,7 @@ __all__ = [
     "switch",
     "trace",
     "trace_values",
+    "vmap",
     "while_loop",
     "zeros",
 ]
