@@ -8,9 +8,20 @@ from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
 from tenfold.trace.custom import custom
 from tenfold.trace.effects import call_host, hook, print
-from tenfold.trace.surface.creation import arange, eye, full, linspace, ones, zeros
+from tenfold.trace.surface.creation import (
+    arange,
+    asarray,
+    empty,
+    eye,
+    full,
+    iota,
+    linspace,
+    ones,
+    zeros,
+)
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
+from tenfold.trace.surface.special import erf, erfc, rsqrt, sigmoid
 from tenfold.types import TensorType, spec
 
 __version__ = "0.1.0"
@@ -22,16 +33,21 @@ __all__ = [
     "TenfoldError",
     "TensorType",
     "arange",
+    "asarray",
     "call_host",
     "cond",
     "custom",
     "dynamic_slice",
     "dynamic_update",
+    "empty",
+    "erf",
+    "erfc",
     "evaluate",
     "eye",
     "fori_loop",
     "full",
     "hook",
+    "iota",
     "jit",
     "linspace",
     "lu",
@@ -40,7 +56,9 @@ __all__ = [
     "parse",
     "print",
     "reduce",
+    "rsqrt",
     "scan",
+    "sigmoid",
     "spec",
     "switch",
     "trace",

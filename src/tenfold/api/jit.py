@@ -155,7 +155,7 @@ class Jitted:
         )
         self.traces += 1
         held = [Held.take(c.name, found.place(c.array), c.array) for c in traced.captures]
-        taken = {id(c.array) for c in traced.captures}
+        taken = {id(c.array) for c in traced.captures} - {id(a) for a in traced.baked}
         # Arrays that are read but are no inputs went into something computed while tracing:
         # another array in such a place traces anew.
         aside = [(p, a) for key, (p, a) in found.arrays.items() if key not in taken]
