@@ -471,3 +471,62 @@ def test_why_split() -> None:
     top = b.reduce("max", (first,), b.load(x, k * n + i))
     b.store(out, i * n + j, b.op("sub", "f32", b.load(x, j * n + i), top))
     assert "across memory" in (why_split(b.finish(), HOST) or "")
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "bool", "bf16"])
+def test_outputs_past_the_caches(dtype: str) -> None:
+    """Large outputs are written with aligned streaming stores, wherever they begin."""
+    width = {1: 4001, 2: 2003, 4: 1003, 8: 517}[DTYPES[dtype].itemsize]
+    rows = 3_600_000 // (width * DTYPES[dtype].itemsize) + 1
+    b = Builder()
+    x, y = b.buffer(dtype, rows * width), b.buffer(dtype, width)
+    out = b.buffer(dtype, rows * width, "write")
+    i, j = b.axis(rows), b.axis(width)
+    total = b.op("max", dtype, b.load(x, i * width + j), b.load(y, j))
+    b.store(out, i * width + j, total)
+    program = Program(b.finish())
+    assert (program.compiled.schedule.stream is not None) == HOST.masked
+    xs, ys = random((rows, width), dtype), random((width,), dtype, 1)
+    want = np.maximum(xs, ys)
+    for shift in (0, 1, 7):
+        room = np.zeros(rows * width + 16, DTYPES[dtype])
+        got = room[shift : shift + rows * width].reshape(rows, width)
+        program(xs, ys, got)
+        assert got.tobytes() == want.tobytes()
+        assert not room[shift + rows * width :].any()
+        assert not room[:shift].any()
+    got[:] = 0
+    call = program.bind([xs, ys, got])
+    for low in range(0, rows, 100):
+        call(low, min(low + 100, rows))
+    assert got.tobytes() == want.tobytes()
+
+
+def test_flat_outputs_past_the_caches() -> None:
+    n = 1_000_003
+    b = Builder()
+    x, out = b.buffer("f32", n), b.buffer("f32", n, "write")
+    i = b.axis(n)
+    b.store(out, i, b.op("neg", "f32", b.load(x, i)))
+    program = Program(b.finish())
+    xs, room = random((n,)), np.zeros(n + 16, np.float32)
+    for shift in (0, 3):
+        got = room[shift : shift + n]
+        call, grain = program.bind([xs, got]), program.compiled.schedule.grain
+        for low in range(0, n, 100 * grain):
+            call(low, min(low + 100 * grain, n))
+        assert (got == -xs).all()
+        assert room[n + shift] == 0
+
+
+def test_long_rows_past_the_caches() -> None:
+    shape = (100, 9001)
+    x, room = random(shape), np.zeros(100 * 9001 + 16, np.float32)
+    program = Program(softmax(*shape, 1))
+    assert (program.compiled.schedule.stream is not None) == HOST.masked
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    for shift in (0, 5):
+        out = room[shift : shift + x.size].reshape(shape)
+        program(x, out)
+        np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), rtol=2e-6, atol=1e-9)
+        assert room[shift + x.size] == 0

@@ -98,6 +98,8 @@ class Emitter(Loops):
             w.lines.append("  store i32 0, ptr %fault, align 4")
         if all(kernel.axes[a].extent for a in self.schedule.order):
             self.block(nest(kernel, self.schedule.order, self.schedule.reduced))
+        if self.fenced:
+            w.put("call void @llvm.x86.sse.sfence()")
         answer = w.op("load i32, ptr %fault, align 4") if kernel.checks else "0"
         w.put(f"ret i32 {answer}")
         memory = [f"  {m} = alloca [{size} x i8], align 64" for m, size in self.memory]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tenfold.backends.cpu.memory import element_size, pointer, stream_bytes
 from tenfold.backends.cpu.reductions import Slot
 from tenfold.backends.cpu.schedule import Schedule
 from tenfold.backends.cpu.state import State
@@ -23,6 +24,7 @@ class Loops:
         self.w = w
         self.s = State(kernel, w)
         self.reducing = any(i.op == "reduce" for i in kernel.instructions)
+        self.fenced = False  # streamed stores have to be fenced in the end
         self.memory: list[tuple[str, int]] = []  # private memory: name and bytes
 
     def private(self, size: int) -> str:
@@ -107,6 +109,8 @@ class Loops:
         def run(
             start: Position, stop: Position, copies: int, mode: str, align: bool = aligned
         ) -> None:
+            """Trips of so many copies, with masks as the mode says."""
+
             def body(i: Position, _: list[str]) -> list[str]:
                 if mode == "overlap":
                     i = self.w.intrinsic("smin", "i64", str(i), str(high - LANES * copies))
@@ -114,6 +118,8 @@ class Loops:
                     self.s.lane, self.s.copies, self.s.aligned = axis, copies, align
                     self.s.multiple = 1 if mode == "overlap" or low % reach else reach
                     self.s.masks = [None] * copies
+                    if mode == "stream":
+                        self.s.streaming, self.s.multiple = self.schedule.stream, 1
                     if mode == "each":
                         self.s.masks = [self.live(i, stop, c) for c in range(copies)]
                     elif mode == "last":
@@ -123,7 +129,22 @@ class Loops:
 
             self.loop(start, stop, LANES * copies, (), body)
 
-        if exact or extent % reach == 0:
+        if self.schedule.stream is not None and extent >= 2 * reach:
+            first, last = self.aligned_part(axis, begin, end, reach)
+            run(first, last, wanted, "stream", False)
+
+            def edge(which: Position, _: list[str]) -> list[str]:
+                """What lies before the first aligned vector, then what lies after the last."""
+                before = self.w.op(f"icmp eq i64 {which}, 0")
+                low_end = self.w.select(before, "i64", str(begin), last)
+                high_end = self.w.select(before, "i64", first, str(end))
+                run(low_end, high_end, 1, "each", False)
+                return []
+
+            self.loop(0, 2, 1, (), edge)
+            self.w.declare("void @llvm.x86.sse.sfence()")
+            self.fenced = True
+        elif exact or extent % reach == 0:
             run(begin, end, wanted, "whole")
         elif not static:
             if self.w.masked:
@@ -150,6 +171,24 @@ class Loops:
                 run(end - rest, end, -(-rest // LANES), mode)
         else:
             run(begin, end, wanted, "each")
+
+    def aligned_part(
+        self, axis: int, begin: Position, end: Position, reach: int
+    ) -> tuple[str, str]:
+        """The part of a range whose streamed stores are aligned and whole."""
+        w, store = self.w, self.kernel.stores[self.schedule.stream or 0]
+        dtype = self.kernel.buffers[store.buffer].dtype
+        with self.s.inside(axis, begin, 0, 1):
+            start = pointer(self.s, store.buffer, store.index, 0)
+        address = w.op(f"ptrtoint ptr {start} to i64")
+        short = w.op(f"sub i64 0, {address}")
+        short = w.op(f"and i64 {short}, {stream_bytes(dtype) - 1}")
+        short = w.op(f"udiv exact i64 {short}, {element_size(dtype)}")
+        first = w.op(f"add nsw i64 {short}, {begin}")
+        first = w.intrinsic("smin", "i64", first, str(end))
+        length = w.op(f"sub nsw i64 {end}, {first}")
+        whole = w.op(f"and i64 {length}, {-reach}")
+        return first, w.op(f"add nsw i64 {first}, {whole}")
 
     def live(self, i: Position, end: Position, copy: int) -> str:
         """The lanes of a copy that lie before the end."""

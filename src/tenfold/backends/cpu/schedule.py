@@ -36,6 +36,7 @@ _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
 _BUDGET = 3000  # copies × instructions
 _LONGEST_KEPT = 16384  # elements of a row: longer ones are recomputed sooner than read back
 MOST_INSTRUCTIONS, MOST_STREAMS = 1000, 64
+_STREAMED, _LEAST_STREAMED = 3_500_000, 256  # bytes of an output, elements of its rows
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
@@ -61,6 +62,7 @@ class Schedule:
     overlap: bool = False  # the last vector may redo elements of the one before
     tile: Tile | None = None
     period: bool = False  # copies make up the period of remainders by small numbers
+    stream: int | None = None  # a store that goes past the caches
     chunk: int = 0  # accumulators over this many lanes' elements are kept in memory
 
     def cuts_of(self, axis: int) -> tuple[int, ...]:
@@ -244,8 +246,32 @@ class _Facts:
             and not self.sequential,
             tile=tile,
             period=bool(period),
+            stream=self.stream(lane, target) if not (tile or period or chunk) else None,
             chunk=chunk,
         )
+
+    def stream(self, lane: int | None, target: Target) -> int | None:
+        """The store of an output too large for the caches, if its rows are long: written past
+        them it need not be read first."""
+        kernel = self.kernel
+        if lane is None or not target.masked or self.sequential or self.in_place():
+            return None
+        if any(lane in kernel.free[r] for r in self.reduces):
+            return None
+        least = _LEAST_STREAMED * 32 if self.reduces else _LEAST_STREAMED
+        if kernel.axes[lane].extent < least:
+            return None
+        large = [
+            n
+            for n, s in enumerate(kernel.stores)
+            if kernel.buffers[s.buffer].size * SIZES[kernel.buffers[s.buffer].dtype] >= _STREAMED
+            and s.index.stride(lane) == 1
+            and s.condition is None
+            and lane in kernel.store_free(s)
+            and kind(kernel.buffers[s.buffer].dtype) != "c"
+        ]
+        outputs = [s for s in kernel.stores if not kernel.buffers[s.buffer].rows]
+        return large[0] if len(large) == 1 and len(outputs) == 1 else None
 
     def period(self, lane: int | None) -> int:
         """How many vectors it takes until remainders by small numbers repeat; 0 without any."""
@@ -260,7 +286,8 @@ class _Facts:
         """Vectors interleaved along the lanes, and the chunk of accumulators kept in memory."""
         kernel = self.kernel
         size = max(1, sum(1 + 2 * self.work(i.op) for i in kernel.instructions))
-        most = max(1, int(_BUDGET / size))
+        # A power of two, so that a grain is a whole number of trips.
+        most = 1 << max(0, int(_BUDGET / size).bit_length() - 1)
         nested = [r for r in self.reduces if lane is not None and lane in kernel.free[r]]
         if nested and lane is not None:
             vectors = -(-kernel.axes[lane].extent // LANES)
@@ -271,7 +298,7 @@ class _Facts:
                 chunk = self.chunk(lane)
                 if chunk:
                     return 1, chunk
-            return max(1, min(vectors, 4, most)), 0
+            return min(1 << (vectors.bit_length() - 1), 4, most), 0
         if self.reduces:
             return max(1, min(kernel.fold.copies, most)), 0
         if tile is not None:

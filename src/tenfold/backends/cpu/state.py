@@ -44,6 +44,7 @@ class State:
     copies: int = 1
     masks: list[str | None] = field(default_factory=lambda: [None])
     aligned: bool = True  # the lane axis stands at a multiple of the lanes
+    streaming: int | None = None  # the store that goes past the caches, aligned
     multiple: int = 1  # and at a multiple of this, at copy 0
     # transposed load -> the tile that holds it, its row axis and width, and where it begins
     tiles: dict[int, tuple[str, int, int, str, str]] = field(default_factory=dict)
@@ -53,6 +54,7 @@ class State:
         """Bind an axis; what is emitted inside is forgotten after."""
         env, base, bounds = self.env, self.base, self.bounds
         lane = (self.lane, self.copies, self.masks, self.aligned, self.multiple)
+        streaming = self.streaming
         self.env = dict(env)
         self.base = base | {axis: position}
         self.bounds = bounds | {axis: (low, high - 1)}
@@ -61,6 +63,7 @@ class State:
         finally:
             self.env, self.base, self.bounds = env, base, bounds
             self.lane, self.copies, self.masks, self.aligned, self.multiple = lane
+            self.streaming = streaming
 
     def get(self, value: int, copy: int, wide: bool) -> Parts:
         """The parts of a value for one copy, spread over the lanes if a vector is wanted."""
