@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MethodType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,18 +19,18 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
-from tenfold.api.door import DOORS, Door, guards, is_flat
-from tenfold.api.unpack import can_unpack
-from tenfold.cache import plans
 from tenfold.errors import TypeMismatch, ValueProblem
-from tenfold.execute import Program
 from tenfold.graph import Graph
-from tenfold.plan import Plan
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.stats import count, timed
 from tenfold.trace.function import Traced, trace_function
 from tenfold.trace.scope import current
+
+if TYPE_CHECKING:  # the compiler is loaded when something is compiled
+    from tenfold.api.door import Door
+    from tenfold.execute import Program
+    from tenfold.plan import Plan
 
 
 @dataclass(slots=True)
@@ -168,12 +168,15 @@ class Jitted:
         callbacks = Callbacks(traced.callbacks, hooks or {})
         if self._options.compile == "never":
             return traced.results(run_graph(traced.graph, arrays, callbacks))
-        program = plans.get(traced.graph, strict=self._options.strict)
+        program = _program(traced.graph, self._options)
         self._open(call, entry, program)
         return traced.results(program(arrays, callbacks))
 
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
+        from tenfold.api.door import DOORS, Door, guards, is_flat
+        from tenfold.api.unpack import can_unpack
+
         signature = self._binder.signature
         flat = is_flat(call, entry.traced, self._binder.names)
         if not flat and not can_unpack(signature, call, entry.traced):
@@ -245,7 +248,7 @@ class Jitted:
         1
         """
         traced = self._entry(self._binder.bind(args, kwargs)).traced
-        return plans.get(traced.graph, strict=self._options.strict).plan
+        return _program(traced.graph, self._options).plan
 
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for these arguments (arrays or `tn.spec`)."""
@@ -295,6 +298,12 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<tn.jit of {self.__qualname__}>"
+
+
+def _program(graph: Graph, options: Options) -> Program:
+    from tenfold.cache import plans
+
+    return plans.get(graph, strict=options.strict)
 
 
 _KEPT = "_tenfold_jitted"
