@@ -10,7 +10,7 @@ ALIGN = 64
 PAGE = 4096
 STAGGER = 192  # added to large slots, so that arrays of a power of two do not share cache sets
 GOOD = 1.03  # times the least there can be: good enough to look no further
-SPANS = 300_000  # steps lived through by all; beyond this the packing is the quick one
+SPANS = 300_000  # steps lived through by all; beyond this no further packing is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ def greatest_live(requests: Sequence[Request]) -> int:
 def lay_out(requests: Sequence[Request]) -> tuple[list[int], int]:
     """An offset for each request, and the bytes of the arena. Those that overlap in time do not
     overlap in memory."""
+    least = greatest_live([Request(r.room, r.first, r.last) for r in requests])
     best = _in_order(requests)
     spans = sum(r.last - r.first + 1 for r in requests)
-    least = greatest_live([Request(r.room, r.first, r.last) for r in requests])
     for key in _ORDERS:
         if spans > SPANS or best[1] <= GOOD * least:
             break
