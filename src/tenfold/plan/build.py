@@ -111,9 +111,12 @@ class _Planner:
             if item.group is not None:
                 for bound in former.forms(item.group):
                     self.kernel(bound)
+            elif item.copied >= 0:
+                self.copy(item.copied, graph.starts[item.node])
             else:
                 self.other(item.node)
         outputs = self.hand_out()
+        safe = self.safe()
         slots, arena, live = self.lay_out()
         notes = tuple(
             f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
@@ -121,7 +124,7 @@ class _Planner:
         )
         return Plan(
             graph, slots, tuple(self.steps), outputs, tuple(self.kernels), tuple(self.used),
-            tuple(self.constants), arena, live, (), notes,
+            tuple(self.constants), arena, live, (), notes, safe,
         )  # fmt: skip
 
     # Cells.
@@ -177,6 +180,7 @@ class _Planner:
             if cell.place != OUTPUT or cell.number != number:
                 made = self.new(self.graph.types[value], OUTPUT, number)
                 if self.graph.types[value].size:
+                    self.candidates.append((len(self.steps), source, made))
                     self.add(CopyStep(source, made), [source], [made])
                 source = made
             outputs.append(source)
@@ -224,6 +228,12 @@ class _Planner:
         for source, target in lowered.in_place:
             self.candidates.append((at, reads[source], writes[target]))
         self.add(step, reads, [*writes, *scratch])
+
+    def copy(self, source: int, target: int) -> None:
+        """Begin a value as a copy of another; where that dies here, it may take its memory."""
+        read, write = self.of(source), self.of(target)
+        self.candidates.append((len(self.steps), read, write))
+        self.add(CopyStep(read, write), [read], [write])
 
     def literal(self, value: int) -> bytes:
         position = self.makers.get(value)
@@ -283,12 +293,20 @@ class _Planner:
         scan = node.op == "scan"
         carries = node["carries"] if scan else len(reads) - captures
         length = node["length"] if scan else -1
+        alone = {i for i, o in self.used[plans[-1]].safe if i == o + captures}
         second = []
-        if length not in (0, 1):
-            second = [
-                self.new(self.graph.types[v])
-                for v in range(self.graph.starts[position], self.graph.starts[position] + carries)
-            ]
+        for carry in range(carries):
+            source, target = reads[captures + carry], writes[carry]
+            if captures + carry in alone and length != 0:
+                # The body may work in place: it begins with a copy, and there is no second place.
+                self.candidates.append((len(self.steps), source, target))
+                self.add(CopyStep(source, target), [source], [target])
+                reads[captures + carry] = target
+                second.append(target)
+            elif length in (0, 1):
+                second.append(target)
+            else:
+                second.append(self.new(self.cells[target].type))
         flag = -1 if scan else self.new(TensorType(DTYPES["bool"], ()))
         step = LoopStep(
             node.op, position, plans, tuple(reads), tuple(writes), captures, carries,
@@ -298,6 +316,16 @@ class _Planner:
         self.add(step, reads, [*writes, *own])
 
     # Memory.
+
+    def safe(self) -> tuple[tuple[int, int], ...]:
+        """Inputs that may share memory with outputs: read for the last time by the step that
+        writes the output, element for element."""
+        found = []
+        for at, source, target in self.candidates:
+            a, b = self.cells[source], self.cells[target]
+            if a.place == INPUT and b.place == OUTPUT and a.last == b.first == at:
+                found.append((a.number, b.number))
+        return tuple(found)
 
     def lay_out(self) -> tuple[tuple[Slot, ...], int, int]:
         cells = self.cells
