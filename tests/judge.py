@@ -159,7 +159,10 @@ def _moved(value: Array, error: Array, sign: Any) -> Array:
         made.real, made.imag = (_moved(p, error, sign) for p in (value.real, value.imag))
         return made
     moved = (value.astype(np.float64) + error * sign).astype(value.dtype)
-    anything = np.where(np.broadcast_to(sign, value.shape) > 0, 0.0, np.nan).astype(value.dtype)
+    if np.ndim(sign):
+        anything = np.broadcast_to(sign * np.inf, value.shape).astype(value.dtype)
+    else:
+        anything = np.full(value.shape, 0.0 if sign > 0 else np.nan).astype(value.dtype)
     moved = np.where(np.isinf(error), anything, moved)
     return np.where(error > 0, moved, value).astype(value.dtype)
 
@@ -222,8 +225,8 @@ def _product_bound(node: Node, value: Array, bound: float, size: Array) -> Array
 
 _NAMES = """
     neg abs floor ceil trunc round max min fmax fmin select reshape transpose broadcast slice
-    reverse pad concatenate gather dynamic_slice dynamic_update reduce_max reduce_min bitcast sort constant
-    iota real imag conj complex
+    reverse pad concatenate gather dynamic_slice dynamic_update reduce_max reduce_min bitcast
+    sort constant iota real imag conj complex
 """
 _EXACT = frozenset(_NAMES.split())
 

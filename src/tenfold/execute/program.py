@@ -57,7 +57,7 @@ class Program:
         self.entry = Entry(
             name="call",
             plan="tn_plan",
-            arguments=tuple(Argument(p.type) for p in own),
+            arguments=tuple(Argument(p.type, n in plan.donated) for n, p in enumerate(own)),
             outputs=plan.graph.output_types,
             captures=captures,
             guards=tuple(guards),

@@ -452,7 +452,8 @@ entry:
             "next",
         )
         + f"""next:
-  %pc = phi i64 [ {HEADER}, %base.test ], [ %k.next, %run ], [ %c.next, %copy ], [ %c.next, %move.bytes ],
+  %pc = phi i64 [ {HEADER}, %base.test ], [ %k.next, %run ], [ %c.next, %copy ],
+    [ %c.next, %move.bytes ],
     [ %h.next, %host ], [ %p.next, %poll ], [ %g.next, %gemm.end ],
     [ %b.next, %chosen ], [ %l.next, %out.test ]
 """
