@@ -1,9 +1,11 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
 
+from tenfold.api.backends import backends
 from tenfold.api.jit import Jitted, jit
 from tenfold.api.program import evaluate, parse, trace, trace_values
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
+from tenfold.stats import stats
 from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
 from tenfold.trace.custom import custom
@@ -22,6 +24,7 @@ from tenfold.trace.surface.creation import (
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
 from tenfold.trace.surface.special import erf, erfc, rsqrt, sigmoid
+from tenfold.transform.vmap import vmap
 from tenfold.types import TensorType, spec
 
 __version__ = "0.1.0"
@@ -34,6 +37,7 @@ __all__ = [
     "TensorType",
     "arange",
     "asarray",
+    "backends",
     "call_host",
     "cond",
     "custom",
@@ -60,9 +64,11 @@ __all__ = [
     "scan",
     "sigmoid",
     "spec",
+    "stats",
     "switch",
     "trace",
     "trace_values",
+    "vmap",
     "while_loop",
     "zeros",
 ]
