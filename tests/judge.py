@@ -120,6 +120,16 @@ def _plain(node: Node, inputs: list[Judged]) -> list[Judged]:
             for n, (a, b) in enumerate(zip(others, results, strict=True)):
                 most[n] = np.maximum(most[n], _distance(a, b))
         errors = [e + m for e, m in zip(errors, most, strict=True)]
+    if any(np.isinf(e).any() for _, e in inputs):  # several may be anything at once
+        for sign in (1.0, -1.0):
+            try:
+                others = _call(node, [_moved(v, e, sign) for v, e in inputs])
+            except TenfoldError:
+                continue
+            errors = [
+                np.maximum(e, _distance(a, b))
+                for e, a, b in zip(errors, others, results, strict=True)
+            ]
     own = [_own(node, values, r) for r in results]
     return [(r, _finite(e + o)) for r, e, o in zip(results, errors, own, strict=True)]
 
