@@ -19,12 +19,15 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
+from tenfold.api.kinds import taken_in
 from tenfold.errors import TypeMismatch
 from tenfold.graph import Graph
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
+from tenfold.trace.array import Array
 from tenfold.trace.function import Traced, trace_function
 from tenfold.trace.scope import current
+from tenfold.trace.surface.emit import is_traced
 
 
 @dataclass(slots=True)
@@ -33,11 +36,11 @@ class Held:
 
     name: str
     place: Place | None  # None: made while tracing, never looked for again
-    array: np.ndarray[Any, Any]
+    array: Any  # NumPy's, or a lazy one
     snapshot: np.ndarray[Any, Any]
 
     @staticmethod
-    def take(name: str, place: Place | None, array: np.ndarray[Any, Any]) -> Held:
+    def take(name: str, place: Place | None, array: Any) -> Held:
         return Held(name, place, array, _snapshot(array))
 
     def fits(self) -> bool:
@@ -45,9 +48,14 @@ class Held:
         if self.place is None:
             return True
         now = self.place.look()
-        if now is self.array:
+        if isinstance(now, Array):
+            if is_traced(now):
+                return False
+            if now is self.array and now._host() is self.snapshot:
+                return True
+        elif now is self.array:
             return True
-        if not isinstance(now, np.ndarray):
+        elif not isinstance(now, np.ndarray):
             return False
         if now.dtype != self.snapshot.dtype or now.shape != self.snapshot.shape:
             return False
@@ -55,7 +63,9 @@ class Held:
         return True
 
 
-def _snapshot(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _snapshot(array: Any) -> np.ndarray[Any, Any]:
+    if isinstance(array, Array):
+        return array._host()  # which nobody can write to
     copy = np.array(as_array(array), order="C")
     copy.flags.writeable = False
     return copy
@@ -124,6 +134,7 @@ class Jitted:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Mapping[str, Any] | None
     ) -> Any:
         call = self._binder.bind(args, kwargs)
+        give = taken_in(call.leaves)
         entry = self._entry(call)
         traced = entry.traced
         traced.check_limits(call.leaves)
@@ -133,7 +144,7 @@ class Jitted:
             check_names(hooks, _hook_names(traced.graph), "the hook")
         callbacks = Callbacks(traced.callbacks, hooks or {})
         outputs = run_graph(traced.graph, arrays, callbacks)
-        return traced.results(outputs)
+        return traced.results(outputs, give)
 
     def _entry(self, call: Call) -> Entry:
         key = call.key
@@ -159,8 +170,12 @@ class Jitted:
             found.name,
         )
         self.traces += 1
-        held = [Held.take(c.name, found.place(c.array), c.array) for c in traced.captures]
-        taken = {id(c.array) for c in traced.captures}
+        origins = [c.array if c.origin is None else c.origin for c in traced.captures]
+        held = [
+            Held.take(c.name, found.place(a), a)
+            for c, a in zip(traced.captures, origins, strict=True)
+        ]
+        taken = {id(a) for a in origins}
         # Arrays that are read but are no inputs went into something computed while tracing:
         # another array in such a place traces anew.
         aside = [(p, a) for key, (p, a) in found.arrays.items() if key not in taken]

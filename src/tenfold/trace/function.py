@@ -45,11 +45,12 @@ class Traced:
         for position, dtype in self.limits:
             literal(leaves[position], dtype)
 
-    def results(self, outputs: Sequence[Any]) -> Any:
-        """The graph's outputs as the function gives them: in its containers, 0-d arrays as
-        NumPy scalars, Python numbers as such."""
+    def results(self, outputs: Sequence[Any], give: Callable[[Any], Any] | None = None) -> Any:
+        """The graph's outputs as the function gives them: in its containers, arrays as `give`
+        makes them (0-d ones as NumPy scalars), Python numbers as such."""
+        give = give or scalar
         given = zip(outputs, self.weak, strict=True)
-        return self.outputs.unflatten([weak(o.item()) if weak else scalar(o) for o, weak in given])
+        return self.outputs.unflatten([weak(o.item()) if weak else give(o) for o, weak in given])
 
 
 def scalar(array: Any) -> Any:
@@ -90,7 +91,7 @@ def trace_function(
             error.where = f"{_place(function)} (in what it returns)"
             raise
         if trace.pending:
-            raise unwritten(trace)
+            raise unwritten(next(iter(trace.pending.values()))[1])
     weak = tuple(_weak(item) for item in found)
     if _random_moved(random):
         raise TraceError(

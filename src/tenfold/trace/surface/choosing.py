@@ -28,7 +28,7 @@ def _operands(*operands: Any) -> list[Any]:
 @on(np.where)
 def where(condition: Any, x: Any = _NO, y: Any = _NO, /) -> Array:
     if x is _NO and y is _NO:
-        nonzero(condition)
+        return nonzero(condition)  # type: ignore[no-any-return]
     if y is _NO:
         fail(TypeMismatch, "where with one of its two values", "write np.where(c, x, y)")
     x, y = _operands(x, y)

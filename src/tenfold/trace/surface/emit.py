@@ -9,6 +9,7 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, ShapeError, TenfoldError, TypeMismatch, Unsupported
 from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.lazy import LAZY
 from tenfold.trace.operand import as_value, scope_of, value_of
 from tenfold.trace.source import describe, here
 from tenfold.types import DType, as_dtype
@@ -90,7 +91,7 @@ def fail(kind: type[TenfoldError], message: str, fix: str | None = None) -> NoRe
 
 def static_int(value: Any, what: str) -> int:
     """An integer known while tracing."""
-    if isinstance(value, Array):
+    if isinstance(value, Array) and value._scope is not LAZY:
         fail(
             ConcreteError,
             f"{what} is a traced value, which only a running program has",
@@ -126,8 +127,15 @@ def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
     return (axis_of(axis, rank),)
 
 
+def is_traced(operand: Any) -> bool:
+    """Whether this is an array whose value only a running program has."""
+    return isinstance(operand, Array) and operand._scope is not LAZY
+
+
 def shape_of(shape: Any, what: str = "an extent of the shape") -> tuple[int, ...]:
     """A shape given as one number or several."""
+    if isinstance(shape, Array) and not is_traced(shape) and shape.ndim == 1:
+        shape = shape.tolist()
     if isinstance(shape, Array) or not isinstance(shape, (Sequence, np.ndarray)):
         return (static_int(shape, what),)
     return tuple(static_int(n, what) for n in shape)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TypeMismatch
 from tenfold.trace.array import Array
-from tenfold.trace.surface.emit import fail, traced
+from tenfold.trace.surface.emit import fail, is_traced, traced
 from tenfold.types import BOOL, KIND, TensorType
 
 
@@ -107,8 +107,12 @@ def read_key(type: TensorType, key: Any) -> Key:
 
 def _plain(item: Any) -> Any:
     """An item of a key as None, Ellipsis, a slice, a bool, an int, a NumPy or a traced array."""
-    if item is None or item is Ellipsis or isinstance(item, (slice, Array)):
+    if item is None or item is Ellipsis or isinstance(item, slice):
         return item
+    if isinstance(item, Array):
+        # A lazy mask is run: what it chooses has a shape that depends on it. A lazy number is
+        # not: most are computed, and an index that is in the program is checked when it runs.
+        return item if is_traced(item) or item.dtype != BOOL else item._host()
     if isinstance(item, (bool, np.bool_)):
         return np.asarray(bool(item))
     if isinstance(item, (int, np.integer)):
@@ -203,7 +207,7 @@ def _masks(item: Any, type: TensorType, axis: int) -> list[Entry]:
 
 def _range(item: slice, extent: int) -> Range:
     for bound in (item.start, item.stop, item.step):
-        if isinstance(bound, Array):
+        if is_traced(bound):
             fail(
                 ConcreteError,
                 "a slice with a traced bound has a shape that only a running program knows",
