@@ -79,12 +79,18 @@ class Value:
     The array is set before the node is let go, so whoever finds no node finds an array.
     """
 
-    __slots__ = ("__weakref__", "array", "index", "node", "type")
+    __slots__ = ("__weakref__", "array", "index", "node", "number", "type")
 
     def __init__(
-        self, type: TensorType, node: Made | None, index: int = 0, array: Host | None = None
+        self,
+        type: TensorType,
+        number: int,
+        node: Made | None,
+        index: int = 0,
+        array: Host | None = None,
     ) -> None:
         self.type = type
+        self.number = number  # of its type: quicker to look things up by
         self.node = node
         self.index = index
         self.array = array
@@ -100,7 +106,16 @@ def leaf(array: Host) -> Value:
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
-    return Value(TensorType(array.dtype, array.shape), None, 0, array)
+    type = TensorType(array.dtype, array.shape)
+    return Value(type, numbered(type), None, 0, array)
+
+
+_numbers: dict[TensorType, int] = {}  # grows with the types met, as they do in a program
+
+
+def numbered(type: TensorType) -> int:
+    """The number of a type in this process."""
+    return _numbers.setdefault(type, len(_numbers))
 
 
 def own(array: Any) -> Host:
@@ -147,7 +162,7 @@ class Lazy(Scope):
         super().__init__("lazy arrays")
         self.builder: Any = _Values()
         self.literals = _Bounded()
-        self._forms: dict[Any, tuple[TensorType, ...]] = {}
+        self._forms: dict[Any, tuple[tuple[TensorType, ...], list[int]]] = {}
         # Called with the value of a node that has too many before it; `realise` sets it.
         self.overflow: Callable[[Value], None] = lambda value: None
         self.limit = 1024  # pending nodes
@@ -162,26 +177,27 @@ class Lazy(Scope):
         """Make a node at the user's line; an error of its types names that line."""
         raw = here()
         row = TABLE[op]
-        arriving = tuple([value.type for value in inputs])
         held = tuple(scopes)
         try:
             given = row.normalise(attributes or {}) if row.attributes or attributes else ()
-            form = (op, arriving, given, held)
-            types = self._forms.get(form)
-            if types is None:
-                types = infer(op, TABLE, arriving, given, held)
+            form = (op, tuple([value.number for value in inputs]), given, held)
+            known = self._forms.get(form)
+            if known is None:
+                types = infer(op, TABLE, tuple([v.type for v in inputs]), given, held)
+                known = types, [numbered(type) for type in types]
                 if len(self._forms) >= _FORMS:
                     self._forms.clear()
                 if op != "constant":  # its attributes are data
-                    self._forms[form] = types
+                    self._forms[form] = known
         except TenfoldError as error:
             error.at(describe(raw))
             raise
+        types, numbers = known
         made = Made(op, tuple(inputs), given, held, types, raw)
         if len(types) == 1:
-            values: tuple[Value, ...] = (Value(types[0], made),)
+            values: tuple[Value, ...] = (Value(types[0], numbers[0], made),)
         else:
-            values = tuple([Value(type, made, i) for i, type in enumerate(types)])
+            values = tuple([Value(t, n, made, i) for i, (t, n) in enumerate(zip(*known))])
             made.results = tuple([weakref.ref(value) for value in values])
         if made.size > self.limit:
             self.overflow(values[0])

@@ -173,7 +173,7 @@ class _Needed:
 
 def _sole() -> int:
     """What is counted for a value that nothing but a node holds, less the node's uses."""
-    value = Value(TensorType(np.dtype(bool), ()), None)
+    value = Value(TensorType(np.dtype(bool), ()), 0, None)
     node = (value,)
     held = {0: (value, None)}
     del value
