@@ -1,10 +1,9 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
 
 from tenfold.api.jit import Jitted, jit
-from tenfold.api.program import evaluate, parse, trace
+from tenfold.api.program import evaluate, parse, trace, trace_values
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
-from tenfold.reference.watch import trace_values
 from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
 from tenfold.trace.custom import custom

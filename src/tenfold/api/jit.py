@@ -136,11 +136,7 @@ class Jitted:
     ) -> Any:
         call = self._binder.bind(args, kwargs)
         give = taken_in(call.leaves)
-        entry = self._entry(call)
-        traced = entry.traced
-        traced.check_limits(call.leaves)
-        arrays = [as_array(leaf) for leaf in call.leaves]
-        arrays.extend(h.snapshot for h in entry.held)
+        traced, arrays = self._ready(call)
         if hooks:
             check_names(hooks, _hook_names(traced.graph), "the hook")
         callbacks = Callbacks(traced.callbacks, hooks or {})
@@ -181,6 +177,18 @@ class Jitted:
         # another array in such a place traces anew.
         aside = [(p, a) for key, (p, a) in found.arrays.items() if key not in taken]
         return Entry(traced, held, [*found.settings, *aside])
+
+    def ready_to_run(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
+        """The trace for these arguments, and the arrays that its graph is run on."""
+        call = self._binder.bind(args, kwargs)
+        taken_in(call.leaves)
+        return self._ready(call)
+
+    def _ready(self, call: Call) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
+        entry = self._entry(call)
+        entry.traced.check_limits(call.leaves)
+        arrays = [as_array(leaf) for leaf in call.leaves]
+        return entry.traced, [*arrays, *(h.snapshot for h in entry.held)]
 
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for these arguments (arrays or `tn.spec`)."""

@@ -2,6 +2,6 @@
 
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import Watch, evaluate
-from tenfold.reference.watch import Record, Values, trace_values
+from tenfold.reference.watch import Record, Values, watch_values
 
-__all__ = ["Callbacks", "Record", "Values", "Watch", "evaluate", "trace_values"]
+__all__ = ["Callbacks", "Record", "Values", "Watch", "evaluate", "watch_values"]

@@ -121,7 +121,9 @@ def _build(token: Any, parts: list[Any]) -> Any:
     return made
 
 
-def flatten(container: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[Structure, list[Any]]:
+def flatten(
+    container: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[Structure, list[Any]]:
     """The structure of a container and its leaves, dict entries in the order of their keys.
 
     Strings, None, enum members and types are structure; so are the fields of a dataclass that

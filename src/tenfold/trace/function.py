@@ -108,9 +108,7 @@ def trace_function(
         if value in parameters
         for dtype in dtypes
     ]
-    return Traced(
-        graph, structure, weak, tuple(captures), tuple(trace.callbacks), tuple(limits)
-    )
+    return Traced(graph, structure, weak, tuple(captures), tuple(trace.callbacks), tuple(limits))
 
 
 def _place(function: Any) -> str:

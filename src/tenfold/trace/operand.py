@@ -93,9 +93,10 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
         value = _from_sequence(operand, scope)
     if dtype is None or scope.builder.types[value].dtype == dtype:
         return value
-    if isinstance(operand, Array) and operand._weak is int and KIND[dtype] in "iu":
+    if type(operand) is Array and operand._weak is int and KIND[dtype] in "iu":
         # A Python integer that is an argument must fit, as NumPy demands: each call is checked.
-        if operand._scope.parent is None:
+        outermost = operand._scope.parent is None
+        if outermost:
             scope.trace.limits.setdefault(operand._value, set()).add(dtype)
     return scope.node("cast", (value,), {"dtype": dtype})[0]
 

@@ -25,7 +25,7 @@ _OURS = tuple(
 _FILES = tuple(module.__file__ for module in (contextlib, functools))
 _internal: dict[int, bool] = {}  # by id of the code object: hashing one takes long
 _held: list[CodeType] = []  # so that no id is used again
-_lines: dict[CodeType, tuple[list[int], list[int | None]]] = {}
+_lines: dict[int, tuple[CodeType, list[int], list[int | None]]] = {}  # likewise
 
 
 def _is_internal(code: CodeType) -> bool:
@@ -59,7 +59,7 @@ def blame(error: BaseException) -> Raw | None:
     found, trail = None, error.__traceback__
     while trail is not None:
         code = trail.tb_frame.f_code
-        if not (_internal[code] if code in _internal else _is_internal(code)):
+        if not (_internal[id(code)] if id(code) in _internal else _is_internal(code)):
             found = code, trail.tb_lasti
         trail = trail.tb_next
     return found
@@ -70,13 +70,13 @@ def locate(raw: Raw | None) -> Source | None:
     if raw is None:
         return None
     code, offset = raw
-    table = _lines.get(code)
+    table = _lines.get(id(code))
     if table is None:
-        spans = list(code.co_lines())
-        table = _lines[code] = [s[0] for s in spans], [s[2] for s in spans]
         if len(_lines) > 4096:
             _lines.clear()
-    starts, lines = table
+        spans = list(code.co_lines())
+        table = _lines[id(code)] = code, [s[0] for s in spans], [s[2] for s in spans]
+    _, starts, lines = table
     line = lines[max(0, bisect_right(starts, offset) - 1)] or code.co_firstlineno
     return _source(code.co_filename, line, code.co_name)
 
