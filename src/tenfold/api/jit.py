@@ -11,6 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from tenfold.api import policy  # noqa: F401  says how graphs are run
 from tenfold.api.arguments import (
     Binder,
     Call,
@@ -18,7 +19,6 @@ from tenfold.api.arguments import (
     check_names,
     describe_leaf,
 )
-from tenfold.api import policy  # noqa: F401  says how graphs are run
 from tenfold.api.captures import Place, Survey, survey, unchanged
 from tenfold.api.kinds import taken_in
 from tenfold.errors import TypeMismatch

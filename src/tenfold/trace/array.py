@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, MutationError, TypeMismatch, Unsupported
+from tenfold.errors import ConcreteError, MutationError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.dlpack import export
 from tenfold.trace.lazy import LAZY, Host, leaf, own
 from tenfold.trace.realise import realised
@@ -29,6 +29,9 @@ from tenfold.types import DType, Shape, TensorType
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
 METHODS: dict[str, Callable[..., Any]] = {}  # reduce, accumulate, outer, at of any ufunc
+
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # of the array API standard
 
 
 def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
@@ -283,12 +286,44 @@ class Array:
     def __buffer__(self, flags: int) -> memoryview:
         return memoryview(self._host("a buffer", "return the array and take its buffer outside"))
 
-    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         host = self._host("DLPack", "return the array and hand it on outside")
-        return export(host, stream, **options)
+        return export(host, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
+
+    @property
+    def device(self) -> str:
+        """Where the array is."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+        """The array on a device; there is one, the CPU."""
+        if device != "cpu" or stream is not None:
+            raise ValueProblem(
+                f"there is no device {device!r}" if device != "cpu" else "the CPU has no streams",
+                where=describe(here()),
+                fix="use 'cpu', without a stream",
+            )
+        return self
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        namespace = sys.modules["tenfold"]
+        if api_version not in (None, *VERSIONS):
+            raise ValueProblem(
+                f"the array API standard {api_version!r}",
+                where=describe(here()),
+                fix=f"this namespace follows {', '.join(VERSIONS)}",
+            )
+        return namespace
 
     def __format__(self, spec: str) -> str:
         if self._scope is LAZY:
@@ -326,18 +361,18 @@ class Array:
         if found is None or (method != "__call__" and method not in METHODS):
             if self._scope is LAZY and current() is None:
                 return on_host(getattr(ufunc, method), inputs, {**kwargs, "out": out})
-            raise _missing(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+            raise missing(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
         if method != "__call__":
             return METHODS[method](ufunc, *inputs, out=out, **kwargs)
         where = kwargs.pop("where", True)
         dtype = kwargs.pop("dtype", None)
         casting = kwargs.pop("casting", "same_kind")
         if casting not in ("same_kind", "unsafe"):
-            raise _missing(f"np.{ufunc.__name__} with casting={casting!r}")
+            raise missing(f"np.{ufunc.__name__} with casting={casting!r}")
         for name in ("order", "subok"):  # traced arrays have no memory order and no subclasses
             kwargs.pop(name, None)
         if kwargs:
-            raise _missing(f"np.{ufunc.__name__} with {', '.join(kwargs)}")
+            raise missing(f"np.{ufunc.__name__} with {', '.join(kwargs)}")
         if dtype is not None and ufunc not in _COMPARISONS:
             inputs = tuple(FUNCTIONS["as_dtype"](x, dtype, casting) for x in inputs)
         result = found(*inputs)
@@ -351,11 +386,11 @@ class Array:
             if self._scope is LAZY and current() is None:
                 return on_host(func, args, kwargs)
             module = func.__module__.replace("numpy", "np", 1)
-            raise _missing(f"{module}.{func.__name__}")
+            raise missing(f"{module}.{func.__name__}")
         if kwargs:
             strange = kwargs.keys() - _keywords(found)
             if strange:
-                raise _missing(f"np.{func.__name__} with {', '.join(sorted(strange))}")
+                raise missing(f"np.{func.__name__} with {', '.join(sorted(strange))}")
         return found(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -537,7 +572,7 @@ def _nearest(name: str, prefix: str, names: Iterable[str]) -> str:
     return f"{hint}tn.call_host runs it on the host"
 
 
-def _missing(name: str) -> Unsupported:
+def missing(name: str) -> Unsupported:
     """The error of a NumPy function that Tenfold lacks, with the nearest one it has."""
     function, _, keyword = name.partition(" with ")
     last = function.rpartition(".")[2]

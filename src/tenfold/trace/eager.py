@@ -13,8 +13,8 @@ import numpy as np
 from tenfold.trace.array import Array, fresh
 from tenfold.trace.containers import flatten
 from tenfold.trace.function import Leaf, Traced, trace_function
-from tenfold.trace.operand import is_operand, refusal, weak_of
 from tenfold.trace.lazy import LAZY
+from tenfold.trace.operand import is_operand, refusal, weak_of
 from tenfold.trace.realise import run
 from tenfold.trace.scope import leak
 from tenfold.types import TensorType, as_dtype

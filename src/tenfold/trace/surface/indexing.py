@@ -305,9 +305,9 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
 def _check_static(indices: Any, type: TensorType, axis: int, mode: str) -> None:
     """Indices known while tracing are checked while tracing."""
     if mode == "raise" and not isinstance(indices, Array):
-        from tenfold.trace.surface.key import _has_traced
+        from tenfold.trace.surface.key import has_array
 
-        if not _has_traced(indices):
+        if not has_array(indices):
             key: list[Any] = [slice(None)] * type.rank
             key[axis] = np.asarray(indices, np.int64)
             read_key(type, tuple(key))

@@ -118,7 +118,7 @@ def _plain(item: Any) -> Any:
     if isinstance(item, (int, np.integer)):
         return int(item)
     if isinstance(item, (list, tuple, range)):
-        if _has_traced(item):
+        if has_array(item):
             return traced(item)
         item = np.asarray(item) if len(item) else np.zeros(np.shape(item), np.int64)
     if isinstance(item, np.ndarray):
@@ -140,9 +140,10 @@ def _plain(item: Any) -> Any:
     )
 
 
-def _has_traced(item: Any) -> bool:
+def has_array(item: Any) -> bool:
+    """Whether this is an Array or a nested list with one in it."""
     if isinstance(item, (list, tuple)):
-        return any(_has_traced(part) for part in item)
+        return any(has_array(part) for part in item)
     return isinstance(item, Array)
 
 
