@@ -89,7 +89,8 @@ class Array:
 
     @property
     def type(self) -> TensorType:
-        return self._scope.builder.types[self._value]
+        found: TensorType = self._scope.builder.types[self._value]
+        return found
 
     @property
     def shape(self) -> Shape:
@@ -284,7 +285,8 @@ class Array:
         return np.array(host, dtype, copy=copy)
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self._host("a buffer", "return the array and take its buffer outside"))
+        host: Any = self._host("a buffer", "return the array and take its buffer outside")
+        return memoryview(host)
 
     def __dlpack__(
         self,

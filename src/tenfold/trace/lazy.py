@@ -63,14 +63,15 @@ class Made:
         # How many nodes have to be run for this one, at most: all those counted input by input,
         # and all those made since the first of them; each bound is poor where the other is good.
         serial = next(_serial)
-        size, first = 1, serial
+        size: int = 1
+        first: int = serial
         for value in inputs:
             made = value.node
             if made is not None and made.inputs:
                 size += made.size
                 first = min(first, made.first)
-        self.size = min(size, serial - first + 1)
-        self.first = first
+        self.size: int = min(size, serial - first + 1)
+        self.first: int = first
 
 
 class Value:
@@ -197,7 +198,7 @@ class Lazy(Scope):
         if len(types) == 1:
             values: tuple[Value, ...] = (Value(types[0], numbers[0], made),)
         else:
-            values = tuple([Value(t, n, made, i) for i, (t, n) in enumerate(zip(*known))])
+            values = tuple([Value(t, numbers[i], made, i) for i, t in enumerate(types)])
             made.results = tuple([weakref.ref(value) for value in values])
         if made.size > self.limit:
             self.overflow(values[0])

@@ -39,7 +39,8 @@ def value_of(array: Array, scope: Scope) -> int:
     is captured as a NumPy array is."""
     array._check_readable()
     if array._scope is scope:
-        return array._value
+        value: int = array._value  # or a Value, if the array is lazy: only its scope can tell
+        return value
     if array._scope is LAZY:
         return scope.foreign(realised(array._value), array)
     if scope is LAZY:

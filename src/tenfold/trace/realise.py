@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,19 @@ class _Needed:
 
     def alive(self) -> list[tuple[Value, Made]]:
         """The targets, then the values on the way that somebody else holds."""
+        held, uses = self._uses()
+        kept = {id(value): (value, node) for value, node in self.targets}
+        kept.update(self._siblings(held))
+        for key, pair in held.items():
+            if sys.getrefcount(pair[0]) - uses[key] > _SOLE:
+                kept.setdefault(key, pair)
+        return list(kept.values())
+
+    def _uses(self) -> tuple[dict[int, tuple[Value, Made]], dict[int, int]]:
+        """The values on the way, and how often the nodes here read each, by id.
+
+        A function of its own: when it is done, no name of it holds a value any more.
+        """
         held: dict[int, tuple[Value, Made]] = {}
         uses: dict[int, int] = {}
         for node in self.order:
@@ -128,18 +141,17 @@ class _Needed:
                     else:
                         uses[key] = 1
                         held[key] = value, maker
-            value = None
-        kept = {id(value): (value, node) for value, node in self.targets}
+        return held, uses
+
+    def _siblings(self, held: Mapping[int, Any]) -> dict[int, tuple[Value, Made]]:
+        """The results that somebody holds of nodes that give several, and nothing here reads."""
+        found: dict[int, tuple[Value, Made]] = {}
         for node in self.order:
             for reference in node.results:
-                sibling = reference()
-                if sibling is not None and sibling.node is not None:
-                    kept.setdefault(id(sibling), (sibling, node))
-            sibling = None
-        for key, pair in held.items():
-            if sys.getrefcount(pair[0]) - uses[key] > _SOLE:
-                kept.setdefault(key, pair)
-        return list(kept.values())
+                value = reference()
+                if value is not None and value.node is not None and id(value) not in held:
+                    found[id(value)] = value, node
+        return found
 
     def numbered(
         self,
@@ -177,9 +189,8 @@ def _sole() -> int:
     node = (value,)
     held = {0: (value, None)}
     del value
-    for _, pair in held.items():
-        return sys.getrefcount(pair[0]) - len(node)
-    return 0
+    (pair,) = held.values()
+    return sys.getrefcount(pair[0]) - len(node)
 
 
 _SOLE = _sole()

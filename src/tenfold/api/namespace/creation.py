@@ -52,9 +52,7 @@ def asarray(
     given = obj
     if not isinstance(obj, (np.ndarray, np.generic)) and hasattr(obj, "__dlpack__"):
         given = from_library(obj)
-    host = (
-        np.asarray(given, wanted) if copy is None or copy else np.array(given, wanted, copy=False)
-    )
+    host = np.array(given, wanted, copy=False if copy is False else None)
     if current() is not None:
         return traced(host)
     return fresh(host) if copy is False or (host is not obj and not _shared(obj)) else lazy(host)

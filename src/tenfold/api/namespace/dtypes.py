@@ -67,7 +67,8 @@ def finfo(type: Any, /) -> FloatInfo:
     if KIND[dtype] not in "fc":
         raise TypeMismatch(f"finfo of {dtype}, which is no floating dtype", fix="use tn.iinfo")
     part = np.dtype(f"f{dtype.itemsize // 2}") if KIND[dtype] == "c" else dtype
-    found: Any = ml_dtypes.finfo(part)
+    limits: Any = ml_dtypes.finfo  # it knows bfloat16 too
+    found = limits(part)
     return FloatInfo(
         part.itemsize * 8,
         float(found.eps),

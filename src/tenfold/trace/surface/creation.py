@@ -59,7 +59,7 @@ def iota(shape: Any, dtype: Any = np.int64, axis: int = 0) -> Any:
     return emit("iota", dtype=dtype_of(dtype), shape=extents, axis=at)
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Array:
     """Evenly spaced values from start to stop, stop left out."""
     if stop is None:
         start, stop = 0, start
@@ -81,7 +81,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
 
 
 @on(np.linspace)
-def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> Any:
+def linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None
+) -> Array:
     """Evenly spaced values from start to stop, which may be traced scalars."""
     count = static_int(num, "num")
     if count < 0:
@@ -114,7 +116,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype:
     return cast(values, made)
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = np.float64) -> Any:  # noqa: N803
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = np.float64) -> Array:  # noqa: N803
     """A matrix with ones on a diagonal and zeros elsewhere."""
     rows = static_int(N, "an extent")
     columns = rows if M is None else static_int(M, "an extent")
