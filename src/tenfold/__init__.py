@@ -152,8 +152,16 @@ from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
 from tenfold.trace.custom import custom
 from tenfold.trace.effects import call_host, hook, print
+from tenfold.trace.surface.convolution import conv
+from tenfold.trace.surface.counting import bincount
+from tenfold.trace.surface.creation import iota
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
+from tenfold.trace.surface.searching import top_k
+from tenfold.trace.surface.sized import argwhere, compress, flatnonzero, unique
+from tenfold.trace.surface.solving import triangular_solve
+from tenfold.trace.surface.special import digamma, erf, erf_inv, erfc, lgamma, rsqrt, sigmoid
+from tenfold.trace.windows import reduce_window
 from tenfold.types import DTYPES, TensorType, spec
 
 __version__ = "0.1.0"
@@ -181,7 +189,11 @@ nan = math.nan
 pi = math.pi
 newaxis = None
 
-_LATE = {"fft": "tenfold.api.namespace.fft", "linalg": "tenfold.api.namespace.linalg"}
+_LATE = {
+    "fft": "tenfold.api.namespace.fft",
+    "linalg": "tenfold.api.namespace.linalg",
+    "random": "tenfold.api.random",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -214,6 +226,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "argwhere",
     "asarray",
     "asin",
     "asinh",
@@ -222,6 +235,7 @@ __all__ = [
     "atan2",
     "atanh",
     "bfloat16",
+    "bincount",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -237,10 +251,12 @@ __all__ = [
     "clip",
     "complex64",
     "complex128",
+    "compress",
     "concat",
     "cond",
     "configure",
     "conj",
+    "conv",
     "copysign",
     "cos",
     "cosh",
@@ -249,6 +265,7 @@ __all__ = [
     "cumulative_sum",
     "custom",
     "diff",
+    "digamma",
     "divide",
     "dynamic_slice",
     "dynamic_update",
@@ -256,6 +273,9 @@ __all__ = [
     "empty",
     "empty_like",
     "equal",
+    "erf",
+    "erf_inv",
+    "erfc",
     "evaluate",
     "exp",
     "expand_dims",
@@ -263,6 +283,7 @@ __all__ = [
     "eye",
     "fft",
     "finfo",
+    "flatnonzero",
     "flip",
     "float16",
     "float32",
@@ -284,6 +305,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "iota",
     "isdtype",
     "isfinite",
     "isinf",
@@ -291,6 +313,7 @@ __all__ = [
     "jit",
     "less",
     "less_equal",
+    "lgamma",
     "linalg",
     "linspace",
     "log",
@@ -329,17 +352,21 @@ __all__ = [
     "pow",
     "print",
     "prod",
+    "random",
     "real",
     "reciprocal",
     "reduce",
+    "reduce_window",
     "remainder",
     "repeat",
     "reshape",
     "result_type",
     "roll",
     "round",
+    "rsqrt",
     "scan",
     "searchsorted",
+    "sigmoid",
     "sign",
     "signbit",
     "sin",
@@ -360,8 +387,10 @@ __all__ = [
     "tanh",
     "tensordot",
     "tile",
+    "top_k",
     "trace",
     "trace_values",
+    "triangular_solve",
     "tril",
     "triu",
     "trunc",
@@ -369,6 +398,7 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "unique",
     "unique_all",
     "unique_counts",
     "unique_inverse",

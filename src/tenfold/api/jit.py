@@ -172,7 +172,7 @@ class Jitted:
             Held.take(c.name, found.place(a), a)
             for c, a in zip(traced.captures, origins, strict=True)
         ]
-        taken = {id(a) for a in origins}
+        taken = {id(a) for a in origins} - {id(a) for a in traced.baked}
         # Arrays that are read but are no inputs went into something computed while tracing:
         # another array in such a place traces anew.
         aside = [(p, a) for key, (p, a) in found.arrays.items() if key not in taken]

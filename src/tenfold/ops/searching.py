@@ -11,7 +11,7 @@ import numpy as np
 from tenfold.errors import ShapeError
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Composition, Op, Types
+from tenfold.graph.op import Composition, Op, Sample, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import batching, rules, samples
 from tenfold.ops.expression import Expression, select
@@ -72,8 +72,8 @@ def _compose_search(builder: Builder, inputs: Sequence[int], given: Given) -> tu
     return (found.reshape(*shape).value,)
 
 
-def _search_samples(random: samples.Random) -> list[samples.Sample]:
-    made = []
+def _search_samples(random: samples.Random) -> list[Sample]:
+    made: list[Sample] = []
     for dtype in rules.taken("biuf"):
         for line, values in (
             ((5,), (4,)),
@@ -87,7 +87,7 @@ def _search_samples(random: samples.Random) -> list[samples.Sample]:
             sorted_ = np.take_along_axis(sorted_, np.argsort(wide, -1), -1)
             wanted = samples.anything(random, dtype, values)
             pair = (sorted_, wanted)
-            made.extend(samples.Sample(pair, {"side": side}) for side in ("left", "right"))
+            made.extend(Sample(pair, {"side": side}) for side in ("left", "right"))
     return made
 
 

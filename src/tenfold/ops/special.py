@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from tenfold.graph.build import Builder
 from tenfold.graph.op import Composition, Op
 from tenfold.ops.elementwise import row
 from tenfold.ops.expression import Expression, polynomial, select
-from tenfold.ops.reference import NARROW, doubled
+from tenfold.ops.reference import NARROW, Array, doubled
 from tenfold.types import F32, F64
 
 
@@ -37,21 +36,28 @@ _NEAR_TWO = (
 )
 
 
-# References, one number at a time.
+# References.
 
 
-def _erf_inv(x: float) -> float:
-    size = abs(x)
-    if math.isnan(x) or size >= 1:
-        return math.copysign(math.inf, x) if size == 1 else math.nan
-    if size < 1e-8:
-        return x * math.sqrt(math.pi) / 2
+def _erf_off(y: float, size: float) -> float:
     # Near 1 the distance from 1 is what counts, and it is exact.
-    y = -NormalDist().inv_cdf((1 - size) / 2) / math.sqrt(2)
+    return math.erf(y) - size if size < 0.5 else (1 - size) - math.erfc(y)
+
+
+_away = np.vectorize(_erf_off, otypes=[np.float64])
+
+
+def _erf_inv(x: Array) -> Any:
+    """Halley's steps from a guess that is right to three digits."""
+    size = np.abs(x)
+    log = np.log1p(-size * size)
+    mid = 4.330746750799873 + log / 2
+    y = np.sqrt(np.maximum(np.sqrt(mid * mid - log / 0.147) - mid, 0))
     for _ in range(3):
-        off = math.erf(y) - size if size < 0.5 else (1 - size) - math.erfc(y)
-        y -= off * math.exp(y * y) * math.sqrt(math.pi) / 2
-    return math.copysign(y, x)
+        step = _away(y, size) * np.exp(y * y) * (math.sqrt(math.pi) / 2)
+        y = y - step / (1 + y * step)
+    y = np.where(size == 1, np.inf, np.where(size < 1, y, np.nan))
+    return np.copysign(y, x)
 
 
 def _lgamma(x: float) -> float:
@@ -59,7 +65,7 @@ def _lgamma(x: float) -> float:
         return math.inf
     for zero in (1, 2):  # where the library loses digits
         if abs(z := x - zero) < 0.1:
-            series = z * sum(c * z**i for i, c in enumerate(_NEAR_TWO))
+            series: float = z * sum(c * z**i for i, c in enumerate(_NEAR_TWO))
             return series - (math.log1p(z) if zero == 1 else 0)
     try:
         return math.lgamma(x)
@@ -186,7 +192,7 @@ ROWS: tuple[Op, ...] = (
     row(
         "erf_inv",
         1,
-        _each(_erf_inv),
+        _erf_inv,
         "f",
         edges="±1 gives ±inf, beyond it NaN; -0 gives -0",
         bound=8,

@@ -17,7 +17,7 @@ from tenfold.trace.source import describe, here
 from tenfold.trace.surface import creation
 from tenfold.trace.surface.composed import same
 from tenfold.trace.surface.emit import cast, dtype_of, is_traced, traced
-from tenfold.trace.surface.key import has_array
+from tenfold.trace.surface.key import has_traced
 
 
 def asarray(
@@ -46,7 +46,7 @@ def asarray(
         if copy is False:
             raise _needs_copy(f"{obj.type} as {wanted}")
         return cast(obj, wanted)
-    if has_array(obj):
+    if has_traced(obj):
         made = traced(obj)
         return made if wanted is None else cast(made, wanted)
     given = obj

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.api.namespace.dispatch import apply
+from tenfold.trace.surface import sized
 from tenfold.trace.surface.emit import axis_of, traced
 
 
@@ -25,8 +26,14 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
     return apply(np.count_nonzero, x, axis, keepdims=keepdims)
 
 
-def nonzero(x: Any, /) -> tuple[Any, ...]:
-    """Where elements are not zero: an array of places for each axis. A lazy array is run."""
+def nonzero(x: Any, /, *, size: int | None = None, fill_value: Any = 0) -> tuple[Any, ...]:
+    """Where elements are not zero: an array of places for each axis.
+
+    How many there are only a running program knows: a lazy array is run, and inside `jit` say
+    with `size` to how many they are cut or filled.
+    """
+    if size is not None:
+        return tuple(sized.nonzero(x, size=size, fill_value=fill_value))
     return tuple(apply(np.nonzero, x))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TypeMismatch
 from tenfold.trace.array import Array
+from tenfold.trace.operand import scope_of
 from tenfold.trace.surface.emit import fail, is_traced, traced
 from tenfold.types import BOOL, KIND, TensorType
 
@@ -118,7 +119,7 @@ def _plain(item: Any) -> Any:
     if isinstance(item, (int, np.integer)):
         return int(item)
     if isinstance(item, (list, tuple, range)):
-        if has_array(item):
+        if has_traced(item):
             return traced(item)
         item = np.asarray(item) if len(item) else np.zeros(np.shape(item), np.int64)
     if isinstance(item, np.ndarray):
@@ -140,10 +141,10 @@ def _plain(item: Any) -> Any:
     )
 
 
-def has_array(item: Any) -> bool:
+def has_traced(item: Any) -> bool:
     """Whether this is an Array or a nested list with one in it."""
     if isinstance(item, (list, tuple)):
-        return any(has_array(part) for part in item)
+        return any(has_traced(part) for part in item)
     return isinstance(item, Array)
 
 
@@ -201,6 +202,7 @@ def _masks(item: Any, type: TensorType, axis: int) -> list[Entry]:
         )
     if isinstance(item, Array):
         return [Mask(item)]
+    scope_of().trace.baked[id(item)] = item  # how many it chooses is part of the graph
     if item.ndim == 0:
         return [Places(np.zeros(int(item), np.int64), new=True)]
     return [Places(index) for index in np.nonzero(item)]

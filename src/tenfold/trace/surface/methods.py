@@ -120,7 +120,8 @@ def _data_dependent(function: Any) -> Any:
             fail(
                 ConcreteError,
                 f"how many elements of {x.type} are not zero, only a running program knows",
-                "use the mask itself: np.where(mask, a, b), x.sum(where=mask)",
+                "say how many at most: tn.nonzero(x, size=n); or use the mask itself: "
+                "np.where(mask, a, b)",
             )
         return on_host(function, (x,), {})
 
