@@ -17,7 +17,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def anywhere(function: F) -> F:
     """This function, which outside a trace is traced for its arrays and run at once.
 
-    On lazy arrays it is as lazy as they are. Arguments that are NumPy's arrays or scalars are traced; all others are known while tracing.
+    Arguments that are NumPy's arrays or scalars are traced; all others are known while tracing.
+    On lazy arrays it is as lazy as they are.
     """
 
     @wraps(function)

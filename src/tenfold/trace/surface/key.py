@@ -9,6 +9,7 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TypeMismatch
 from tenfold.trace.array import Array
+from tenfold.trace.lazy import LAZY
 from tenfold.trace.operand import scope_of
 from tenfold.trace.surface.emit import fail, is_traced, traced
 from tenfold.types import BOOL, KIND, TensorType
@@ -113,7 +114,10 @@ def _plain(item: Any) -> Any:
     if isinstance(item, Array):
         # A lazy mask is run: what it chooses has a shape that depends on it. A lazy number is
         # not: most are computed, and an index that is in the program is checked when it runs.
-        return item if is_traced(item) or item.dtype != BOOL else item._host()
+        if is_traced(item) or item.dtype != BOOL:
+            return item
+        _bake(item)
+        return item._host()
     if isinstance(item, (bool, np.bool_)):
         return np.asarray(bool(item))
     if isinstance(item, (int, np.integer)):
@@ -202,10 +206,17 @@ def _masks(item: Any, type: TensorType, axis: int) -> list[Entry]:
         )
     if isinstance(item, Array):
         return [Mask(item)]
-    scope_of().trace.baked[id(item)] = item  # how many it chooses is part of the graph
+    _bake(item)
     if item.ndim == 0:
         return [Places(np.zeros(int(item), np.int64), new=True)]
     return [Places(index) for index in np.nonzero(item)]
+
+
+def _bake(mask: Any) -> None:
+    """Say that how many a mask chooses is part of the graph."""
+    scope = scope_of()
+    if scope is not LAZY:
+        scope.trace.baked[id(mask)] = mask
 
 
 def _range(item: slice, extent: int) -> Range:
