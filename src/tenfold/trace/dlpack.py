@@ -31,13 +31,13 @@ def export(
 ) -> Any:
     """The capsule of an array that nobody may write to.
 
-    Only a reader that knows DLPack 1.0 is told so; others are given a copy.
+    Readers are given a copy: not all of them heed that an array is read-only. One that asks for
+    no copy is trusted.
     """
     if host.dtype == BFLOAT16:
         raise BufferError("NumPy hands no bfloat16 arrays on by DLPack: cast to float32 first")
-    told = max_version is not None and max_version[0] >= 1
-    if copy is False and not told:
-        host = np.asarray(_Writable(host))  # asked for by name: the reader must not write to it
-    elif copy or not told:
+    if copy is not False:
         host, copy = host.copy(), None
+    elif max_version is None or max_version[0] < 1:
+        host = np.asarray(_Writable(host))  # before DLPack 1.0 no array can be read-only
     return host.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
