@@ -170,6 +170,8 @@ def test_asarray() -> None:
     assert tn.asarray(memoryview(b"ab")).tolist() == [97, 98]
     with pytest.raises(NotImplementedError, match="no dtype"):
         tn.asarray(["a"])
+    with pytest.raises(NotImplementedError, match="no dtype"):
+        tn.asarray(np.array([object()]))
 
 
 def test_nonzero_in_jit_needs_a_size() -> None:

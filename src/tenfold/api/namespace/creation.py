@@ -11,12 +11,11 @@ from tenfold.api.kinds import from_library
 from tenfold.api.namespace.dispatch import apply, check_device
 from tenfold.errors import ValueProblem
 from tenfold.trace.array import Array, fresh, lazy
-from tenfold.trace.lazy import LAZY
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
 from tenfold.trace.surface import creation
 from tenfold.trace.surface.composed import same
-from tenfold.trace.surface.emit import cast, dtype_of, is_traced, traced
+from tenfold.trace.surface.emit import cast, dtype_of, traced
 from tenfold.trace.surface.key import has_traced
 
 
@@ -53,9 +52,10 @@ def asarray(
     if not isinstance(obj, (np.ndarray, np.generic)) and hasattr(obj, "__dlpack__"):
         given = from_library(obj)
     host = np.array(given, wanted, copy=False if copy is False else None)
+    host = host.astype(dtype_of(host.dtype), copy=False)  # in the machine's byte order
     if current() is not None:
         return traced(host)
-    return fresh(host) if copy is False or (host is not obj and not _shared(obj)) else lazy(host)
+    return fresh(host) if copy is False or not _shared(obj) else lazy(host)
 
 
 def _shared(obj: Any) -> builtins.bool:
@@ -176,8 +176,3 @@ def tril(x: Any, /, *, k: int = 0) -> Any:
 def triu(x: Any, /, *, k: int = 0) -> Any:
     """The part on and above a diagonal; zeros elsewhere."""
     return apply(np.triu, x, k)
-
-
-def is_lazy(x: Any) -> builtins.bool:
-    """Whether this is a lazy array."""
-    return isinstance(x, Array) and not is_traced(x) and x._scope is LAZY

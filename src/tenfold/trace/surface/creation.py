@@ -18,6 +18,7 @@ from tenfold.trace.surface.emit import (
     dtype_of,
     emit,
     fail,
+    is_traced,
     on,
     shape_of,
     static_int,
@@ -59,13 +60,18 @@ def iota(shape: Any, dtype: Any = np.int64, axis: int = 0) -> Any:
     return emit("iota", dtype=dtype_of(dtype), shape=extents, axis=at)
 
 
+def _bound(bound: Any) -> Any:
+    """A bound of a range: a lazy one is run, a traced one has no value yet."""
+    if is_traced(bound):
+        static_int(bound, "a bound of arange")
+    return bound.item() if isinstance(bound, Array) else bound
+
+
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Array:
     """Evenly spaced values from start to stop, stop left out."""
     if stop is None:
         start, stop = 0, start
-    for bound in (start, stop, step):
-        if isinstance(bound, Array):
-            static_int(bound, "a bound of arange")
+    start, stop, step = (_bound(bound) for bound in (start, stop, step))
     if step == 0:
         fail(ValueProblem, "arange with the step 0", "give a step other than 0")
     kind = common(tuple(dtype_key(b) for b in (start, stop, step))) if dtype is None else None

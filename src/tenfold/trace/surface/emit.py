@@ -7,7 +7,14 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, ShapeError, TenfoldError, TypeMismatch, Unsupported
+from tenfold.errors import (
+    AxisError,
+    ConcreteError,
+    ShapeError,
+    TenfoldError,
+    TypeMismatch,
+    Unsupported,
+)
 from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.lazy import LAZY
 from tenfold.trace.operand import as_value, scope_of, value_of
@@ -111,7 +118,7 @@ def axis_of(axis: Any, rank: int) -> int:
     number = static_int(axis, "an axis")
     if not -rank <= number < rank:
         fail(
-            ShapeError,
+            AxisError,
             f"axis {number} of an array with {rank} axes",
             f"give an axis from {-rank} to {rank - 1}" if rank else "a 0-d array has no axes",
         )

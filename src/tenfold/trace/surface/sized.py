@@ -209,9 +209,7 @@ def _refuse(name: str, what: str, remedy: str) -> Any:
     def apply(*args: Any, **kwargs: Any) -> Any:
         if current() is None:  # a lazy array is run
             return on_host(getattr(np, name), args, kwargs)
-        return fail(
-            ConcreteError, f"np.{name}: {what} is known only to a running program", remedy
-        )
+        return fail(ConcreteError, f"np.{name}: {what} is known only to a running program", remedy)
 
     return apply
 
