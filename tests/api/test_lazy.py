@@ -6,6 +6,7 @@ import copy
 import gc
 import operator
 import pickle
+import sys
 import threading
 from typing import Any
 
@@ -408,10 +409,15 @@ def test_arrays_go_from_thread_to_thread() -> None:
             found.append(float((z - i).sum()))
 
     threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
     assert len(found) == 160
     assert np.allclose(found, expected)
 

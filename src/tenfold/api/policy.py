@@ -8,6 +8,7 @@ What compiles is handed in: `use_compiler`.
 from __future__ import annotations
 
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +48,7 @@ def _from_environment() -> Policy:
 
 _policy = [_from_environment()]
 _compiler: list[Compiler] = []
+_lock = threading.Lock()
 _runs: OrderedDict[Graph, int] = OrderedDict()
 _compiled: OrderedDict[Graph, Compiled | None] = OrderedDict()
 
@@ -101,25 +103,22 @@ def _chosen(graph: Graph) -> Compiled | None:
     now = _policy[0]
     if now.mode == "never":
         return None
-    if graph in _compiled:
-        return _compiled[graph]
-    if now.mode == "auto" and work(graph) < now.work:
-        runs = _runs[graph] = _runs.pop(graph, 0) + 1
-        _trim(_runs, now.kept)
-        if runs < now.seen:
-            return None
-    made = _compiled[graph] = _compiler[0](graph)
-    _runs.pop(graph, None)
-    _trim(_compiled, now.kept)
+    with _lock:
+        if graph in _compiled:
+            return _compiled[graph]
+        if now.mode == "auto" and work(graph) < now.work:
+            runs = _runs[graph] = _runs.pop(graph, 0) + 1
+            if len(_runs) > now.kept:
+                _runs.popitem(last=False)
+            if runs < now.seen:
+                return None
+    made = _compiler[0](graph)
+    with _lock:
+        _compiled[graph] = made
+        _runs.pop(graph, None)
+        if len(_compiled) > now.kept:
+            _compiled.popitem(last=False)
     return made
-
-
-def _trim(kept: OrderedDict[Any, Any], limit: int) -> None:
-    while len(kept) > limit:
-        try:
-            kept.popitem(last=False)
-        except KeyError:  # another thread was there first
-            return
 
 
 realise.use(run, reference)

@@ -8,6 +8,7 @@ computed again; the others are not kept. Equal graphs are built once.
 from __future__ import annotations
 
 import sys
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -195,6 +196,8 @@ def _sole() -> int:
 
 _SOLE = _sole()
 _graphs: OrderedDict[Any, Graph] = OrderedDict()
+_kept = [0]  # how many nodes these have
+_lock = threading.Lock()
 
 
 def _graph(
@@ -202,15 +205,17 @@ def _graph(
 ) -> Graph:
     """The graph of these entries; it names no lines, since it stands for all that are equal."""
     key = entries, types, outputs
-    found = _graphs.get(key)
-    if found is None:
-        found = _graphs[key] = _build(entries, types, outputs, [None] * len(entries))
-        total = sum([len(graph.nodes) for graph in tuple(_graphs.values())])
-        while total > _KEPT and len(_graphs) > 1:
-            try:
-                total -= len(_graphs.popitem(last=False)[1].nodes)
-            except KeyError:  # another thread was there first
-                break
+    with _lock:
+        found = _graphs.get(key)
+    if found is not None:
+        return found
+    made = _build(entries, types, outputs, [None] * len(entries))
+    with _lock:
+        found = _graphs.setdefault(key, made)
+        if found is made:
+            _kept[0] += len(made.nodes)
+        while _kept[0] > _KEPT and len(_graphs) > 1:
+            _kept[0] -= len(_graphs.popitem(last=False)[1].nodes)
     return found
 
 

@@ -28,6 +28,11 @@ from tenfold.trace.surface.promotion import common
 from tenfold.types import F64, I64, KIND, DType
 
 
+def asarray(x: Any, dtype: Any = None) -> Array:
+    """An array of what can be made one: inside a trace one that traced arrays index."""
+    return traced(x) if dtype is None else traced(x, dtype_of(dtype))
+
+
 def zeros(shape: Any, dtype: Any = np.float64) -> Array:
     """An array of zeros."""
     return filled(0, dtype_of(dtype), shape_of(shape))
