@@ -162,6 +162,7 @@ from tenfold.trace.surface.sized import argwhere, compress, flatnonzero, unique
 from tenfold.trace.surface.solving import triangular_solve
 from tenfold.trace.surface.special import digamma, erf, erf_inv, erfc, lgamma, rsqrt, sigmoid
 from tenfold.trace.windows import reduce_window
+from tenfold.transform.vmap import vmap
 from tenfold.types import DTYPES, TensorType, spec
 
 __version__ = "0.1.0"
@@ -406,6 +407,7 @@ __all__ = [
     "unstack",
     "var",
     "vecdot",
+    "vmap",
     "where",
     "while_loop",
     "zeros",

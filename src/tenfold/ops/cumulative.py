@@ -1,9 +1,9 @@
 """Rows of cumulative ops: each element is folded with all those before it along an axis.
 
-They compile by pairing neighbours: the running results of the pairs, half as many, are taken
-the same way, and give those of the elements between them. That is twice the work of a plain
-loop, every part of it parallel, and a graph of a few nodes for each doubling of the extent.
-The bound is as of a reduction over the same axis.
+They compile in blocks: within a block each element is the reduction of all up to it, the
+last elements of the blocks are taken the same way, and what comes before a block is
+folded into all of it. Every part is parallel, and the graph has a few nodes for each sixteenfold
+extent. The bound is as of a reduction over the same axis.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import Composition, Op, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import batching, rules, samples
-from tenfold.ops.expression import Expression
+from tenfold.ops.batching import make
+from tenfold.ops.expression import Expression, select
 from tenfold.ops.reference import NARROW, Array, widened
-from tenfold.types import F32, KIND
+from tenfold.types import F32, KIND, DType
 
 Given = Mapping[str, Any]
 
@@ -54,7 +55,7 @@ def row(
             x = x.cast(F32)
         if reverse:
             x = x.op("reverse", axes=(axis,))
-        made = running(x, axis, _on_bool(step, x))
+        made = running(x, axis, step)
         if reverse:
             made = made.op("reverse", axes=(axis,))
         return (made.cast(given_x.dtype).value,)
@@ -85,40 +86,68 @@ def row(
     )
 
 
-def _on_bool(step: str, x: Expression) -> str:
-    return {"max": "or", "min": "and"}[step] if KIND[x.dtype] == "b" else step
+_BLOCK = 16
+_REDUCE = {"add": "reduce_sum", "mul": "reduce_prod", "max": "reduce_max", "min": "reduce_min"}
 
 
 def running(x: Expression, axis: int, step: str) -> Expression:
     """The running fold of x along an axis."""
-    levels = []
-    while (extent := x.shape[axis]) > 1:
-        levels.append(x)
-        half = extent // 2 * 2
-        x = x.part(axis, 0, half, 2).op(step, x.part(axis, 1, half, 2))
-    made = x
+    levels: list[tuple[Expression, int]] = []
+    nothing = x.number(_of_nothing(step, x.dtype))
+    while (extent := x.shape[axis]) > 2 * _BLOCK:
+        count = -(-extent // _BLOCK)
+        x = _padded(x, axis, 0, count * _BLOCK - extent, nothing)
+        shape = (*x.shape[:axis], count, _BLOCK, *x.shape[axis + 1 :])
+        inner = _within(x.reshape(*shape), axis + 1, step, nothing)
+        levels.append((inner, extent))
+        ends = inner.part(axis + 1, _BLOCK - 1, _BLOCK)
+        x = ends.reshape(*shape[: axis + 1], *shape[axis + 2 :])
+    made = _within(x, axis, step, nothing)
     while levels:
-        x = levels.pop()
-        extent, pairs = x.shape[axis], made.shape[axis]
-        firsts = x.part(axis, 0, 1)  # the running results at even places
-        if extent > 2:
-            before = made.part(axis, 0, (extent - 1) // 2)
-            firsts = firsts.op(
-                "concatenate", before.op(step, x.part(axis, 2, extent, 2)), axis=axis
-            )
-        made = _between(firsts.part(axis, 0, pairs), made, axis)
-        if extent % 2:
-            last = firsts.part(axis, pairs, pairs + 1)
-            made = made.op("concatenate", last, axis=axis)
+        inner, extent = levels.pop()
+        count = made.shape[axis]
+        before = _padded(made.part(axis, 0, count - 1), axis, 1, 0, nothing)
+        tall = before.reshape(*made.shape[: axis + 1], 1, *made.shape[axis + 1 :])
+        whole = tall.op(step, inner)
+        flat = whole.reshape(*made.shape[:axis], count * _BLOCK, *made.shape[axis + 1 :])
+        made = flat.part(axis, 0, extent)
     return made
 
 
-def _between(evens: Expression, odds: Expression, axis: int) -> Expression:
-    """Two arrays of one shape with their elements in turns along an axis."""
-    shape = evens.shape
-    tall = (*shape[: axis + 1], 1, *shape[axis + 1 :])
-    both = evens.reshape(*tall).op("concatenate", odds.reshape(*tall), axis=axis + 1)
-    return both.reshape(*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])
+def _of_nothing(step: str, dtype: DType) -> Any:
+    """What changes nothing that it is folded with."""
+    if step in ("add", "mul"):
+        return 0 if step == "add" else 1
+    if KIND[dtype] == "b":
+        return step == "min"
+    if KIND[dtype] == "f":
+        return -np.inf if step == "max" else np.inf
+    limits = np.iinfo(dtype)
+    return limits.min if step == "max" else limits.max
+
+
+def _padded(x: Expression, axis: int, low: int, high: int, value: Expression) -> Expression:
+    if not (low or high):
+        return x
+    zero = [0] * len(x.shape)
+    before, behind = zero.copy(), zero.copy()
+    before[axis], behind[axis] = low, high
+    return x.op("pad", value, low=before, high=behind, interior=zero)
+
+
+def _within(x: Expression, axis: int, step: str, nothing: Expression) -> Expression:
+    """The running fold of a short axis: for each place, all elements up to it are reduced."""
+    extent, rank = x.shape[axis], len(x.shape)
+    if extent < 2 or 0 in x.shape:
+        return x
+    # One axis more: the places, then what is folded into them.
+    square = (extent, extent, *[1] * (rank - axis - 1))
+    places, seen = (
+        Expression(x.builder, make(x.builder, "iota", dtype="i32", shape=square, axis=a))
+        for a in (0, 1)
+    )
+    tall = x.reshape(*x.shape[:axis], 1, *x.shape[axis:])
+    return select(seen <= places, tall, nothing).op(_REDUCE[step], axes=(axis + 1,))
 
 
 _ORDER = "the order of {} is free within the bound; sixteen-bit floats in f32, rounded at the end"

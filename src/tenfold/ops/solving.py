@@ -16,7 +16,7 @@ from tenfold.errors import MatrixProblem, ShapeError
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Attribute, Op, Routine, Sample, TypeRule, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batching, rules, samples
+from tenfold.ops import batching, guards, rules, samples
 from tenfold.ops.reference import Array
 from tenfold.types import C64, C128, F32, DType, Shape, TensorType
 
@@ -180,6 +180,7 @@ def row(
     *attributes: Attribute,
     edges: str,
     arity: int = 1,
+    raises: bool = True,
 ) -> Op:
     """A row of an op on the square matrices in the last two axes."""
     return Op(
@@ -193,6 +194,8 @@ def row(
         batch=batching.shifted(name, batching.unchanged),
         samples=draw,
         attributes=attributes,
+        heeds=guards.surely if raises else guards.never,
+        guard=guards.identity if raises else None,
     )
 
 
@@ -272,6 +275,7 @@ ROWS = (
         lambda x: np.asarray(np.linalg.det(x)),
         _drawn(lambda x: x, {}),
         edges="of a singular matrix 0, of no rows 1",
+        raises=False,
     ),
     row(
         "slogdet",
@@ -279,5 +283,6 @@ ROWS = (
         _slogdet,
         _drawn(lambda x: x, {}),
         edges="of a singular matrix 0 and -inf, of no rows 1 and 0",
+        raises=False,
     ),
 )

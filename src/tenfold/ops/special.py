@@ -16,6 +16,7 @@ import numpy as np
 from tenfold.graph.build import Builder
 from tenfold.graph.op import Composition, Op
 from tenfold.ops.elementwise import row
+from tenfold.ops.erf_inv import erf_inv
 from tenfold.ops.expression import Expression, polynomial, select
 from tenfold.ops.reference import NARROW, Array, doubled
 from tenfold.types import F32, F64
@@ -111,24 +112,6 @@ def composed(formula: Callable[[Expression], Expression]) -> Composition:
 def _steps(x: Expression, double: int, single: int) -> int:
     """How many steps or terms a formula needs in the dtype at hand."""
     return double if x.dtype == F64 else single
-
-
-def erf_inv(x: Expression) -> Expression:
-    """A closed guess that is right to three digits, then Halley's steps on erf, or on erfc where
-    the distance from 1 is what counts."""
-    size = x.op("abs")
-    rest = size.number(1) - size
-    log = (-(size * size)).op("log1p")
-    a = 0.147
-    t = log * 0.5 + 2 / (math.pi * a)
-    under = log * (-1 / a)
-    y = (under / ((t * t + under).op("sqrt") + t)).op("sqrt")
-    for _ in range(_steps(x, 3, 2)):
-        off = select(size < 0.5, y.op("erf") - size, rest - y.op("erfc"))
-        r = off * (y * y).op("exp") * (math.sqrt(math.pi) / 2)
-        y = y - r / (y * r + 1)
-    y = select(size.equals(1), math.inf, select(size > 1, math.nan, y))
-    return y.op("copysign", x)
 
 
 def lgamma(x: Expression) -> Expression:

@@ -34,6 +34,15 @@ def test_digitize(compare: Any, draw: Any) -> None:
         compare(lambda x: np.digitize(x, bins[::-1].copy(), right), draw("f64"))  # noqa: B023
 
 
+def test_a_method(compare: Any, draw: Any) -> None:
+    compare(lambda a, v: a.searchsorted(v, "right"), np.sort(draw("f64", (9,))), draw("f64", (4,)))
+
+
+def test_numbers_and_lists_are_taken_too() -> None:
+    assert [a.tolist() for a in tn.top_k([3, 1, 2], np.int64(2))] == [[3, 2], [0, 2]]
+    assert tn.unique(list(range(20)) * 2, size=np.int32(3)).tolist() == [0, 1, 2]
+
+
 def test_top_k() -> None:
     x = np.random.default_rng(0).integers(0, 9, (3, 8, 2))
     values, places = tn.jit(lambda x: tn.top_k(x, 3, axis=1))(x)

@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def anywhere(function: F) -> F:
     """This function, which outside a trace is traced for its arrays and run at once.
 
-    Arguments that are NumPy's arrays or scalars are traced; all others are known while tracing.
+    Arguments that are NumPy's arrays are traced; all others are known while tracing.
     On lazy arrays it is as lazy as they are.
     """
 
@@ -27,8 +27,8 @@ def anywhere(function: F) -> F:
             return function(*args, **kwargs)
         from tenfold.trace.eager import at_once  # it imports this package
 
-        given = {i: a for i, a in enumerate(args) if isinstance(a, (np.ndarray, np.generic))}
-        named = {k: a for k, a in kwargs.items() if isinstance(a, (np.ndarray, np.generic))}
+        given = {i: a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
+        named = {k: a for k, a in kwargs.items() if isinstance(a, np.ndarray)}
 
         def traced(arrays: Any, others: Any) -> Any:
             found = dict(zip(given, arrays, strict=True))

@@ -10,7 +10,17 @@ from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.anywhere import anywhere
-from tenfold.trace.surface.emit import axis_of, cast, emit, emit_all, fail, is_array, on, traced
+from tenfold.trace.surface.emit import (
+    axis_of,
+    cast,
+    emit,
+    emit_all,
+    fail,
+    is_array,
+    on,
+    static_int,
+    traced,
+)
 from tenfold.trace.surface.promotion import common
 from tenfold.types import KIND
 
@@ -64,6 +74,9 @@ def top_k(x: Any, k: int, axis: int = -1) -> tuple[Array, Array]:
         fail(TypeMismatch, f"top_k of {array.type}", "complex numbers have no greatest")
     at = axis_of(axis, array.ndim)
     moved = FUNCTIONS[np.moveaxis](array, at, -1)
-    values, places = emit_all("top_k", moved, k=k)
+    values, places = emit_all("top_k", moved, k=static_int(k, "top_k: k"))
     back = FUNCTIONS[np.moveaxis]
     return back(values, -1, at), back(places, -1, at)
+
+
+setattr(Array, "searchsorted", searchsorted)  # noqa: B010
