@@ -4,6 +4,7 @@ import importlib
 import math
 from typing import Any
 
+from tenfold.api.backends import backends
 from tenfold.api.jit import Jitted, jit
 from tenfold.api.namespace.creation import (
     arange,
@@ -148,6 +149,7 @@ from tenfold.api.policy import configure
 from tenfold.api.program import evaluate, parse, trace, trace_values
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
+from tenfold.stats import stats
 from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
 from tenfold.trace.custom import custom
@@ -235,6 +237,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "backends",
     "bfloat16",
     "bincount",
     "bitwise_and",
@@ -378,6 +381,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "stats",
     "std",
     "subtract",
     "sum",

@@ -477,7 +477,7 @@ def test_what_is_compiled_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
         np.cosh(tn.ones(3)).tolist()
         assert len(compiled) == 3
     finally:
-        policy.use_compiler(None)
+        policy.use_compiler(policy.planned)
         tn.configure(mode=before.mode, seen=before.seen, work=before.work)
     with pytest.raises(ValueProblem):
         tn.configure(mode="sometimes")

@@ -27,14 +27,16 @@ def taken_in(leaves: list[Any]) -> Give | None:
         if isinstance(leaf, Array):
             if leaf._scope is LAZY:
                 leaf._check_readable()
-                lazy.append(leaf._value)
+                lazy.append(i)
                 give = give or fresh
         elif not isinstance(leaf, _OURS) and hasattr(leaf, "__dlpack__"):
             leaves[i] = from_library(leaf)
             if give is None or give is fresh:
                 give = _giver(leaf)
     if lazy:
-        realise(lazy)  # all of them together
+        realise([leaves[i]._value for i in lazy])  # all of them together
+        for i in lazy:
+            leaves[i] = leaves[i]._host()
     return give
 
 

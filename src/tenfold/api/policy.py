@@ -2,7 +2,7 @@
 
 A graph met for the first time is run by the reference, which needs no time to get ready. One
 that comes back, or one with much to do, is worth compiling. Only counts decide, never a clock.
-What compiles is handed in: `use_compiler`.
+What compiles can be replaced: `use_compiler`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,16 @@ def _from_environment() -> Policy:
 
 
 _policy = [_from_environment()]
-_compiler: list[Compiler] = []
+
+
+def planned(graph: Graph) -> Compiled:
+    """A graph compiled by its plan, from the cache of plans."""
+    from tenfold.cache import plans  # the compiler is loaded when something is compiled
+
+    return plans.get(graph)
+
+
+_compiler: list[Compiler] = [planned]
 _lock = threading.Lock()
 _runs: OrderedDict[Graph, int] = OrderedDict()
 _compiled: OrderedDict[Graph, Compiled | None] = OrderedDict()
@@ -73,10 +82,11 @@ def configure(*, pending: int | None = None, **changes: Any) -> Policy:
     return made
 
 
-def use_compiler(compiler: Compiler | None) -> None:
-    """From now on this compiles graphs; None: the reference runs them all."""
-    _compiler[:] = [] if compiler is None else [compiler]
-    _compiled.clear()
+def use_compiler(compiler: Compiler) -> None:
+    """From now on this compiles graphs."""
+    _compiler[:] = [compiler]
+    with _lock:
+        _compiled.clear()
 
 
 def work(graph: Graph) -> int:
@@ -86,7 +96,7 @@ def work(graph: Graph) -> int:
 
 def run(graph: Graph, arrays: Sequence[Any], callables: realise.Callables = ()) -> list[Any]:
     """The outputs of a graph, compiled where the policy says so."""
-    if _compiler and not graph.effects and not callables:
+    if not graph.effects and not callables and graph.nodes:
         compiled = _chosen(graph)
         if compiled is not None:
             return compiled(arrays)
