@@ -6,6 +6,7 @@ from typing import Any
 
 from tenfold.api.backends import backends
 from tenfold.api.jit import Jitted, jit
+from tenfold.api.namespace.complexes import expm1, tanh
 from tenfold.api.namespace.creation import (
     arange,
     asarray,
@@ -50,7 +51,6 @@ from tenfold.api.namespace.elementwise import (
     divide,
     equal,
     exp,
-    expm1,
     floor,
     floor_divide,
     greater,
@@ -92,7 +92,6 @@ from tenfold.api.namespace.elementwise import (
     square,
     subtract,
     tan,
-    tanh,
     trunc,
 )
 from tenfold.api.namespace.info import __array_namespace_info__

@@ -180,6 +180,25 @@ def test_nonzero_in_jit_needs_a_size() -> None:
         tn.jit(tn.nonzero)(np.array([0, 3]))
 
 
+@pytest.mark.parametrize("dtype", [tn.complex64, tn.complex128])
+def test_complex_functions_at_the_edges_follow_the_standard(dtype: Any) -> None:
+    inf, nan = np.inf, np.nan
+    given = [complex(-0.0, 0.0), complex(inf, 0.0), complex(-inf, inf), complex(inf, nan)]
+    got = np.asarray(tn.expm1(tn.asarray(given, dtype=dtype)))
+    assert not np.signbit(got[0].real)
+    assert [complex(v) for v in got[:3]] == [0j, complex(inf, 0), -1 + 0j]
+    assert got[3].real == inf
+    assert np.isnan(got[3].imag)
+    got = np.asarray(tn.tanh(tn.asarray([complex(inf, 2.0), complex(-inf, -2.0)], dtype=dtype)))
+    assert got.tolist() == [1, -1]
+    assert np.signbit(got.imag).tolist() == [False, True]
+    plain = np.array([0.5 + 2j, -1e-9 + 1e-9j, 3 - 1j], dtype)
+    np.testing.assert_array_equal(tn.expm1(tn.asarray(plain)), np.expm1(plain))
+    np.testing.assert_array_equal(tn.tanh(tn.asarray(plain)), np.tanh(plain))
+    x = tn.asarray([0.5], dtype=tn.float32)
+    assert tn.expm1(x).dtype == tn.float32
+
+
 def test_unique() -> None:
     values, indices, inverse, counts = tn.unique_all(tn.asarray(N))
     assert values.tolist() == [1, 2, 3, 4]
