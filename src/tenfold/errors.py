@@ -49,6 +49,10 @@ class ShapeError(TenfoldError, ValueError):
     """Shapes that do not fit together, or an axis that is not there."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that is not there; as NumPy's of this name it is an IndexError too."""
+
+
 class ValueProblem(TenfoldError, ValueError):
     """An argument of the right type whose value can't be used."""
 

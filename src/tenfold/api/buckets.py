@@ -66,7 +66,7 @@ class Buckets:
                     raise ShapeError(
                         f"the argument {name!r} has buckets but no axis", fix="pass an array"
                     )
-                found[name] = shape[0]
+                found[name] = int(shape[0])
         if len(set(found.values())) != 1:
             listed = ", ".join(f"{name}: {n}" for name, n in found.items())
             raise ShapeError(

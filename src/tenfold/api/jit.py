@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from tenfold.api import policy  # noqa: F401  says how graphs are run
 from tenfold.api.arguments import (
     Binder,
     Call,
@@ -19,13 +20,16 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
+from tenfold.api.kinds import taken_in
 from tenfold.errors import TypeMismatch, ValueProblem
 from tenfold.graph import Graph
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.stats import count, timed
+from tenfold.trace.array import Array
 from tenfold.trace.function import Traced, trace_function
 from tenfold.trace.scope import current
+from tenfold.trace.surface.emit import is_traced
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.api.door import Door
@@ -39,11 +43,11 @@ class Held:
 
     name: str
     place: Place | None  # None: made while tracing, never looked for again
-    array: np.ndarray[Any, Any]
+    array: Any  # NumPy's, or a lazy one
     snapshot: np.ndarray[Any, Any]
 
     @staticmethod
-    def take(name: str, place: Place | None, array: np.ndarray[Any, Any]) -> Held:
+    def take(name: str, place: Place | None, array: Any) -> Held:
         return Held(name, place, array, _snapshot(array))
 
     def fits(self) -> bool:
@@ -51,9 +55,14 @@ class Held:
         if self.place is None:
             return True
         now = self.place.look()
-        if now is self.array:
+        if isinstance(now, Array):
+            if is_traced(now):
+                return False
+            if now is self.array and now._host() is self.snapshot:
+                return True
+        elif now is self.array:
             return True
-        if not isinstance(now, np.ndarray):
+        elif not isinstance(now, np.ndarray):
             return False
         if now.dtype != self.snapshot.dtype or now.shape != self.snapshot.shape:
             return False
@@ -61,7 +70,9 @@ class Held:
         return True
 
 
-def _snapshot(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _snapshot(array: Any) -> np.ndarray[Any, Any]:
+    if isinstance(array, Array):
+        return array._host()  # which nobody can write to
     copy = np.array(as_array(array), order="C")
     copy.flags.writeable = False
     return copy
@@ -161,22 +172,25 @@ class Jitted:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Mapping[str, Any] | None
     ) -> Any:
         call = self._binder.bind(args, kwargs)
+        give = taken_in(call.leaves)
         entry, arrays = self._ready(call)
         traced = entry.traced
         if hooks:
             check_names(hooks, _hook_names(traced.graph), "the hook")
         callbacks = Callbacks(traced.callbacks, hooks or {})
         if self._options.compile == "never":
-            return traced.results(run_graph(traced.graph, arrays, callbacks))
+            return traced.results(run_graph(traced.graph, arrays, callbacks), give)
         program = _program(traced.graph, self._options)
         self._open(call, entry, program)
-        return traced.results(program(arrays, callbacks))
+        return traced.results(program(arrays, callbacks), give)
 
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
         from tenfold.api.door import DOORS, Door, guards, is_flat
         from tenfold.api.unpack import can_unpack
 
+        if any(isinstance(h.array, Array) for h in entry.held):
+            return  # a lazy array may be updated in place, which native code does not look for
         signature = self._binder.signature
         flat = is_flat(call, entry.traced, self._binder.names)
         if not flat and not can_unpack(signature, call, entry.traced):
@@ -221,8 +235,12 @@ class Jitted:
             )
         self.traces += 1
         count("traces")
-        held = [Held.take(c.name, found.place(c.array), c.array) for c in traced.captures]
-        taken = {id(c.array) for c in traced.captures} - {id(a) for a in traced.baked}
+        origins = [c.array if c.origin is None else c.origin for c in traced.captures]
+        held = [
+            Held.take(c.name, found.place(a), a)
+            for c, a in zip(traced.captures, origins, strict=True)
+        ]
+        taken = {id(a) for a in origins} - {id(a) for a in traced.baked}
         # Arrays that are read but are no inputs went into something computed while tracing:
         # another array in such a place traces anew.
         aside = [(p, a) for key, (p, a) in found.arrays.items() if key not in taken]
@@ -230,7 +248,9 @@ class Jitted:
 
     def ready_to_run(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
         """The trace for these arguments, and the arrays that its graph is run on."""
-        entry, arrays = self._ready(self._binder.bind(args, kwargs))
+        call = self._binder.bind(args, kwargs)
+        taken_in(call.leaves)
+        entry, arrays = self._ready(call)
         return entry.traced, arrays
 
     def _ready(self, call: Call) -> tuple[Entry, list[np.ndarray[Any, Any]]]:

@@ -3,12 +3,13 @@ number that is given: nonzero, argwhere, compress, unique."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from tenfold.errors import ConcreteError, ShapeError
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import FUNCTIONS, Array, on_host
+from tenfold.trace.scope import current
 from tenfold.trace.surface.anywhere import anywhere
 from tenfold.trace.surface.composed import filled
 from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, static_int, traced
@@ -205,8 +206,10 @@ def _of_nothing(
 
 
 def _refuse(name: str, what: str, remedy: str) -> Any:
-    def apply(*args: Any, **kwargs: Any) -> NoReturn:
-        fail(ConcreteError, f"np.{name}: {what} is known only to a running program", remedy)
+    def apply(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:  # a lazy array is run
+            return on_host(getattr(np, name), args, kwargs)
+        return fail(ConcreteError, f"np.{name}: {what} is known only to a running program", remedy)
 
     return apply
 
