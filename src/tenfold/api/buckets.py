@@ -56,7 +56,7 @@ class Buckets:
 
     def rows(self, call: Call) -> int:
         """How many rows a call has."""
-        found = {}
+        found: dict[str, int] = {}
         for leaf, name, marked in zip(
             call.leaves, call.leaf_names(), self.marks(call), strict=True
         ):
