@@ -348,7 +348,12 @@ def test_jit_of_lazy_arguments_gives_lazy_arrays() -> None:
     assert given["sum"].tolist() == [3.0, 4.0]
     assert isinstance(given["total"], tn.Array)
     assert isinstance(f(np.ones(2), np.ones(2))["sum"], np.ndarray)
-    assert f.traces == 1
+    assert isinstance(f(np.ones(2), tn.ones(2))["sum"], tn.Array)
+    g = tn.jit(lambda x: x + 1)
+    for _ in range(3):
+        assert isinstance(g(np.ones(2)), np.ndarray)
+        assert isinstance(g(tn.ones(2)), tn.Array)
+    assert f.traces == g.traces == 1
 
 
 def test_a_lazy_array_in_jit_is_a_named_capture() -> None:

@@ -248,10 +248,14 @@ class Jitted:
 
     def ready_to_run(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
         """The trace for these arguments, and the arrays that its graph is run on."""
+        entry, arrays = self._ready(self._bind(args, kwargs))
+        return entry.traced, arrays
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """A call, its lazy arrays and those of other libraries as NumPy's."""
         call = self._binder.bind(args, kwargs)
         taken_in(call.leaves)
-        entry, arrays = self._ready(call)
-        return entry.traced, arrays
+        return call
 
     def _ready(self, call: Call) -> tuple[Entry, list[np.ndarray[Any, Any]]]:
         entry = self._entry(call)
@@ -267,16 +271,16 @@ class Jitted:
         >>> len(f.plan(np.ones(100)).kernels)
         1
         """
-        traced = self._entry(self._binder.bind(args, kwargs)).traced
+        traced = self._entry(self._bind(args, kwargs)).traced
         return _program(traced.graph, self._options).plan
 
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for these arguments (arrays or `tn.spec`)."""
-        return self._entry(self._binder.bind(args, kwargs)).traced.graph
+        return self._entry(self._bind(args, kwargs)).traced.graph
 
     def captures(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray[Any, Any]]:
         """The arrays this function closes over, by name, as they were taken."""
-        entry = self._entry(self._binder.bind(args, kwargs))
+        entry = self._entry(self._bind(args, kwargs))
         return {h.name: h.snapshot for h in entry.held}
 
     def refresh(self) -> None:
