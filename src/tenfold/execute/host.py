@@ -96,7 +96,7 @@ def _array(plan: Plan, number: int, table: int, arena: int) -> Array:
         address = arena + slot.offset
     else:
         at = slot.number + (len(plan.graph.parameters) if slot.place == OUTPUT else 0)
-        address = ctypes.c_uint64.from_address(table + 8 * at).value
+        address = ctypes.c_uint64.from_address(table + 8 * at).value + slot.offset
     size = slot.type.nbytes
     if not size:
         return np.empty(slot.type.shape, slot.type.dtype)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from time import perf_counter
 from weakref import WeakValueDictionary
 
-from tenfold.backends.cpu.compile import Compiled, compile_kernels
+from tenfold.backends.cpu.blas import blas
+from tenfold.backends.cpu.compile import Compiled, assemble, compile_kernels
 from tenfold.backends.cpu.loader import Image, load
+from tenfold.backends.cpu.steps import PLAN_TEXT, STEPS_TEXT
 from tenfold.backends.cpu.target import Target
 from tenfold.kernel import Kernel
 
@@ -60,3 +64,22 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
             counters.compiled += len(missing)
             counters.seconds += perf_counter() - start
     return found
+
+
+@cache
+def _steps(target: Target) -> tuple[Image, bytes]:
+    """The function that carries out steps, and the object that calls it for one plan."""
+    library = blas()
+    # Without the library no plan has a product of its: any address will do.
+    given = (
+        {f"tn_{x}gemm": id(None) for x in "sdcz"} if library is None else library.symbols
+    )
+    return load([assemble(STEPS_TEXT, target)], ["tn_steps"], given), assemble(PLAN_TEXT, target)
+
+
+def plan_image(target: Target, words: int) -> Image:
+    """The native function of a plan whose words lie at this address."""
+    steps, data = _steps(target)
+    image = load([data], ["tn_plan", "tn_code"], {}, [steps])
+    ctypes.c_uint64.from_address(image.address("tn_code")).value = words
+    return image

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenfold.backends.cpu.blas import blas
+from tenfold.backends.cpu.schedule import tune
 from tenfold.backends.cpu.support import missing
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.graph import Graph
@@ -17,4 +18,6 @@ def plan_for(graph: Graph, target: Target | None = None) -> Plan:
         return missing(instruction, operands, result, chosen)
 
     routines = frozenset(("contract",)) if blas() is not None else frozenset[str]()
-    return make_plan(graph, supports=supports, routines=routines)
+    return make_plan(
+        graph, supports=supports, routines=routines, tune=lambda kernel: tune(kernel, chosen)
+    )

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.blas import blas
 from tenfold.backends.cpu.compile import assemble
 from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.bind import Bound, Guard, gate, make_entry
-from tenfold.backends.cpu.loader import load
-from tenfold.backends.cpu.program import print_plan, weight
+from tenfold.backends.cpu.program import Words
 from tenfold.backends.cpu.target import Target, host_target
-from tenfold.backends.cpu.text import join
 from tenfold.errors import TypeMismatch
 from tenfold.execute.host import Running, make_callable
-from tenfold.execute.kernels import obtain
+from tenfold.execute.kernels import obtain, plan_image
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 from tenfold.types import DTYPES, SHORT, TensorType
@@ -26,7 +22,6 @@ from tenfold.types import DTYPES, SHORT, TensorType
 Array = np.ndarray[Any, Any]
 
 _RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
-_numbers = itertools.count()
 
 
 class Program:
@@ -51,34 +46,33 @@ class Program:
         self.running = Running()
         self.callbacks = callbacks or Callbacks()
         self.code = obtain(plan.kernels, self.target, strict)
-        name = f"plan{next(_numbers)}"
-        text = print_plan(plan, {k: c.compiled for k, c in self.code.items()}, name)
+        self._callables: dict[tuple[int, int], Callable[[int, int], None]] = {}
+        kernels = {
+            kernel: (code.image.address(code.compiled.name), code.compiled.extent)
+            for kernel, code in self.code.items()
+        }
+        self.words = Words(plan, kernels, self._ask)
         parameters = plan.graph.parameters
         own = parameters[: len(parameters) - captures]
         self.entry = Entry(
             name="call",
-            plan=name,
+            plan="tn_plan",
             arguments=tuple(Argument(p.type) for p in own),
             outputs=plan.graph.output_types,
             captures=captures,
             guards=tuple(guards),
             arena_bytes=plan.arena_bytes,
             packed=packed,
-            release=weight(plan) > _RELEASED,
+            release=self.words.weights[id(plan)] > _RELEASED,
         )
-        self._callables = {
-            symbol: make_callable(plan.every[which], step, self.running, self.callbacks)
-            for symbol, which, step in text.callables
-        }
-        data = assemble(join([text.fragment]), self.target)
-        library = blas()
-        given = {
-            **({} if library is None else library.symbols),
-            **{symbol: id(f) for symbol, f in self._callables.items()},
-        }
-        images = list({id(c.image): c.image for c in self.code.values()}.values())
-        self.image = load([data], [name], given, images)
+        self.image = plan_image(self.target, self.words.address)
         self._call: Callable[..., Any] | None = None
+
+    def _ask(self, which: int, step: int) -> int:
+        """The address of the callable of a host step, or of a kernel whose check fails."""
+        made = make_callable(self.plan.every[which], step, self.running, self.callbacks)
+        self._callables[which, step] = made
+        return id(made)
 
     def bind(
         self,

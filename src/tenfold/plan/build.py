@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Table
 from tenfold.kernel import Kernel
+from tenfold.kernel.kernel import SCRATCH
 from tenfold.ops import TABLE
 from tenfold.plan.expand import expand
 from tenfold.plan.form import Bound, Former
@@ -38,13 +40,18 @@ def make_plan(
     table: Table = TABLE,
     supports: Supports | None = None,
     routines: frozenset[str] = frozenset(("contract",)),
+    tune: Callable[[Kernel], Kernel] | None = None,
 ) -> Plan:
-    """The plan of a graph and of every scope in it, each distinct scope planned once."""
+    """The plan of a graph and of every scope in it, each distinct scope planned once.
+
+    What a backend brings: `supports` says which instructions it lacks, `routines` which it has,
+    and `tune` gives a kernel the form it likes, perhaps with scratch buffers at the end.
+    """
     forms: dict[Form, Lowered] = {}
     plans: dict[str, Plan] = {}
     for scope in (*graph.scopes(), graph):
         plans[scope.digest] = _Planner(
-            lay_products(expand(scope, table), table), table, plans, forms, supports, routines
+            lay_products(expand(scope, table), table), table, plans, forms, supports, routines, tune
         ).run()
     return plans[graph.digest]
 
@@ -59,6 +66,8 @@ class _Cell:
     first: int = -1
     last: int = -1
     share: int = -1  # the cell whose memory it takes over
+    part: int = -1  # the cell it is a range of, from `shift` bytes on
+    shift: int = 0
 
 
 class _Planner:
@@ -70,12 +79,14 @@ class _Planner:
         forms: dict[Form, Lowered],
         supports: Supports | None,
         routines: frozenset[str],
+        tune: Callable[[Kernel], Kernel] | None,
     ) -> None:
         self.graph = graph
         self.table = table
         self.plans = plans
         self.forms = forms
         self.routines = routines
+        self.tune = tune
         self.fused: Fused = fuse(graph, table, supports)
         self.cells: list[_Cell] = []
         self.cell: dict[int, int] = {}  # by value
@@ -130,6 +141,13 @@ class _Planner:
             self.cell[value] = found
         return found
 
+    def range(self, whole: int, shift: int) -> int:
+        """A cell for what lies in another from some byte on."""
+        cell = self.cells[whole]
+        made = self.new(cell.type, cell.place, cell.number)
+        self.cells[made].part, self.cells[made].shift = whole, shift
+        return made
+
     def constant(self, value: int) -> int | None:
         position = self.makers.get(value)
         if position is None or self.graph.nodes[position].op != "constant":
@@ -169,6 +187,8 @@ class _Planner:
         self.steps.append(step)
         for number in (*reads, *writes):
             cell = self.cells[number]
+            if cell.part >= 0:
+                cell = self.cells[cell.part]
             cell.first = at if cell.first < 0 else cell.first
             cell.last = at
 
@@ -177,11 +197,21 @@ class _Planner:
     def kernel(self, bound: Bound) -> None:
         lowered = self.forms.get(bound.form)
         if lowered is None:
-            lowered = self.forms[bound.form] = lower(bound.form, self.table)
+            lowered = lower(bound.form, self.table)
+            if self.tune is not None:
+                lowered = replace(lowered, kernel=self.tune(lowered.kernel))
+            self.forms[bound.form] = lowered
         number = self.kernels.setdefault(lowered.kernel, len(self.kernels))
         reads = [self.of(v) for v in bound.inputs]
-        writes = [self.of(v) for v in bound.targets]
-        scratch = [self.new(t) for t in lowered.scratch]
+        writes = [
+            self.range(self.of(v), shift) if shift else self.of(v)
+            for v, shift in zip(bound.targets, bound.shifts, strict=True)
+        ]
+        scratch = [
+            self.new(TensorType(DTYPES[b.dtype], (b.size,)))
+            for b in lowered.kernel.buffers
+            if b.role == SCRATCH
+        ]
         params = tuple(
             p if isinstance(p, bytes) else self.literal(bound.nodes[p]) for p in lowered.params
         )
@@ -277,28 +307,32 @@ class _Planner:
                 and b.first == at
                 and b.share < 0
                 and source != target
+                and a.part < 0
+                and b.part < 0
             ):
                 b.share = source
         owner: list[int] = []
         for number, cell in enumerate(cells):
-            owner.append(number if cell.share < 0 else self.head(cell.share))
+            owner.append(self.head(number))
         for number, cell in enumerate(cells):
             head = cells[owner[number]]
             head.last = max(head.last, cell.last)
         asked = [
             n for n, cell in enumerate(cells)
-            if cell.place == ARENA and cell.share < 0 and cell.first >= 0
+            if cell.place == ARENA and owner[n] == n and cell.first >= 0
         ]  # fmt: skip
         requests = [Request(cells[n].type.nbytes, cells[n].first, cells[n].last) for n in asked]
         offsets, total = lay_out(requests)
         at_offset = dict(zip(asked, offsets, strict=True))
         slots = tuple(
-            Slot(c.type, c.place, c.number, at_offset.get(owner[n], 0))
+            Slot(c.type, c.place, c.number, at_offset.get(owner[n], 0) + c.shift)
             for n, c in enumerate(cells)
         )
         return slots, total, greatest_live(requests)
 
     def head(self, cell: int) -> int:
-        while self.cells[cell].share >= 0:
-            cell = self.cells[cell].share
-        return cell
+        while True:
+            one = self.cells[cell]
+            if one.part < 0 and one.share < 0:
+                return cell
+            cell = max(one.part, one.share)

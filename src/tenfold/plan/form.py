@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.graph.op import Ranges, Table
+from tenfold.kernel.index import strides
 from tenfold.plan.fuse import Fused
 from tenfold.plan.groups import Group, find
 from tenfold.plan.lower import LITERAL, SAME, Form, FormNode, Place, Target
@@ -20,13 +21,14 @@ from tenfold.types import DType, TensorType
 class Bound:
     """A form with the values that its parts stand for in the graph.
 
-    A target is a value, or a value and the number of the range of it that is written.
+    `shifts` has for each target where the range that is written begins in it, in bytes.
     """
 
     form: Form
     inputs: tuple[int, ...]
     nodes: tuple[int, ...]  # values
     targets: tuple[int, ...]  # values
+    shifts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class _Wish:
     value: int
     place: Place
     into: int = -1
-    starts: tuple[int, ...] = ()
+    shift: int = 0  # in bytes
 
 
 class Former:
@@ -82,9 +84,12 @@ class Former:
             assert isinstance(lowering, Ranges)
             types = [self.graph.types[v] for v in node.inputs]
             one = lowering.ranges(types, dict(node.attributes))[number]
-            starts = tuple(s for s in one.starts if isinstance(s, int))
+            steps = strides(node.types[0].shape)
+            starts = [s for s in one.starts if isinstance(s, int)]
+            shift = sum(s * step for s, step in zip(starts, steps, strict=True))
             place = fused.write_places[position, number]
-            wishes.append(_Wish(node.inputs[one.input], place, result, starts))
+            size = node.types[0].dtype.itemsize
+            wishes.append(_Wish(node.inputs[one.input], place, result, shift * size))
         return wishes
 
     def place(self, value: int) -> Place:
@@ -155,7 +160,6 @@ class Former:
                 self.number(number, w.value, nodes, types),
                 local(w.place),
                 types[w.into] if w.into >= 0 else None,
-                w.starts,
             )
             for w in wishes
         )
@@ -175,7 +179,8 @@ class Former:
             tuple(extents),
         )
         made = tuple(w.into if w.into >= 0 else w.value for w in wishes)
-        return Bound(form, tuple(inputs), tuple(order), made)
+        shifts = tuple(w.shift for w in wishes)
+        return Bound(form, tuple(inputs), tuple(order), made, shifts)
 
     def number(
         self,

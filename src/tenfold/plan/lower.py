@@ -13,8 +13,8 @@ from typing import Any
 
 from tenfold.graph.op import Element, Op, Pointwise, Ranges, Table
 from tenfold.kernel import Builder, Index, Kernel
-from tenfold.kernel.index import AXIS, ZERO, flat, strides
-from tenfold.kernel.kernel import READ, REDUCED, TRANSCENDENTAL, WRITE
+from tenfold.kernel.index import ZERO, flat, strides
+from tenfold.kernel.kernel import READ, WRITE
 from tenfold.ops.elements import Read, Site
 from tenfold.plan.joining import as_element
 from tenfold.plan.product import contract
@@ -22,7 +22,6 @@ from tenfold.types import DTYPES, SHORT, TensorType
 
 SAME = "same"  # the op of a view that lies in memory as what it is a view of
 LITERAL = "literal"  # a scalar constant whose value is a parameter of the kernel
-KEPT_BYTES = 1 << 18  # of a row that is kept for a later nest
 
 Position = tuple[Index, ...]
 Place = tuple[int | None, ...]
@@ -41,12 +40,12 @@ class FormNode:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a kernel writes: a node's value along these axes, whole or into a range."""
+    """What a kernel writes: a node's value along these axes, whole or into a range of a larger
+    value, whose address is then that of the range."""
 
     node: int
     place: Place
     into: TensorType | None = None
-    starts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +66,12 @@ class Form:
 class Lowered:
     """A kernel with what its parameters stand for: nodes of the form, or raw values.
 
-    Its buffers are the form's inputs, then its targets, then scratch. `in_place` has pairs of an
+    Its buffers are the form's inputs, then its targets. `in_place` has pairs of an
     input and a target that may share memory.
     """
 
     kernel: Kernel
     params: tuple[int | bytes, ...]
-    scratch: tuple[TensorType, ...]
     in_place: tuple[tuple[int, int], ...]
 
 
@@ -96,21 +94,13 @@ class _Lowering:
         self.builder = _Builder()
         self.params: list[int | bytes] = []
         self.memo: dict[Any, int] = {}
-        # Costly elements by node: where computed and the value, or the row that keeps it.
-        self.computed: dict[int, list[tuple[Position, int]]] = {}
-        self.rows: dict[int, tuple[int, Position, list[int]]] = {}
-        self.scratch: list[TensorType] = []
         self.ops: list[Op | None] = []
         self.stage: list[int] = []  # how many reductions lie one below the other
-        self.heavy: list[bool] = []
         for node in form.nodes:
             op = None if node.op in (SAME, LITERAL, "constant") else table[node.op]
             inner = [i for i in node.inputs if i >= 0]
             self.ops.append(op)
             self.stage.append(max((self.stage[i] for i in inner), default=0) + node.reduces)
-            costly = op is not None and isinstance(op.lowering, Pointwise)
-            costly = costly and op.lowering.instruction in TRANSCENDENTAL  # type: ignore[union-attr]
-            self.heavy.append(not node.reduces and (costly or any(self.heavy[i] for i in inner)))
 
     def run(self) -> Lowered:
         form, builder = self.form, self.builder
@@ -124,15 +114,13 @@ class _Lowering:
         def at(place: Place) -> Position:
             return tuple(ZERO if a is None else axes[a] for a in place)
 
-        # Reductions first, so that the rows they keep are there for the nests after them.
+        # Reductions first: what they compute may be kept for the nests after them.
         for node, place in sorted(form.reductions, key=lambda r: self.stage[r[0]]):
             self.demand(node, at(place))
         for number, target in enumerate(form.targets, len(form.inputs)):
             position = at(target.place)
             value = self.demand(target.node, position)
             type = target.into or form.nodes[target.node].type
-            if target.starts:
-                position = tuple(p + s for p, s in zip(position, target.starts, strict=True))
             builder.store(number, flat(position, strides(type.shape)), value)
         kernel = builder.finish()
         pairs = _in_place(kernel, len(form.inputs), form)
@@ -146,7 +134,7 @@ class _Lowering:
             self.params[n] if n < len(self.params) else builder.literals[n]
             for n in range(len(kernel.params))
         ]
-        return Lowered(kernel, tuple(params), tuple(self.scratch), pairs)
+        return Lowered(kernel, tuple(params), pairs)
 
     def demand(self, node: int, position: Position) -> int:
         """The value of an element of a node, with all that it needs."""
@@ -162,8 +150,6 @@ class _Lowering:
             except StopIteration as stop:
                 sent = int(stop.value)
                 self.memo[frame.node, frame.position, frame.condition] = sent
-                if self.heavy[frame.node] and frame.condition is None:
-                    self.computed.setdefault(frame.node, []).append((frame.position, sent))
                 stack.pop()
                 if not stack:
                     return sent
@@ -198,64 +184,7 @@ class _Lowering:
                 self.memo[node] = builder.param(SHORT[one.type.dtype])
                 self.params.append(node)
             return self.memo[node]
-        found = self.memo.get((node, position, condition))
-        if found is None and condition is None and self.heavy[node]:
-            found = self.from_row(node, position, one.type)
-        return found
-
-    def from_row(self, node: int, position: Position, type: TensorType) -> int | None:
-        """A costly element that an earlier nest computed over a whole row, which then keeps it."""
-        if node not in self.rows and not self.keep(node, position, type):
-            return None
-        row, before, along = self.rows[node]
-        if any(
-            p != q
-            for i, (p, q) in enumerate(zip(before, position, strict=True))
-            if i not in along
-        ):
-            return None
-        steps = strides([type.shape[i] for i in along])
-        found = self.builder.load(row, flat([position[i] for i in along], steps))
-        self.memo[node, position, None] = found
-        return found
-
-    def keep(self, node: int, position: Position, type: TensorType) -> bool:
-        """Keep in a row what was computed along reduced axes, if that is what is wanted again."""
-        builder = self.builder
-        for before, value in self.computed.get(node, ()):
-            along = [i for i, (p, q) in enumerate(zip(before, position, strict=True)) if p != q]
-            over = [_reduced_axis(builder, before[i]) for i in along]
-            if not along or along[-1] != type.rank - 1 or None in over:
-                continue
-            rows = sorted(builder.free[value] - set(over))  # type: ignore[arg-type]
-            rest = {a for i, p in enumerate(position) if i not in along for a in p.axes()}
-            if rest != set(rows) or any(builder.axes[r].kind == REDUCED for r in rows):
-                continue
-            kept = TensorType(type.dtype, tuple(type.shape[i] for i in along))
-            if kept.nbytes > KEPT_BYTES or not self.packed(value, over[-1]):
-                continue
-            row = builder.scratch(SHORT[type.dtype], kept.size, rows)
-            self.scratch.append(kept)
-            builder.store(row, flat([before[i] for i in along], strides(kept.shape)), value)
-            self.rows[node] = row, before, along
-            return True
-        return False
-
-    def packed(self, value: int, axis: int | None) -> bool:
-        """Whether a value reads only what is packed, or the same, along an axis."""
-        builder = self.builder
-        seen, stack = {value}, [value]
-        while stack:
-            number = stack.pop()
-            one = builder.instructions[number]
-            if axis not in builder.free[number]:
-                continue
-            if one.op == "load" and one.index is not None and one.index.stride(axis) not in (0, 1):  # type: ignore[arg-type]
-                return False
-            more = [v for v in one.uses() if v not in seen]
-            seen.update(more)
-            stack += more
-        return True
+        return self.memo.get((node, position, condition))
 
 
 class _Builder(Builder):
@@ -285,16 +214,6 @@ def _pointwise(site: Site, instruction: str, dtype: str) -> Generator[Read, Any,
         at = tuple(ZERO if n == 1 else p for p, n in zip(own, type.shape, strict=True))
         args.append((yield Read(i, at)))
     return site.kernel.op(instruction, dtype, *args)
-
-
-def _reduced_axis(builder: Builder, index: Index) -> int | None:
-    """The reduced axis that an index is, or None."""
-    if len(index.terms) != 1 or index.const:
-        return None
-    atom, step = index.terms[0]
-    if atom.kind != AXIS or step != 1 or builder.axes[atom.of].kind != REDUCED:
-        return None
-    return int(atom.of)
 
 
 def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int], ...]:

@@ -17,7 +17,8 @@ INPUT, OUTPUT, CONSTANT, ARENA = "input", "output", "constant", "arena"
 class Slot:
     """A place for one value.
 
-    `number` counts inputs, outputs or constants; `offset` is in bytes from the arena's start.
+    `number` counts inputs, outputs or constants; `offset` is in bytes from the start of these, or
+    of the arena.
     """
 
     type: TensorType
