@@ -11,10 +11,10 @@ from time import perf_counter
 from weakref import WeakValueDictionary
 
 from tenfold.backends.cpu.blas import blas
-from tenfold.backends.cpu.compile import Compiled, assemble, compile_kernels
+from tenfold.backends.cpu.compile import Compiled, Module, compile_kernels
 from tenfold.backends.cpu.loader import Image, load
-from tenfold.backends.cpu.steps import PLAN_TEXT, STEPS_TEXT
 from tenfold.backends.cpu.target import Target
+from tenfold.execute.fixed import CALLER, STEPS, fixed
 from tenfold.kernel import Kernel
 
 
@@ -24,6 +24,7 @@ class Code:
 
     compiled: Compiled
     image: Image
+    module: Module | None = None  # the object code it came in, to be written to a file
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
             module = compile_kernels(missing, target, strict)
             image = load([module.data], [made.name for made in module.kernels])
             for kernel, made in zip(missing, module.kernels, strict=True):
-                code = found[kernel] = Code(made, image)
+                code = found[kernel] = Code(made, image, module)
                 _known[names[kernel]] = code
             counters.compiled += len(missing)
             counters.seconds += perf_counter() - start
@@ -67,19 +68,16 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
 
 
 @cache
-def _steps(target: Target) -> tuple[Image, bytes]:
-    """The function that carries out steps, and the object that calls it for one plan."""
-    library = blas()
+def _steps(target: Target, products: bool) -> Image:
+    """The function that carries out steps."""
+    library = blas() if products else None
     # Without the library no plan has a product of its: any address will do.
-    given = (
-        {f"tn_{x}gemm": id(None) for x in "sdcz"} if library is None else library.symbols
-    )
-    return load([assemble(STEPS_TEXT, target)], ["tn_steps"], given), assemble(PLAN_TEXT, target)
+    given = {f"tn_{x}gemm": id(None) for x in "sdcz"} if library is None else library.symbols
+    return load([fixed(STEPS, target)], ["tn_steps"], given)
 
 
-def plan_image(target: Target, words: int) -> Image:
+def plan_image(target: Target, words: int, products: bool = True) -> Image:
     """The native function of a plan whose words lie at this address."""
-    steps, data = _steps(target)
-    image = load([data], ["tn_plan", "tn_code"], {}, [steps])
+    image = load([fixed(CALLER, target)], ["tn_plan", "tn_code"], {}, [_steps(target, products)])
     ctypes.c_uint64.from_address(image.address("tn_code")).value = words
     return image

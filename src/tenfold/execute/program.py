@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.compile import assemble
 from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.bind import Bound, Guard, gate, make_entry
 from tenfold.backends.cpu.program import Words
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import TypeMismatch
+from tenfold.execute.fixed import GATE, fixed
 from tenfold.execute.host import Running, make_callable
 from tenfold.execute.kernels import obtain, plan_image
 from tenfold.plan import Plan
@@ -21,7 +21,7 @@ from tenfold.types import DTYPES, SHORT, TensorType
 
 Array = np.ndarray[Any, Any]
 
-_RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
+RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
 
 
 class Program:
@@ -43,6 +43,7 @@ class Program:
     ) -> None:
         self.plan = plan
         self.target = target or host_target()
+        self.strict = strict
         self.running = Running()
         self.callbacks = callbacks or Callbacks()
         self.code = obtain(plan.kernels, self.target, strict)
@@ -63,7 +64,7 @@ class Program:
             guards=tuple(guards),
             arena_bytes=plan.arena_bytes,
             packed=packed,
-            release=self.words.weights[id(plan)] > _RELEASED,
+            release=self.words.weights[id(plan)] > RELEASED,
         )
         self.image = plan_image(self.target, self.words.address)
         self._call: Callable[..., Any] | None = None
@@ -83,7 +84,7 @@ class Program:
     ) -> Bound:
         """A callable over positional arrays, native where that is supported; `slow` answers what
         its guards turn away. It keeps this program alive."""
-        door = gate(lambda text: assemble(text, self.target))
+        door = gate(lambda text: fixed(GATE, self.target))
         bound = make_entry(self.entry, self.image, door, slow, captures, guards, native)
         bound.binding.program = self  # type: ignore[attr-defined]
         return bound
@@ -95,7 +96,7 @@ class Program:
                 raise TypeMismatch("a program with captures is called through `bind`")
             self._call = self.bind(self._declined).call
         given = [
-            _fitted(array, parameter.type)
+            fitted(array, parameter.type)
             for array, parameter in zip(arrays, self.plan.graph.parameters, strict=True)
         ]
         with self.running.using(callbacks or self.callbacks):
@@ -106,7 +107,7 @@ class Program:
         raise TypeMismatch(f"the program takes ({types})", fix="convert the arrays to these types")
 
 
-def _fitted(given: Any, type: TensorType) -> Array:
+def fitted(given: Any, type: TensorType) -> Array:
     """An array as the program takes it: packed, aligned, of the stated type."""
     array = np.asarray(given)
     dtype = DTYPES[SHORT[type.dtype]]  # the one object of its kind
