@@ -1,6 +1,7 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
 
 from tenfold.api.jit import Jitted, jit
+from tenfold.api.load import Loaded, load
 from tenfold.api.program import evaluate, parse, trace, trace_values
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
@@ -13,12 +14,13 @@ from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
 from tenfold.types import TensorType, spec
 
-__version__ = "0.1.0"
+from tenfold.version import __version__
 
 __all__ = [
     "Array",
     "Graph",
     "Jitted",
+    "Loaded",
     "TenfoldError",
     "TensorType",
     "arange",
@@ -34,6 +36,7 @@ __all__ = [
     "hook",
     "jit",
     "linspace",
+    "load",
     "lu",
     "map",
     "ones",

@@ -19,6 +19,9 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
+from tenfold.api.load import Loaded
+from tenfold.api.signature import Signature
+from tenfold.cache import plans
 from tenfold.errors import TypeMismatch
 from tenfold.graph import Graph
 from tenfold.reference.callbacks import Callbacks
@@ -168,6 +171,26 @@ class Jitted:
         entry.traced.check_limits(call.leaves)
         arrays = [as_array(leaf) for leaf in call.leaves]
         return entry.traced, [*arrays, *(h.snapshot for h in entry.held)]
+
+    def plan(self, *args: Any, **kwargs: Any) -> Loaded:
+        """The plan that runs for these arguments (arrays or `tn.spec`): to look at, call, save.
+
+        >>> import numpy as np, tenfold as tn
+        >>> f = tn.jit(lambda x: np.exp(-x * x).sum())
+        >>> len(f.plan(np.ones(100)).plan.kernels)
+        1
+        """
+        call = self._binder.bind(args, kwargs)
+        entry = self._entry(call)
+        traced = entry.traced
+        program = plans.get(traced.graph)
+        return Loaded(
+            Signature.of(call, traced, self._binder),
+            lambda: program,
+            lambda: traced.graph,
+            callbacks=Callbacks(traced.callbacks),
+            captures={h.name: h.snapshot for h in entry.held},
+        )
 
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for these arguments (arrays or `tn.spec`)."""

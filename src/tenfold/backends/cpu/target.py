@@ -17,6 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tenfold.errors import ValueProblem
+
 # LLVM's name of each feature, and Linux's where it differs.
 _LINUX = {
     "sse3": "pni",
@@ -131,6 +133,25 @@ def host_target() -> Target:
 def baseline(target: Target) -> Target:
     """The least processor of the same architecture: what every machine of it runs."""
     return replace(target_with(target.triple, ()), llvmlite=target.llvmlite)
+
+
+def named(cpu: str, like: Target) -> Target:
+    """The target of a level of the same architecture, by its name.
+
+    >>> named("x86-64-v3", target_with("x86_64-unknown-linux-gnu", ())).vector_bytes
+    32
+    """
+    features: set[str] = set()
+    for name, members in _LEVELS:
+        if name <= cpu:
+            features.update(members)
+    made = target_with(like.triple, features, like.llvmlite)
+    if made.cpu != cpu:
+        raise ValueProblem(
+            f"{cpu!r} is no level of {like.arch}",
+            fix=f"give one of {', '.join(('x86-64', *(name for name, _ in _LEVELS)))}",
+        )
+    return made
 
 
 def _host_triple() -> str:
