@@ -12,6 +12,7 @@ from tenfold.trace.effects import call_host, hook, print
 from tenfold.trace.surface.creation import arange, eye, full, linspace, ones, zeros
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
+from tenfold.stats import stats
 from tenfold.types import TensorType, spec
 
 from tenfold.version import __version__
@@ -45,6 +46,7 @@ __all__ = [
     "reduce",
     "scan",
     "spec",
+    "stats",
     "switch",
     "trace",
     "trace_values",

@@ -8,16 +8,19 @@ Python, which binds, looks up or traces.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from inspect import Signature
 from typing import Any
 
 import numpy as np
 
 from tenfold.api.arguments import Call
 from tenfold.api.captures import Place
-from tenfold.backends.cpu.bind import Bound, Guard
+from tenfold.backends.cpu.bind import Guard
 from tenfold.execute import Program
 from tenfold.trace.containers import LEAF
 from tenfold.trace.function import Traced
+from tenfold.api.unpack import can_unpack, decline, unpacker
 
 DOORS = 4  # how many stand one behind another
 
@@ -26,6 +29,7 @@ def is_flat(call: Call, traced: Traced, names: tuple[str, ...]) -> bool:
     """Whether calls like this one are arrays in, arrays out, all by position."""
     count = len(call.leaves)
     tokens = traced.outputs.tokens
+    tuple_of_arrays = (("tuple", len(tokens) - 1), *(LEAF,) * (len(tokens) - 1))
     return (
         not call.statics
         and not traced.graph.effects
@@ -33,8 +37,7 @@ def is_flat(call: Call, traced: Traced, names: tuple[str, ...]) -> bool:
         and call.structure.tokens == (("tuple", count), *(LEAF,) * count)
         and all(isinstance(leaf, (np.ndarray, np.generic)) for leaf in call.leaves)
         and not any(traced.weak)
-        and (tokens == (LEAF,) or tokens == (("tuple", len(tokens) - 1), *(LEAF,) * (len(tokens) - 1)))
-        and len(tokens) > 0
+        and tokens in ((LEAF,), tuple_of_arrays)
     )
 
 
@@ -72,12 +75,46 @@ def guards(places: Iterable[tuple[Place, Any]]) -> list[Guard] | None:
 _CELL = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]
 
 
-def open_door(
-    program: Program,
-    slow: Callable[..., Any],
-    captures: list[np.ndarray[Any, Any]],
-    watched: list[Guard],
-    packed: bool,
-) -> Bound:
-    """A native callable in front of `slow`."""
-    return program.bind(slow, captures, watched, packed=packed)
+class Door:
+    """A program with its captures bound, answering calls that its guards let through."""
+
+    def __init__(
+        self,
+        program: Program,
+        captures: list[np.ndarray[Any, Any]],
+        watched: list[Guard],
+        call: Call,
+        traced: Traced,
+        signature: Signature,
+    ) -> None:
+        self.program = program
+        self.captures = captures
+        self.watched = watched
+        self.call = replace(call, leaves=[_example(leaf) for leaf in call.leaves])
+        self.traced = traced
+        self.signature = signature
+
+    def still(self, captures: list[np.ndarray[Any, Any]], watched: list[Guard]) -> bool:
+        """Whether these are the captures and guards that it is bound to."""
+        return (
+            len(watched) == len(self.watched)
+            and all(a is b for a, b in zip(captures, self.captures, strict=True))
+            and all(
+                all(x is y for x, y in zip(a, b, strict=True))
+                for a, b in zip(watched, self.watched, strict=True)
+            )
+        )
+
+    def before(self, slow: Callable[..., Any]) -> Callable[..., Any]:
+        """A callable that goes on to `slow` with what it does not take."""
+        bind, traced = self.program.bind, self.traced
+        if is_flat(self.call, traced, tuple(self.signature.parameters)):
+            packed = traced.outputs.tokens != (LEAF,)
+            return bind(slow, self.captures, self.watched, packed=packed).call
+        native = bind(decline, self.captures, self.watched, packed=True).call
+        return unpacker(self.signature, self.call, traced, native, slow)
+
+
+def _example(leaf: Any) -> Any:
+    """A leaf of the same kind that holds no memory of the caller's."""
+    return leaf if type(leaf) in (bool, int, float, complex) else np.float64()

@@ -77,6 +77,12 @@ class Loaded:
             )
         return program.plan
 
+    def __getattr__(self, name: str) -> Any:
+        """What the plan has: steps, slots, kernels, host_steps, peak_bytes and so on."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.plan, name)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
 
@@ -85,9 +91,8 @@ class Loaded:
         program = self.program
         if isinstance(program, Program) and self.signature.flat:
             held = [self._captures[name] for name in self.signature.captures]
-            self._call = program.bind(
-                self._slow, held, (), packed=not self.signature.single
-            ).call
+            packed = not self.signature.single
+            self._call = program.bind(self._slow, held, packed=packed).call
         else:
             self._call = self._slow
         return self._slow(*args, **kwargs)

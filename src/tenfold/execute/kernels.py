@@ -7,7 +7,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from time import perf_counter
 from weakref import WeakValueDictionary
 
 from tenfold.backends.cpu.blas import blas
@@ -16,6 +15,7 @@ from tenfold.backends.cpu.loader import Image, load
 from tenfold.backends.cpu.target import Target
 from tenfold.execute.fixed import CALLER, STEPS, fixed
 from tenfold.kernel import Kernel
+from tenfold.stats import count, timed
 
 
 @dataclass(eq=False)
@@ -26,17 +26,6 @@ class Code:
     image: Image
     module: Module | None = None  # the object code it came in, to be written to a file
 
-
-@dataclass(slots=True)
-class Counters:
-    """What happened so far in this process."""
-
-    compiled: int = 0
-    reused: int = 0
-    seconds: float = 0.0
-
-
-counters = Counters()
 
 _known: WeakValueDictionary[tuple[str, str, bool], Code] = WeakValueDictionary()
 _lock = threading.Lock()
@@ -54,16 +43,16 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
                 missing.append(kernel)
             else:
                 found[kernel] = code
-        counters.reused += len(found)
+        count("kernels_reused", len(found))
         if missing:
-            start = perf_counter()
-            module = compile_kernels(missing, target, strict)
-            image = load([module.data], [made.name for made in module.kernels])
+            with timed("compile"):
+                module = compile_kernels(missing, target, strict)
+            with timed("load"):
+                image = load([module.data], [made.name for made in module.kernels])
             for kernel, made in zip(missing, module.kernels, strict=True):
                 code = found[kernel] = Code(made, image, module)
                 _known[names[kernel]] = code
-            counters.compiled += len(missing)
-            counters.seconds += perf_counter() - start
+            count("kernels_compiled", len(missing))
     return found
 
 

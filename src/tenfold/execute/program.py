@@ -21,23 +21,17 @@ from tenfold.types import DTYPES, SHORT, TensorType
 
 Array = np.ndarray[Any, Any]
 
-RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
+_RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
 
 
 class Program:
-    """A plan that can be called. Any number of threads may do so at once.
-
-    `captures` of the graph's last parameters are bound beside the arguments, by `bind`.
-    """
+    """A plan that can be called. Any number of threads may do so at once."""
 
     def __init__(
         self,
         plan: Plan,
         callbacks: Callbacks | None = None,
         *,
-        captures: int = 0,
-        guards: Sequence[str] = (),
-        packed: bool = True,
         strict: bool = False,
         target: Target | None = None,
     ) -> None:
@@ -53,19 +47,10 @@ class Program:
             for kernel, code in self.code.items()
         }
         self.words = Words(plan, kernels, self._ask)
-        parameters = plan.graph.parameters
-        own = parameters[: len(parameters) - captures]
-        self.entry = Entry(
-            name="call",
-            plan="tn_plan",
-            arguments=tuple(Argument(p.type) for p in own),
-            outputs=plan.graph.output_types,
-            captures=captures,
-            guards=tuple(guards),
-            arena_bytes=plan.arena_bytes,
-            packed=packed,
-            release=self.words.weights[id(plan)] > RELEASED,
-        )
+        self.parameters = tuple(p.type for p in plan.graph.parameters)
+        self.outputs = plan.graph.output_types
+        self.arena_bytes = plan.arena_bytes
+        self.weight = self.words.weights[id(plan)]
         self.image = plan_image(self.target, self.words.address)
         self._call: Callable[..., Any] | None = None
 
@@ -80,34 +65,48 @@ class Program:
         slow: Callable[..., Any],
         captures: Sequence[Array] = (),
         guards: Sequence[Guard] = (),
+        *,
+        packed: bool = False,
         native: bool = True,
     ) -> Bound:
         """A callable over positional arrays, native where that is supported; `slow` answers what
-        its guards turn away. It keeps this program alive."""
+        its guards turn away. It keeps this program alive.
+
+        `captures` stand for the graph's last parameters. `packed`: one output comes in a tuple.
+        """
+        own = self.parameters[: len(self.parameters) - len(captures)]
+        entry = Entry(
+            name="call",
+            plan="tn_plan",
+            arguments=tuple(map(Argument, own)),
+            outputs=self.outputs,
+            captures=len(captures),
+            guards=tuple("cell" if key is None else "dict" for _, key, _ in guards),
+            arena_bytes=self.arena_bytes,
+            packed=packed,
+            release=self.weight > _RELEASED,
+        )
         door = gate(lambda text: fixed(GATE, self.target))
-        bound = make_entry(self.entry, self.image, door, slow, captures, guards, native)
+        bound = make_entry(entry, self.image, door, slow, captures, guards, native)
         bound.binding.program = self  # type: ignore[attr-defined]
         return bound
 
     def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
         """The outputs for these arrays, in the order of the parameters; all are new arrays."""
         if self._call is None:
-            if self.entry.captures:
-                raise TypeMismatch("a program with captures is called through `bind`")
-            self._call = self.bind(self._declined).call
+            self._call = self.bind(self._declined, packed=True).call
         given = [
-            fitted(array, parameter.type)
-            for array, parameter in zip(arrays, self.plan.graph.parameters, strict=True)
+            _fitted(array, type) for array, type in zip(arrays, self.parameters, strict=True)
         ]
         with self.running.using(callbacks or self.callbacks):
             return [np.asarray(made) for made in self._call(*given)]
 
     def _declined(self, *arrays: Any) -> Any:
-        types = ", ".join(str(p.type) for p in self.plan.graph.parameters)
+        types = ", ".join(map(str, self.parameters))
         raise TypeMismatch(f"the program takes ({types})", fix="convert the arrays to these types")
 
 
-def fitted(given: Any, type: TensorType) -> Array:
+def _fitted(given: Any, type: TensorType) -> Array:
     """An array as the program takes it: packed, aligned, of the stated type."""
     array = np.asarray(given)
     dtype = DTYPES[SHORT[type.dtype]]  # the one object of its kind

@@ -3,22 +3,20 @@ until someone looks at it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.bind import Bound, Guard, gate, make_entry
 from tenfold.backends.cpu.blas import blas
-from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.loader import load, route
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import PlanError
-from tenfold.execute.fixed import GATE, bring, fixed, interface
+from tenfold.execute.fixed import bring, interface
 from tenfold.execute.host import Running, make_callable
 from tenfold.execute.kernels import plan_image
 from tenfold.execute.native import Native
-from tenfold.execute.program import RELEASED, Array, Program, fitted
+from tenfold.execute.program import Array, Program
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 
@@ -46,6 +44,10 @@ class Restored(Program):
         self.running = Running()
         self.callbacks = callbacks or Callbacks()
         self.code = {}
+        self.parameters = native.parameters
+        self.outputs = native.outputs
+        self.arena_bytes = native.arena_bytes
+        self.weight = native.weight
         self._read = read
         self._call = None
         for part, data in native.fixed:
@@ -102,38 +104,3 @@ class Restored(Program):
             made[0](table, arena)
 
         return call
-
-    def bind(
-        self,
-        slow: Callable[..., Any],
-        captures: Sequence[Array] = (),
-        guards: Sequence[Guard] = (),
-        native: bool = True,
-        *,
-        packed: bool = False,
-    ) -> Bound:
-        """A callable over positional arrays; see Program.bind."""
-        own = self.native.parameters[: len(self.native.parameters) - len(captures)]
-        entry = Entry(
-            name="call",
-            plan="tn_plan",
-            arguments=tuple(map(Argument, own)),
-            outputs=self.native.outputs,
-            captures=len(captures),
-            guards=tuple("cell" if key is None else "dict" for _, key, _ in guards),
-            arena_bytes=self.native.arena_bytes,
-            packed=packed,
-            release=self.native.weight > RELEASED,
-        )
-        door = gate(lambda text: fixed(GATE, self.target))
-        bound = make_entry(entry, self.image, door, slow, captures, guards, native)
-        bound.binding.program = self  # type: ignore[attr-defined]
-        return bound
-
-    def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
-        """The outputs for these arrays; see Program."""
-        if self._call is None:
-            self._call = self.bind(self._declined, packed=True).call
-        given = [fitted(a, type) for a, type in zip(arrays, self.native.parameters, strict=True)]
-        with self.running.using(callbacks or self.callbacks):
-            return [np.asarray(made) for made in self._call(*given)]
