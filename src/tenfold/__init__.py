@@ -1,8 +1,10 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
 
+from tenfold.api.explain_cache import explain_cache
 from tenfold.api.jit import Jitted, jit
 from tenfold.api.load import Loaded, load
 from tenfold.api.program import evaluate, parse, trace, trace_values
+from tenfold.config import config
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
 from tenfold.trace.array import Array
@@ -27,10 +29,12 @@ __all__ = [
     "arange",
     "call_host",
     "cond",
+    "config",
     "custom",
     "dynamic_slice",
     "dynamic_update",
     "evaluate",
+    "explain_cache",
     "eye",
     "fori_loop",
     "full",

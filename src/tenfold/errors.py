@@ -93,3 +93,7 @@ class PlanError(FileError):
 
 class HookError(TenfoldError, KeyError):
     """A hook or host call whose callable is not bound."""
+
+
+class RecompileWarning(UserWarning):
+    """A function is compiled again and again."""

@@ -20,9 +20,10 @@ from tenfold.api.arguments import (
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
 from tenfold.api.door import DOORS, Door, can_unpack, guards, is_flat
+from tenfold.api.explain_cache import caller_of
 from tenfold.api.load import Loaded
 from tenfold.api.signature import Signature
-from tenfold.cache import plans
+from tenfold.cache import Watch, plans
 from tenfold.errors import TypeMismatch, ValueProblem
 from tenfold.execute import Program
 from tenfold.graph import Graph
@@ -124,6 +125,7 @@ class Jitted:
         self._lazy_binder: Binder | None = None
         self._entries: dict[Any, list[Entry]] = {}
         self._lock = threading.RLock()
+        self._watch = Watch(self.__qualname__)
         self.traces = 0
 
     @property
@@ -170,9 +172,17 @@ class Jitted:
         callbacks = Callbacks(traced.callbacks, hooks or {})
         if self._options.compile == "never":
             return traced.results(run_graph(traced.graph, arrays, callbacks))
-        program = plans.get(traced.graph, strict=self._options.strict)
+        program = self._program(call, traced)
         self._open(call, entry, program)
         return traced.results(program(arrays, callbacks))
+
+    def _program(self, call: Call, traced: Traced) -> Program:
+        return plans.get(
+            traced.graph,
+            strict=self._options.strict,
+            caller=lambda: caller_of(call, traced, self.__wrapped__),
+            watch=self._watch,
+        )
 
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
@@ -249,7 +259,7 @@ class Jitted:
         call = self._binder.bind(args, kwargs)
         entry = self._entry(call)
         traced = entry.traced
-        program = plans.get(traced.graph, strict=self._options.strict)
+        program = self._program(call, traced)
         return Loaded(
             Signature.of(call, traced, self._binder),
             lambda: program,
