@@ -165,8 +165,20 @@ class Loaded:
 
     def __reduce__(self) -> Any:
         """The bytes of the file; beside them what was bound to it."""
-        hooks = {name: self._callbacks.overrides.get(name) for name, _ in self.signature.hooks}
-        return _revive, (self.to_bytes(), self._captures, hooks)
+        return _revive, (self.to_bytes(), self._captures, self._hooks())
+
+    def _hooks(self) -> dict[str, Callable[..., Any] | None]:
+        """Every hook that has a callable, by name: as bound, or as met while tracing."""
+        found: dict[str, Callable[..., Any] | None] = {}
+        if self.signature.hooks:
+            graph = self.graph
+            for one in (*graph.scopes(), graph):
+                for node in one.nodes:
+                    if node.op in ("hook", "call_host") and node["default"] >= 0:
+                        if node["default"] < len(self._callbacks.defaults):
+                            found[node["name"]] = self._callbacks.defaults[node["default"]]
+            found.update(self._callbacks.overrides)
+        return found
 
 
 def _revive(data: bytes, captures: Mapping[str, Array], hooks: Hooks) -> Loaded:

@@ -116,7 +116,7 @@ class Disk:
         path = self.folder / name
         partial = path.parent / f"partial-{os.getpid()}-{secrets.token_hex(6)}"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._make_folder(path.parent)
             number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(number, "wb") as file:
                 file.write(data)
@@ -135,6 +135,15 @@ class Disk:
         if self._written * _LOOK_AGAIN >= self.limit:
             self.sweep()
         return True
+
+    def _make_folder(self, folder: Path) -> None:
+        """A folder below ours; each level is the user's alone."""
+        missing = []
+        while folder != self.folder and not folder.exists():
+            missing.append(folder)
+            folder = folder.parent
+        for level in reversed(missing):
+            level.mkdir(exist_ok=True, mode=0o700)
 
     def move_aside(self, name: str, why: str) -> None:
         """Take a damaged file out of the way, and say so."""

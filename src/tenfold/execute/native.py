@@ -14,6 +14,7 @@ import msgpack
 import numpy as np
 
 from tenfold.backends.cpu.compile import Module, compile_kernels
+from tenfold.backends.cpu.prelink import prelink
 from tenfold.backends.cpu.program import Words
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import PlanError
@@ -44,7 +45,7 @@ class Native:
     interface: str
     strict: bool
     products: bool  # whether it calls the library
-    modules: tuple[bytes, ...]
+    modules: tuple[bytes, ...]  # linked images, or object code
     kernels: tuple[tuple[int, str], ...]  # module, name
     memory: bytes
     start: int  # where in it the words of the plan itself begin
@@ -184,6 +185,7 @@ def _modules(
     if alone:
         made.append((compile_kernels(alone, target, strict), alone))
     found = {k: (n, code[k].compiled.name) for n, (_, kernels) in enumerate(made) for k in kernels}
-    return tuple(module.data for module, _ in made), tuple(found[k] for k in plan.kernels)
+    modules = [prelink(module.data, [found[k][1] for k in kernels]) for module, kernels in made]
+    return tuple(modules), tuple(found[k] for k in plan.kernels)
 
 
