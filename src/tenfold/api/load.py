@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -203,10 +202,8 @@ def load(
     else the plan is made again from its graph, and `notes` says so.
     """
     where = os.fspath(path)
-    with open(where, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-    read = PlanFile.read(data)
+    # Read, not mapped: whoever cuts the file short later must not pull the pages away.
+    read = PlanFile.read(Path(path).read_bytes())
     if key is not None:
         secret = _key(key)
         assert secret is not None

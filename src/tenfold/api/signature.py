@@ -17,6 +17,8 @@ from tenfold.trace.function import Traced, scalar
 from tenfold.trace.operand import literal
 from tenfold.types import DTYPES, SHORT, parse_type
 
+_KINDS = {"bool": "b", "int": "i", "float": "f", "complex": "c"}  # as `types` has them
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _WEAK: dict[str, type] = {t.__name__: t for t in (bool, int, float, complex)}
 
 
@@ -211,8 +213,14 @@ def _check(made: Signature) -> None:
         raise ValueError("a hook is malformed")
     if not all(type(default) is bool for _, _, default in made.parameters):
         raise ValueError("a parameter is malformed")
-    if made._binding.parameters.keys() < set(made.names):
-        raise ValueError("an argument is no parameter")
+    _ = made._binding  # raises where there is no such signature
+    taken = {*made.names, *(name for name, _ in made.statics)}
+    known = [name for name, _, _ in made.parameters]
+    if made.names != tuple(n for n in known if n in made.names) or not taken <= set(known):
+        raise ValueError("the arguments are not those of the parameters")
+    for name, kind, default in made.parameters:
+        if name not in taken and not default and kind not in _VARIABLE:
+            raise ValueError(f"the parameter {name} is not given")
     structure = decode(made.arguments)
     for one in (structure, decode(made.outputs)):
         if not one.closed:
@@ -229,6 +237,8 @@ def _check(made: Signature) -> None:
     for position, short in made.limits:
         if type(position) is not int or not 0 <= position < len(made.leaves) or short not in DTYPES:
             raise ValueError("a limit is malformed")
+        if made.leaves[position] != "int":
+            raise ValueError("a limit is for something else than a Python integer")
 
 
 def _check_against(made: Signature, graph: Graph) -> None:
@@ -237,16 +247,15 @@ def _check_against(made: Signature, graph: Graph) -> None:
         raise ValueError("the graph takes another number of arguments and captures")
     if len(made.weak) != len(graph.outputs):
         raise ValueError("the graph gives another number of outputs")
-    numbers = {bool: "b", int: "i", float: "f", complex: "c"}
     for key, parameter in zip(made._keys, graph.parameters, strict=False):
         type_ = parameter.type
         if isinstance(key, type):
-            if type_.rank or type_.kind != numbers[key]:
+            if type_.rank or type_.kind != _KINDS[key.__name__]:
                 raise ValueError(f"a Python number is given for {type_!r}")
         elif key != (type_.dtype, type_.shape):
             raise ValueError(f"{key} is given for {type_!r}")
     for weak, type_ in zip(made.weak, graph.output_types, strict=True):
-        if weak and type_.rank:
+        if weak and (type_.rank or type_.kind != _KINDS[weak]):
             raise ValueError("a Python number is to be made of an array")
     if made.hooks != hooks_of(graph):
         raise ValueError("the hooks are not the graph's")
