@@ -5,4 +5,4 @@ import os
 
 os.environ["TENFOLD_CACHE"] = "off"
 
-import tenfold  # noqa: E402, F401
+import tenfold  # noqa: F401

@@ -183,7 +183,9 @@ def run(count: int, seed: int = 0, report: int = 0) -> Result:
                 before = memory()
             if report and number % report == report - 1:
                 rate = (number + 1) / (time.perf_counter() - started)
-                print(f"{number + 1} files, {result.refused} refused, {rate:.0f} a second", flush=True)
+                print(
+                    f"{number + 1} files, {result.refused} refused, {rate:.0f} a second", flush=True
+                )
     result.grown = memory() - before
     return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import multiprocessing
 import pickle
@@ -86,7 +87,7 @@ def test_containers_numbers_and_defaults(tmp_path):
     assert type(got[0]["s"].n) is int
     with pytest.raises(TypeMismatch, match=r"made for the arguments \(state, pair\)"):
         plan(state, pair, scale=3)
-    with pytest.raises(TypeMismatch, match="state.n is f64"):
+    with pytest.raises(TypeMismatch, match=r"state\.n is f64"):
         plan(State(x, np.float64(4)), pair)
     with pytest.raises(TypeMismatch, match="containers"):
         plan(state, (x, x))
@@ -161,9 +162,7 @@ def test_hooks_are_bound_by_name(tmp_path):
         tn.load(path, hooks={"other": None})
     seen = []
     for trust in (True, False):
-        plan = tn.load(
-            path, hooks={"seen": seen.append, "cumsum": np.cumsum}, trust_code=trust
-        )
+        plan = tn.load(path, hooks={"seen": seen.append, "cumsum": np.cumsum}, trust_code=trust)
         assert np.allclose(plan(x), np.cumsum(x))
     assert len(seen) == 2
 
@@ -389,7 +388,5 @@ def test_damaged_safetensors_are_refused(tmp_path):
         else:
             wrong[draw.randrange(len(wrong))] = draw.randrange(256)
         path.write_bytes(wrong)
-        try:
+        with contextlib.suppress(FileError):
             read_arrays(path)
-        except FileError:
-            pass

@@ -132,9 +132,7 @@ class Jitted:
     def _binder(self) -> Binder:
         # Made late: a method is only bound to its object, and loses `self`, after decoration.
         if self._lazy_binder is None:
-            self._lazy_binder = Binder(
-                self.__wrapped__, self._options.static, self._options.donate
-            )
+            self._lazy_binder = Binder(self.__wrapped__, self._options.static, self._options.donate)
         return self._lazy_binder
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

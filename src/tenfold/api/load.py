@@ -173,9 +173,10 @@ class Loaded:
             graph = self.graph
             for one in (*graph.scopes(), graph):
                 for node in one.nodes:
-                    if node.op in ("hook", "call_host") and node["default"] >= 0:
-                        if node["default"] < len(self._callbacks.defaults):
-                            found[node["name"]] = self._callbacks.defaults[node["default"]]
+                    if node.op not in ("hook", "call_host"):
+                        continue
+                    if 0 <= node["default"] < len(self._callbacks.defaults):
+                        found[node["name"]] = self._callbacks.defaults[node["default"]]
             found.update(self._callbacks.overrides)
         return found
 
@@ -275,7 +276,7 @@ def _held(
     program: Program | None,
 ) -> dict[str, Array]:
     """A copy of each captured array, of the type that the plan was made for."""
-    held = {}
+    held: dict[str, Array] = {}
     if not signature.captures:
         return held
     native = getattr(program, "native", None)

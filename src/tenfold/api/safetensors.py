@@ -53,7 +53,7 @@ def _array(body: Array, given: Mapping[str, Any]) -> Array:
     if end > len(body) or end - start != math.prod(shape) * dtype.itemsize:
         raise ValueError("an array does not lie within it")
     made = np.frombuffer(body[start:end].tobytes(), dtype).reshape(shape)
-    if dtype == bool and made.view(np.uint8).max(initial=0) > 1:
+    if dtype.kind == "b" and made.view(np.uint8).max(initial=0) > 1:
         raise ValueError("a truth value is neither 0 nor 1")
     return made
 

@@ -178,4 +178,3 @@ class PlanFile:
             return graph, lambda: Reference(graph), notes
         notes.append(f"kernels compiled here for {host.cpu}")
         return graph, lambda: Program(plan, strict=about["strict"]), notes
-

@@ -187,5 +187,3 @@ def _modules(
     found = {k: (n, code[k].compiled.name) for n, (_, kernels) in enumerate(made) for k in kernels}
     modules = [prelink(module.data, [found[k][1] for k in kernels]) for module, kernels in made]
     return tuple(modules), tuple(found[k] for k in plan.kernels)
-
-

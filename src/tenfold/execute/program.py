@@ -95,9 +95,7 @@ class Program:
         """The outputs for these arrays, in the order of the parameters; all are new arrays."""
         if self._call is None:
             self._call = self.bind(self._declined, packed=True).call
-        given = [
-            _fitted(array, type) for array, type in zip(arrays, self.parameters, strict=True)
-        ]
+        given = [_fitted(array, type) for array, type in zip(arrays, self.parameters, strict=True)]
         with self.running.using(callbacks or self.callbacks):
             return [np.asarray(made) for made in self._call(*given)]
 

@@ -59,7 +59,9 @@ def check_kernel(kernel: Kernel) -> None:
             bad("a kernel's buffer is malformed")
     if any(p not in DTYPES for p in kernel.params):
         bad("a kernel's parameter is of no dtype")
-    if any(not _size(n) or not n for n in (kernel.fold.lanes, kernel.fold.copies, kernel.fold.block)):
+    if any(
+        not _size(n) or not n for n in (kernel.fold.lanes, kernel.fold.copies, kernel.fold.block)
+    ):
         bad("the shape of a kernel's reductions is malformed")
     for n, i in enumerate(kernel.instructions):
         before = range(n)
@@ -224,9 +226,9 @@ def _check_kernel_step(plan: Plan, step: KernelStep) -> None:
         slot = _slot(plan, number)
         if slot.type.nbytes != buffer.size * DTYPES[buffer.dtype].itemsize:
             bad(f"slot {number} of type {slot.type!r} is given for a buffer of another size")
-        if buffer.role != READ and slot.place not in (ARENA, OUTPUT):
-            if slot.place != INPUT or slot.number not in plan.donated:
-                bad(f"a kernel writes into slot {number}, an {slot.place}")
+        donated = slot.place == INPUT and slot.number in plan.donated
+        if buffer.role != READ and slot.place not in (ARENA, OUTPUT) and not donated:
+            bad(f"a kernel writes into slot {number}, an {slot.place}")
         if buffer.role in (READ, SCRATCH):  # what is written may begin within a larger value
             _whole(plan, number)
     for raw, dtype in zip(step.params, kernel.params, strict=True):
@@ -234,7 +236,9 @@ def _check_kernel_step(plan: Plan, step: KernelStep) -> None:
             bad("a kernel's parameter is given in another size")
     if any(not _below(n, plan.graph.nodes) for n in step.nodes):
         bad("a kernel step names a node that is not there")
-    if len(step.reads) > len(step.slots) or any(not _below(v, plan.graph.types) for v in step.reads):
+    if len(step.reads) > len(step.slots) or any(
+        not _below(v, plan.graph.types) for v in step.reads
+    ):
         bad("a kernel step names a value that is not there")
     for value, number in zip(step.reads, step.slots, strict=False):
         if plan.graph.types[value].nbytes != plan.slots[number].type.nbytes:

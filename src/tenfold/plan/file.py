@@ -77,8 +77,8 @@ class _Numbers(dict[Any, int]):
 def write_plan(plan: Plan, graph: Graph | None = None) -> bytes:
     """A plan and those below it; `graph` is the one it was made of, where that is another."""
     graphs: dict[str, Graph] = {}
-    for one in (*([graph] if graph else []), *(p.graph for p in plan.every)):
-        graphs.setdefault(one.digest, one)
+    for used in (*([graph] if graph else []), *(p.graph for p in plan.every)):
+        graphs.setdefault(used.digest, used)
     names = {digest: number for number, digest in enumerate(graphs)}
     kernels = {kernel: number for number, kernel in enumerate(plan.kernels)}
     numbers = {id(p): number for number, p in enumerate(plan.every)}

@@ -92,7 +92,7 @@ class Sections:
             match row:
                 case [str() as name, (0 | 1) as packed, int() as size, int() as raw]:
                     ratio = 1100 if packed else 1  # deflate gives no more
-                    if 0 <= size and 0 <= raw <= min(_LIMIT, size * ratio):
+                    if size >= 0 and 0 <= raw <= min(_LIMIT, size * ratio):
                         found.append((name, bool(packed), size, raw))
                         continue
             bad("its directory is malformed")

@@ -36,8 +36,8 @@ class Linked:
     imports with the numbers of the words that hold their addresses.
     """
 
-    sizes: tuple[int, int, int]
-    parts: tuple[bytes, bytes, bytes]
+    sizes: tuple[int, ...]
+    parts: tuple[bytes, ...]
     own: bytes  # int32
     imports: tuple[tuple[str, bytes], ...]
     exports: Mapping[str, int]  # offsets
@@ -81,10 +81,11 @@ def prelink(data: bytes, exports: Sequence[str]) -> bytes:
         return data
     before[own] -= memory.base
     raw = before.tobytes()
-    starts = [*memory.starts, memory.size]
+    _, second_part, third_part = memory.starts
+    parts = (raw[:second_part], raw[second_part:third_part], raw[third_part:])
     made = Linked(
-        (starts[1] - starts[0], starts[2] - starts[1], starts[3] - starts[2]),
-        tuple(raw[a:b].rstrip(b"\0") for a, b in zip(starts[:-1], starts[1:], strict=True)),  # type: ignore[arg-type]
+        tuple(map(len, parts)),
+        tuple(part.rstrip(b"\0") for part in parts),
         own.astype("<i4").tobytes(),
         tuple((name, at.astype("<i4").tobytes()) for name, at in imports.items()),
         {name: found[name] - memory.base for name in exports},
