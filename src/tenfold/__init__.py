@@ -1,5 +1,6 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
 
+from tenfold.api.backends import backends
 from tenfold.api.explain_cache import explain_cache
 from tenfold.api.jit import Jitted, jit
 from tenfold.api.load import Loaded, load
@@ -7,16 +8,26 @@ from tenfold.api.program import evaluate, parse, trace, trace_values
 from tenfold.config import config
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
+from tenfold.stats import stats
 from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
 from tenfold.trace.custom import custom
 from tenfold.trace.effects import call_host, hook, print
-from tenfold.trace.surface.creation import arange, eye, full, linspace, ones, zeros
+from tenfold.trace.surface.creation import (
+    arange,
+    asarray,
+    empty,
+    eye,
+    full,
+    iota,
+    linspace,
+    ones,
+    zeros,
+)
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
-from tenfold.stats import stats
+from tenfold.trace.surface.special import erf, erfc, rsqrt, sigmoid
 from tenfold.types import TensorType, spec
-
 from tenfold.version import __version__
 
 __all__ = [
@@ -27,18 +38,24 @@ __all__ = [
     "TenfoldError",
     "TensorType",
     "arange",
+    "asarray",
+    "backends",
     "call_host",
     "cond",
     "config",
     "custom",
     "dynamic_slice",
     "dynamic_update",
+    "empty",
+    "erf",
+    "erfc",
     "evaluate",
     "explain_cache",
     "eye",
     "fori_loop",
     "full",
     "hook",
+    "iota",
     "jit",
     "linspace",
     "load",
@@ -48,7 +65,9 @@ __all__ = [
     "parse",
     "print",
     "reduce",
+    "rsqrt",
     "scan",
+    "sigmoid",
     "spec",
     "stats",
     "switch",

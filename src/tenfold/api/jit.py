@@ -19,10 +19,11 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
-from tenfold.api.door import DOORS, Door, can_unpack, guards, is_flat
+from tenfold.api.door import DOORS, Door, guards, is_flat
 from tenfold.api.explain_cache import caller_of
 from tenfold.api.load import Loaded
 from tenfold.api.signature import Signature
+from tenfold.api.unpack import can_unpack
 from tenfold.cache import Watch, plans
 from tenfold.errors import TypeMismatch, ValueProblem
 from tenfold.execute import Program
@@ -229,7 +230,7 @@ class Jitted:
         self.traces += 1
         count("traces")
         held = [Held.take(c.name, found.place(c.array), c.array) for c in traced.captures]
-        taken = {id(c.array) for c in traced.captures}
+        taken = {id(c.array) for c in traced.captures} - {id(a) for a in traced.baked}
         # Arrays that are read but are no inputs went into something computed while tracing:
         # another array in such a place traces anew.
         aside = [(p, a) for key, (p, a) in found.arrays.items() if key not in taken]

@@ -53,7 +53,8 @@ def make_callable(
         if isinstance(step, KernelStep):
             raise SystemError("a kernel found a fault that the evaluator does not find")
         for slot, result in zip(step.outputs, results, strict=True):
-            _array(plan, slot, table, arena)[...] = result
+            made = _array(plan, slot, table, arena)
+            made[...] = np.asarray(result).reshape(made.shape)
 
     return call
 
@@ -100,8 +101,9 @@ def _array(plan: Plan, number: int, table: int, arena: int) -> Array:
     size = slot.type.nbytes
     if not size:
         return np.empty(slot.type.shape, slot.type.dtype)
-    memory = (ctypes.c_char * size).from_address(address)
-    return np.frombuffer(memory, slot.type.dtype).reshape(slot.type.shape)
+    memory: Any = (ctypes.c_char * size).from_address(address)
+    made: Array = np.frombuffer(memory, slot.type.dtype).reshape(slot.type.shape)
+    return made
 
 
 __all__ = ["Running", "make_callable"]

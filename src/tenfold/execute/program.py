@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.bind import Bound, Guard, gate, make_entry
+from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.program import Words
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import TypeMismatch

@@ -112,48 +112,4 @@ def _kept(kernel: Kernel, reduced: int, target: int, pairs: dict[int, int]) -> K
         kernel.checks,
         kernel.fold,
     )
-    return drop_dead(changed)
-
-
-def drop_dead(kernel: Kernel) -> Kernel:
-    """The kernel without instructions that nothing reads."""
-    live = {v for s in kernel.stores for v in s.uses()} | {c.condition for c in kernel.checks}
-    for n in range(len(kernel.instructions) - 1, -1, -1):
-        if n in live:
-            live.update(kernel.instructions[n].uses())
-    order = sorted(live)
-    at = {old: new for new, old in enumerate(order)}
-
-    def moved(index: Index) -> Index:
-        if not index.values():
-            return index
-        return index.rebuild(
-            lambda a: Index(((replace(a, of=at[a.of]) if a.kind == VALUE else a, 1),))
-        )
-
-    return Kernel(
-        kernel.axes,
-        kernel.buffers,
-        kernel.params,
-        tuple(
-            replace(
-                kernel.instructions[n],
-                args=tuple(at[a] for a in kernel.instructions[n].args),
-                index=None
-                if kernel.instructions[n].index is None
-                else moved(kernel.instructions[n].index),  # type: ignore[arg-type]
-            )
-            for n in order
-        ),
-        tuple(
-            Store(
-                s.buffer,
-                moved(s.index),
-                at[s.value],
-                None if s.condition is None else at[s.condition],
-            )
-            for s in kernel.stores
-        ),
-        tuple(replace(c, condition=at[c.condition]) for c in kernel.checks),
-        kernel.fold,
-    )
+    return changed.live()

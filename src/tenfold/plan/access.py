@@ -115,9 +115,13 @@ def _probe(
     costly = any(name in TRANSCENDENTAL for name in names)
     weight = sum(name not in ("param", "const", "index") for name in names)
     view = not weight and reads <= 1 and len(types) <= 1
-    same = view and reads == 1 and (
-        flat(last, strides(types[0].shape)) == flat(position, strides(result.shape))
-        and types[0].size == result.size
+    same = (
+        view
+        and reads == 1
+        and (
+            flat(last, strides(types[0].shape)) == flat(position, strides(result.shape))
+            and types[0].size == result.size
+        )
     )
     return Access(
         tuple(tuple(p) for p in patterns),

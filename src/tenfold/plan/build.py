@@ -116,7 +116,7 @@ class _Planner:
         outputs = self.hand_out()
         slots, arena, live = self.lay_out()
         notes = tuple(
-            f"{reason} ({count} times; first at {graph.nodes[first].source or graph.nodes[first].op})"
+            f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
             for reason, (count, first) in self.fused.notes.items()
         )
         return Plan(
@@ -215,7 +215,9 @@ class _Planner:
         params = tuple(
             p if isinstance(p, bytes) else self.literal(bound.nodes[p]) for p in lowered.params
         )
-        positions = {self.makers.get(v) for v in bound.nodes} | {self.makers.get(v) for v in bound.targets}
+        positions = {self.makers.get(v) for v in bound.nodes} | {
+            self.makers.get(v) for v in bound.targets
+        }
         nodes = tuple(sorted(p for p in positions if p is not None))
         step = KernelStep(number, (*reads, *writes, *scratch), params, nodes, bound.inputs)
         at = len(self.steps)
@@ -238,9 +240,7 @@ class _Planner:
         elif node.op in ("while", "scan"):
             self.loop(position, node, reads, writes)
         elif self.routine(node):
-            self.add(
-                RoutineStep(node.op, position, tuple(reads), tuple(writes)), reads, writes
-            )
+            self.add(RoutineStep(node.op, position, tuple(reads), tuple(writes)), reads, writes)
         else:
             reason = self.reason(node)
             self.add(
@@ -285,8 +285,10 @@ class _Planner:
         length = node["length"] if scan else -1
         second = []
         if length not in (0, 1):
-            second = [self.new(self.graph.types[v]) for v in
-                      range(self.graph.starts[position], self.graph.starts[position] + carries)]
+            second = [
+                self.new(self.graph.types[v])
+                for v in range(self.graph.starts[position], self.graph.starts[position] + carries)
+            ]
         flag = -1 if scan else self.new(TensorType(DTYPES["bool"], ()))
         step = LoopStep(
             node.op, position, plans, tuple(reads), tuple(writes), captures, carries,
@@ -311,9 +313,7 @@ class _Planner:
                 and b.part < 0
             ):
                 b.share = source
-        owner: list[int] = []
-        for number, cell in enumerate(cells):
-            owner.append(self.head(number))
+        owner = [self.head(number) for number in range(len(cells))]
         for number, cell in enumerate(cells):
             head = cells[owner[number]]
             head.last = max(head.last, cell.last)

@@ -1,4 +1,4 @@
-"""Expand compositions and user ops: what has no lowering of its own becomes the ops it stands for."""
+"""Expand compositions and user ops: what has no lowering of its own becomes other ops."""
 
 from __future__ import annotations
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from tenfold.graph.op import Ranges, Table
 from tenfold.kernel.index import strides
+from tenfold.ops.ranges import Range
 from tenfold.plan.fuse import Fused
 from tenfold.plan.groups import Group, find
 from tenfold.plan.lower import LITERAL, SAME, Form, FormNode, Place, Target
-from tenfold.types import DType, TensorType
+from tenfold.types import DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Former:
         self.fused = fused
         self.table = table
         self.graph = fused.graph
+        self.ranges: dict[int, list[Range]] = {}
         self.maker = [-1] * len(fused.graph.types)
         for position, (node, start) in enumerate(
             zip(self.graph.nodes, self.graph.starts, strict=True)
@@ -61,29 +63,37 @@ class Former:
         while True:
             main, apart = self.parted(group, wishes)
             made = [self.bind(group, main, frozenset())] if main else []
-            done = frozenset(w.value for w in main if w.into < 0)
-            again: list[_Wish] = []
-            for wish in apart:
-                bound, missing = self.alone(group, wish, done)
-                again += missing
+            done = {w.value for w in main if w.into < 0}
+            wanted = {w.value for w in wishes if w.into < 0}
+            missing: dict[int, _Wish] = {}
+            for wish in sorted(apart, key=lambda w: (w.value, w.into)):
+                bound = self.bind(group, [wish], frozenset(done - {wish.value}))
                 made.append(bound)
-            if not again:
+                if wish.into < 0:
+                    done.add(wish.value)
+                for node, value in zip(bound.form.nodes, bound.nodes, strict=True):
+                    if node.reduces and value not in wanted:
+                        missing[value] = _Wish(value, self.place(value))
+            if not missing:
                 return made
             # A reduction that a value apart needs is stored rather than computed twice.
-            wishes += again
+            wishes += missing.values()
 
     def wishes(self, group: Group) -> list[_Wish]:
         fused = self.fused
-        wishes = []
-        for value in sorted(group.members):
-            if fused.stored[value]:
-                wishes.append(_Wish(value, self.place(value)))
+        wishes = [
+            _Wish(value, self.place(value))
+            for value in sorted(group.members)
+            if fused.stored[value]
+        ]
         for position, number in group.writes:
             node, result = self.graph.nodes[position], self.graph.starts[position]
             lowering = self.table[node.op].lowering
             assert isinstance(lowering, Ranges)
-            types = [self.graph.types[v] for v in node.inputs]
-            one = lowering.ranges(types, dict(node.attributes))[number]
+            if position not in self.ranges:
+                types = [self.graph.types[v] for v in node.inputs]
+                self.ranges[position] = lowering.ranges(types, dict(node.attributes))
+            one = self.ranges[position][number]
             steps = strides(node.types[0].shape)
             starts = [s for s in one.starts if isinstance(s, int)]
             shift = sum(s * step for s, step in zip(starts, steps, strict=True))
@@ -110,24 +120,14 @@ class Former:
         full = max(places, key=lambda p: (axes.size(p), len(p)))
         levels = {frozenset(axes.find(a) for a in free) for free in group.reductions}
         levels.update(frozenset(full[:n]) for n in range(len(full) + 1))
-        main, apart = [], []
+        main: list[_Wish] = []
+        apart: list[_Wish] = []
         for wish, place in zip(wishes, places, strict=True):
             fits = set(place) == set(full) or (
                 set(place) < set(full) and frozenset(place) in levels
             )
             (main if fits else apart).append(wish)
         return main, apart
-
-    def alone(
-        self, group: Group, wish: _Wish, done: frozenset[int]
-    ) -> tuple[Bound, list[_Wish]]:
-        bound = self.bind(group, [wish], done - {wish.value})
-        missing = [
-            _Wish(value, self.place(value))
-            for node, value in zip(bound.form.nodes, bound.nodes, strict=True)
-            if node.reduces and value != wish.value and value not in done
-        ]
-        return bound, missing
 
     def bind(self, group: Group, wishes: Sequence[_Wish], cut: frozenset[int]) -> Bound:
         """The form that writes these values; `cut` are values of the group found in memory."""
@@ -157,7 +157,7 @@ class Former:
         local(largest.place)
         targets = tuple(
             Target(
-                self.number(number, w.value, nodes, types),
+                self.number(number, w.value, nodes, order),
                 local(w.place),
                 types[w.into] if w.into >= 0 else None,
             )
@@ -187,13 +187,14 @@ class Former:
         number: dict[int, int],
         value: int,
         nodes: list[FormNode],
-        types: Sequence[TensorType],
+        order: list[int],
     ) -> int:
         """The node that a target names; what is only copied gets one."""
         found = number[value]
         if found >= 0:
             return found
-        nodes.append(FormNode(SAME, None, (found,), types[value]))
+        nodes.append(FormNode(SAME, None, (found,), self.graph.types[value]))
+        order.append(value)
         return len(nodes) - 1
 
     def memory(self, group: Group, value: int, cut: frozenset[int]) -> bool:
@@ -226,7 +227,7 @@ class Former:
                 inputs[same] = None
                 continue
             position = self.maker[value]
-            assert position >= 0 and fused.accesses[position] is not None, graph.types[value]
+            assert position >= 0, "a parameter is read that is no stream of its group"
             stack.extend(graph.nodes[position].inputs)
         return sorted(order), sorted(inputs)
 

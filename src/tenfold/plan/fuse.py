@@ -150,14 +150,14 @@ class _Fuser:
     def form(self, node: Node, types: Sequence[TensorType]) -> Access | None:
         op = self.table[node.op]
         lowering = op.lowering
-        if node.op == "contract" and node.types[0].size:
+        if len(node.types) == 1 and not node.types[0].size and not (op.effect or op.scopes != 0):
+            return _NOTHING
+        if node.op == "contract":
             given = dict(node.attributes)
             if inline(types, node.types[0], given):
                 return product_access(types, node.types[0], given)
         if len(node.types) != 1 or not isinstance(lowering, Pointwise | Element | Ranges):
             return None
-        if not node.types[0].size:
-            return _NOTHING
         if isinstance(lowering, Ranges) and len(types) > JOINED:
             return None
         access = access_of(op, types, node.attributes, node.types[0])
@@ -430,8 +430,7 @@ def _composed(pattern: Pattern, through: Pattern | None) -> Pattern | None:
         return pattern
     if through is None:
         return None
-    found = tuple(None if t is None else pattern[t] for t in through)
-    return found
+    return tuple(None if t is None else pattern[t] for t in through)
 
 
 def _turns(pattern: Pattern | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from math import inf, prod
 
 
@@ -84,4 +85,4 @@ class Axes:
 def comparable(sets: Iterable[Iterable[int]]) -> bool:
     """Whether of any two sets one holds the other."""
     ordered = sorted((frozenset(s) for s in sets), key=len)
-    return all(a <= b for a, b in zip(ordered, ordered[1:], strict=False))
+    return all(a <= b for a, b in pairwise(ordered))

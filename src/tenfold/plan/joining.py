@@ -1,4 +1,4 @@
-"""Ops that write ranges, as elements: each element is chosen from the input whose range it is in."""
+"""Ops that write ranges, as elements: each is chosen from the input whose range it is in."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ def as_element(lowering: Ranges) -> Callable[[Site], Generator[Read, int, int]]:
                 at = p - start
                 condition = kernel.both(condition, kernel.inside(at, 0, extent))
                 source.append(at)
-            whole = condition is None or kernel._truth(condition) is True
-            if whole:
+            if condition is None or kernel._truth(condition) is True:
                 value = yield Read(one.input, tuple(source))
                 continue
             element = yield Read(one.input, tuple(source), condition)

@@ -204,7 +204,7 @@ def _generate(op: Op, site: Site, dtype: str) -> Generator[Read, int | None, int
         return as_element(lowering)(site)  # type: ignore[return-value]
     if isinstance(lowering, Element):
         return lowering.generate(site)
-    return contract(site)  # type: ignore[return-value]
+    return contract(site)
 
 
 def _pointwise(site: Site, instruction: str, dtype: str) -> Generator[Read, Any, int]:

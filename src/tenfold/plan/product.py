@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -63,7 +63,7 @@ def positions(
     return made[0], made[1]
 
 
-def inline(types: tuple[TensorType, ...], result: TensorType, given: Mapping[str, Any]) -> bool:
+def inline(types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]) -> bool:
     """Whether a product is better as a kernel than as a call of the library."""
     lhs = types[0]
     work = result.size * prod(lhs.shape[a] for a in given["lhs_contract"])
@@ -71,7 +71,7 @@ def inline(types: tuple[TensorType, ...], result: TensorType, given: Mapping[str
 
 
 def product_access(
-    types: tuple[TensorType, ...], result: TensorType, given: Mapping[str, Any]
+    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
 ) -> Access:
     """How an inline product reads: always from memory, since each element is read many times."""
     reduced = tuple(types[0].shape[a] for a in given["lhs_contract"])

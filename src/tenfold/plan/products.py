@@ -53,15 +53,15 @@ def _laid(
     for last, (value, batch, over) in zip((True, False), read, strict=True):
         over = tuple(over[i] for i in order)
         rank = graph.types[value].rank
-        free = tuple(sides(rank, batch, over))
+        rest = tuple(sides(rank, batch, over))
         straight = tuple(range(rank))
-        if straight in ((*batch, *free, *over), (*batch, *over, *free)):
+        if straight in ((*batch, *rest, *over), (*batch, *over, *rest)):
             laid.append((value, None, batch, over))
             continue
-        turn = (*batch, *free, *over) if last else (*batch, *over, *free)
+        turn = (*batch, *rest, *over) if last else (*batch, *over, *rest)
         place = {axis: i for i, axis in enumerate(turn)}
-        moved = (tuple(place[a] for a in some) for some in (batch, over))
-        laid.append((value, turn, *moved))
+        moved = [tuple(place[a] for a in some) for some in (batch, over)]
+        laid.append((value, turn, moved[0], moved[1]))
     return laid
 
 

@@ -59,7 +59,7 @@ class Union:
             return "the kernel would read too many arrays at once"
         if group.whole and prod(self.shape) > 1:
             return "a scalar reduced from a large array is needed by a whole array"
-        if edge.turned and group.reductions or access.reduced and (edge.turned or group.turned):
+        if (edge.turned and group.reductions) or (access.reduced and (edge.turned or group.turned)):
             return "a reduction would cross a transpose"
         pulls = edge.pulls
         for value, pattern in edge.aligned:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tenfold.backends.cpu.compile import assemble, module_text, prepare
 from tenfold.backends.cpu.loader import load
@@ -25,6 +26,9 @@ BASELINE = baseline(HOST)
 TARGETS = {"host": HOST} | (
     {"avx2": AVX2, "baseline": BASELINE} if HOST.arch == "x86_64" and HOST.masked else {}
 )
+
+
+every_target = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 
 
 class Program:
@@ -93,4 +97,42 @@ def mapped(op: str, dtype: str, result: str, arity: int, shape: Sequence[int]) -
     out = b.buffer(result, size, "write")
     where = at(position(b, shape), shape)
     b.store(out, where, b.op(op, result, *(b.load(x, where) for x in inputs)))
+    return b.finish()
+
+
+def random(shape: Sequence[int], dtype: str = "f32", seed: int = 0) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.random(shape) > 0.5
+    return (rng.standard_normal(shape) * (1 if DTYPES[dtype].kind == "f" else 9)).astype(
+        DTYPES[dtype]
+    )
+
+
+def reduction(kind: str, dtype: str, shape: Sequence[int], axes: Sequence[int]) -> Kernel:
+    """One reduction of a packed array over some of its axes."""
+    b = Builder()
+    kept = [n for k, n in enumerate(shape) if k not in axes]
+    x = b.buffer(dtype, int(np.prod(shape)))
+    out = b.buffer(dtype, int(np.prod(kept)), "write")
+    places = b.buffer("i64", int(np.prod(kept)), "write")
+    where: list[Index] = []
+    outer: list[Index] = []
+    inner: list[Index] = []
+    numbers: list[int] = []
+    for k, n in enumerate(shape):
+        if k in axes:
+            number, index = b.reduced(n, 1, len(numbers))
+            numbers.append(number)
+            inner.append(index)
+        else:
+            index = b.axis(n)
+            outer.append(index)
+        where.append(index)
+    value = b.load(x, at(where, shape))
+    counted = b.index(at(inner, [shape[k] for k in axes])) if kind.startswith("arg") else None
+    result = b.reduce(kind, numbers, value, counted)
+    b.store(out, at(outer, kept), result)
+    if counted is not None:
+        b.store(places, at(outer, kept), b.state(result, 1))
     return b.finish()

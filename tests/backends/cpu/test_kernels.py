@@ -1,169 +1,28 @@
-"""Whole kernels against NumPy: reductions, softmax, gathers, pads, transposes, scratch, checks."""
+"""Whole kernels against NumPy: softmax, gathers, pads, transposes, scratch, checks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.schedule import Schedule, choose
+from tenfold.backends.cpu.schedule import Schedule, choose, why_split
 from tenfold.backends.cpu.target import Target
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.kernel import SEQUENTIAL
 from tenfold.types import DTYPES
-from tests.backends.cpu.running import HOST, TARGETS, Program, at, position
+from tests.backends.cpu.running import (
+    HOST,
+    Program,
+    at,
+    every_target,
+    position,
+    random,
+    reduction,
+)
 
 Array = np.ndarray[Any, Any]
-every_target = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
-
-
-def random(shape: Sequence[int], dtype: str = "f32", seed: int = 0) -> Array:
-    rng = np.random.default_rng(seed)
-    if dtype == "bool":
-        return rng.random(shape) > 0.5
-    return (rng.standard_normal(shape) * (1 if DTYPES[dtype].kind == "f" else 9)).astype(
-        DTYPES[dtype]
-    )
-
-
-def reduction(kind: str, dtype: str, shape: Sequence[int], axes: Sequence[int]) -> Kernel:
-    """One reduction of a packed array over some of its axes."""
-    b = Builder()
-    kept = [n for k, n in enumerate(shape) if k not in axes]
-    x = b.buffer(dtype, int(np.prod(shape)))
-    out = b.buffer(dtype, int(np.prod(kept)), "write")
-    places = b.buffer("i64", int(np.prod(kept)), "write")
-    where: list[Index] = []
-    outer: list[Index] = []
-    inner: list[Index] = []
-    numbers: list[int] = []
-    for k, n in enumerate(shape):
-        if k in axes:
-            number, index = b.reduced(n, 1, len(numbers))
-            numbers.append(number)
-            inner.append(index)
-        else:
-            index = b.axis(n)
-            outer.append(index)
-        where.append(index)
-    value = b.load(x, at(where, shape))
-    counted = b.index(at(inner, [shape[k] for k in axes])) if kind.startswith("arg") else None
-    result = b.reduce(kind, numbers, value, counted)
-    b.store(out, at(outer, kept), result)
-    if counted is not None:
-        b.store(places, at(outer, kept), b.state(result, 1))
-    return b.finish()
-
-
-SHAPES = [
-    ((7,), (0,)),
-    ((1000,), (0,)),
-    ((40003,), (0,)),
-    ((5, 3), (1,)),
-    ((5, 16), (1,)),
-    ((3, 65), (1,)),
-    ((4, 1003), (1,)),
-    ((9, 33), (0,)),
-    ((70, 300), (0,)),
-    ((50, 1030), (0,)),
-    ((6, 20, 7), (1,)),
-    ((6, 20, 33), (0, 2)),
-    ((3, 4, 50), (1, 2)),
-    ((3, 40, 5), (0, 1)),
-    ((2, 3, 4, 17), (0, 2)),
-    ((4, 0), (1,)),
-    ((0, 4), (1,)),
-    ((1, 1), (0, 1)),
-]
-
-
-@every_target
-@pytest.mark.parametrize(("shape", "axes"), SHAPES)
-def test_float_reductions(shape: tuple[int, ...], axes: tuple[int, ...], target: Target) -> None:
-    x = random(shape)
-    kept = tuple(n for k, n in enumerate(shape) if k not in axes)
-    for kind, reference in (("sum", np.sum), ("max", np.max), ("min", np.min), ("argmax", None)):
-        if x.size == 0 and kind != "sum":
-            continue
-        out, places = np.full(kept, 5, np.float32), np.full(kept, 5, np.int64)
-        Program(reduction(kind, "f32", shape, axes), target)(x, out, places)
-        if reference is not None:
-            want = reference(x.astype(np.float64), axis=axes)
-            np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-4, err_msg=kind)
-        else:
-            rows = np.moveaxis(x, axes, range(-len(axes), 0)).reshape((*kept, -1))
-            np.testing.assert_array_equal(places, rows.argmax(-1))
-            np.testing.assert_array_equal(out, rows.max(-1))
-
-
-@every_target
-@pytest.mark.parametrize("dtype", ["i8", "u8", "i32", "u64", "f64", "f16", "bf16", "bool", "c64"])
-def test_reductions_of_dtypes(dtype: str, target: Target) -> None:
-    kinds = {"sum": np.sum, "prod": np.prod, "min": np.min, "max": np.max}
-    if dtype == "bool":
-        kinds = {"any": np.any, "all": np.all, "max": np.max, "min": np.min}
-    elif dtype[0] == "c":
-        kinds = {"sum": np.sum, "prod": np.prod}
-    for shape, axis in (((6, 37), 1), ((37, 6), 0), ((90, 40), 0), ((3, 500), 1)):
-        x = random(shape, dtype)
-        if dtype == "c64":
-            x = np.exp(1j * random(shape, "f32", 1)).astype(DTYPES[dtype])
-        for kind, reference in kinds.items():
-            out, places = np.zeros(shape[1 - axis], DTYPES[dtype]), np.zeros(shape[1 - axis], "i8")
-            Program(reduction(kind, dtype, shape, (axis,)), target)(x, out, places)
-            with np.errstate(all="ignore"):
-                if DTYPES[dtype].kind in "iub":
-                    want = reference(
-                        x,
-                        axis=axis,
-                        **({"dtype": DTYPES[dtype]} if kind in ("sum", "prod") else {}),
-                    )
-                    np.testing.assert_array_equal(out, want, err_msg=kind)
-                    continue
-                wide = x.astype(np.complex128 if dtype[0] == "c" else np.float64)
-                want = reference(wide, axis=axis)
-            tolerance = {"f16": 2e-3, "bf16": 2e-2, "f64": 1e-12}.get(dtype, 1e-4)
-            if dtype in ("f16", "bf16") and kind == "prod":
-                continue  # underflows
-            found = out.astype(wide.dtype)
-            np.testing.assert_allclose(found, want, rtol=tolerance, atol=tolerance, err_msg=kind)
-
-
-@every_target
-@pytest.mark.parametrize("axis", [0, 1])
-def test_nan_and_ties(axis: int, target: Target) -> None:
-    x = random((40, 200))
-    x[3, 5] = x[3, 150] = np.nan
-    x[20, 70] = np.nan
-    x[4] = -np.inf
-    x[:, 9] = -np.inf
-    x[5, 7] = x[5, 160] = x[30, 7] = 99
-    x[6] = np.inf
-    kept = x.shape[1 - axis]
-    for kind in ("max", "min", "argmax", "argmin", "sum"):
-        out, places = np.zeros(kept, np.float32), np.zeros(kept, np.int64)
-        Program(reduction(kind, "f32", x.shape, (axis,)), target)(x, out, places)
-        with np.errstate(all="ignore"):
-            if kind.startswith("arg"):
-                np.testing.assert_array_equal(places, getattr(np, kind)(x, axis=axis))
-                np.testing.assert_array_equal(out, getattr(np, kind[3:])(x, axis=axis))
-            elif kind == "sum":
-                np.testing.assert_allclose(out, np.sum(x, axis=axis), rtol=1e-4, atol=1e-4)
-            else:
-                np.testing.assert_array_equal(out, getattr(np, kind)(x, axis=axis))
-
-
-def test_sum_is_as_accurate_as_numpy() -> None:
-    x = np.random.default_rng(1).random(3_000_001, dtype=np.float32)
-    out, places = np.zeros(1, np.float32), np.zeros(1, np.int64)
-    Program(reduction("sum", "f32", x.shape, (0,)))(x, out, places)
-    true = x.astype(np.float64).sum()
-    assert abs(out[0] - true) / true < 3e-7
-    again = np.zeros(1, np.float32)
-    Program(reduction("sum", "f32", x.shape, (0,)), strict=True)(x, again, places)
-    assert again[0] == out[0]
 
 
 def softmax(rows: int, columns: int, axis: int, dtype: str = "f32") -> Kernel:
@@ -502,22 +361,6 @@ def test_several_outputs_and_ranks(target: Target) -> None:
 
 
 @every_target
-def test_nested_reductions(target: Target) -> None:
-    """The sum over columns of the greatest of each column's rows."""
-    batch, rows, columns = 4, 9, 35
-    b = Builder()
-    x, out = b.buffer("f32", batch * rows * columns), b.buffer("f32", batch, "write")
-    i = b.axis(batch)
-    inner, p = b.reduced(rows, 1)
-    outer, q = b.reduced(columns, 2)
-    top = b.reduce("max", (inner,), b.load(x, i * rows * columns + p * columns + q))
-    b.store(out, i, b.reduce("sum", (outer,), top))
-    xs, got = random((batch, rows, columns)), np.zeros(batch, np.float32)
-    Program(b.finish(), target)(xs, got)
-    np.testing.assert_allclose(got, xs.max(1).sum(1), rtol=1e-5)
-
-
-@every_target
 def test_sequential_axis_carries_state(target: Target) -> None:
     """A running sum down the rows: each step reads what the one before wrote."""
     rows, columns = 6, 50
@@ -551,15 +394,6 @@ def test_conditional_store(target: Target) -> None:
     assert single[0] == 7
 
 
-@every_target
-def test_row_sums_of_sixteen_bit_floats_round_once(target: Target) -> None:
-    x = np.full((3, 3000), 1.001, np.float16)
-    out, places = np.zeros(3, np.float16), np.zeros(3, np.int64)
-    Program(reduction("sum", "f16", x.shape, (1,)), target)(x, out, places)
-    want = x.astype(np.float32).sum(1).astype(np.float16)
-    np.testing.assert_allclose(out.astype(float), want.astype(float), rtol=1e-3)
-
-
 def test_every_lane_axis_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """A schedule changes the speed, not what is computed."""
     kernel = softmax(40, 50, 1)
@@ -588,3 +422,111 @@ def test_schedules() -> None:
     i, j = b.axis(200), b.axis(200)
     b.store(out, i * 200 + j, b.op("neg", "f32", b.load(x, j * 200 + i)))
     assert choose(b.finish(), HOST).tile is not None
+
+
+@every_target
+@pytest.mark.parametrize("width", [2, 3, 4, 5, 6, 7, 8, 9])
+@pytest.mark.parametrize("rows", [7, 100, 2001])
+def test_tiny_inner_axis(rows: int, width: int, target: Target) -> None:
+    """(N, 3) with a value for each column and one for each row: all lanes filled."""
+    b = Builder()
+    x, y, z = b.buffer("f32", rows * width), b.buffer("f32", width), b.buffer("f32", rows)
+    out = b.buffer("f32", rows * width, "write")
+    i, j = b.axis(rows), b.axis(width)
+    scaled = b.op("mul", "f32", b.load(x, i * width + j), b.load(y, j))
+    b.store(out, i * width + j, b.op("add", "f32", scaled, b.load(z, i)))
+    xs, ys, zs = random((rows, width)), random((width,), seed=1), random((rows,), seed=2)
+    got = np.zeros((rows, width), np.float32)
+    program = Program(b.finish(), target, strict=True)
+    program(xs, ys, zs, got)
+    np.testing.assert_array_equal(got, xs * ys + zs[:, None])
+    got[:] = 0
+    call, extent = program.bind([xs, ys, zs, got]), program.compiled.extent
+    for low in range(0, extent, program.compiled.schedule.grain):
+        call(low, min(low + program.compiled.schedule.grain, extent))
+    np.testing.assert_array_equal(got, xs * ys + zs[:, None])
+
+
+def test_why_split() -> None:
+    assert why_split(softmax(100, 100, 1), HOST) is None
+    assert why_split(softmax(100, 100, 0), HOST) is None
+    b = Builder()
+    x, rows, columns = b.buffer("f32", 600), *(b.buffer("f32", n, "write") for n in (20, 30))
+    i, j = b.axis(20), b.axis(30)
+    first, k = b.reduced(30, 1)
+    second, m = b.reduced(20, 1)
+    b.store(rows, i, b.reduce("sum", (first,), b.load(x, i * 30 + k)))
+    b.store(columns, j, b.reduce("sum", (second,), b.load(x, m * 30 + j)))
+    kernel = b.finish()
+    assert "different axes" in (why_split(kernel, HOST) or "")
+    xs, down, across = random((20, 30)), np.zeros(20, np.float32), np.zeros(30, np.float32)
+    Program(kernel)(xs, down, across)  # slower than two, but right
+    np.testing.assert_allclose(down, xs.sum(1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(across, xs.sum(0), rtol=1e-4, atol=1e-5)
+    b = Builder()  # softmax of a transposed array
+    n = 64
+    x, out = b.buffer("f32", n * n), b.buffer("f32", n * n, "write")
+    i, j = b.axis(n), b.axis(n)
+    first, k = b.reduced(n, 1)
+    top = b.reduce("max", (first,), b.load(x, k * n + i))
+    b.store(out, i * n + j, b.op("sub", "f32", b.load(x, j * n + i), top))
+    assert "across memory" in (why_split(b.finish(), HOST) or "")
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "bool", "bf16"])
+def test_outputs_past_the_caches(dtype: str) -> None:
+    """Large outputs are written with aligned streaming stores, wherever they begin."""
+    width = {1: 4001, 2: 2003, 4: 1003, 8: 517}[DTYPES[dtype].itemsize]
+    rows = 3_600_000 // (width * DTYPES[dtype].itemsize) + 1
+    b = Builder()
+    x, y = b.buffer(dtype, rows * width), b.buffer(dtype, width)
+    out = b.buffer(dtype, rows * width, "write")
+    i, j = b.axis(rows), b.axis(width)
+    total = b.op("max", dtype, b.load(x, i * width + j), b.load(y, j))
+    b.store(out, i * width + j, total)
+    program = Program(b.finish())
+    assert (program.compiled.schedule.stream is not None) == HOST.masked
+    xs, ys = random((rows, width), dtype), random((width,), dtype, 1)
+    want = np.maximum(xs, ys)
+    for shift in (0, 1, 7):
+        room = np.zeros(rows * width + 16, DTYPES[dtype])
+        got = room[shift : shift + rows * width].reshape(rows, width)
+        program(xs, ys, got)
+        assert got.tobytes() == want.tobytes()
+        assert not room[shift + rows * width :].any()
+        assert not room[:shift].any()
+    got[:] = 0
+    call = program.bind([xs, ys, got])
+    for low in range(0, rows, 100):
+        call(low, min(low + 100, rows))
+    assert got.tobytes() == want.tobytes()
+
+
+def test_flat_outputs_past_the_caches() -> None:
+    n = 1_000_003
+    b = Builder()
+    x, out = b.buffer("f32", n), b.buffer("f32", n, "write")
+    i = b.axis(n)
+    b.store(out, i, b.op("neg", "f32", b.load(x, i)))
+    program = Program(b.finish())
+    xs, room = random((n,)), np.zeros(n + 16, np.float32)
+    for shift in (0, 3):
+        got = room[shift : shift + n]
+        call, grain = program.bind([xs, got]), program.compiled.schedule.grain
+        for low in range(0, n, 100 * grain):
+            call(low, min(low + 100 * grain, n))
+        assert (got == -xs).all()
+        assert room[n + shift] == 0
+
+
+def test_long_rows_past_the_caches() -> None:
+    shape = (100, 9001)
+    x, room = random(shape), np.zeros(100 * 9001 + 16, np.float32)
+    program = Program(softmax(*shape, 1))
+    assert (program.compiled.schedule.stream is not None) == HOST.masked
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    for shift in (0, 5):
+        out = room[shift : shift + x.size].reshape(shape)
+        program(x, out)
+        np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), rtol=2e-6, atol=1e-9)
+        assert room[shift + x.size] == 0

@@ -46,8 +46,7 @@ def rounded(w: Writer, dtype: str, x: str, wide: bool) -> str:
     half = w.op(f"add {i32} {last}, {w.const('i32', 0x7FFF, wide)}")
     up = w.op(f"add {i32} {bits}, {half}")
     kept = w.op(f"and {i32} {up}, {w.const('i32', -65536, wide)}")
-    quiet = w.op(f"or {i32} {bits}, {w.const('i32', 1 << 22, wide)}")
-    quiet = w.op(f"and {i32} {quiet}, {w.const('i32', -65536, wide)}")
+    quiet = w.const("i32", 0x7FC00000, wide)
     nan = w.op(f"fcmp uno {f32} {x}, {x}")
     return w.op(f"bitcast {i32} {w.select(nan, i32, quiet, kept)} to {f32}")
 

@@ -58,10 +58,31 @@ def compile_kernels(
     fragments: Sequence[Fragment] = (),
 ) -> Module:
     """One object of these kernels, equal ones once, and of further text beside them."""
-    distinct = {kernel.digest: kernel for kernel in kernels}
+    distinct = {symbol(kernel, strict): kernel for kernel in kernels}
     made = [prepare(kernel, target, strict) for kernel in distinct.values()]
     text = module_text([code for code, _ in made], target, fragments)
     return Module(assemble(text, target), tuple(compiled for _, compiled in made))
+
+
+_made: dict[tuple[Target, str], tuple[Module, Compiled]] = {}
+
+
+def compiled_once(
+    kernels: Sequence[Kernel], target: Target, strict: bool = False
+) -> list[tuple[Module, Compiled]]:
+    """For each kernel the module that has it; what this process has not yet compiled goes into
+    one new module."""
+    names = [symbol(kernel, strict) for kernel in kernels]
+    missing = {
+        name: kernel
+        for name, kernel in zip(names, kernels, strict=True)
+        if (target, name) not in _made
+    }
+    if missing:
+        module = compile_kernels(missing.values(), target, strict)
+        for compiled in module.kernels:
+            _made.setdefault((target, compiled.name), (module, compiled))
+    return [_made[target, name] for name in names]
 
 
 def module_text(codes: Sequence[Code], target: Target, fragments: Sequence[Fragment] = ()) -> str:

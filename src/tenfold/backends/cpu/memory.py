@@ -86,7 +86,12 @@ def store(s: State, number: int) -> None:
             assert item.condition is not None
             mask = both(s.w, mask, s.get(item.condition, copy, True)[0])
         raw = tuple(narrow(s.w, dtype, p, True) for p in parts)
-        if step == 1:
+        if step == 1 and s.streaming == number and mask is None:
+            at = pointer(s, item.buffer, item.index, copy)
+            ty, size = MEMORY[dtype], stream_bytes(dtype)
+            past = f"align {size}, !nontemporal !{{i32 1}}"
+            s.w.put(f"store {vector(ty)} {raw[0]}, ptr {at}, {past}")
+        elif step == 1:
             _store_contiguous(s.w, pointer(s, item.buffer, item.index, copy), dtype, raw, mask)
         else:
             _scatter(s, item.buffer, dtype, item.index, copy, raw, mask)
@@ -144,6 +149,11 @@ def store_vector(
 def element_size(dtype: str) -> int:
     """Bytes of what one address holds: for complex, of a part."""
     return {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}[MEMORY[dtype]]
+
+
+def stream_bytes(dtype: str) -> int:
+    """What a store past the caches has to be aligned to."""
+    return min(64, LANES * element_size(dtype))
 
 
 def _zero(dtype: str) -> Val:

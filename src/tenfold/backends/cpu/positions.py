@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenfold.backends.cpu.state import State, Val
 from tenfold.backends.cpu.writer import BITS, COMPUTE, LANES, is_constant, kind, vector
-from tenfold.kernel.index import AXIS, DIV, MOD, VALUE, Index
+from tenfold.kernel.index import AXIS, DIV, MOD, VALUE, Atom, Index
 
 
 def lane_step(s: State, index: Index) -> int | None:
@@ -101,6 +101,8 @@ def vectored(s: State, index: Index, copy: int, element: str) -> str:
             dtype = s.kernel.instructions[atom.of].dtype
             (x,) = s.get(atom.of, copy, True)
             x = _resize(s, x, COMPUTE[dtype], element, kind(dtype) in "bu", True)
+        elif periodic(s, atom):
+            x = _period(s, atom, copy, element)
         else:
             low, _ = atom.of.range(s.bounds)
             lift = max(0, -(low // atom.bound))
@@ -113,6 +115,29 @@ def vectored(s: State, index: Index, copy: int, element: str) -> str:
             x = w.op(f"mul {ty} {x}, {w.const(element, k, True)}")
         total = w.op(f"add {ty} {total}, {x}")
     return total
+
+
+def periodic(s: State, atom: Atom) -> bool:
+    """Whether a quotient or remainder by a small number has the same pattern over the lanes in
+    every trip: the lanes count up by one from a multiple of the number."""
+    if atom.kind not in (DIV, MOD) or s.lane is None or s.multiple % atom.bound:
+        return False
+    others = [c for a, c in atom.of.terms if not (a.kind == AXIS and a.of == s.lane)]
+    return atom.of.stride(s.lane) == 1 and not any(c % atom.bound for c in (*others, atom.of.const))
+
+
+def _period(s: State, atom: Atom, copy: int, element: str) -> str:
+    """The pattern of a copy, and for a quotient where it starts."""
+    w, c = s.w, atom.bound
+    lanes = range(copy * LANES, (copy + 1) * LANES)
+    each = (n // c if atom.kind == DIV else n % c for n in lanes)
+    pattern = "<" + ", ".join(f"{element} {n}" for n in each) + ">"
+    if atom.kind == MOD:
+        return pattern
+    first = whole(s, Index(((atom, 1),)), 0)
+    if not is_constant(first) and element != "i64":
+        first = w.op(f"trunc i64 {first} to {element}")
+    return w.op(f"add {vector(element)} {w.splat(element, first)}, {pattern}")
 
 
 def narrowest(s: State, index: Index) -> str:

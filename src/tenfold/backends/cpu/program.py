@@ -35,7 +35,7 @@ def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
     if step.kind == "kernel":
         size = sum(plan.slots[s].type.size for s in step.slots)
         space = prod(max(axis.extent, 1) for axis in plan.own[step.kernel].axes)
-        return 20 + max(size, min(space, 1 << 40)) // 4
+        return int(20 + max(size, min(space, 1 << 40)) // 4)
     if step.kind == "routine":
         sizes = [plan.slots[s].type.size for s in (*step.inputs, *step.outputs)]
         return 100 + int(prod(sizes) ** 0.5) // 16
@@ -74,9 +74,7 @@ class Words:
 
     def write(self, plan: Plan, number: int) -> list[int]:
         rows = len(plan.graph.parameters) + len(plan.outputs)
-        constants = [
-            self.keep(_aligned(np.frombuffer(raw, np.uint8))) for raw in plan.constants
-        ]
+        constants = [self.keep(_aligned(np.frombuffer(raw, np.uint8))) for raw in plan.constants]
         places = [self.place(plan, slot, constants) for slot in plan.slots]
         params = self.params(plan)
         known = [self.kernels[kernel] for kernel in plan.own]

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import gcd, lcm
 
 from tenfold.backends.cpu.target import Target
-from tenfold.backends.cpu.writer import LANES, kind
+from tenfold.backends.cpu.writer import LANES, SIZES, kind
 from tenfold.kernel.collapse import collapse
-from tenfold.kernel.index import AXIS, Index
+from tenfold.kernel.flatten import TINY, flatten
+from tenfold.kernel.index import AXIS, DIV, MOD, Index
 from tenfold.kernel.keep import keep
 from tenfold.kernel.kernel import (
     BOTH,
@@ -28,8 +30,13 @@ from tenfold.kernel.kernel import (
 
 TILE_ROWS, TILE_COLUMNS = 64, 64  # of a transposed tile
 CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
+STACK = 65536  # bytes of it that tiles or accumulators may take
+_LEAST_CHUNK = 128
 _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
-_BUDGET = 1600  # copies × instructions
+_BUDGET = 3000  # copies × instructions
+_LONGEST_KEPT = 16384  # elements of a row: longer ones are recomputed sooner than read back
+MOST_INSTRUCTIONS, MOST_STREAMS = 1000, 64
+_STREAMED, _LEAST_STREAMED = 3_500_000, 256  # bytes of an output, elements of its rows
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
@@ -54,6 +61,8 @@ class Schedule:
     cuts: tuple[tuple[int, int], ...] = ()  # (axis, position): where conditions change
     overlap: bool = False  # the last vector may redo elements of the one before
     tile: Tile | None = None
+    period: bool = False  # copies make up the period of remainders by small numbers
+    stream: int | None = None  # a store that goes past the caches
     chunk: int = 0  # accumulators over this many lanes' elements are kept in memory
 
     def cuts_of(self, axis: int) -> tuple[int, ...]:
@@ -72,12 +81,27 @@ def choose(kernel: Kernel, target: Target) -> Schedule:
     return facts.schedule(best, target)
 
 
-def incomparable(kernel: Kernel) -> bool:
-    """Whether two reductions have results over axes of which neither set holds the other: no
-    order of the axes nests both, and the kernel is better split."""
-    sets = [kernel.free[n] for n, i in enumerate(kernel.instructions) if i.op == "reduce"]
-    sets = [f & {n for n, a in enumerate(kernel.axes) if a.kind == PARALLEL} for f in sets]
-    return any(not (a <= b or b <= a) for a in sets for b in sets)
+def why_split(kernel: Kernel, target: Target) -> str | None:
+    """Why a kernel had better be several, or None. It runs right as it is."""
+    if len(kernel.instructions) > MOST_INSTRUCTIONS:
+        return f"more than {MOST_INSTRUCTIONS} instructions"
+    if len(kernel.buffers) > MOST_STREAMS:
+        return f"more than {MOST_STREAMS} arrays at once"
+    facts = _Facts(kernel)
+    results = [kernel.free[r] & frozenset(facts.parallel) for r in facts.reduces]
+    if any(not (a <= b or b <= a) for a in results for b in results):
+        return "reductions whose results lie along different axes"
+    if not facts.reduces:
+        return None
+    lanes = choose(kernel, target).lanes
+    loads = [(i.index, n) for n, i in enumerate(kernel.instructions) if i.op == "load"]
+    reads = {facts.access(i, kernel.free[n], lanes) for i, n in loads if i is not None}
+    writes = {
+        facts.access(store.index, kernel.store_free(store), lanes, False) for store in kernel.stores
+    }
+    if reads & {_TILED, _STRIDED} or _STRIDED in writes:
+        return "a reduction goes across memory; transpose first"
+    return None
 
 
 class _Facts:
@@ -203,6 +227,10 @@ class _Facts:
         at = next((n for n, a in enumerate(order) if a == lane), len(order))
         order[at:at] = self.sequential
         copies, chunk = self.copies(lane, tile)
+        period = self.period(lane) if tile is None and not chunk else 0
+        if period:
+            copies = period
+            grain = grain * period if outer == lane else grain
         return Schedule(
             order=tuple(order),
             lanes=lanes,
@@ -211,25 +239,66 @@ class _Facts:
             outer=outer,
             grain=grain,
             cuts=() if tile is not None or chunk else self.cuts(),
-            overlap=tile is None and not chunk and not self.in_place() and not self.sequential,
+            overlap=tile is None
+            and not period
+            and not chunk
+            and not self.in_place()
+            and not self.sequential,
             tile=tile,
+            period=bool(period),
+            stream=self.stream(lane, target) if not (tile or period or chunk) else None,
             chunk=chunk,
         )
+
+    def stream(self, lane: int | None, target: Target) -> int | None:
+        """The store of an output too large for the caches, if its rows are long: written past
+        them it need not be read first."""
+        kernel = self.kernel
+        if lane is None or not target.masked or self.sequential or self.in_place():
+            return None
+        if any(lane in kernel.free[r] for r in self.reduces):
+            return None
+        least = _LEAST_STREAMED * 32 if self.reduces else _LEAST_STREAMED
+        if kernel.axes[lane].extent < least:
+            return None
+        large = [
+            n
+            for n, s in enumerate(kernel.stores)
+            if kernel.buffers[s.buffer].size * SIZES[kernel.buffers[s.buffer].dtype] >= _STREAMED
+            and s.index.stride(lane) == 1
+            and s.condition is None
+            and lane in kernel.store_free(s)
+            and kind(kernel.buffers[s.buffer].dtype) != "c"
+        ]
+        outputs = [s for s in kernel.stores if not kernel.buffers[s.buffer].rows]
+        return large[0] if len(large) == 1 and len(outputs) == 1 else None
+
+    def period(self, lane: int | None) -> int:
+        """How many vectors it takes until remainders by small numbers repeat; 0 without any."""
+        found = 0
+        for i in self.kernel.instructions:
+            for atom, _ in () if i.index is None or i.op != "load" else i.index.terms:
+                if atom.kind in (DIV, MOD) and atom.bound <= TINY and lane in atom.of.axes():
+                    found = lcm(max(1, found), atom.bound // gcd(atom.bound, LANES))
+        return found if found <= TINY and not self.reduces else 0
 
     def copies(self, lane: int | None, tile: Tile | None) -> tuple[int, int]:
         """Vectors interleaved along the lanes, and the chunk of accumulators kept in memory."""
         kernel = self.kernel
         size = max(1, sum(1 + 2 * self.work(i.op) for i in kernel.instructions))
-        most = max(1, int(_BUDGET / size))
+        # A power of two, so that a grain is a whole number of trips.
+        most = 1 << max(0, int(_BUDGET / size).bit_length() - 1)
         nested = [r for r in self.reduces if lane is not None and lane in kernel.free[r]]
         if nested and lane is not None:
             vectors = -(-kernel.axes[lane].extent // LANES)
             rows = max(
                 kernel.axes[a].extent for r in nested for a in kernel.instructions[r].attr[1:]
             )
-            if vectors > LANES and rows > 32 and self.spreads(lane, nested):
-                return 1, CHUNK
-            return max(1, min(vectors, 8, most)), 0
+            if vectors > LANES and rows > 32 and self.spreads(lane):
+                chunk = self.chunk(lane)
+                if chunk:
+                    return 1, chunk
+            return min(1 << (vectors.bit_length() - 1), 4, most), 0
         if self.reduces:
             return max(1, min(kernel.fold.copies, most)), 0
         if tile is not None:
@@ -237,7 +306,16 @@ class _Facts:
         heavy = sum(self.work(i.op) for i in kernel.instructions) > 30
         return (max(1, min(4, most)) if heavy else 1), 0
 
-    def spreads(self, lane: int, nested: list[int]) -> bool:
+    def chunk(self, lane: int) -> int:
+        """Elements of the lane axis whose values and accumulators fit the stack's share."""
+        kernel, size = self.kernel, 0
+        for n, i in enumerate(kernel.instructions):
+            if kernel.free[n] == {lane}:
+                size += SIZES[i.dtype] + (8 * len(i.args) if i.op == "reduce" else 0)
+        fitting = STACK // max(1, size) // _LEAST_CHUNK * _LEAST_CHUNK
+        return min(CHUNK, fitting)
+
+    def spreads(self, lane: int) -> bool:
         """Whether accumulators over the lanes may be kept in memory: plain nests only."""
         kernel = self.kernel
         return (
@@ -247,6 +325,7 @@ class _Facts:
             and all(kernel.free[r] == {lane} for r in self.reduces)
             and not any(b.rows for b in kernel.buffers)
             and not kernel.checks
+            and not any(kind(i.dtype) == "c" for i in kernel.instructions)
         )
 
     def tile(self, lane: int | None) -> Tile | None:
@@ -268,9 +347,14 @@ class _Facts:
             return None
         row = max(found, key=lambda a: (len(found[a]), -a))
         extents = kernel.axes[row].extent, kernel.axes[lane].extent
-        if min(extents) < LANES or len(found[row]) > 8:
+        if min(extents) < LANES:
             return None
-        return Tile(row, tuple(found[row]))
+        loads, left = [], STACK
+        for n in found[row]:  # those that find no room are gathered
+            left -= TILE_ROWS * TILE_COLUMNS * SIZES[kernel.instructions[n].dtype]
+            if left >= 0:
+                loads.append(n)
+        return Tile(row, tuple(loads))
 
     def in_place(self) -> bool:
         """Whether an element may be read where another has been written."""
@@ -287,12 +371,18 @@ class _Facts:
             if i.op != "inside" or i.index is None or len(i.index.terms) != 1:
                 continue
             ((atom, k),) = i.index.terms
+            size = 1
+            if (
+                atom.kind == DIV
+                and atom.of == Index(atom.of.terms[:1])
+                and atom.of.terms[0][1] == 1
+            ):
+                size, atom = atom.bound, atom.of.terms[0][0]  # of an axis made of two
             if atom.kind != AXIS or k not in (1, -1) or atom.of in self.reduced:
                 continue
             for end in i.attr:
-                points.setdefault(atom.of, set()).add(
-                    end - i.index.const if k == 1 else i.index.const - end + 1
-                )
+                point = end - i.index.const if k == 1 else i.index.const - end + 1
+                points.setdefault(atom.of, set()).add(point * size)
         found: list[tuple[int, int]] = []
         for axis, where in sorted(points.items()):
             extent = self.kernel.axes[axis].extent
@@ -304,10 +394,13 @@ class _Facts:
 
 
 def tune(kernel: Kernel, target: Target) -> Kernel:
-    """The kernel in the form that runs best on a CPU, with the same results: neighbouring axes as
-    one, and costly values of long rows kept in scratch. To be called before buffers are placed,
-    for it may add scratch buffers at the end."""
+    """The kernel in the form that runs best on a CPU: neighbouring axes as one, and costly values
+    of a row kept in scratch. To be called before buffers are placed, for it may add scratch
+    buffers at the end."""
     kernel = collapse(kernel)
+    if not any(i.op == "reduce" for i in kernel.instructions):
+        for axis in range(len(kernel.axes) - 1, -1, -1):
+            kernel = flatten(kernel, axis)
     schedule = choose(kernel, target)
     if schedule.chunk or any(b.rows for b in kernel.buffers):
         return kernel
@@ -319,6 +412,7 @@ def tune(kernel: Kernel, target: Target) -> Kernel:
             for n, i in enumerate(kernel.instructions)
             if i.op == "reduce" and axis in i.attr[1:]
         ]
-        if results and not short and not any(lane in f for f in results):
+        far = kernel.axes[axis].extent > _LONGEST_KEPT
+        if results and not (short or far) and not any(lane in f for f in results):
             kernel = keep(kernel, axis)
     return kernel

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from tenfold.backends.cpu.loops import Position
 from tenfold.backends.cpu.memory import store
 from tenfold.backends.cpu.reductions import Reduction
 from tenfold.backends.cpu.state import Val
@@ -18,7 +19,9 @@ from tenfold.backends.cpu.writer import BITS, COMPUTE, LANES, lanes_of, vector
 from tenfold.kernel.nest import Compute, Guard, Item, Loop, Write
 
 if TYPE_CHECKING:
-    from tenfold.backends.cpu.emit import Emitter, Position
+    from tenfold.backends.cpu.emit import Emitter
+
+ROWS = 4  # that join the accumulators at once
 
 
 def spread(e: Emitter, loop: Loop) -> None:
@@ -40,20 +43,20 @@ def spread(e: Emitter, loop: Loop) -> None:
 
 
 def _wanted(e: Emitter, items: Sequence[Item]) -> set[int]:
-    """The values over the lane axis that more than their own run of instructions reads."""
-    runs: list[set[int]] = []  # values of each run
+    """The values over the lane axis that are read in another run of items than they are made in;
+    a loop is a run of its own."""
+    made: dict[int, int] = {}
     found: set[int] = set()
+    run = 0
     for item in items:
-        if isinstance(item, Compute | Write | Guard):
-            if not runs or not isinstance(runs[-1], set) or -1 in runs[-1]:
-                runs.append(set())
-            made = _used(e, [item])
-            if isinstance(item, Compute):
-                runs[-1].add(item.value)
-            found |= made - runs[-1]
-        else:
-            runs.append({-1})
-            found |= _used(e, [item])
+        alone = isinstance(item, Loop)
+        run += alone
+        found |= {v for v in _used(e, [item]) if made.get(v, run) != run}
+        if isinstance(item, Compute):
+            made[item.value] = run
+        elif isinstance(item, Loop):
+            made.update(dict.fromkeys(item.members, run))
+        run += alone
     return found
 
 
@@ -191,21 +194,36 @@ class _Spread:
                 for n, (ty, first) in enumerate(maker.slots()):
                     self.remember(("held", m, n), _element(ty), first)
 
-        def step() -> None:
-            e.block(loop.body)
+        def step(i: Position, rows: int) -> None:
+            """Some rows at once join what is held."""
+            held = {
+                m: [
+                    self.recall(("held", m, n), _element(ty))
+                    for n, (ty, _) in enumerate(maker.slots())
+                ]
+                for m, maker in makers
+            }
+            for row in range(rows):
+                here = i + row if isinstance(i, int) else i
+                if row and not isinstance(i, int):
+                    here = e.w.op(f"add nsw i64 {i}, {row}")
+                with e.s.inside(loop.axis, here, 0, extent):
+                    e.block(loop.body)
+                    for m, maker in makers:
+                        args = e.kernel.instructions[m].args
+                        places = [e.s.get(args[1], 0, True)[0]] if len(args) > 1 else []
+                        value = e.s.get(args[0], 0, True)
+                        held[m] = maker.step(held[m], [value], places, [None])
             for m, maker in makers:
-                args = e.kernel.instructions[m].args
-                types = [_element(ty) for ty, _ in maker.slots()]
-                held = [self.recall(("held", m, n), t) for n, t in enumerate(types)]
-                places = [e.s.get(args[1], 0, True)[0]] if len(args) > 1 else []
-                held = maker.step(held, [e.s.get(args[0], 0, True)], places, [None])
-                for n, t in enumerate(types):
-                    self.remember(("held", m, n), t, held[n])
+                for n, (ty, _) in enumerate(maker.slots()):
+                    self.remember(("held", m, n), _element(ty), held[m][n])
 
-        def trip(i: Position, _: list[str]) -> list[str]:
-            with e.s.inside(loop.axis, i, 0, extent):
-                self.lanes(step, reads)
-            return []
+        def trip_of(rows: int) -> Callable[[Position, list[str]], list[str]]:
+            def trip(i: Position, _: list[str]) -> list[str]:
+                self.lanes(lambda: step(i, rows), reads)
+                return []
+
+            return trip
 
         def finish() -> None:
             for m, maker in makers:
@@ -220,7 +238,9 @@ class _Spread:
                             self.remember(v, COMPUTE[i.dtype], place.at(0)[0])
 
         self.lanes(begin, set())
-        e.loop(0, extent, 1, (), trip)
+        whole = extent // ROWS * ROWS
+        e.loop(0, whole, ROWS, (), trip_of(ROWS))
+        e.loop(whole, extent, 1, (), trip_of(1))
         self.lanes(finish, set())
 
 

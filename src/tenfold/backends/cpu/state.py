@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tenfold.backends.cpu.writer import COMPUTE, LANES, Writer
+from tenfold.backends.cpu.writer import COMPUTE, Writer
 from tenfold.kernel.kernel import Kernel
 
 Parts = tuple[str, ...]
@@ -37,7 +37,6 @@ class State:
 
     kernel: Kernel
     w: Writer
-    lane_axes: frozenset[int]
     base: dict[int, int | str] = field(default_factory=dict)  # axis -> position of lane 0
     bounds: dict[int, tuple[int, int]] = field(default_factory=dict)
     env: dict[Any, Any] = field(default_factory=dict)  # value -> Val, and what is cached beside
@@ -45,17 +44,17 @@ class State:
     copies: int = 1
     masks: list[str | None] = field(default_factory=lambda: [None])
     aligned: bool = True  # the lane axis stands at a multiple of the lanes
+    streaming: int | None = None  # the store that goes past the caches, aligned
+    multiple: int = 1  # and at a multiple of this, at copy 0
+    # transposed load -> the tile that holds it, its row axis and width, and where it begins
     tiles: dict[int, tuple[str, int, int, str, str]] = field(default_factory=dict)
-    spread: dict[int, str] = field(default_factory=dict)  # value -> memory over the lane axis
-    origin: str = "0"  # where that memory begins on the lane axis
-    copies_wanted: int = 1
-    block: int = 0
 
     @contextmanager
     def inside(self, axis: int, position: int | str, low: int, high: int) -> Iterator[None]:
         """Bind an axis; what is emitted inside is forgotten after."""
         env, base, bounds = self.env, self.base, self.bounds
-        lane = (self.lane, self.copies, self.masks, self.aligned)
+        lane = (self.lane, self.copies, self.masks, self.aligned, self.multiple)
+        streaming = self.streaming
         self.env = dict(env)
         self.base = base | {axis: position}
         self.bounds = bounds | {axis: (low, high - 1)}
@@ -63,7 +62,8 @@ class State:
             yield
         finally:
             self.env, self.base, self.bounds = env, base, bounds
-            self.lane, self.copies, self.masks, self.aligned = lane
+            self.lane, self.copies, self.masks, self.aligned, self.multiple = lane
+            self.streaming = streaming
 
     def get(self, value: int, copy: int, wide: bool) -> Parts:
         """The parts of a value for one copy, spread over the lanes if a vector is wanted."""
@@ -81,6 +81,3 @@ class State:
     def mask(self, copy: int) -> str | None:
         """Which lanes of a copy are alive; None if all are."""
         return self.masks[copy] if self.lane is not None else None
-
-    def step(self) -> int:
-        return LANES

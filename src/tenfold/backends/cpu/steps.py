@@ -172,7 +172,8 @@ gemm:
   %g.b = phi ptr [ %g.b0, %product ], [ %g.b1, %gemm.end ]
   %g.c = phi ptr [ %g.c0, %product ], [ %g.c1, %gemm.end ]
   %g.left.now = phi i64 [ %g.batch, %product ], [ %g.left.on, %gemm.end ]
-  switch i64 %g.letter, label %gemm.s [ i64 1, label %gemm.d i64 2, label %gemm.c i64 3, label %gemm.z ]
+  switch i64 %g.letter, label %gemm.s [ i64 1, label %gemm.d
+    i64 2, label %gemm.c i64 3, label %gemm.z ]
 """
     + "".join(map(_gemm, "sdcz"))
     + """gemm.end:
@@ -191,7 +192,8 @@ _BRANCH = (
     + _load("%b.signed", "%pc", 2)
     + _load("%b.count", "%pc", 3)
     + _load("%b.rows", "%pc", 4)
-    + "  %b.index.pc = add i64 %pc, 5\n  %b.arena.pc = add i64 %pc, 7\n  %b.first = add i64 %pc, 9\n"
+    + "  %b.index.pc = add i64 %pc, 5\n  %b.arena.pc = add i64 %pc, 7\n"
+    + "  %b.first = add i64 %pc, 9\n"
     + _operand("%b.index", "%b.index.pc")
     + _operand("%b.arena", "%b.arena.pc")
     + _for(
@@ -205,7 +207,8 @@ _BRANCH = (
         "choose",
     )
     + """choose:
-  switch i64 %b.bits, label %index.64 [ i64 8, label %index.8 i64 16, label %index.16 i64 32, label %index.32 ]
+  switch i64 %b.bits, label %index.64 [ i64 8, label %index.8
+    i64 16, label %index.16 i64 32, label %index.32 ]
 """
     + "".join(
         f"""index.{bits}:
@@ -222,7 +225,8 @@ _BRANCH = (
   %b.x64 = load i64, ptr %b.index, align 1
   br label %chosen
 chosen:
-  %b.x = phi i64 [ %b.x8, %index.8 ], [ %b.x16, %index.16 ], [ %b.x32, %index.32 ], [ %b.x64, %index.64 ]
+  %b.x = phi i64 [ %b.x8, %index.8 ], [ %b.x16, %index.16 ],
+    [ %b.x32, %index.32 ], [ %b.x64, %index.64 ]
   %b.below = icmp slt i64 %b.x, 0
   %b.minus = icmp ne i64 %b.signed, 0
   %b.under = and i1 %b.below, %b.minus
@@ -410,21 +414,22 @@ out.on:
 )
 
 _BODY = (
-    """
+    (
+        """
 @tn_one_c = private constant [2 x float] [float 1.0, float 0.0], align 16
 @tn_zero_c = private constant [2 x float] zeroinitializer, align 16
 @tn_one_z = private constant [2 x double] [double 1.0, double 0.0], align 16
 @tn_zero_z = private constant [2 x double] zeroinitializer, align 16
 """
-    + _HELP
-    + """
+        + _HELP
+        + """
 define dso_local i32 @tn_steps(ptr %code, ptr %table, ptr %arena, ptr %polls) nounwind {
 entry:
 """
-    + _load("%h.rows", "0", 0)
-    + _load("%h.most", "0", 1)
-    + _load("%h.below", "0", 2)
-    + f"""  %h.bases = add i64 %h.rows, {TABLE_BASE}
+        + _load("%h.rows", "0", 0)
+        + _load("%h.most", "0", 1)
+        + _load("%h.below", "0", 2)
+        + f"""  %h.bases = add i64 %h.rows, {TABLE_BASE}
   %bases = alloca ptr, i64 %h.bases, align 16
   %buffers = alloca ptr, i64 %h.most, align 16
   %rows = alloca ptr, i64 %h.below, align 16
@@ -433,39 +438,44 @@ entry:
   store ptr null, ptr %bases.null, align 8
   %bases.table = getelementptr ptr, ptr %bases, i64 {TABLE_BASE}
 """
-    + _for(
-        "base",
-        "%h.rows",
-        "entry",
-        _row("%base.from", "%base.i", "%table")
-        + "  %base.ptr = load ptr, ptr %base.from, align 8\n"
-        + _row("%base.to", "%base.i", "%bases.table")
-        + "  store ptr %base.ptr, ptr %base.to, align 8\n",
-        "next",
-    )
-    + f"""next:
-  %pc = phi i64 [ {HEADER}, %base.test ], [ %k.next, %run ], [ %c.next, %copy ], [ %h.next, %host ], [ %p.next, %poll ], [ %g.next, %gemm.end ], [ %b.next, %chosen ], [ %l.next, %out.test ]
+        + _for(
+            "base",
+            "%h.rows",
+            "entry",
+            _row("%base.from", "%base.i", "%table")
+            + "  %base.ptr = load ptr, ptr %base.from, align 8\n"
+            + _row("%base.to", "%base.i", "%bases.table")
+            + "  store ptr %base.ptr, ptr %base.to, align 8\n",
+            "next",
+        )
+        + f"""next:
+  %pc = phi i64 [ {HEADER}, %base.test ], [ %k.next, %run ], [ %c.next, %copy ],
+    [ %h.next, %host ], [ %p.next, %poll ], [ %g.next, %gemm.end ],
+    [ %b.next, %chosen ], [ %l.next, %out.test ]
 """
-    + _load("%op", "%pc", 0)
-    + "  switch i64 %op, label %done [ "
-    + " ".join(
-        f"i64 {int(word)}, label %{word.name.lower()}" for word in Word if word is not Word.END
-    )
-    + " ]\n"
-    + _KERNEL
-    + _COPY
-    + _HOST
-    + _POLL
-    + _PRODUCT
-    + _BRANCH
-    + _LOOP
-    + """done:
+        + _load("%op", "%pc", 0)
+        + "  switch i64 %op, label %done [ "
+        + " ".join(
+            f"i64 {int(word)}, label %{word.name.lower()}" for word in Word if word is not Word.END
+        )
+        + " ]\n"
+        + _KERNEL
+        + _COPY
+        + _HOST
+        + _POLL
+        + _PRODUCT
+        + _BRANCH
+        + _LOOP
+        + """done:
   ret i32 DONE
 fail:
   ret i32 FAILED
 }
 """
-).replace("i32 DONE", f"i32 {DONE}").replace("i32 FAILED", f"i32 {FAILED}")
+    )
+    .replace("i32 DONE", f"i32 {DONE}")
+    .replace("i32 FAILED", f"i32 {FAILED}")
+)
 
 STEPS = Fragment(("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",), _BODY)
 STEPS_TEXT = join([POLL, HOST, BLAS, STEPS])

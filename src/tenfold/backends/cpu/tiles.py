@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tenfold.backends.cpu.loops import Position
 from tenfold.backends.cpu.memory import element_size, load_vector, pointer
 from tenfold.backends.cpu.schedule import TILE_COLUMNS, TILE_ROWS
 from tenfold.backends.cpu.writer import LANES, Writer, vector
 from tenfold.kernel.nest import Loop
 
 if TYPE_CHECKING:
-    from tenfold.backends.cpu.emit import Emitter, Position
+    from tenfold.backends.cpu.emit import Emitter
 
 
 def tiled(e: Emitter, loop: Loop) -> None:

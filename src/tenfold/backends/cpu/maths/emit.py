@@ -84,36 +84,27 @@ class Body:
         passed = ", ".join(f"{kind} {a.text}" for a in args)
         return self.write(first.kind, f"call {kind} {name}({passed})")
 
-    def ldexp(self, x: Value, power: Value) -> Value:
-        """x · 2**power by one instruction, on AVX-512 vectors only."""
-        kind, whole = self.type(x.kind), self.type("i32")
-        name = f"@llvm.ldexp.v{self.lanes}{_SHORT[x.kind]}.v{self.lanes}i32"
-        self.needs.add(f"declare {kind} {name}({kind}, {whole})")
-        return self.write(x.kind, f"call {kind} {name}({kind} {x.text}, {whole} {power.text})")
-
-    def exponent_and_mantissa(self, x: Value) -> tuple[Value, Value] | None:
-        """e and m of x = m 2**e, 1 ≤ m < 2, by AVX-512's instructions; None where they lack."""
-        size = 32 if x.kind == "float" else 64
+    def avx512(self, name: str, *args: Value, immediate: bool = False) -> Value | None:
+        """One of AVX-512's own instructions on whole registers; None where it lacks."""
+        first = args[0]
+        size = 32 if first.kind == "float" else 64
         width = min(self.lanes * size, 512)
         pieces, left = divmod(self.lanes * size, width)
-        if not self.target.avx512 or left or width not in (128, 256, 512):
+        if not self.target.avx512 or left or pieces & (pieces - 1) or width not in (128, 256, 512):
             return None
         count = width // size
-        part, mask = f"<{count} x {x.kind}>", "i16" if count > 8 else "i8"
-        rounding = ", i32 4" if width == 512 else ""
-        found = []
-        for name, middle, kinds in (("exp", "", ""), ("mant", "i32 0, ", "i32, ")):
-            letter = "s" if size == 32 else "d"
-            called = f"@llvm.x86.avx512.mask.get{name}.p{letter}.{width}"
-            types = f"{part}, {kinds}{part}, {mask}" + (", i32" if rounding else "")
-            self.needs.add(f"declare {part} {called}({types})")
-            done = []
-            for i in range(pieces):
-                piece = self._cut(x, i * count, count)
-                rest = f"{middle}{part} zeroinitializer, {mask} -1{rounding}"
-                done.append(self.write(x.kind, f"call {part} {called}({part} {piece}, {rest})"))
-            found.append(self._joined(done, count))
-        return found[0], found[1]
+        part, mask = f"<{count} x {first.kind}>", "i16" if count > 8 else "i8"
+        called = f"@llvm.x86.avx512.mask.{name}.p{'s' if size == 32 else 'd'}.{width}"
+        between = ["i32 0"] if immediate else []
+        end = [f"{part} zeroinitializer", f"{mask} -1", *(["i32 4"] if width == 512 else [])]
+        kinds = [part] * len(args) + [e.rsplit(" ", 1)[0] for e in between + end]
+        self.needs.add(f"declare {part} {called}({', '.join(kinds)})")
+        done = []
+        for i in range(pieces):
+            cut = [f"{part} {self._cut(a, i * count, count)}" for a in args]
+            text = f"call {part} {called}({', '.join(cut + between + end)})"
+            done.append(self.write(first.kind, text))
+        return self._joined(done, count)
 
     def _cut(self, x: Value, start: int, count: int) -> str:
         """Some lanes of a vector."""
@@ -312,10 +303,6 @@ class Value:
         """This float64 rounded to float32."""
         return self._cast("fptrunc", "float")
 
-    def low_half(self) -> Value:
-        """The low 32 bits of a 64-bit int."""
-        return self._cast("trunc", "i32")
-
 
 @dataclass(frozen=True, slots=True)
 class Format:
@@ -368,15 +355,23 @@ def horner(x: Value, coefficients: tuple[float, ...]) -> Value:
     return total
 
 
-def rounded(x: Value, scale: float) -> tuple[Value, Value]:
-    """The integer nearest to x · scale, as a float, and as a number whose low bits are the int.
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An integer, as a float and as an int; the unused one costs nothing."""
+
+    real: Value
+    n: Value
+
+
+def rounded(x: Value, scale: float) -> Whole:
+    """The integer nearest to x · scale.
 
     Right for products up to a quarter of the format's integers. NaN gives NaN and any bits, where
     a conversion to int would be undefined.
     """
     magic = form(x).magic
     moved = x.fma(scale, magic) if scale != 1 else x + magic
-    return moved - magic, moved.bits() - form(x).magic_bits
+    return Whole(moved - magic, moved.bits() - form(x).magic_bits)
 
 
 def power_of_two(n: Value, kind: str) -> Value:
@@ -385,11 +380,12 @@ def power_of_two(n: Value, kind: str) -> Value:
     return ((n + f.bias) << f.mantissa).floats()
 
 
-def scaled(x: Value, n: Value) -> Value:
-    """x · 2**n with one rounding, for any n that leaves 2**(n/2) a normal number."""
-    body = x.body
-    if body.target.avx512 and body.lanes > 1:
-        return body.ldexp(x, n if n.kind == "i32" else n.low_half())
+def scaled(x: Value, power: Whole) -> Value:
+    """x · 2**power with one rounding, for any power whose half is a normal number's exponent."""
+    by_processor = x.body.avx512("scalef", x, power.real)
+    if by_processor is not None:
+        return by_processor
+    n = power.n
     if x.kind == "double":
         # No 64-bit arithmetic shift before AVX-512: halve as a non-negative number.
         half = ((n + 4096) >> 1) - 2048

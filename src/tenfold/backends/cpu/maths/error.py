@@ -33,7 +33,7 @@ def _erfc(x: Value, precision: str) -> Value:
     below = total(a + a, a.like(1.0))
     shape = top.high / below.high
     square = product(a, a)
-    r, n = reduce(-square.high)
+    r, whole = reduce(-square.high)
     rest = expm1_part(r - (square.low + (below.low * shape - top.low)))
-    y = scaled(rest.fma(shape, shape), n)
+    y = scaled(rest.fma(shape, shape), whole)
     return x.lt(0.0).where(2.0 - y, y)

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from tenfold.backends.cpu.maths.coefficients import TABLE
-from tenfold.backends.cpu.maths.emit import Value, poly, power_of_two, rounded, scaled
+from tenfold.backends.cpu.maths.emit import Value, Whole, poly, power_of_two, rounded, scaled
 
 LN2 = math.log(2.0)
 
@@ -31,11 +31,11 @@ LIMITS = {
 TINY = 2.0**-60  # below it odd functions return their argument, and keep its sign
 
 
-def reduce(x: Value) -> tuple[Value, Value]:
-    """r and the int n of x = n ln 2 + r."""
+def reduce(x: Value) -> tuple[Value, Whole]:
+    """r and n of x = n ln 2 + r."""
     high, low = TABLE["ln2", x.dtype]
-    whole, n = rounded(x, 1 / LN2)
-    return whole.fma(-low, whole.fma(-high, x)), n
+    whole = rounded(x, 1 / LN2)
+    return whole.real.fma(-low, whole.real.fma(-high, x)), whole
 
 
 def exp_part(r: Value) -> Value:
@@ -50,15 +50,15 @@ def expm1_part(r: Value) -> Value:
 
 def exp(x: Value) -> Value:
     limits = LIMITS[x.kind]
-    r, n = reduce(x.at_most(limits.overflow).at_least(limits.underflow))
-    return scaled(exp_part(r), n)
+    r, whole = reduce(x.at_most(limits.overflow).at_least(limits.underflow))
+    return scaled(exp_part(r), whole)
 
 
 def exp2(x: Value) -> Value:
     bounds = (129.0, -151.0) if x.kind == "float" else (1025.0, -1076.0)
     inside = x.at_most(bounds[0]).at_least(bounds[1])
-    whole, n = rounded(inside, 1.0)
-    return scaled(exp_part((inside - whole) * LN2), n)
+    whole = rounded(inside, 1.0)
+    return scaled(exp_part((inside - whole.real) * LN2), whole)
 
 
 def halves_of_expm1(x: Value, halvings: int) -> Value:
@@ -67,11 +67,11 @@ def halves_of_expm1(x: Value, halvings: int) -> Value:
     The last bit of r counts where 2**n - 1 nearly cancels it, so what r lost is added again.
     """
     high, low = TABLE["ln2", x.dtype]
-    whole, n = rounded(x, 1 / LN2)
-    first = whole.fma(-high, x)
-    r = whole.fma(-low, first)
-    lost = whole.fma(-low, first - r)
-    scale = power_of_two(n - halvings, x.kind)
+    whole = rounded(x, 1 / LN2)
+    first = whole.real.fma(-high, x)
+    r = whole.real.fma(-low, first)
+    lost = whole.real.fma(-low, first - r)
+    scale = power_of_two(whole.n - halvings, x.kind)
     rest = poly(r, TABLE["expm1", r.dtype]).fma(r * r, lost)
     return rest.fma(scale, r.fma(scale, scale - 0.5**halvings))
 
@@ -84,21 +84,20 @@ def expm1(x: Value) -> Value:
 
 def sigmoid(x: Value) -> Value:
     """1 / (1 + exp(-x)), from exp(-|x|), which never overflows and fades to 0 gradually."""
-    r, n = reduce((-abs(x)).at_least(LIMITS[x.kind].underflow))
-    e = scaled(exp_part(r), n)
+    r, whole = reduce((-abs(x)).at_least(LIMITS[x.kind].underflow))
+    e = scaled(exp_part(r), whole)
     below = e + 1.0
     y = x.lt(0.0).where(e, 1.0) / below
-    # What below lost, over about below: without it the error could pass 2 ulp.
-    lost = (e - (below - 1.0)) * e.fma(-0.5, 1.0)
-    return y - y * lost
+    # What below has too much, relative to 1: without it the error could pass 2 ulp.
+    return y.fma((below - 1.0) - e, y)
 
 
 def tanh(x: Value) -> Value:
     """An odd polynomial up to 5/8, 1 - 2 / (exp(2|x|) + 1) beyond."""
     a = abs(x)
     inside = a.at_most(LIMITS[x.kind].tanh)
-    r, n = reduce(inside + inside)
-    far = 1.0 - 2.0 / exp_part(r).fma(power_of_two(n, x.kind), 1.0)
+    r, whole = reduce(inside + inside)
+    far = 1.0 - 2.0 / exp_part(r).fma(power_of_two(whole.n, x.kind), 1.0)
     z = x * x
     near = poly(z, TABLE["tanh", x.dtype]).fma(a * z, a)
     return a.lt(0.625).where(near, far).copysign(x)
@@ -117,7 +116,7 @@ def sinh(x: Value) -> Value:
 def cosh(x: Value) -> Value:
     if x.kind == "float":
         return cosh(x.wide()).narrow()
-    r, n = reduce(abs(x).at_most(710.6))
-    quarter = exp_part(r) * power_of_two(n - 2, x.kind)
+    r, whole = reduce(abs(x).at_most(710.6))
+    quarter = exp_part(r) * power_of_two(whole.n - 2, x.kind)
     half = quarter + 0.0625 / quarter
     return half + half

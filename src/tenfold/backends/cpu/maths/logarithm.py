@@ -34,10 +34,9 @@ class Parts:
 
 def parts(x: Value) -> Parts:
     """The exponent and fraction of a positive finite x; anything for other x."""
-    split = x.body.exponent_and_mantissa(x)
-    if split is not None:
-        # Straight from the processor, denormals too; only the range differs.
-        e, m = split
+    e, m = x.body.avx512("getexp", x), x.body.avx512("getmant", x, immediate=True)
+    if e is not None and m is not None:
+        # Straight from the processor, denormals too, with m between 1 and 2.
         upper = m.ge(2 * _ROOT_HALF[x.kind])
         return Parts(upper.where(e + 1.0, e), upper.where(m * 0.5, m) - 1.0)
     shift = form(x).mantissa + 1

@@ -45,8 +45,9 @@ def _narrow_power(a: Value, y: Value) -> Value:
     # Bounded so that an infinite y times a log of 0 is no NaN; such a product is past all range.
     w = y.at_most(1e38).at_least(-1e38).wide() * log2
     w = w.at_most(200.0).at_least(-200.0)
-    whole, n = rounded(w, 1.0)
-    return (poly(w - whole, TABLE["pow_exp2", "f32"]) * power_of_two(n, "double")).narrow()
+    whole = rounded(w, 1.0)
+    root = poly(w - whole.real, TABLE["pow_exp2", "f32"])
+    return (root * power_of_two(whole.n, "double")).narrow()
 
 
 def _log2(a: Value) -> Pair:
@@ -74,10 +75,10 @@ def _power(a: Value, y: Value) -> Value:
     w = scaled_by(_log2(a), bounded)
     inside = abs(w.high).lt(1100.0)
     high = w.high.at_most(1100.0).at_least(-1100.0)
-    whole, n = rounded(high, 1.0)
+    whole = rounded(high, 1.0)
     ln2 = math.log(2.0)
-    r = (high - whole).fma(ln2, inside.where(w.low, 0.0) * ln2)
-    return scaled(exp_part(r), n)
+    r = (high - whole.real).fma(ln2, inside.where(w.low, 0.0) * ln2)
+    return scaled(exp_part(r), whole)
 
 
 def _pow_edges(x: Value, y: Value, magnitude: Value) -> Value:
@@ -122,8 +123,8 @@ def _cbrt(x: Value, fine: bool) -> Value:
     n = (bits >> f.mantissa) - f.bias
     m = (bits - (n << f.mantissa)).floats()
     e = as_float(n)
-    third, k = rounded(e, 1 / 3)
-    left = third.fma(-3.0, e)  # -1, 0 or 1
+    third = rounded(e, 1 / 3)
+    left = third.real.fma(-3.0, e)  # -1, 0 or 1
     double, half = left.gt(0.5), left.lt(-0.5)
     start = poly(m, TABLE["cbrt", "f64"])
     start = start * double.where(2 ** (1 / 3), half.where(start.like(2 ** (-1 / 3)), 1.0))
@@ -134,7 +135,7 @@ def _cbrt(x: Value, fine: bool) -> Value:
         square = product(y, y)
         cubed = scaled_by(square, y)
         y = y - ((cubed.high - m) + cubed.low) / (square.high * 3.0)
-    y = y * power_of_two(small.where(k - 18, k), "double")
+    y = y * power_of_two(small.where(third.n - 18, third.n), "double")
     kept = a.eq(0.0) | a.eq(INF) | a.is_nan()
     return kept.where(x, y.copysign(x))
 

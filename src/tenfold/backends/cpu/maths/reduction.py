@@ -29,7 +29,8 @@ class Reduced:
 
 
 def reduce(x: Value) -> Reduced:
-    whole, n = rounded(x, 2 / math.pi)
+    turns = rounded(x, 2 / math.pi)
+    whole = turns.real
     if x.fma_exists:
         c1, c2, c3 = TABLE["half_pi", x.dtype]
         r1 = whole.fma(-c1, x)
@@ -44,7 +45,7 @@ def reduce(x: Value) -> Reduced:
         rest = ((r1 - near) - p2) - whole * c3 - whole * c4
         r = near + rest
         low = (near - r) + rest
-    return _large(x, Reduced(r, low, n))
+    return _large(x, Reduced(r, low, turns.n))
 
 
 def _large(x: Value, fast: Reduced) -> Reduced:
