@@ -155,8 +155,9 @@ def _moved(value: Array, error: Array, sign: Any) -> Array:
         moved = np.where(wide >= float(limits.max), limits.max, moved)
         return np.where(wide <= float(limits.min), limits.min, moved).astype(value.dtype)
     if kind == "c":
-        wide_value = value.astype(np.complex128) + (error * sign) * (1 + 1j)
-        return np.asarray(wide_value.astype(value.dtype))
+        made = np.empty(value.shape, value.dtype)
+        made.real, made.imag = (_moved(p, error, sign) for p in (value.real, value.imag))
+        return made
     moved = (value.astype(np.float64) + error * sign).astype(value.dtype)
     anything = np.where(np.broadcast_to(sign, value.shape) > 0, 0.0, np.nan).astype(value.dtype)
     moved = np.where(np.isinf(error), anything, moved)
@@ -220,8 +221,8 @@ def _product_bound(node: Node, value: Array, bound: float, size: Array) -> Array
 
 
 _NAMES = """
-    neg abs floor ceil trunc round max min fmax fmin select reshape transpose broadcast slice reverse
-    pad concatenate gather dynamic_slice dynamic_update reduce_max reduce_min bitcast sort constant
+    neg abs floor ceil trunc round max min fmax fmin select reshape transpose broadcast slice
+    reverse pad concatenate gather dynamic_slice dynamic_update reduce_max reduce_min bitcast sort constant
     iota real imag conj complex
 """
 _EXACT = frozenset(_NAMES.split())

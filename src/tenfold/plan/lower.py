@@ -222,9 +222,9 @@ def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int],
     if kernel.checks:
         return ()  # whoever looks into a fault wants the inputs as they were
     reads: dict[int, set[Any]] = {}
-    for i in kernel.instructions:
+    for i, free in zip(kernel.instructions, kernel.free, strict=True):
         if i.op == "load":
-            reads.setdefault(i.attr[0], set()).add(i.index)
+            reads.setdefault(i.attr[0], set()).add((i.index, free))
     pairs: list[tuple[int, int]] = []
     taken: set[int] = set()
     for number, target in enumerate(form.targets):
@@ -232,6 +232,7 @@ def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int],
         if target.into is not None or len(stores) != 1:
             continue
         made = kernel.buffers[inputs + number]
+        where = (stores[0].index, kernel.store_free(stores[0]))  # in the same turn of the loops
         for b in range(inputs):
             buffer = kernel.buffers[b]
             fits = DTYPES[buffer.dtype].itemsize == DTYPES[made.dtype].itemsize
@@ -239,7 +240,7 @@ def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int],
                 b not in taken
                 and fits
                 and buffer.size == made.size
-                and reads.get(b) == {stores[0].index}
+                and reads.get(b) == {where}
             ):
                 taken.add(b)
                 pairs.append((b, number))
