@@ -28,7 +28,7 @@ from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
 from tenfold.trace.surface.special import erf, erfc, rsqrt, sigmoid
 from tenfold.types import TensorType, spec
-from tenfold.version import __version__
+from tenfold.version import __version__ as __version__
 
 __all__ = [
     "Array",

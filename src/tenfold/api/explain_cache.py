@@ -11,6 +11,7 @@ from tenfold.backends.cpu.target import host_target
 from tenfold.cache.memory import plans
 from tenfold.cache.record import Caller, key_of
 from tenfold.cache.stored import disk, options_of, why_missing
+from tenfold.trace.encoding import encode
 from tenfold.trace.function import Traced
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def caller_of(call: Call, traced: Traced, function: Callable[..., Any]) -> Calle
         fields[f"dtype of {name}"] = parameter.type.dtype.name
     for name, _, value in call.statics:
         fields[f"static {name}"] = repr(value)
-    fields["containers"] = str(call.structure)
+    fields["containers"] = encode(call.structure)
     return Caller(
         getattr(function, "__qualname__", type(function).__name__),
         code.co_filename if code else "",

@@ -225,6 +225,9 @@ def _check(made: Signature) -> None:
     for one in (structure, decode(made.outputs)):
         if not one.closed:
             raise ValueError("a structure has more or fewer parts than it says")
+        for token in one.tokens:
+            if token[0] == "dict" and len(dict.fromkeys(token[1])) != len(token[1]):
+                raise ValueError("a dict has a key twice")
     if structure.tokens[0] != ("tuple", len(made.names)):
         raise ValueError("the arguments are not as many as their names")
     if structure.count != len(made.leaves) or len(made._keys) != len(made.leaves):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from tenfold.cache.record import differences
 from tenfold.errors import RecompileWarning
 
-OFTEN = 8
+OFTEN = 12
 
 
 class Watch:

@@ -33,7 +33,7 @@ class Structure:
 
     @property
     def closed(self) -> bool:
-        """Whether each container has as many parts as it says; a structure that was read may not."""
+        """Whether each container has as many parts as it says; one that was read may not."""
         wanted = 1
         for token in self.tokens:
             if wanted <= 0:
