@@ -307,9 +307,9 @@ def test_no_compiler_is_needed(tmp_path):
     script = f"""
         import sys
         sys.modules["llvmlite"] = None
-        import importlib.util
-        find = importlib.util.find_spec
-        importlib.util.find_spec = lambda name, *a: None if name == "llvmlite" else find(name, *a)
+        from importlib.machinery import PathFinder
+        find = PathFinder.find_spec
+        PathFinder.find_spec = lambda name, *a: None if name == "llvmlite" else find(name, *a)
         import numpy as np, tenfold as tn
         x = np.linspace(-1, 1, 12).reshape(3, 4).astype("float32")
         a = tn.load({str(path)!r}, trust_code=True)

@@ -12,11 +12,19 @@ from typing import Protocol
 from tenfold.backends.cpu.bind import GATE_TEXT
 from tenfold.backends.cpu.compile import assemble
 from tenfold.backends.cpu.emit import PARAM_BYTES
+from tenfold.backends.cpu.gate import GATE_EXPORTS
+from tenfold.backends.cpu.prelink import prelink
 from tenfold.backends.cpu.steps import PLAN_TEXT, STEPS_TEXT
 from tenfold.backends.cpu.target import Target
 
 GATE, STEPS, CALLER = "gate", "steps", "caller"
 TEXTS = {GATE: GATE_TEXT, STEPS: STEPS_TEXT, CALLER: PLAN_TEXT}
+
+EXPORTS: dict[str, tuple[str, ...]] = {
+    GATE: GATE_EXPORTS,
+    STEPS: ("tn_steps",),
+    CALLER: ("tn_plan", "tn_code"),
+}
 
 
 class Store(Protocol):
@@ -48,7 +56,7 @@ def fixed(part: str, target: Target) -> bytes:
             if found is not None:
                 break
         else:
-            found = assemble(TEXTS[part], target)
+            found = prelink(assemble(TEXTS[part], target), EXPORTS[part])
             for store in stores:
                 store.keep(name, found)
         _objects[key] = found

@@ -10,7 +10,6 @@ import numpy as np
 
 from tenfold.backends.cpu.blas import blas
 from tenfold.backends.cpu.loader import load, route
-from tenfold.backends.cpu.prelink import MAGIC, load_linked
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import PlanError
 from tenfold.execute.fixed import bring, interface
@@ -72,8 +71,7 @@ class Restored(Program):
         for module, name in native.kernels:
             names[module].append(name)
         self._images = [
-            load_linked(data) if data.startswith(MAGIC) else load([data], exports)
-            for data, exports in zip(native.modules, names, strict=True)
+            load([data], exports) for data, exports in zip(native.modules, names, strict=True)
         ]
         addresses = np.array(
             [self._images[module].address(name) for module, name in native.kernels], np.int64

@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import msgpack
@@ -18,10 +19,9 @@ import numpy as np
 
 from tenfold.backends.cpu.elf import CODE, CONSTANT, LIMIT, PAGE, bad, read
 from tenfold.backends.cpu.link import Memory, Resolve, link
-from tenfold.backends.cpu.loader import Image, process_symbol, route
+from tenfold.backends.cpu.loader import LINKED, Image, process_symbol, route
 from tenfold.errors import FileError
 
-MAGIC = b"TFIMAGE\n"
 _MADE_UP = 0x7A5A_0000_0000_0000  # no address of user space
 _STEP = 1 << 16
 
@@ -45,7 +45,7 @@ class Linked:
     def pack(self) -> bytes:
         data = (self.sizes, self.parts, self.own, self.imports, dict(self.exports))
         packed: bytes = msgpack.packb(data)
-        return MAGIC + packed
+        return LINKED + packed
 
 
 def prelink(data: bytes, exports: Sequence[str]) -> bytes:
@@ -57,9 +57,7 @@ def prelink(data: bytes, exports: Sequence[str]) -> bytes:
     def made_up(first: int) -> tuple[Resolve, dict[str, int]]:
         given: dict[str, int] = {}
 
-        def resolve(name: str) -> int | None:
-            if process_symbol(name) is None:
-                return None
+        def resolve(name: str) -> int:
             return given.setdefault(name, first + _STEP * len(given))
 
         return resolve, given
@@ -97,18 +95,21 @@ def _words(memory: Memory) -> Array:
     return np.frombuffer(bytes(memory.pages), np.int64).copy()
 
 
-def load_linked(data: bytes | memoryview) -> Image:
-    """Bring an image into this process."""
+def load_linked(
+    data: bytes | memoryview, given: Mapping[str, int] = MappingProxyType({}), *owners: object
+) -> Image:
+    """Bring an image into this process; imports are sought in `given` first. The owners live as
+    long as it does."""
     try:
-        made = Linked(*msgpack.unpackb(data[len(MAGIC) :], use_list=False))
-        return _load(made)
+        made = Linked(*msgpack.unpackb(data[len(LINKED) :], use_list=False))
+        return _load(made, given, owners)
     except FileError:
         raise
     except Exception as error:  # whatever malformed data makes of it
         bad(f"a malformed image: {error!r}")
 
 
-def _load(made: Linked) -> Image:
+def _load(made: Linked, given: Mapping[str, int], owners: tuple[object, ...]) -> Image:
     if any(size < 0 or size % PAGE for size in made.sizes) or sum(made.sizes) > LIMIT:
         bad("an image of no size")
     if any(len(raw) > size for raw, size in zip(made.parts, made.sizes, strict=True)):
@@ -119,7 +120,9 @@ def _load(made: Linked) -> Image:
     words = np.frombuffer(memory.pages, np.int64)
     words[np.frombuffer(made.own, "<i4")] += memory.base
     for name, at in made.imports:
-        address = process_symbol(name)
+        address = given.get(name)
+        if address is None:
+            address = process_symbol(name)
         if address is None:
             raise FileError(f"object code: it needs {name!r}, which is not here; compile it anew")
         words[np.frombuffer(at, "<i4")] = address
@@ -129,4 +132,4 @@ def _load(made: Linked) -> Image:
     if any(not 0 <= offset < memory.size for offset in made.exports.values()):
         bad("an export lies outside its image")
     exports = {name: memory.base + offset for name, offset in made.exports.items()}
-    return Image(exports, memory.size, "elf", (memory,))
+    return Image(exports, memory.size, "elf", (memory, *owners))
