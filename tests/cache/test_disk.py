@@ -20,7 +20,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends.cpu.loader import route
-from tenfold.cache import plans
+from tenfold.cache import plans, stored
 from tenfold.cache.disk import Disk
 from tenfold.cache.stored import disk
 from tenfold.config import Config
@@ -99,6 +99,19 @@ def test_everything_is_the_owners_alone(folder):
         assert mode == (0o700 if path.is_dir() else 0o600), path
     assert entry(folder)
     assert len(list(folder.glob("*.object"))) <= 3
+
+
+def test_a_certificate_is_kept_with_the_entry(folder):
+    graph = make().trace(x)
+    options = stored.options_of(strict=False)
+    assert not stored.certify(graph, options, {"largest": 0.5})
+    make()(x)
+    assert stored.certify(graph, options, {"largest": 0.5, "refuted": False})
+    program, certificate = stored.find_program(graph, options, lambda: None)
+    assert certificate == {"largest": 0.5, "refuted": False}
+    assert isinstance(program, Restored)
+    plans.clear()
+    assert restored(make(), x)
 
 
 def test_options_are_part_of_the_key(folder):
@@ -450,8 +463,6 @@ def test_anothers_folder_is_refused(folder, monkeypatch, caplog):
     make()(x)
     plans.clear()
     monkeypatch.setattr(os, "getuid", lambda: 12345)
-    from tenfold.cache import stored
-
     monkeypatch.setattr(stored, "_disks", {})
     assert not restored(make(), x)
     assert make()(x).shape == (3,)

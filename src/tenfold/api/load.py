@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,7 @@ def _loaded(
     where: str,
 ) -> Loaded:
     make: Callable[[], Program | Reference]
+    graph: Callable[[], Graph]
     notes: list[str] = []
     found: Program | None = None
     if trusted:
@@ -242,7 +244,7 @@ def _loaded(
         notes.append("code in the file is not trusted")
     if found is not None:
         restored = found
-        make, graph = (lambda: restored), (lambda: read.plan()[0])
+        make, graph = (lambda: restored), cache(lambda: read.plan()[0])
     else:
         checked, make, more = read.rebuild()
         notes += more

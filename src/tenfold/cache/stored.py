@@ -107,6 +107,21 @@ def keep_program(
         store.keep_record(caller.id, key, record_of(caller, graph.digest, host, options))
 
 
+def certify(graph: Graph, options: Options, certificate: Mapping[str, Any]) -> bool:
+    """Put a certificate into the entry of a graph, in place of the one it has; whether there is
+    such an entry."""
+    store = disk()
+    if store is None:
+        return False
+    name = f"{key_of(graph.digest, host_target(), options)}.plan"
+    sections = store.read(name)
+    if sections is None:
+        return False
+    parts = {part: bytes(sections.raw(part)) for part in sections.names}
+    parts[CERTIFICATE] = msgpack.packb(dict(certificate))
+    return store.write(name, pack(parts, compress=False))
+
+
 def why_missing(graph: Graph, options: Options, caller: Caller) -> list[str] | None:
     """What differs from the nearest plan of this function, or None where there was none."""
     store = disk()
