@@ -222,8 +222,8 @@ def _product_bound(node: Node, value: Array, bound: float, size: Array) -> Array
 
 _NAMES = """
     neg abs floor ceil trunc round max min fmax fmin select reshape transpose broadcast slice
-    reverse pad concatenate gather dynamic_slice dynamic_update reduce_max reduce_min bitcast sort constant
-    iota real imag conj complex
+    reverse pad concatenate gather dynamic_slice dynamic_update reduce_max reduce_min bitcast sort
+    constant iota real imag conj complex
 """
 _EXACT = frozenset(_NAMES.split())
 

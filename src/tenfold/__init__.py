@@ -1,9 +1,10 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from tenfold.api.backends import backends
-from tenfold.api.explain_cache import explain_cache
 from tenfold.api.jit import Jitted, jit
-from tenfold.api.load import Loaded, load
 from tenfold.api.program import evaluate, parse, trace, trace_values
 from tenfold.config import config
 from tenfold.errors import TenfoldError
@@ -27,8 +28,28 @@ from tenfold.trace.surface.creation import (
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
 from tenfold.trace.surface.special import erf, erfc, rsqrt, sigmoid
+from tenfold.transform.vmap import vmap
 from tenfold.types import TensorType, spec
 from tenfold.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from tenfold.api.explain_cache import explain_cache
+    from tenfold.api.load import Loaded, load
+
+# What needs the compiler's modules is looked up when it is first asked for.
+_LATER = {
+    "Loaded": "tenfold.api.load",
+    "explain_cache": "tenfold.api.explain_cache",
+    "load": "tenfold.api.load",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'tenfold' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return found
+
 
 __all__ = [
     "Array",
@@ -73,6 +94,7 @@ __all__ = [
     "switch",
     "trace",
     "trace_values",
+    "vmap",
     "while_loop",
     "zeros",
 ]

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.blas import blas, why_not
-from tenfold.backends.cpu.loader import route
-from tenfold.backends.cpu.ndarray import supported
-from tenfold.backends.cpu.target import host_target, llvmlite_version
-
 
 def backends() -> dict[str, dict[str, str]]:
     """The backends of this machine, with how each is reached and what it does without.
@@ -15,6 +10,11 @@ def backends() -> dict[str, dict[str, str]]:
     >>> sorted(tn.backends()["cpu"])
     ['compiler', 'entry', 'loader', 'products', 'target']
     """
+    from tenfold.backends.cpu.blas import blas, why_not
+    from tenfold.backends.cpu.loader import route
+    from tenfold.backends.cpu.ndarray import supported
+    from tenfold.backends.cpu.target import host_target, llvmlite_version
+
     missing = supported()
     library = blas()
     target = host_target()

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MethodType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,20 +19,19 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
-from tenfold.api.door import DOORS, Door, guards, is_flat
-from tenfold.api.explain_cache import caller_of
-from tenfold.api.load import Loaded
-from tenfold.api.signature import Signature
-from tenfold.api.unpack import can_unpack
-from tenfold.cache import Watch, plans
 from tenfold.errors import TypeMismatch, ValueProblem
-from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.stats import count, timed
 from tenfold.trace.function import Traced, trace_function
 from tenfold.trace.scope import current
+
+if TYPE_CHECKING:  # the compiler is loaded when something is compiled
+    from tenfold.api.door import Door
+    from tenfold.api.load import Loaded
+    from tenfold.cache import Watch
+    from tenfold.execute import Program
 
 
 @dataclass(slots=True)
@@ -126,7 +125,7 @@ class Jitted:
         self._lazy_binder: Binder | None = None
         self._entries: dict[Any, list[Entry]] = {}
         self._lock = threading.RLock()
-        self._watch = Watch(self.__qualname__)
+        self._watch: Watch | None = None
         self.traces = 0
 
     @property
@@ -176,6 +175,11 @@ class Jitted:
         return traced.results(program(arrays, callbacks))
 
     def _program(self, call: Call, traced: Traced) -> Program:
+        from tenfold.api.explain_cache import caller_of
+        from tenfold.cache import Watch, plans
+
+        if self._watch is None:
+            self._watch = Watch(self.__qualname__)
         return plans.get(
             traced.graph,
             strict=self._options.strict,
@@ -185,6 +189,9 @@ class Jitted:
 
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
+        from tenfold.api.door import DOORS, Door, guards, is_flat
+        from tenfold.api.unpack import can_unpack
+
         signature = self._binder.signature
         flat = is_flat(call, entry.traced, self._binder.names)
         if not flat and not can_unpack(signature, call, entry.traced):
@@ -259,6 +266,9 @@ class Jitted:
         entry = self._entry(call)
         traced = entry.traced
         program = self._program(call, traced)
+        from tenfold.api.load import Loaded
+        from tenfold.api.signature import Signature
+
         return Loaded(
             Signature.of(call, traced, self._binder),
             lambda: program,

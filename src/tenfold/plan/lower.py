@@ -236,12 +236,7 @@ def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int],
         for b in range(inputs):
             buffer = kernel.buffers[b]
             fits = DTYPES[buffer.dtype].itemsize == DTYPES[made.dtype].itemsize
-            if (
-                b not in taken
-                and fits
-                and buffer.size == made.size
-                and reads.get(b) == {where}
-            ):
+            if b not in taken and fits and buffer.size == made.size and reads.get(b) == {where}:
                 taken.add(b)
                 pairs.append((b, number))
                 break
