@@ -163,6 +163,8 @@ class Jitted:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Mapping[str, Any] | None
     ) -> Any:
         call = self._binder.bind(args, kwargs)
+        if self._options.compile != "never":
+            _load_runtime()
         entry, arrays = self._ready(call)
         traced = entry.traced
         if hooks:
@@ -325,6 +327,15 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<tn.jit of {self.__qualname__}>"
+
+
+def _load_runtime() -> None:
+    """Bring in what runs plans; before tracing, so that nothing stands between it and a result."""
+    import tenfold.api.door
+    import tenfold.api.explain_cache
+    import tenfold.api.unpack
+    import tenfold.cache
+    import tenfold.graph.file  # noqa: F401
 
 
 _KEPT = "_tenfold_jitted"

@@ -12,7 +12,7 @@ from tenfold.backends.cpu.target import host_target
 from tenfold.cache.recompile import Watch
 from tenfold.cache.record import Caller, record_of
 from tenfold.cache.stored import find_program, keep_program, options_of, why_missing
-from tenfold.execute import Program, plan_for
+from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.plan import Plan
 from tenfold.stats import count, timed
@@ -119,6 +119,8 @@ class Plans:
 
 
 def _planned(graph: Graph) -> Plan:
+    from tenfold.execute.plan import plan_for
+
     with timed("plan"):
         plan = plan_for(graph)
     count("plans")

@@ -15,7 +15,6 @@ from tenfold.cache.record import Caller, key_of, nearest, record_of
 from tenfold.config import config
 from tenfold.errors import FileError
 from tenfold.execute import Program
-from tenfold.execute.file import native_of
 from tenfold.execute.fixed import stores
 from tenfold.execute.native import read_native
 from tenfold.execute.restored import Restored, unusable
@@ -96,6 +95,8 @@ def keep_program(
     store = disk()
     if store is None or not store.usable():
         return
+    from tenfold.execute.file import native_of  # what only writes, a hit does without
+
     host = host_target()
     key = key_of(graph.digest, host, options)
     sections = {

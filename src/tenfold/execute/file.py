@@ -16,8 +16,9 @@ from tenfold.backends.cpu.compile import compile_kernels
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import PlanError
 from tenfold.execute.fixed import CALLER, GATE, STEPS, fixed
+from tenfold.execute.freeze import make_native
 from tenfold.execute.kernels import Code
-from tenfold.execute.native import Native, make_native, read_native
+from tenfold.execute.native import Native, read_native
 from tenfold.execute.plan import plan_for
 from tenfold.execute.program import Program
 from tenfold.execute.restored import Restored, unusable

@@ -10,10 +10,8 @@ from functools import cache
 from typing import Protocol
 
 from tenfold.backends.cpu.bind import GATE_TEXT
-from tenfold.backends.cpu.compile import assemble
-from tenfold.backends.cpu.emit import PARAM_BYTES
+from tenfold.backends.cpu.entry import PARAM_BYTES
 from tenfold.backends.cpu.gate import GATE_EXPORTS
-from tenfold.backends.cpu.prelink import prelink
 from tenfold.backends.cpu.steps import PLAN_TEXT, STEPS_TEXT
 from tenfold.backends.cpu.target import Target
 
@@ -56,6 +54,10 @@ def fixed(part: str, target: Target) -> bytes:
             if found is not None:
                 break
         else:
+            # A hit on disk needs neither of these.
+            from tenfold.backends.cpu.compile import assemble
+            from tenfold.backends.cpu.prelink import prelink
+
             found = prelink(assemble(TEXTS[part], target), EXPORTS[part])
             for store in stores:
                 store.keep(name, found)

@@ -7,15 +7,18 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from tenfold.backends.cpu.blas import blas
-from tenfold.backends.cpu.compile import Compiled, Module, compile_kernels
 from tenfold.backends.cpu.loader import Image, load
 from tenfold.backends.cpu.target import Target
 from tenfold.execute.fixed import CALLER, STEPS, fixed
 from tenfold.kernel import Kernel
 from tenfold.stats import count, timed
+
+if TYPE_CHECKING:
+    from tenfold.backends.cpu.compile import Compiled, Module
 
 
 @dataclass(eq=False)
@@ -45,6 +48,8 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
                 found[kernel] = code
         count("kernels_reused", len(found))
         if missing:
+            from tenfold.backends.cpu.compile import compile_kernels
+
             with timed("compile"):
                 module = compile_kernels(missing, target, strict)
             with timed("load"):

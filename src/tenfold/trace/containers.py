@@ -38,7 +38,7 @@ class Structure:
         for token in self.tokens:
             if wanted <= 0:
                 return False
-            wanted += -1 + (_width(token) if token[0] not in ("leaf", "static") else 0)
+            wanted += -1 + (width(token) if token[0] not in ("leaf", "static") else 0)
         return wanted == 0
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
