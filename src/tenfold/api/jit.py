@@ -163,7 +163,7 @@ class Jitted:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Mapping[str, Any] | None
     ) -> Any:
         call = self._binder.bind(args, kwargs)
-        if self._options.compile != "never":
+        if self._options.compile == "now":
             _load_runtime()
         entry, arrays = self._ready(call)
         traced = entry.traced
@@ -329,6 +329,7 @@ class Jitted:
         return f"<tn.jit of {self.__qualname__}>"
 
 
+@functools.cache
 def _load_runtime() -> None:
     """Bring in what runs plans; before tracing, so that nothing stands between it and a result."""
     import tenfold.api.door
@@ -336,6 +337,9 @@ def _load_runtime() -> None:
     import tenfold.api.unpack
     import tenfold.cache
     import tenfold.graph.file  # noqa: F401
+    from tenfold.execute.prepare import prepare
+
+    prepare()
 
 
 _KEPT = "_tenfold_jitted"

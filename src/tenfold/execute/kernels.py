@@ -62,7 +62,7 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
 
 
 @cache
-def _steps(target: Target, products: bool) -> Image:
+def steps_image(target: Target, products: bool) -> Image:
     """The function that carries out steps."""
     library = blas() if products else None
     # Without the library no plan has a product of its: any address will do.
@@ -72,6 +72,8 @@ def _steps(target: Target, products: bool) -> Image:
 
 def plan_image(target: Target, words: int, products: bool = True) -> Image:
     """The native function of a plan whose words lie at this address."""
-    image = load([fixed(CALLER, target)], ["tn_plan", "tn_code"], {}, [_steps(target, products)])
+    image = load(
+        [fixed(CALLER, target)], ["tn_plan", "tn_code"], {}, [steps_image(target, products)]
+    )
     ctypes.c_uint64.from_address(image.address("tn_code")).value = words
     return image
