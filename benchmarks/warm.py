@@ -3,10 +3,11 @@
     python benchmarks/warm.py [kernels ...]
 
 Each system fills its cache in one process, then fresh processes run the same program. Measured is
-the time from the end of tracing to the first result, imports and what a process does but
-once (JAX: its client; Tenfold: its gate) not counted; beside it the processor time of the same. JAX has its persistent cache, and has traced when it has a jaxpr. Inductor has its
-own caches; its tracing can't be told apart, so what tracing takes with the eager backend, in the
-same process just before, is taken off.
+the time from the end of tracing to the first result; imports, and what a process does but once
+(JAX: its client; Tenfold: its gate), are not counted. Beside it stands the processor time of the
+same. JAX has its persistent cache, and has traced when it has a jaxpr. Inductor has its own caches;
+its tracing can't be told apart, so what tracing takes with the eager backend, in the same process
+just before, is taken off.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Self
 
+from numpy.linalg import LinAlgError
+
 
 class TenfoldError(Exception):
     """The root of every error that Tenfold raises on purpose.
@@ -49,6 +51,10 @@ class ShapeError(TenfoldError, ValueError):
 
 class ValueProblem(TenfoldError, ValueError):
     """An argument of the right type whose value can't be used."""
+
+
+class MatrixProblem(TenfoldError, LinAlgError):
+    """A matrix that can't be solved or factored: singular, not positive definite, not finite."""
 
 
 class IndexProblem(TenfoldError, IndexError):

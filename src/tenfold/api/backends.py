@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tenfold.backends  # noqa: F401  so that `tn.backends` is the function, not this package
+
 
 def backends() -> dict[str, dict[str, str]]:
     """The backends of this machine, with how each is reached and what it does without.

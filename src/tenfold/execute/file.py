@@ -73,7 +73,7 @@ def write_file(
     for target in targets:
         if target.digest == program.target.digest:
             continue
-        plan = plan_for(graph, target)
+        plan = plan_for(graph, target, program.donated)
         made = compile_for(plan, target, program.strict)
         sections[f"{CODE} {target.digest}"] = made.pack()
         other = write_plan(plan, graph)
@@ -165,7 +165,7 @@ class PlanFile:
         graph, filed = self.plan()
         host = host_target()
         try:
-            plan = plan_for(graph, host)
+            plan = plan_for(graph, host, filed.donated)
         except Exception as error:
             raise PlanError(f"plan file: its graph can't be planned: {error!r}") from error
         notes = []

@@ -94,6 +94,7 @@ def make_native(
         _packed(asked),
         tuple(p.type for p in plan.graph.parameters),
         plan.graph.output_types,
+        plan.donated,
         plan.arena_bytes,
         words.weights[id(plan)],
         tuple((part, fixed(part, target)) for part in (GATE, STEPS, CALLER)) if whole else (),

@@ -37,6 +37,7 @@ class Native:
     asks: bytes  # triples: word, plan, step
     parameters: tuple[TensorType, ...]
     outputs: tuple[TensorType, ...]
+    donated: tuple[int, ...]
     arena_bytes: int
     weight: int
     fixed: tuple[tuple[str, bytes], ...] = ()  # object code that is the same for every plan

@@ -49,6 +49,7 @@ class Program:
         self.words = Words(plan, kernels, self._ask)
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
+        self.donated = plan.donated
         self.arena_bytes = plan.arena_bytes
         self.weight = self.words.weights[id(plan)]
         self.image = plan_image(self.target, self.words.address)
@@ -78,7 +79,7 @@ class Program:
         entry = Entry(
             name="call",
             plan="tn_plan",
-            arguments=tuple(map(Argument, own)),
+            arguments=tuple(Argument(t, n in self.donated) for n, t in enumerate(own)),
             outputs=self.outputs,
             captures=len(captures),
             guards=tuple("cell" if key is None else "dict" for _, key, _ in guards),

@@ -47,6 +47,7 @@ class Restored(Program):
         self.code = {}
         self.parameters = native.parameters
         self.outputs = native.outputs
+        self.donated = native.donated
         self.arena_bytes = native.arena_bytes
         self.weight = native.weight
         self._read = read

@@ -163,6 +163,9 @@ def check_plan(plan: Plan) -> None:
             bad(f"a slot lies beyond its {slot.place}")
     if plan.arena_bytes < 0 or any(not _below(n, graph.parameters) for n in plan.donated):
         bad("its arena or what is donated is malformed")
+    for source, target in plan.safe:
+        if not _below(source, graph.parameters) or not _below(target, graph.outputs):
+            bad("an input or output that may share memory is not there")
     if len(plan.outputs) != len(graph.outputs):
         bad("it has not as many outputs as its graph")
     for number, (at, type) in enumerate(zip(plan.outputs, graph.output_types, strict=True)):
@@ -295,7 +298,7 @@ def _check_loop(plan: Plan, step: LoopStep) -> None:
         bad("a loop step is not as its node says")
     if step.reverse != (scan and node["reverse"]) or (step.flag < 0) != scan:
         bad("a loop step is not as its node says")
-    if len(step.second) != (0 if length in (0, 1) else carries):
+    if len(step.second) != carries:
         bad("a loop step has not a second slot for each carry")
     for number, type in zip(step.second, node.types, strict=False):
         _written(plan, number, type)

@@ -53,6 +53,10 @@ def _number(value: Any) -> bool:
     return type(value) is int and -1 <= value < 1 << 47
 
 
+def _pair(value: Any) -> bool:
+    return _CHECKS["tuple[int, ...]"](value) and len(value) == 2
+
+
 def _row_of(inner: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: type(value) is tuple and all(map(inner, value))
 
@@ -102,6 +106,7 @@ def write_plan(plan: Plan, graph: Graph | None = None) -> bytes:
                 one.greatest_live,
                 one.donated,
                 [texts[note] for note in one.notes],
+                one.safe,
             ]
         )
     data = [
@@ -172,9 +177,11 @@ def _plan(
     kernels: Sequence[Kernel],
     plans: Sequence[Plan],
 ) -> Plan:
-    graph, slots, steps, outputs, own, below, held, arena, live, donated, notes = row
+    graph, slots, steps, outputs, own, below, held, arena, live, donated, notes, safe = row
     if not _number(arena) or not _number(live) or not _CHECKS["tuple[int, ...]"](donated):
         bad("the size of an arena is no size")
+    if type(safe) is not tuple or not all(_pair(pair) for pair in safe):
+        bad("what may share memory is malformed")
     if len(slots) % 5 or not all(map(_number, slots)) or not all(map(_number, outputs)):
         bad("its slots are malformed")
     graph = _at(graphs, graph)
@@ -193,6 +200,7 @@ def _plan(
         live,
         donated,
         tuple(_at(texts, n) for n in notes),
+        safe,
     )
 
 

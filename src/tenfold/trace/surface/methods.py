@@ -110,7 +110,7 @@ def nonzero(a: Any) -> NoReturn:
     fail(
         ConcreteError,
         f"how many elements of {traced(a).type} are not zero, only a running program knows",
-        "use the mask itself: np.where(mask, a, b), x.sum(where=mask)",
+        "say how many at most: tn.nonzero(x, size=n); or use the mask itself: np.where(mask, a, b)",
     )
 
 
