@@ -32,5 +32,8 @@ bench: .venv/made
 	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(PY) benchmarks/trace.py
 
+fuzz: .venv/made
+	$(PY) tests/fuzz_files.py 200000
+
 clean:
 	rm -rf .venv build dist

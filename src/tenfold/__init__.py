@@ -1,8 +1,8 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
 
-import importlib
 import math
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from tenfold.api.backends import backends
 from tenfold.api.jit import Jitted, jit
@@ -146,6 +146,7 @@ from tenfold.api.namespace.statistics import (
 )
 from tenfold.api.policy import configure
 from tenfold.api.program import evaluate, parse, trace, trace_values
+from tenfold.config import config
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
 from tenfold.stats import stats
@@ -165,8 +166,12 @@ from tenfold.trace.surface.special import digamma, erf, erf_inv, erfc, lgamma, r
 from tenfold.trace.windows import reduce_window
 from tenfold.transform.vmap import vmap
 from tenfold.types import DTYPES, TensorType, spec
+from tenfold.version import __version__ as __version__
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from tenfold.api.explain_cache import explain_cache
+    from tenfold.api.load import Loaded, load
+
 __array_api_version__ = "2024.12"
 
 bool = DTYPES["bool"]
@@ -191,17 +196,23 @@ nan = math.nan
 pi = math.pi
 newaxis = None
 
+# What needs modules that not every program needs is looked up when it is first asked for.
 _LATE = {
     "fft": "tenfold.api.namespace.fft",
     "linalg": "tenfold.api.namespace.linalg",
     "random": "tenfold.api.random",
+    "Loaded": "tenfold.api.load:Loaded",
+    "explain_cache": "tenfold.api.explain_cache:explain_cache",
+    "load": "tenfold.api.load:load",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Parts that are imported when they are first used."""
     if name in _LATE:
-        found = globals()[name] = importlib.import_module(_LATE[name])
+        home, _, inner = _LATE[name].partition(":")
+        module = import_module(home)
+        found = globals()[name] = getattr(module, inner) if inner else module
         return found
     raise AttributeError(f"module 'tenfold' has no attribute {name!r}")
 
@@ -214,6 +225,7 @@ __all__ = [
     "Array",
     "Graph",
     "Jitted",
+    "Loaded",
     "TenfoldError",
     "TensorType",
     "__array_api_version__",
@@ -257,6 +269,7 @@ __all__ = [
     "compress",
     "concat",
     "cond",
+    "config",
     "configure",
     "conj",
     "conv",
@@ -282,6 +295,7 @@ __all__ = [
     "evaluate",
     "exp",
     "expand_dims",
+    "explain_cache",
     "expm1",
     "eye",
     "fft",
@@ -319,6 +333,7 @@ __all__ = [
     "lgamma",
     "linalg",
     "linspace",
+    "load",
     "log",
     "log1p",
     "log2",

@@ -33,8 +33,9 @@ from tenfold.trace.surface.emit import is_traced
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.api.door import Door
+    from tenfold.api.load import Loaded
+    from tenfold.cache import Watch
     from tenfold.execute import Program
-    from tenfold.plan import Plan
 
 
 @dataclass(slots=True)
@@ -135,6 +136,7 @@ class Jitted:
         self._lazy_binder: Binder | None = None
         self._entries: dict[Any, list[Entry]] = {}
         self._lock = threading.RLock()
+        self._watch: Watch | None = None
         self.traces = 0
 
     @property
@@ -173,6 +175,8 @@ class Jitted:
     ) -> Any:
         call = self._binder.bind(args, kwargs)
         give = taken_in(call.leaves)
+        if self._options.compile == "now":
+            _load_runtime()
         entry, arrays = self._ready(call)
         traced = entry.traced
         if hooks:
@@ -180,9 +184,22 @@ class Jitted:
         callbacks = Callbacks(traced.callbacks, hooks or {})
         if self._options.compile == "never":
             return traced.results(run_graph(traced.graph, arrays, callbacks), give)
-        program = _program(traced.graph, self._options)
+        program = self._program(call, traced)
         self._open(call, entry, program)
         return traced.results(program(arrays, callbacks), give)
+
+    def _program(self, call: Call, traced: Traced) -> Program:
+        from tenfold.api.explain_cache import caller_of
+        from tenfold.cache import Watch, plans
+
+        if self._watch is None:
+            self._watch = Watch(self.__qualname__)
+        return plans.get(
+            traced.graph,
+            strict=self._options.strict,
+            caller=lambda: caller_of(call, traced, self.__wrapped__),
+            watch=self._watch,
+        )
 
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
@@ -263,16 +280,28 @@ class Jitted:
         arrays = [as_array(leaf) for leaf in call.leaves]
         return entry, [*arrays, *(h.snapshot for h in entry.held)]
 
-    def plan(self, *args: Any, **kwargs: Any) -> Plan:
-        """The plan that runs for these arguments (arrays or `tn.spec`).
+    def plan(self, *args: Any, **kwargs: Any) -> Loaded:
+        """The plan that runs for these arguments (arrays or `tn.spec`): to look at, call, save.
 
         >>> import numpy as np, tenfold as tn
         >>> f = tn.jit(lambda x: np.exp(-x * x).sum())
         >>> len(f.plan(np.ones(100)).kernels)
         1
         """
-        traced = self._entry(self._bind(args, kwargs)).traced
-        return _program(traced.graph, self._options).plan
+        call = self._bind(args, kwargs)
+        entry = self._entry(call)
+        traced = entry.traced
+        program = self._program(call, traced)
+        from tenfold.api.load import Loaded
+        from tenfold.api.signature import Signature
+
+        return Loaded(
+            Signature.of(call, traced, self._binder),
+            lambda: program,
+            lambda: traced.graph,
+            callbacks=Callbacks(traced.callbacks),
+            captures={h.name: h.snapshot for h in entry.held},
+        )
 
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for these arguments (arrays or `tn.spec`)."""
@@ -324,10 +353,17 @@ class Jitted:
         return f"<tn.jit of {self.__qualname__}>"
 
 
-def _program(graph: Graph, options: Options) -> Program:
-    from tenfold.cache import plans
+@functools.cache
+def _load_runtime() -> None:
+    """Bring in what runs plans; before tracing, so that nothing stands between it and a result."""
+    import tenfold.api.door
+    import tenfold.api.explain_cache
+    import tenfold.api.unpack
+    import tenfold.cache
+    import tenfold.graph.file  # noqa: F401
+    from tenfold.execute.prepare import prepare
 
-    return plans.get(graph, strict=options.strict)
+    prepare()
 
 
 _KEPT = "_tenfold_jitted"
