@@ -89,3 +89,11 @@ class FileError(TenfoldError, ValueError):
 
 class HookError(TenfoldError, KeyError):
     """A hook or host call whose callable is not bound."""
+
+
+class ParityError(TenfoldError, ArithmeticError):
+    """A compiled program that does not give what the reference gives."""
+
+
+class ParityWarning(UserWarning):
+    """A compiled program was refuted; the reference answers in its place."""

@@ -19,11 +19,13 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
+from tenfold.api.checking import checked_call, guarded, verify_option
 from tenfold.api.door import DOORS, Door, can_unpack, guards, is_flat
 from tenfold.cache import plans
 from tenfold.errors import TypeMismatch, ValueProblem
 from tenfold.execute import Program
 from tenfold.graph import Graph
+from tenfold.parity.certificate import Certificate
 from tenfold.reference.callbacks import Callbacks
 from tenfold.plan import Plan
 from tenfold.reference.evaluate import evaluate as run_graph
@@ -92,8 +94,10 @@ class Options:
     donate: Any = ()
     compile: str = "now"
     strict: bool = False
+    verify: Any = None  # None: as TENFOLD_VERIFY says
 
     def __post_init__(self) -> None:
+        verify_option(self.verify)
         if self.compile not in ("now", "never"):
             raise ValueProblem(
                 f"jit: compile={self.compile!r} is no way to compile", fix="give 'now' or 'never'"
@@ -170,8 +174,18 @@ class Jitted:
         if self._options.compile == "never":
             return traced.results(run_graph(traced.graph, arrays, callbacks))
         program = plans.get(traced.graph, strict=self._options.strict)
-        self._open(call, entry, program)
-        return traced.results(program(arrays, callbacks))
+        verify = verify_option(self._options.verify)
+        if program.refuted is not None:
+            return traced.results(run_graph(traced.graph, arrays, callbacks))
+        if verify == "always" or (verify != "off" and program.certificate is None):
+            outputs = checked_call(
+                program, traced.graph, arrays, callbacks, verify, self._options.strict
+            )
+        else:
+            outputs = program(arrays, callbacks)
+        if program.refuted is None and verify != "always":
+            self._open(call, entry, program)
+        return traced.results(outputs)
 
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
@@ -183,6 +197,10 @@ class Jitted:
             watched = guards(entry.places())
             captures = [h.snapshot for h in entry.held]
             if watched is None or (entry.door and entry.door.still(captures, watched)):
+                return
+            if verify_option(self._options.verify) != "off" and not guarded(
+                program, captures, watched, self._options.strict
+            ):
                 return
             entry.door = Door(program, captures, watched, call, entry.traced, signature)
             others = [e for e in self._doors if e is not entry]
@@ -247,6 +265,21 @@ class Jitted:
         """
         traced = self._entry(self._binder.bind(args, kwargs)).traced
         return plans.get(traced.graph, strict=self._options.strict).plan
+
+    def certificate(self, *args: Any, **kwargs: Any) -> Certificate | None:
+        """The certificate of the plan for these arguments; None before it has been checked.
+
+        >>> import numpy as np, tenfold as tn
+        >>> f = tn.jit(lambda x: np.exp(x).sum(), verify="first")
+        >>> y = f(np.ones(100))
+        >>> f.certificate(np.ones(100)).complete
+        True
+        """
+        traced = self._entry(self._binder.bind(args, kwargs)).traced
+        found: Certificate | None = plans.get(
+            traced.graph, strict=self._options.strict
+        ).certificate
+        return found
 
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for these arguments (arrays or `tn.spec`)."""
@@ -317,12 +350,18 @@ def jit(
     donate: Any = (),
     compile: str = "now",
     strict: bool = False,
+    verify: Any = None,
 ) -> Jitted: ...
 
 
 @overload
 def jit(
-    *, static: Any = (), donate: Any = (), compile: str = "now", strict: bool = False
+    *,
+    static: Any = (),
+    donate: Any = (),
+    compile: str = "now",
+    strict: bool = False,
+    verify: Any = None,
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
@@ -333,13 +372,20 @@ def jit(
     donate: Any = (),
     compile: str = "now",
     strict: bool = False,
+    verify: Any = None,
 ) -> Any:
     """Trace a function once for each signature, compile it, and replay the plan.
 
     `static` names arguments (or gives their positions) that are Python values rather than
     arrays: each value is traced apart. `donate` names arguments that the function may update in
     place: the caller gives them up. `compile="never"` stays on the reference evaluator. `strict`
-    forbids contraction and reassociation of floating-point operations.
+    forbids contraction and reassociation of floating-point operations, and makes a plan that
+    disagrees with the reference an error.
+
+    `verify="first"`, the default, checks a new plan against the reference in its first call, on
+    the arguments of that call, for some 3 seconds at most; a number of seconds is another limit,
+    "always" checks in every call, "off" never. What disagrees is not used: the reference answers,
+    with a ParityWarning. The environment variable TENFOLD_VERIFY sets the default.
 
     >>> import numpy as np, tenfold as tn
     >>> @tn.jit
@@ -350,7 +396,7 @@ def jit(
     >>> f.traces
     1
     """
-    options = Options(static, donate, compile, strict)
+    options = Options(static, donate, compile, strict, verify)
     if function is None:
         return lambda f: Jitted(f, options)
     return Jitted(function, options)

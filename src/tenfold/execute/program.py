@@ -36,6 +36,7 @@ class Program:
         target: Target | None = None,
     ) -> None:
         self.plan = plan
+        self.strict = strict
         self.target = target or host_target()
         self.running = Running()
         self.callbacks = callbacks or Callbacks()
@@ -48,6 +49,9 @@ class Program:
         self.words = Words(plan, kernels, self._ask)
         self.image = plan_image(self.target, self.words.address)
         self._call: Callable[..., Any] | None = None
+        # What a check found, set by whoever checks: plain data, and the first one stays.
+        self.certificate: Any = None
+        self.refuted: Any = None
 
     def _ask(self, which: int, step: int) -> int:
         """The address of the callable of a host step, or of a kernel whose check fails."""

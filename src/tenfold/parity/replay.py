@@ -20,7 +20,7 @@ from tenfold.execute import Program
 from tenfold.execute.host import make_callable, slot_array
 from tenfold.execute.kernels import plan_image
 from tenfold.plan import CopyStep, KernelStep, Plan, Step
-from tenfold.plan.plan import CONSTANT, INPUT, OUTPUT
+from tenfold.plan.plan import INPUT
 from tenfold.reference import Callbacks
 
 Array = np.ndarray[Any, Any]
@@ -103,15 +103,18 @@ class Layout:
             self.reads.append(tuple(reads))
             self.writes.append(tuple(writes))
         # A value written range by range has a slot for each range; the whole begins first.
-        self.whole: dict[int, int] = {}
+        self.whole: dict[tuple[int, str, int], int] = {}
         for number, value in held.items():
-            best = self.whole.get(value)
+            place = (value, plan.slots[number].place, plan.slots[number].number)
+            best = self.whole.get(place)
             if best is None or plan.slots[number].offset < plan.slots[best].offset:
-                self.whole[value] = number
+                self.whole[place] = number
+        self.first_write: dict[int, int] = {}
         self.last_write: dict[int, int] = {}
         self.last_use: dict[int, int] = {}
         for at, (some, others) in enumerate(zip(self.reads, self.writes, strict=True)):
             for _, value in others:
+                self.first_write.setdefault(value, at)
                 self.last_write[value] = at
             for _, value in (*some, *others):
                 self.last_use[value] = at
@@ -134,15 +137,8 @@ class Frame:
 
     def memory(self, value: int, slot: int) -> Array:
         """The array in memory that a slot of this value is, or is a range of."""
-        whole = self.layout.whole.get(value, slot)
-        if self.plan.slots[slot].place not in (self.plan.slots[whole].place, CONSTANT):
-            whole = slot  # a copy elsewhere
-        elif self.plan.slots[slot].place == OUTPUT:
-            whole = min(
-                (n for n, s in enumerate(self.plan.slots)
-                 if s.place == OUTPUT and s.number == self.plan.slots[slot].number),
-                key=lambda n: self.plan.slots[n].offset,
-            )  # fmt: skip
+        one = self.plan.slots[slot]
+        whole = self.layout.whole.get((value, one.place, one.number), slot)
         return slot_array(self.plan, whole, self.table_at, self.arena_at)
 
 

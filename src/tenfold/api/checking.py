@@ -1,0 +1,95 @@
+"""Checks in jit: a new plan answers only after it has agreed with the reference."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.bind import Guard
+from tenfold.errors import ParityError, ParityWarning, ValueProblem
+from tenfold.execute import Program
+from tenfold.graph import Graph
+from tenfold.parity.bisect import located
+from tenfold.parity.certificate import Certificate
+from tenfold.parity.check import LIMIT, check
+from tenfold.parity.guards import try_guards
+from tenfold.parity.verdict import Disagreement
+from tenfold.reference import Callbacks
+
+Array = np.ndarray[Any, Any]
+
+
+def verify_option(given: Any) -> str | float:
+    """How plans are checked: "first", "always", "off", or a limit in seconds."""
+    if given is None:
+        given = os.environ.get("TENFOLD_VERIFY", "first")
+        if given not in ("first", "always", "off"):
+            try:
+                given = float(given)
+            except ValueError:
+                pass
+    if given in ("first", "always", "off"):
+        return str(given)
+    if isinstance(given, (int, float)) and not isinstance(given, bool) and given >= 0:
+        return float(given)
+    raise ValueProblem(
+        f"jit: verify={given!r} is no way to check",
+        fix="give 'first', 'always', 'off' or a limit in seconds",
+    )
+
+
+def checked_call(
+    program: Program,
+    graph: Graph,
+    arrays: Sequence[Array],
+    callbacks: Callbacks,
+    verify: str | float,
+    strict: bool,
+) -> list[Array]:
+    """The answer to a call that checks the program too."""
+    limit = verify if isinstance(verify, float) else None if verify == "always" else LIMIT
+    found = check(program, graph, arrays, callbacks, limit)
+    if isinstance(found.verdict, Certificate):
+        program.certificate = program.certificate or found.verdict
+    else:
+        refute(program, found.verdict, strict)
+    if found.outputs is not None:
+        return found.outputs
+    return program(arrays, found.callbacks)
+
+
+def guarded(
+    program: Program, captures: Sequence[Array], watched: Sequence[Guard], strict: bool
+) -> bool:
+    """Whether the guards of the native entry turn away what they should."""
+    count, fault = try_guards(program, captures, watched)
+    if fault is not None:
+        refute(program, fault, strict)
+        return False
+    if isinstance(program.certificate, Certificate):
+        program.certificate = replace(
+            program.certificate, guards=max(count, program.certificate.guards)
+        )
+    return True
+
+
+def refute(program: Program, fault: Disagreement, strict: bool) -> None:
+    """Mark a program as refuted and say so."""
+    named = located(fault, strict=program.strict)
+    program.refuted = str(named)
+    fix = "tn.bisect(f, *args) writes a script that shows it"
+    if strict:
+        raise ParityError(
+            f"the compiled program disagrees with the reference: {named}", fix=fix
+        ).at(named.source)
+    warnings.warn(
+        f"the compiled program disagrees with the reference, which answers in its place: {named}\n"
+        f"  {fix}",
+        ParityWarning,
+        stacklevel=4,
+    )

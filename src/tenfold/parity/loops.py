@@ -1,0 +1,106 @@
+"""A few rounds of a loop, natively: whether carries, slices and results go where they should.
+
+Over many rounds errors may grow as they like, so a long loop is judged by its first rounds, by the
+same step with the same slots. The bodies' own steps are checked apart from this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tenfold.graph import Graph, Node, Parameter
+from tenfold.ops import TABLE
+from tenfold.parity.agree import Uncertain, compare, judged
+from tenfold.parity.replay import Frame, Layout, Replay
+from tenfold.plan import LoopStep, Plan, Slot
+from tenfold.plan.plan import ARENA, INPUT, OUTPUT
+from tenfold.types import TensorType
+
+if TYPE_CHECKING:
+    from tenfold.parity.walk import State
+
+Array = np.ndarray[Any, Any]
+ROUNDS = 3
+
+
+def few_rounds(replay: Replay, state: State, at: int) -> str | None:
+    """What is wrong with the first rounds of a loop, or None."""
+    about = state.about
+    step = about.plan.steps[at]
+    assert isinstance(step, LoopStep)
+    node = about.graph.nodes[step.node]
+    end = step.captures + step.carries
+    given = [np.asarray(state.values[v]) for v in node.inputs]
+    for n in range(end, len(given)):
+        given[n] = given[n][-ROUNDS:] if step.reverse else given[n][:ROUNDS]
+    graph = _graph(node, step, given)
+    plan = _plan(about.plan, step, graph)
+    frame = Frame(plan, Layout(plan), given)
+    replay.run(frame, 0)
+    replay.words.pop((id(plan), 0), None)
+    try:
+        wanted = judged(graph, given)
+    except Uncertain:
+        return None
+    for number, (got, (value, error)) in enumerate(zip(frame.outputs, wanted, strict=True)):
+        found = compare(got, value, error)
+        if not found.agrees:
+            return f"after {ROUNDS} rounds, result {number}: {found.text}"
+    return None
+
+
+def _graph(node: Node, step: LoopStep, given: list[Array]) -> Graph:
+    """The first rounds as a scan of that length."""
+    carries = list(node.types[: step.carries])
+    stacked = [TensorType(t.dtype, (ROUNDS, *t.shape[1:])) for t in node.types[step.carries :]]
+    attributes = TABLE["scan"].normalise(
+        {
+            "captures": step.captures, "carries": step.carries, "length": ROUNDS,
+            "reverse": step.reverse, "unroll": 1,
+        }
+    )  # fmt: skip
+    count = len(given)
+    made = Node(
+        "scan", tuple(range(count)), attributes, (node.scopes[-1],), (*carries, *stacked),
+        node.source,
+    )  # fmt: skip
+    parameters = tuple(
+        Parameter(TensorType(t.dtype, a.shape))
+        for a, t in zip(given, _types(node, step, given), strict=True)
+    )
+    return Graph(parameters, (made,), tuple(range(count, count + len(made.types))))
+
+
+def _types(node: Node, step: LoopStep, given: list[Array]) -> list[TensorType]:
+    del node, step
+    return [TensorType(a.dtype, a.shape) for a in given]
+
+
+def _plan(plan: Plan, step: LoopStep, graph: Graph) -> Plan:
+    """A plan of that one step, with its slots."""
+    slots: list[Slot] = [Slot(p.type, INPUT, n) for n, p in enumerate(graph.parameters)]
+    inputs = tuple(range(len(slots)))
+    outputs = []
+    for number, type in enumerate(graph.output_types):
+        outputs.append(len(slots))
+        slots.append(Slot(type, OUTPUT, number))
+    # Carries keep the order that the step gives them: the second slots as they are paired there.
+    offset, second = 0, []
+    for old in step.second:
+        second.append(len(slots))
+        slots.append(Slot(plan.slots[old].type, ARENA, 0, offset))
+        offset += (plan.slots[old].type.nbytes + 127) // 64 * 64
+    arena = len(slots)
+    slots.append(Slot(plan.slots[step.arena].type, ARENA, 0, offset))
+    offset += plan.slots[step.arena].type.nbytes
+    body = plan.plans[step.plans[-1]]
+    made = replace(
+        step, op="scan", node=0, plans=(0,), inputs=inputs, outputs=tuple(outputs),
+        second=tuple(second), arena=arena, flag=-1, length=ROUNDS,
+    )  # fmt: skip
+    return Plan(
+        graph, tuple(slots), (made,), tuple(outputs), (), (body,), (), offset + 64, offset
+    )
