@@ -6,6 +6,7 @@ from tenfold.backends.cpu.blas import blas
 from tenfold.backends.cpu.schedule import tune
 from tenfold.backends.cpu.support import missing
 from tenfold.backends.cpu.target import Target, host_target
+from tenfold.execute.faults import with_fault
 from tenfold.graph import Graph
 from tenfold.plan import Plan, make_plan
 
@@ -18,6 +19,8 @@ def plan_for(graph: Graph, target: Target | None = None) -> Plan:
         return missing(instruction, operands, result, chosen)
 
     routines = frozenset(("contract",)) if blas() is not None else frozenset[str]()
-    return make_plan(
-        graph, supports=supports, routines=routines, tune=lambda kernel: tune(kernel, chosen)
+    return with_fault(
+        make_plan(
+            graph, supports=supports, routines=routines, tune=lambda kernel: tune(kernel, chosen)
+        )
     )

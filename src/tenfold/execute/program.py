@@ -13,6 +13,7 @@ from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.program import Words
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import TypeMismatch
+from tenfold.execute.faults import guards_with_fault, loosen
 from tenfold.execute.host import Running, make_callable
 from tenfold.execute.kernels import obtain, plan_image
 from tenfold.plan import Plan
@@ -78,7 +79,7 @@ class Program:
         entry = Entry(
             name="call",
             plan="tn_plan",
-            arguments=tuple(Argument(p.type) for p in own),
+            arguments=guards_with_fault([Argument(p.type) for p in own]),
             outputs=self.plan.graph.output_types,
             captures=len(captures),
             guards=tuple("cell" if key is None else "dict" for _, key, _ in guards),
@@ -89,6 +90,7 @@ class Program:
         door = gate(lambda text: assemble(text, self.target))
         bound = make_entry(entry, self.image, door, slow, captures, guards, native)
         bound.binding.program = self  # type: ignore[attr-defined]
+        loosen(bound.binding)
         return bound
 
     def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.errors import TenfoldError
 from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.graph.op import Composition
@@ -25,9 +26,9 @@ from tenfold.ops import TABLE
 from tenfold.parity.agree import compare, raw, same_bits
 from tenfold.parity.answers import Differs, Recorded, Replayed
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
-from tenfold.parity.part import whole_graphs
-from tenfold.parity.verdict import CALLBACKS, EXPANSION, Case, Disagreement
-from tenfold.parity.walk import Cut, Refuted, Walk
+from tenfold.parity.part import misplaced, whole_graphs, written_out
+from tenfold.parity.verdict import CALLBACKS, EXPANSION, GUARD, LOOP, Case, Disagreement
+from tenfold.parity.walk import Cut, Walk
 from tenfold.reference import Callbacks, evaluate
 from tenfold.types import TensorType
 
@@ -55,14 +56,21 @@ def check(
     arrays: Sequence[Array],
     callbacks: Callbacks | None = None,
     limit: float | None = LIMIT,
+    *,
+    every: bool = False,
 ) -> Checked:
-    """Check the program made of a graph on these arguments, in at most about `limit` seconds."""
+    """Check the program made of a graph on these arguments, in at most about `limit` seconds.
+
+    `every`: all rounds of loops, not only the first, the last and some between."""
     start = perf_counter()
     recorded = Recorded.of(callbacks or Callbacks())
     deadline = None if limit is None else start + limit
-    walk = Walk(program, arrays, deadline)
+    fault = _structure(program, graph, arrays)
+    if fault is not None:
+        outputs = evaluate(graph, arrays, recorded)
+        return Checked(outputs, fault, Replayed.of(recorded, ended=True))
+    walk = Walk(program, arrays, deadline, every)
     outputs: list[Array] | None = None
-    fault: Disagreement | None = None
     cut = ""
     whole = whole_graphs(program.plan)[id(program.plan)]
     try:
@@ -70,16 +78,13 @@ def check(
             outputs = evaluate(graph, arrays, recorded, walk.on_time)
             again = Replayed.of(recorded, ended=True)
             others = walk.run(whole, again)
-            fault = _expansion(graph, arrays, outputs, others)
+            fault = walk.fault or _expansion(graph, arrays, outputs, others)
         else:
             outputs = walk.run(whole, recorded)
+            fault = walk.fault
     except Cut:
         cut = f"after {walk.checked} checks of steps, the limit of {limit:g} s was reached"
         cut += f" at {walk.at}" if walk.at else ""
-    except Refuted as refuted:
-        fault = refuted.disagreement
-        if outputs is None:  # the answer is the reference's: it goes on from the start
-            outputs = evaluate(graph, arrays, Replayed.of(recorded, ended=False))
     replayed = Replayed.of(recorded, ended=outputs is not None)
     end_to_end: tuple[float, ...] = ()
     if fault is None and outputs is not None:
@@ -91,7 +96,10 @@ def check(
             )
         except Differs:
             pass
-        if replayed.left():
+        except TenfoldError as error:
+            text = f"it raised {type(error).__name__}: {error.message}"
+            fault = Disagreement(GUARD, "the whole plan", "%", text, Case(graph, tuple(arrays)))
+        if fault is None and replayed.left():
             fault = Disagreement(CALLBACKS, "the whole plan", "%", replayed.left(), None)
     if fault is not None:
         return Checked(outputs, fault, replayed)
@@ -116,6 +124,19 @@ def check(
         seconds=perf_counter() - start,
     )
     return Checked(outputs, certificate, replayed)
+
+
+def _structure(program: Program, graph: Graph, arrays: Sequence[Array]) -> Disagreement | None:
+    """Whether the plan is a plan of this graph, in its scopes too."""
+    case = Case(graph, tuple(arrays))
+    if program.plan.graph.digest != written_out(graph).digest:
+        return Disagreement(EXPANSION, "the whole plan", "%", "it is of another graph", case)
+    found = misplaced(program.plan)
+    if found is None:
+        return None
+    node, number = found
+    text = f"in place of scope {number} of {node.op} it has the plan of something else"
+    return Disagreement(LOOP, f"the step of {node.op}", "%", text, case, (node,))
 
 
 def _composed(graph: Graph) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from tenfold.graph import Graph, Node, Parameter
 from tenfold.ops import TABLE
 from tenfold.parity.agree import Uncertain, compare, judged
+from tenfold.parity.part import loop_ends
 from tenfold.parity.replay import Frame, Layout, Replay
 from tenfold.plan import LoopStep, Plan, Slot
 from tenfold.plan.plan import ARENA, INPUT, OUTPUT
@@ -32,12 +33,14 @@ def few_rounds(replay: Replay, state: State, at: int) -> str | None:
     step = about.plan.steps[at]
     assert isinstance(step, LoopStep)
     node = about.graph.nodes[step.node]
-    end = step.captures + step.carries
+    _, end = loop_ends(node)
+    reverse = node.op == "scan" and node["reverse"]
     given = [np.asarray(state.values[v]) for v in node.inputs]
     for n in range(end, len(given)):
-        given[n] = given[n][-ROUNDS:] if step.reverse else given[n][:ROUNDS]
-    graph = _graph(node, step, given)
-    plan = _plan(about.plan, step, graph)
+        given[n] = given[n][-ROUNDS:] if reverse else given[n][:ROUNDS]
+    graph = _graph(node, given)
+    rounds = ROUNDS + (step.length - node["length"] if node.op == "scan" else 0)
+    plan = _plan(about.plan, step, graph, rounds)
     frame = Frame(plan, Layout(plan), given)
     replay.run(frame, 0)
     replay.words.pop((id(plan), 0), None)
@@ -52,34 +55,27 @@ def few_rounds(replay: Replay, state: State, at: int) -> str | None:
     return None
 
 
-def _graph(node: Node, step: LoopStep, given: list[Array]) -> Graph:
+def _graph(node: Node, given: list[Array]) -> Graph:
     """The first rounds as a scan of that length."""
-    carries = list(node.types[: step.carries])
-    stacked = [TensorType(t.dtype, (ROUNDS, *t.shape[1:])) for t in node.types[step.carries :]]
+    first, end = loop_ends(node)
+    count = end - first
+    stacked = [TensorType(t.dtype, (ROUNDS, *t.shape[1:])) for t in node.types[count:]]
     attributes = TABLE["scan"].normalise(
         {
-            "captures": step.captures, "carries": step.carries, "length": ROUNDS,
-            "reverse": step.reverse, "unroll": 1,
+            "captures": first, "carries": count, "length": ROUNDS,
+            "reverse": node.op == "scan" and node["reverse"], "unroll": 1,
         }
     )  # fmt: skip
-    count = len(given)
+    number = len(given)
     made = Node(
-        "scan", tuple(range(count)), attributes, (node.scopes[-1],), (*carries, *stacked),
-        node.source,
+        "scan", tuple(range(number)), attributes, (node.scopes[-1],),
+        (*node.types[:count], *stacked), node.source,
     )  # fmt: skip
-    parameters = tuple(
-        Parameter(TensorType(t.dtype, a.shape))
-        for a, t in zip(given, _types(node, step, given), strict=True)
-    )
-    return Graph(parameters, (made,), tuple(range(count, count + len(made.types))))
+    parameters = tuple(Parameter(TensorType(a.dtype, a.shape)) for a in given)
+    return Graph(parameters, (made,), tuple(range(number, number + len(made.types))))
 
 
-def _types(node: Node, step: LoopStep, given: list[Array]) -> list[TensorType]:
-    del node, step
-    return [TensorType(a.dtype, a.shape) for a in given]
-
-
-def _plan(plan: Plan, step: LoopStep, graph: Graph) -> Plan:
+def _plan(plan: Plan, step: LoopStep, graph: Graph, rounds: int) -> Plan:
     """A plan of that one step, with its slots."""
     slots: list[Slot] = [Slot(p.type, INPUT, n) for n, p in enumerate(graph.parameters)]
     inputs = tuple(range(len(slots)))
@@ -99,7 +95,7 @@ def _plan(plan: Plan, step: LoopStep, graph: Graph) -> Plan:
     body = plan.plans[step.plans[-1]]
     made = replace(
         step, op="scan", node=0, plans=(0,), inputs=inputs, outputs=tuple(outputs),
-        second=tuple(second), arena=arena, flag=-1, length=ROUNDS,
+        second=tuple(second), arena=arena, flag=-1, length=rounds,
     )  # fmt: skip
     return Plan(
         graph, tuple(slots), (made,), tuple(outputs), (), (body,), (), offset + 64, offset

@@ -10,7 +10,9 @@ import numpy as np
 
 from tenfold.graph import Graph, Node, Parameter
 from tenfold.ops import TABLE
-from tenfold.plan import CopyStep, KernelStep, Plan, Step
+from tenfold.plan import BranchStep, CopyStep, KernelStep, LoopStep, Plan, Step
+from tenfold.plan.expand import expand
+from tenfold.plan.products import lay_products
 
 Array = np.ndarray[Any, Any]
 
@@ -115,3 +117,32 @@ def has_effects(node: Node) -> bool:
         for graph in (scope, *scope.scopes())
         for inner in graph.nodes
     )
+
+
+def loop_ends(node: Node) -> tuple[int, int]:
+    """Where the captures of a loop's node end among its inputs, and where its carries do."""
+    first: int = node["captures"]
+    carries = node["carries"] if node.op == "scan" else len(node.inputs) - first
+    return first, first + carries
+
+
+def misplaced(plan: Plan) -> tuple[Node, int] | None:
+    """A node and its scope in whose place the plan has another scope's plan; None if all is well."""
+    known: dict[str, Graph] = {}
+    for one in plan.every:
+        for step in one.steps:
+            if not isinstance(step, (LoopStep, BranchStep)):
+                continue
+            node = one.graph.nodes[step.node]
+            for number, scope in enumerate(node.scopes):
+                if scope.digest not in known:
+                    known[scope.digest] = written_out(scope)
+                below = step.plans[number] if number < len(step.plans) else -1
+                if below < 0 or one.plans[below].graph.digest != known[scope.digest].digest:
+                    return node, number
+    return None
+
+
+def written_out(graph: Graph) -> Graph:
+    """The graph that a plan of this graph carries out."""
+    return lay_products(expand(graph, TABLE), TABLE)

@@ -9,7 +9,7 @@ import numpy as np
 from tenfold.errors import TenfoldError
 from tenfold.parity.agree import Agreement, raw, same_bits
 from tenfold.parity.judge import Judgement, judge
-from tenfold.parity.loops import few_rounds
+from tenfold.parity.loops import ROUNDS, few_rounds
 from tenfold.parity.replay import Replay, overlaps, written
 from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
 from tenfold.plan import LoopStep
@@ -38,8 +38,9 @@ def check_step(replay: Replay, state: State, at: int) -> Judgement | Disagreemen
     except TenfoldError as error:
         return _wrong(state, at, VALUES, f"it raised {type(error).__name__}: {error.message}")
     if isinstance(step, LoopStep):
-        rounds = state.loops[step.node].number if step.node in state.loops else step.length
-        if rounds > 3:
+        node = about.graph.nodes[step.node]
+        rounds = node["length"] if node.op == "scan" else state.loops[step.node].number
+        if rounds > ROUNDS:
             # Errors may grow without bound over many rounds: a few are judged instead.
             wrong = few_rounds(replay, state, at)
             if wrong is not None:
@@ -64,9 +65,9 @@ def _overwritten(state: State, at: int) -> Disagreement | None:
             if any(overlaps(about.plan, slot, s)
                    for s in written(about.plan, about.plan.steps[n], about.layout, n))
         ]  # fmt: skip
-        text = f"%{value}, which it reads, was overwritten"
+        text = f"its slot for %{value} holds something else"
         if guilty:
-            text += f", last by {about.what(guilty[0])}"
+            text += f", last written by {about.what(guilty[0])}"
         case = Case(about.graph, tuple(state.inputs))
         nodes = tuple(about.parts[at].graph.nodes)
         name = f"{state.name}%{value}"

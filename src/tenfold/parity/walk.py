@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -13,7 +14,7 @@ from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.parity.agree import same_bits
 from tenfold.parity.judge import Judgement
-from tenfold.parity.part import Part, has_effects, part_of_step, whole_graphs
+from tenfold.parity.part import Part, has_effects, loop_ends, part_of_step, whole_graphs
 from tenfold.parity.replay import Frame, Layout, Replay
 from tenfold.parity.steps import check_step
 from tenfold.parity.verdict import MEMORY, Case, Disagreement
@@ -117,7 +118,16 @@ class State:
 class Walk:
     """The check of one program along one run of the reference."""
 
-    def __init__(self, program: Program, arrays: Sequence[Array], deadline: float | None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        arrays: Sequence[Array],
+        deadline: float | None = None,
+        every: bool = False,
+    ) -> None:
+        """`every`: all rounds of loops are checked, not only some."""
+        self.every = every
+        self.fault: Disagreement | None = None
         self.program = program
         self.arrays = arrays
         self.deadline = deadline
@@ -146,13 +156,27 @@ class Walk:
         top = State(about, [np.asarray(a) for a in self.arrays], "", None, True)
         self.states = [top]
         outputs = evaluate(graph, self.arrays, callbacks, self.watch)
-        self.advance(top)
-        self.finish(top)
+        if self.fault is None:
+            try:
+                self.advance(top)
+                self.finish(top)
+            except Refuted as refuted:
+                self.fault = refuted.disagreement
+        self.states.clear()
         return outputs
 
     def watch(self, path: Path, graph: Graph, position: int, results: Sequence[Array]) -> None:
-        """The reference has computed a node."""
+        """The reference has computed a node. After a fault it goes on alone: its answer counts."""
+        if self.fault is not None:
+            return
         self.on_time()
+        try:
+            self.passed(path, graph, position, results)
+        except Refuted as refuted:
+            self.fault = refuted.disagreement
+            self.states.clear()
+
+    def passed(self, path: Path, graph: Graph, position: int, results: Sequence[Array]) -> None:
         state = self.enter(path)
         if state is None:
             return
@@ -216,17 +240,18 @@ class Walk:
             name = f"{name}.branch{entry.scope}."
             return State(inner, given[1:], name, entry, above.sampled)
         loop = above.loops.get(position)
-        first, end = step.captures, step.captures + step.carries
+        node = entry.node  # what is true of the loop is told by its node, not by the step
+        first, end = loop_ends(node)
         if loop is None or (entry.count == 0 and entry.scope == 0):
             loop = above.loops[position] = Round(given[first:end])
         if not inner.graph.nodes or loop.number < entry.count:
             self.skip(entry, loop, given[:first])
         slices: list[Array] = []
-        if step.op == "scan":
-            turn = step.length - 1 - entry.count if step.reverse else entry.count
+        if node.op == "scan":
+            turn = node["length"] - 1 - entry.count if node["reverse"] else entry.count
             slices = [np.asarray(array[turn]) for array in given[end:]]
-        mark = ".cond" if step.op == "while" and entry.scope == 0 else ""
-        few = entry.count < 2 or entry.count & (entry.count - 1) == 0
+        mark = ".cond" if node.op == "while" and entry.scope == 0 else ""
+        few = self.every or entry.count < 2 or entry.count & (entry.count - 1) == 0
         body = entry.scope == len(entry.node.scopes) - 1
         if few and above.sampled and body:
             loop.checked += 1
@@ -257,10 +282,8 @@ class Walk:
                     loop.checked += 1
         loop.latest.clear()
         name = f"{state.name}%{state.about.graph.starts[position]}"
-        step = state.about.plan.steps[state.about.scoped[position]]
-        rounds = loop.number
-        if isinstance(step, LoopStep) and step.op == "scan":
-            rounds = step.length
+        node = state.about.graph.nodes[position]
+        rounds = node["length"] if node.op == "scan" else loop.number
         loop.number = rounds
         if len(self.loops) < 1000:
             self.loops[name] = (rounds, loop.checked)
@@ -287,7 +310,6 @@ class Walk:
                     state.values.pop(value, None)
 
     def check(self, state: State, at: int) -> None:
-        about = state.about
         found = check_step(self.replay, state, at)
         if isinstance(found, Disagreement):
             raise Refuted(found)
@@ -295,7 +317,6 @@ class Walk:
         self.checked += 1
         if self.deadline is not None and perf_counter() > self.deadline:
             raise Cut
-        del about
 
     def note(self, state: State, at: int, found: Judgement | str) -> None:
         about = state.about
@@ -341,6 +362,4 @@ class Walk:
 
 
 def _position(state: State, entry: Entry) -> int:
-    from bisect import bisect_right
-
     return bisect_right(state.about.graph.starts, entry.value) - 1
