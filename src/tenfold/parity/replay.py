@@ -79,6 +79,7 @@ class Layout:
         self.writes: list[tuple[tuple[int, int], ...]] = []
         graph = plan.graph
         held: dict[int, int] = {}
+        found: list[tuple[int, int]] = []
         for number, slot in enumerate(plan.slots):
             if slot.place == INPUT:
                 held[number] = slot.number
@@ -100,11 +101,12 @@ class Layout:
                 writes = list(zip(step.outputs, made, strict=True))
             held.update(reads)
             held.update(writes)
+            found += (*reads, *writes)
             self.reads.append(tuple(reads))
             self.writes.append(tuple(writes))
         # A value written range by range has a slot for each range; the whole begins first.
         self.whole: dict[tuple[int, str, int], int] = {}
-        for number, value in held.items():
+        for number, value in found:
             place = (value, plan.slots[number].place, plan.slots[number].number)
             best = self.whole.get(place)
             if best is None or plan.slots[number].offset < plan.slots[best].offset:
@@ -118,6 +120,11 @@ class Layout:
                 self.last_write[value] = at
             for _, value in (*some, *others):
                 self.last_use[value] = at
+
+    def whole_of(self, plan: Plan, value: int, slot: int) -> int:
+        """The slot of a whole value of which this slot may be a range."""
+        one = plan.slots[slot]
+        return self.whole.get((value, one.place, one.number), slot)
 
 
 class Frame:
@@ -137,8 +144,7 @@ class Frame:
 
     def memory(self, value: int, slot: int) -> Array:
         """The array in memory that a slot of this value is, or is a range of."""
-        one = self.plan.slots[slot]
-        whole = self.layout.whole.get((value, one.place, one.number), slot)
+        whole = self.layout.whole_of(self.plan, value, slot)
         return slot_array(self.plan, whole, self.table_at, self.arena_at)
 
 

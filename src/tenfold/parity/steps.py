@@ -81,7 +81,8 @@ def _prepare(state: State, at: int) -> None:
     assert frame is not None
     for slot, value in about.layout.writes[at]:
         earlier = about.layout.first_write[value] < at
-        if earlier or any(overlaps(about.plan, slot, s) for s, _ in about.layout.reads[at]):
+        whole = about.layout.whole_of(about.plan, value, slot)
+        if earlier or any(overlaps(about.plan, whole, s) for s, _ in about.layout.reads[at]):
             continue
         held = frame.memory(value, slot)
         wanted = np.asarray(state.values[value]).reshape(held.shape)
