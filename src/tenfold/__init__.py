@@ -1,8 +1,9 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
 
 from tenfold.api.jit import Jitted, jit
+from tenfold.api.parity import bisect, parity
 from tenfold.api.program import evaluate, parse, trace, trace_values
-from tenfold.errors import TenfoldError
+from tenfold.errors import ParityError, ParityWarning, TenfoldError
 from tenfold.graph import Graph
 from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
@@ -31,10 +32,13 @@ __all__ = [
     "Array",
     "Graph",
     "Jitted",
+    "ParityError",
+    "ParityWarning",
     "TenfoldError",
     "TensorType",
     "arange",
     "asarray",
+    "bisect",
     "call_host",
     "cond",
     "custom",
@@ -54,6 +58,7 @@ __all__ = [
     "lu",
     "map",
     "ones",
+    "parity",
     "parse",
     "print",
     "reduce",

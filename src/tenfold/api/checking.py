@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,11 +57,11 @@ def checked_call(
     found = check(program, graph, arrays, callbacks, limit)
     if isinstance(found.verdict, Certificate):
         program.certificate = program.certificate or found.verdict
-    else:
-        refute(program, found.verdict, strict)
-    if found.outputs is not None:
-        return found.outputs
-    return program(arrays, found.callbacks)
+        # The plan answers, now as in every later call: the same bits.
+        return program(arrays, found.callbacks) if found.made is None else found.made
+    refute(program, found.verdict, strict)
+    assert found.outputs is not None, "a fault is known only after the reference has ended"
+    return found.outputs
 
 
 def guarded(
@@ -84,12 +85,29 @@ def refute(program: Program, fault: Disagreement, strict: bool) -> None:
     program.refuted = str(named)
     fix = "tn.bisect(f, *args) writes a script that shows it"
     if strict:
-        raise ParityError(
-            f"the compiled program disagrees with the reference: {named}", fix=fix
-        ).at(named.source)
+        raise refused(program)
     warnings.warn(
         f"the compiled program disagrees with the reference, which answers in its place: {named}\n"
         f"  {fix}",
         ParityWarning,
-        stacklevel=4,
+        stacklevel=_outside(),
     )
+
+
+def refused(program: Program) -> ParityError:
+    """The error of a program that was refuted."""
+    return ParityError(
+        f"the compiled program disagrees with the reference: {program.refuted}",
+        fix="tn.bisect(f, *args) writes a script that shows it",
+    )
+
+
+def _outside() -> int:
+    """How many frames above a warning's own the user's code stands."""
+    frame, level = sys._getframe(1), 1
+    own = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    while frame is not None and frame.f_code.co_filename.startswith(own):
+        if frame.f_back is None:
+            break
+        frame, level = frame.f_back, level + 1
+    return level

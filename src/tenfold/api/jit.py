@@ -19,7 +19,7 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
-from tenfold.api.checking import checked_call, guarded, verify_option
+from tenfold.api.checking import checked_call, guarded, refused, verify_option
 from tenfold.api.door import DOORS, Door, can_unpack, guards, is_flat
 from tenfold.cache import plans
 from tenfold.errors import TypeMismatch, ValueProblem
@@ -130,6 +130,11 @@ class Jitted:
         self.traces = 0
 
     @property
+    def strict(self) -> bool:
+        """Whether contraction is forbidden, and divergence an error."""
+        return self._options.strict
+
+    @property
     def _binder(self) -> Binder:
         # Made late: a method is only bound to its object, and loses `self`, after decoration.
         if self._lazy_binder is None:
@@ -176,6 +181,8 @@ class Jitted:
         program = plans.get(traced.graph, strict=self._options.strict)
         verify = verify_option(self._options.verify)
         if program.refuted is not None:
+            if self._options.strict:
+                raise refused(program)
             return traced.results(run_graph(traced.graph, arrays, callbacks))
         if verify == "always" or (verify != "off" and program.certificate is None):
             outputs = checked_call(

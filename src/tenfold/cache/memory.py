@@ -44,6 +44,7 @@ class Plans:
                     plan = plan_for(graph)
                 count("plans")
                 found = Program(plan, strict=strict)
+                found.graph = graph
                 with self._lock:
                     self._held[key] = found
                     while len(self._held) > self.capacity:
@@ -55,7 +56,7 @@ class Plans:
     def _find(self, key: tuple[str, bool], graph: Graph) -> Program | None:
         with self._lock:
             found = self._held.get(key)
-            if found is None or found.plan.graph != graph:
+            if found is None or found.graph != graph:
                 return None
             self._held.move_to_end(key)
             count("cache_hits")

@@ -37,6 +37,7 @@ class Program:
         target: Target | None = None,
     ) -> None:
         self.plan = plan
+        self.graph = plan.graph  # or the graph that the plan's was made of
         self.strict = strict
         self.target = target or host_target()
         self.running = Running()

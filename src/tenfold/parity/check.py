@@ -39,11 +39,13 @@ LIMIT = 3.0  # seconds, unless told
 @dataclass(frozen=True, slots=True, eq=False)
 class Checked:
     """What a check gives: the reference's outputs (None where a limit cut it off), the verdict,
-    and the callbacks that go on from where the reference was cut off."""
+    and the callbacks that go on from where the reference was cut off. `made` are the outputs of
+    the whole plan, where it was run."""
 
     outputs: list[Array] | None
     verdict: Certificate | Disagreement
     callbacks: Callbacks
+    made: list[Array] | None = None
 
     @property
     def agrees(self) -> bool:
@@ -87,6 +89,7 @@ def check(
         cut += f" at {walk.at}" if walk.at else ""
     replayed = Replayed.of(recorded, ended=outputs is not None)
     end_to_end: tuple[float, ...] = ()
+    made: list[Array] | None = None
     if fault is None and outputs is not None:
         try:
             made = program(arrays, replayed)
@@ -123,7 +126,7 @@ def check(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=perf_counter() - start,
     )
-    return Checked(outputs, certificate, replayed)
+    return Checked(outputs, certificate, replayed, made)
 
 
 def _structure(program: Program, graph: Graph, arrays: Sequence[Array]) -> Disagreement | None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.errors import TenfoldError
-from tenfold.parity.agree import Agreement, raw, same_bits
+from tenfold.parity.agree import Agreement, compare, raw, same_bits
 from tenfold.parity.judge import Judgement, judge
 from tenfold.parity.loops import ROUNDS, few_rounds
 from tenfold.parity.replay import Replay, overlaps, written
 from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
 from tenfold.plan import LoopStep
+from tenfold.plan.plan import CONSTANT, INPUT
 from tenfold.types import KIND
 
 if TYPE_CHECKING:
@@ -48,6 +49,29 @@ def check_step(replay: Replay, state: State, at: int) -> Judgement | Disagreemen
             _give(state, at)
             return Judgement([Agreement(0.0)])
     return _judged(state, at)
+
+
+def judged_step(replay: Replay, state: State, at: int) -> list[Agreement]:
+    """How the results of a step compare, whether they agree or not; none where it calls Python."""
+    about, frame = state.about, state.frame
+    assert frame is not None
+    for slot, value in about.layout.reads[at]:  # no kernel step has been run before it
+        held = frame.memory(value, slot)
+        if about.plan.slots[slot].place not in (CONSTANT, INPUT):
+            held[...] = np.asarray(state.values[value]).reshape(held.shape)
+    if about.effects[at]:
+        return []
+    replay.run(frame, at)
+    part = about.parts[at]
+    got = []
+    for slot, value in about.layout.writes[at]:
+        wanted = np.asarray(state.values[value])
+        got.append(np.array(frame.memory(value, slot).reshape(wanted.shape)))
+    wanted_of = [np.asarray(state.values[v]) for v in part.outputs]
+    node = part.graph.nodes[0]
+    if node.op in ("while", "scan"):  # errors may grow over the rounds: recorded, not judged
+        return [compare(a, b, None) for a, b in zip(got, wanted_of, strict=True)]
+    return judge(part.graph, part.arrays(state.values), got, wanted_of).found
 
 
 def _overwritten(state: State, at: int) -> Disagreement | None:
