@@ -155,7 +155,9 @@ def torch(steps: int, scanned: bool) -> dict[str, float]:
         gain = torch.log(torch.where(mask, chances, 0.0).sum(dim=1) + 1e-9)
         done = (state[:, 0] == picked) | (picked == 0)
         moved = (torch.cat([state[:, 1:], picked[:, None]], dim=1) * 3 + 1) % NAMES
-        return torch.where(done[:, None], state, moved.int()), torch.where(done, score, score + gain)
+        return torch.where(done[:, None], state, moved.int()), torch.where(
+            done, score, score + gain
+        )
 
     def whole(p: Any) -> Any:
         state, score = p["state"], torch.zeros(LANES)

@@ -1,10 +1,12 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
 
+from tenfold.api.backends import backends
 from tenfold.api.jit import Jitted, jit
 from tenfold.api.parity import bisect, parity
 from tenfold.api.program import evaluate, parse, trace, trace_values
 from tenfold.errors import ParityError, ParityWarning, TenfoldError
 from tenfold.graph import Graph
+from tenfold.stats import stats
 from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
 from tenfold.trace.custom import custom
@@ -22,8 +24,8 @@ from tenfold.trace.surface.creation import (
 )
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 from tenfold.trace.surface.linalg import lu
-from tenfold.stats import stats
 from tenfold.trace.surface.special import erf, erfc, rsqrt, sigmoid
+from tenfold.transform.vmap import vmap
 from tenfold.types import TensorType, spec
 
 __version__ = "0.1.0"
@@ -38,6 +40,7 @@ __all__ = [
     "TensorType",
     "arange",
     "asarray",
+    "backends",
     "bisect",
     "call_host",
     "cond",
@@ -70,6 +73,7 @@ __all__ = [
     "switch",
     "trace",
     "trace_values",
+    "vmap",
     "while_loop",
     "zeros",
 ]

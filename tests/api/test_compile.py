@@ -77,7 +77,7 @@ def test_flat_calls_go_straight_to_native_code():
     assert is_native(f)
     np.testing.assert_array_equal(f(X, X), want)
     np.testing.assert_array_equal(f(y=X, x=X), want)  # by name: taken by Python
-    np.testing.assert_array_equal(f(X.tolist(), X) if False else f(X[:, ::-1], X), X[:, ::-1] * X + 1)
+    np.testing.assert_allclose(f(X[:, ::-1], X), X[:, ::-1] * X + 1, rtol=1e-15)
     assert f.traces == 1
     with pytest.raises(TypeError):
         f(X)
@@ -172,15 +172,16 @@ def test_many_threads_run_one_plan():
 
 
 def test_a_hook_may_call_its_own_plan():
-    depth = []
+    results, left = [], [3]
 
     def again(value):
-        if len(depth) < 3:
-            depth.append(f(value + 1))
+        if left[0]:
+            left[0] -= 1
+            results.append(f(value + 1).tolist())
 
     f = tn.jit(lambda x: tn.hook("h", x * 2, again) + 1)
     assert f(np.zeros(2)).tolist() == [1, 1]
-    assert [d.tolist() for d in depth] == [[7, 7], [5, 5], [3, 3]] or len(depth) == 3
+    assert results == [[15, 15], [7, 7], [3, 3]]
 
 
 def test_a_raising_hook_leaves_everything_usable():
@@ -214,7 +215,9 @@ def test_control_c_stops_an_endless_loop():
     child = run_python(
         """
         import time, numpy as np, tenfold as tn
-        f = tn.jit(lambda x: tn.while_loop(lambda s: s[0] >= 0, lambda s: (s[0] * 0, s[1] + 1), (x, 0)))
+        def forever(x):
+            return tn.while_loop(lambda s: s[0] >= 0, lambda s: (s[0] * 0, s[1] + 1), (x, 0))
+        f = tn.jit(forever)
         g = tn.jit(lambda x: tn.while_loop(lambda s: s < 3, lambda s: s + 1, x))
         g(np.float64(0))
         f.plan(np.float64(0))

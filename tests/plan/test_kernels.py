@@ -240,7 +240,8 @@ PRODUCTS: dict[str, tuple[Function, tuple[Any, ...], int, int]] = {
     ),
     "small": (lambda x, w, b: np.tanh(x @ w + b), (some(4, 8), some(8, 4), some(4)), 0, 1),
     "integers": (
-        lambda a, b: a @ b, (random.integers(0, 9, (32, 40)), random.integers(0, 9, (40, 32))), 0, 1,
+        lambda a, b: a @ b,
+        (random.integers(0, 9, (32, 40)), random.integers(0, 9, (40, 32))), 0, 1,
     ),
 }  # fmt: skip
 

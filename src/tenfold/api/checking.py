@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.bind import Guard
-from tenfold.errors import ParityError, ParityWarning, ValueProblem
+from tenfold.errors import ParityError, ParityWarning
 from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.parity.bisect import located
@@ -23,25 +23,6 @@ from tenfold.parity.verdict import Disagreement
 from tenfold.reference import Callbacks
 
 Array = np.ndarray[Any, Any]
-
-
-def verify_option(given: Any) -> str | float:
-    """How plans are checked: "first", "always", "off", or a limit in seconds."""
-    if given is None:
-        given = os.environ.get("TENFOLD_VERIFY", "first")
-        if given not in ("first", "always", "off"):
-            try:
-                given = float(given)
-            except ValueError:
-                pass
-    if given in ("first", "always", "off"):
-        return str(given)
-    if isinstance(given, (int, float)) and not isinstance(given, bool) and given >= 0:
-        return float(given)
-    raise ValueProblem(
-        f"jit: verify={given!r} is no way to check",
-        fix="give 'first', 'always', 'off' or a limit in seconds",
-    )
 
 
 def checked_call(

@@ -16,11 +16,11 @@ import numpy as np
 
 from tenfold.api.arguments import Call
 from tenfold.api.captures import Place
+from tenfold.api.unpack import decline, unpacker
 from tenfold.backends.cpu.bind import Guard
 from tenfold.execute import Program
 from tenfold.trace.containers import LEAF
 from tenfold.trace.function import Traced
-from tenfold.api.unpack import can_unpack, decline, unpacker
 
 DOORS = 4  # how many stand one behind another
 

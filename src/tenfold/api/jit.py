@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MethodType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,19 +19,20 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
-from tenfold.api.checking import checked_call, guarded, refused, verify_option
-from tenfold.api.door import DOORS, Door, can_unpack, guards, is_flat
-from tenfold.cache import plans
+from tenfold.api.verify import verify_option
 from tenfold.errors import TypeMismatch, ValueProblem
-from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.reference.callbacks import Callbacks
-from tenfold.plan import Plan
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.stats import count, timed
 from tenfold.trace.function import Traced, trace_function
 from tenfold.trace.scope import current
+
+if TYPE_CHECKING:  # the compiler is loaded when something is compiled
+    from tenfold.api.door import Door
+    from tenfold.execute import Program
+    from tenfold.plan import Plan
 
 
 @dataclass(slots=True)
@@ -138,9 +139,7 @@ class Jitted:
     def _binder(self) -> Binder:
         # Made late: a method is only bound to its object, and loses `self`, after decoration.
         if self._lazy_binder is None:
-            self._lazy_binder = Binder(
-                self.__wrapped__, self._options.static, self._options.donate
-            )
+            self._lazy_binder = Binder(self.__wrapped__, self._options.static, self._options.donate)
         return self._lazy_binder
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -178,7 +177,9 @@ class Jitted:
         callbacks = Callbacks(traced.callbacks, hooks or {})
         if self._options.compile == "never":
             return traced.results(run_graph(traced.graph, arrays, callbacks))
-        program = plans.get(traced.graph, strict=self._options.strict)
+        from tenfold.api.checking import checked_call, refused
+
+        program = _program(traced.graph, self._options)
         verify = verify_option(self._options.verify)
         if program.refuted is not None:
             if self._options.strict:
@@ -196,6 +197,10 @@ class Jitted:
 
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
+        from tenfold.api.checking import guarded
+        from tenfold.api.door import DOORS, Door, guards, is_flat
+        from tenfold.api.unpack import can_unpack
+
         signature = self._binder.signature
         flat = is_flat(call, entry.traced, self._binder.names)
         if not flat and not can_unpack(signature, call, entry.traced):
@@ -271,7 +276,7 @@ class Jitted:
         1
         """
         traced = self._entry(self._binder.bind(args, kwargs)).traced
-        return plans.get(traced.graph, strict=self._options.strict).plan
+        return _program(traced.graph, self._options).plan
 
     def certificate(self, *args: Any, **kwargs: Any) -> Certificate | None:
         """The certificate of the plan for these arguments; None before it has been checked.
@@ -283,9 +288,7 @@ class Jitted:
         True
         """
         traced = self._entry(self._binder.bind(args, kwargs)).traced
-        found: Certificate | None = plans.get(
-            traced.graph, strict=self._options.strict
-        ).certificate
+        found: Certificate | None = _program(traced.graph, self._options).certificate
         return found
 
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
@@ -336,6 +339,12 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<tn.jit of {self.__qualname__}>"
+
+
+def _program(graph: Graph, options: Options) -> Program:
+    from tenfold.cache import plans
+
+    return plans.get(graph, strict=options.strict)
 
 
 _KEPT = "_tenfold_jitted"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenfold.api.jit import Jitted
-from tenfold.cache import plans
 from tenfold.errors import Unsupported
-from tenfold.parity.bisect import Bisection
-from tenfold.parity.bisect import bisect as bisect_program
-from tenfold.parity.table import Table, compare_nodes
 from tenfold.reference import Callbacks
+
+if TYPE_CHECKING:  # the compiler is loaded when something is compiled
+    from tenfold.parity.bisect import Bisection
+    from tenfold.parity.table import Table
 
 
 def parity(
@@ -29,6 +29,9 @@ def parity(
     >>> table.agrees, [row.op for row in table]
     (True, ['sqrt', 'mul'])
     """
+    from tenfold.cache import plans
+    from tenfold.parity.table import Table, compare_nodes
+
     jitted = _jitted(function)
     traced, arrays = jitted.ready_to_run(*args, **kwargs)
     found = []
@@ -58,6 +61,9 @@ def bisect(
     >>> tn.bisect(lambda x: np.tanh(x).sum(), np.ones(5))
     the plan agrees with the reference at every step
     """
+    from tenfold.cache import plans
+    from tenfold.parity.bisect import bisect as bisect_program
+
     jitted = _jitted(function)
     traced, arrays = jitted.ready_to_run(*args, **kwargs)
     program = plans.get(traced.graph, strict=jitted.strict)

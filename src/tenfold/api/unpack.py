@@ -26,6 +26,10 @@ class Declined(Exception):
     """Native code did not take these leaves."""
 
 
+# What taking apart a container of another shape can raise.
+_OTHERS = (Declined, KeyError, AttributeError)
+
+
 def decline(*leaves: Any) -> Any:
     raise Declined
 
@@ -54,7 +58,7 @@ def unpacker(
 ) -> Callable[..., Any]:
     """The function for calls like this one; `native` takes the leaves and gives a tuple."""
     writer = _Writer()
-    name, use = writer.name, writer.use
+    use = writer.use
     missing = use(_MISSING)
     names = {p: f"p{i}" for i, p in enumerate(signature.parameters)}
     head = [f"{p}={missing}" for p, one in signature.parameters.items() if not _only(one)]
@@ -75,7 +79,7 @@ def unpacker(
         source, token = todo.pop(), next(tokens)
         todo.extend(reversed(_take(writer, lines, token, source, leaves, kinds)))
     lines.append(f"  r = {use(native)}({', '.join(leaves)})")
-    lines.append(f" except {name(_expected())}:")
+    lines.append(f" except {use(_OTHERS)}:")
     given = ", ".join(f"'{p}': {p}" for p in names)
     lines.append(
         f"  return {use(slow)}(**{{k: v for k, v in {{{given}}}.items() if v is not {missing}}})"
@@ -84,11 +88,6 @@ def unpacker(
     exec(compile("\n".join(lines), "<unpacker>", "exec"), writer.space)
     made: Callable[..., Any] = writer.space["call"]
     return made
-
-
-def _expected() -> tuple[type[Exception], ...]:
-    # What taking apart a container of another shape can raise, beside Declined.
-    return (Declined, KeyError, AttributeError)
 
 
 def _only(parameter: Parameter) -> bool:
@@ -101,9 +100,6 @@ class _Writer:
     def __init__(self) -> None:
         self.space: dict[str, Any] = {}
         self.count = 0
-
-    def name(self, value: Any) -> str:
-        return self.use(value)
 
     def use(self, value: Any) -> str:
         for known, held in self.space.items():
@@ -158,8 +154,8 @@ def _take(
 def _put(writer: _Writer, structure: Structure, weak: tuple[type | None, ...]) -> str:
     """The expression of the results in their containers."""
     if any(token[0] in ("named", "data") for token in structure.tokens):
-        parts = ", ".join(_leaf(i, kind) for i, kind in enumerate(weak))
-        return f"{writer.use(structure)}.unflatten([{parts}])"
+        leaves = ", ".join(_leaf(i, kind) for i, kind in enumerate(weak))
+        return f"{writer.use(structure)}.unflatten([{leaves}])"
     open_: list[tuple[Any, int, list[str]]] = [(None, 1, [])]
     numbers = iter(enumerate(weak))
     for token in structure.tokens:

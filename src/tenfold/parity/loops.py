@@ -42,6 +42,11 @@ def few_rounds(replay: Replay, state: State, at: int) -> str | None:
     rounds = ROUNDS + (step.length - node["length"] if node.op == "scan" else 0)
     plan = _plan(about.plan, step, graph, rounds)
     frame = Frame(plan, Layout(plan), given)
+    (loop,) = plan.steps
+    assert isinstance(loop, LoopStep)
+    for number, slot in enumerate(loop.inputs):  # a body that works in place begins in its result
+        if plan.slots[slot].place == OUTPUT:
+            frame.outputs[plan.slots[slot].number][...] = given[number]
     replay.run(frame, 0)
     replay.words.pop((id(plan), 0), None)
     try:
@@ -76,19 +81,29 @@ def _graph(node: Node, given: list[Array]) -> Graph:
 
 
 def _plan(plan: Plan, step: LoopStep, graph: Graph, rounds: int) -> Plan:
-    """A plan of that one step, with its slots."""
-    slots: list[Slot] = [Slot(p.type, INPUT, n) for n, p in enumerate(graph.parameters)]
-    inputs = tuple(range(len(slots)))
-    outputs = []
-    for number, type in enumerate(graph.output_types):
-        outputs.append(len(slots))
-        slots.append(Slot(type, OUTPUT, number))
-    # Carries keep the order that the step gives them: the second slots as they are paired there.
+    """A plan of that one step, with its slots: those that are one in the step are one here."""
+    slots: list[Slot] = []
+    at: dict[int, int] = {}
+
+    def put(old: int, slot: Slot) -> int:
+        slots.append(slot)
+        at[old] = len(slots) - 1
+        return at[old]
+
+    outputs = [
+        put(old, Slot(type, OUTPUT, number))
+        for number, (old, type) in enumerate(zip(step.outputs, graph.output_types, strict=True))
+    ]
+    inputs = tuple(
+        at[old] if old in at else put(~n, Slot(p.type, INPUT, n))
+        for n, (old, p) in enumerate(zip(step.inputs, graph.parameters, strict=True))
+    )
     offset, second = 0, []
     for old in step.second:
-        second.append(len(slots))
-        slots.append(Slot(plan.slots[old].type, ARENA, 0, offset))
-        offset += (plan.slots[old].type.nbytes + 127) // 64 * 64
+        if old not in at:
+            put(old, Slot(plan.slots[old].type, ARENA, 0, offset))
+            offset += (plan.slots[old].type.nbytes + 127) // 64 * 64
+        second.append(at[old])
     arena = len(slots)
     slots.append(Slot(plan.slots[step.arena].type, ARENA, 0, offset))
     offset += plan.slots[step.arena].type.nbytes

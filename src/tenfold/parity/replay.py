@@ -20,7 +20,7 @@ from tenfold.execute import Program
 from tenfold.execute.host import make_callable, slot_array
 from tenfold.execute.kernels import plan_image
 from tenfold.plan import CopyStep, KernelStep, Plan, Step
-from tenfold.plan.plan import INPUT
+from tenfold.plan.plan import CONSTANT, INPUT
 from tenfold.reference import Callbacks
 
 Array = np.ndarray[Any, Any]
@@ -80,7 +80,10 @@ class Layout:
         graph = plan.graph
         held: dict[int, int] = {}
         found: list[tuple[int, int]] = []
-        for number, slot in enumerate(plan.slots):
+        copied: set[int] = set()
+        self.begun: set[int] = set()  # values made in what began as a copy of another
+        constant = _constants(plan)
+        for number, slot in enumerate(plan.slots[: len(graph.parameters)]):
             if slot.place == INPUT:
                 held[number] = slot.number
         for step in plan.steps:
@@ -90,15 +93,17 @@ class Layout:
                 ends = step.slots[count : count + len(step.writes)]
                 writes = list(zip(ends, step.writes, strict=True))
             elif isinstance(step, CopyStep):
-                value = graph.outputs[plan.slots[step.target].number]
-                reads = [(step.source, held.get(step.source, value))]
+                value = held[step.source] if step.source in held else constant[step.source]
+                reads = [(step.source, value)]
                 writes = [(step.target, value)]
+                copied.add(step.target)
             else:
                 node, start = graph.nodes[step.node], graph.starts[step.node]
                 made = range(start, start + len(node.types))
                 given = step.inputs if step.kind != "branch" else (step.index, *step.inputs)  # type: ignore[union-attr]
                 reads = list(zip(given, node.inputs, strict=True))
                 writes = list(zip(step.outputs, made, strict=True))
+                self.begun.update(v for s, v in writes if s in copied)
             held.update(reads)
             held.update(writes)
             found += (*reads, *writes)
@@ -133,7 +138,10 @@ class Frame:
     def __init__(self, plan: Plan, layout: Layout, inputs: Sequence[Array]) -> None:
         self.plan = plan
         self.layout = layout
-        self.inputs = [np.ascontiguousarray(a).reshape(np.shape(a)) for a in inputs]
+        self.inputs = [
+            np.array(a, order="C") if n in plan.donated else np.ascontiguousarray(a).reshape(np.shape(a))
+            for n, a in enumerate(inputs)
+        ]
         self.outputs = [np.empty(plan.graph.types[v].shape, plan.graph.types[v].dtype)
                         for v in plan.graph.outputs]  # fmt: skip
         rows = [a.__array_interface__["data"][0] for a in (*self.inputs, *self.outputs)]
@@ -146,6 +154,20 @@ class Frame:
         """The array in memory that a slot of this value is, or is a range of."""
         whole = self.layout.whole_of(self.plan, value, slot)
         return slot_array(self.plan, whole, self.table_at, self.arena_at)
+
+
+def _constants(plan: Plan) -> dict[int, int]:
+    """The value in each slot of constants."""
+    made = {}
+    for number, slot in enumerate(plan.slots):
+        if slot.place != CONSTANT:
+            continue
+        for position, node in enumerate(plan.graph.nodes):
+            same = node.op == "constant" and node.types[0] == slot.type
+            if same and node["data"] == plan.constants[slot.number]:
+                made[number] = plan.graph.starts[position]
+                break
+    return made
 
 
 def region(plan: Plan, number: int) -> tuple[str, int, int, int]:

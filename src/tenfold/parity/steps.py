@@ -104,7 +104,7 @@ def _prepare(state: State, at: int) -> None:
     about, frame = state.about, state.frame
     assert frame is not None
     for slot, value in about.layout.writes[at]:
-        earlier = about.layout.first_write[value] < at
+        earlier = about.layout.first_write[value] < at or value in about.layout.begun
         whole = about.layout.whole_of(about.plan, value, slot)
         if earlier or any(overlaps(about.plan, whole, s) for s, _ in about.layout.reads[at]):
             continue

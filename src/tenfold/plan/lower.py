@@ -16,7 +16,7 @@ from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.index import ZERO, flat, strides
 from tenfold.kernel.kernel import READ, WRITE
 from tenfold.ops.elements import Read, Site
-from tenfold.plan.joining import as_element
+from tenfold.plan.joining import as_element, clamped
 from tenfold.plan.product import contract
 from tenfold.types import DTYPES, SHORT, TensorType
 
@@ -46,6 +46,7 @@ class Target:
     node: int
     place: Place
     into: TensorType | None = None
+    starts: tuple[tuple[int | None, int], ...] = ()  # computed ones: who, and its limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,11 @@ class _Lowering:
             position = at(target.place)
             value = self.demand(target.node, position)
             type = target.into or form.nodes[target.node].type
+            if target.starts:
+                position = tuple(
+                    p if who is None else p + clamped(builder, self.demand(who, ()), limit)
+                    for p, (who, limit) in zip(position, target.starts, strict=True)
+                )
             builder.store(number, flat(position, strides(type.shape)), value)
         kernel = builder.finish()
         pairs = _in_place(kernel, len(form.inputs), form)
@@ -222,9 +228,9 @@ def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int],
     if kernel.checks:
         return ()  # whoever looks into a fault wants the inputs as they were
     reads: dict[int, set[Any]] = {}
-    for i in kernel.instructions:
+    for i, free in zip(kernel.instructions, kernel.free, strict=True):
         if i.op == "load":
-            reads.setdefault(i.attr[0], set()).add(i.index)
+            reads.setdefault(i.attr[0], set()).add((i.index, free))
     pairs: list[tuple[int, int]] = []
     taken: set[int] = set()
     for number, target in enumerate(form.targets):
@@ -232,15 +238,11 @@ def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int],
         if target.into is not None or len(stores) != 1:
             continue
         made = kernel.buffers[inputs + number]
+        where = (stores[0].index, kernel.store_free(stores[0]))  # in the same turn of the loops
         for b in range(inputs):
             buffer = kernel.buffers[b]
             fits = DTYPES[buffer.dtype].itemsize == DTYPES[made.dtype].itemsize
-            if (
-                b not in taken
-                and fits
-                and buffer.size == made.size
-                and reads.get(b) == {stores[0].index}
-            ):
+            if b not in taken and fits and buffer.size == made.size and reads.get(b) == {where}:
                 taken.add(b)
                 pairs.append((b, number))
                 break

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 ALIGN = 64
 PAGE = 4096
 STAGGER = 192  # added to large slots, so that arrays of a power of two do not share cache sets
-FEW = 300  # up to this many, the better packing that takes quadratic time
+GOOD = 1.03  # times the least there can be: good enough to look no further
+SPANS = 300_000  # steps lived through by all; beyond this no further packing is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +43,48 @@ def greatest_live(requests: Sequence[Request]) -> int:
 def lay_out(requests: Sequence[Request]) -> tuple[list[int], int]:
     """An offset for each request, and the bytes of the arena. Those that overlap in time do not
     overlap in memory."""
+    least = greatest_live([Request(r.room, r.first, r.last) for r in requests])
     best = _in_order(requests)
-    if len(requests) <= FEW:
-        other = _by_size(requests)
+    spans = sum(r.last - r.first + 1 for r in requests)
+    for key in _ORDERS:
+        if spans > SPANS or best[1] <= GOOD * least:
+            break
+        keys = [key(r) for r in requests]
+        other = _one_by_one(requests, sorted(range(len(requests)), key=keys.__getitem__))
         if other[1] < best[1]:
             best = other
     return best
 
 
-def _by_size(requests: Sequence[Request]) -> tuple[list[int], int]:
-    """The largest first, each at the lowest offset that is free all its life."""
+_ORDERS: tuple[Callable[[Request], tuple[int, ...]], ...] = (
+    lambda r: (-r.room, r.first),
+    lambda r: (r.first - r.last, -r.room, r.first),
+    lambda r: ((r.first - r.last - 1) * r.room, r.first),
+    lambda r: (r.first, -r.room),
+    lambda r: (-r.last, -r.room),
+)
+
+
+def _one_by_one(requests: Sequence[Request], order: Sequence[int]) -> tuple[list[int], int]:
+    """In this order, each at the lowest offset that is free all its life."""
     offsets = [0] * len(requests)
-    placed: list[tuple[int, int, Request]] = []  # offset, end
+    alive: dict[int, list[int]] = {}  # step: who lives then, of those that have their place
     most = 0
-    order = sorted(range(len(requests)), key=lambda n: (-requests[n].room, requests[n].first))
     for n in order:
         r = requests[n]
+        if not r.room:
+            continue
+        met: set[int] = set()
+        for step in range(r.first, r.last + 1):
+            met.update(alive.setdefault(step, []))
         at = 0
-        for offset, end, other in placed:
-            if other.first <= r.last and r.first <= other.last:
-                if offset >= at + r.room:
-                    break
-                at = max(at, end)
+        for offset, end in sorted((offsets[m], offsets[m] + requests[m].room) for m in met):
+            if offset >= at + r.room:
+                break
+            at = max(at, end)
         offsets[n] = at
-        insort(placed, (at, at + r.room, r), key=lambda p: (p[0], p[1]))
+        for step in range(r.first, r.last + 1):
+            alive[step].append(n)
         most = max(most, at + r.room)
     return offsets, most
 

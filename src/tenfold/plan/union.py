@@ -118,13 +118,10 @@ class Union:
         axes, access, rank = self.axes, self.access, self.rank
         for mine, other in self.rename.items():
             axes.join(other, mine)
-        dims: list[int] = []
-        extents = (*self.shape, *access.reduced)
-        for axis, extent in zip(self.dims, extents, strict=True):
-            dims.append(axes.new(extent) if axis is None else axes.find(axis))
         whole = [g for g, e in self.groups if e.aligned]
         fresh = not whole
         target = max(whole, key=lambda g: len(g.members)) if whole else Group(number, time)
+        dims = self.named(target)
         for group, edge in self.groups:
             target.weight += group.weight * (max(1, edge.pulls) - (group is target))
             target.exits -= edge.count
@@ -157,6 +154,24 @@ class Union:
         if axes.size(space) >= axes.size(target.space):
             target.space = space
         return target, place, fresh
+
+    def named(self, target: Group) -> list[int]:
+        """An axis for each dimension: what runs along no member may as well run along an axis of
+        the group that has the same extent, so that one nest of loops serves both."""
+        axes = self.axes
+        dims = [None if a is None else axes.find(a) for a in self.dims]
+        idle = [a for a in map(axes.find, target.space) if a not in dims]
+        extents = (*self.shape, *self.access.reduced)
+        found: list[int] = []
+        for axis, extent in zip(dims, extents, strict=True):
+            if axis is None:
+                axis = next((a for a in reversed(idle) if axes.extents[a] == extent), None)
+                if axis is None:
+                    axis = axes.new(extent)
+                else:
+                    idle.remove(axis)
+            found.append(axis)
+        return found
 
     def lessen(self, target: Group) -> None:
         """Keep each set of axes of the reductions once."""

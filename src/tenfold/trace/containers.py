@@ -49,7 +49,7 @@ class Structure:
             elif kind == "static":
                 open_[-1][2].append(token[2])
             else:
-                open_.append((token, _width(token), []))
+                open_.append((token, width(token), []))
             while len(open_) > 1 and len(open_[-1][2]) == open_[-1][1]:
                 made, _, parts = open_.pop()
                 open_[-1][2].append(_build(made, parts))
@@ -87,8 +87,11 @@ class _Star:
         return "*"
 
 
-def _width(token: Any) -> int:
+def width(token: Any) -> int:
+    """How many parts the container of this token has."""
     kind = token[0]
+    if kind in ("leaf", "static"):
+        return 0
     if kind in ("tuple", "list"):
         return int(token[1])
     if kind == "dict":

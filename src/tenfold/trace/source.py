@@ -65,10 +65,10 @@ def blame(error: BaseException) -> Raw | None:
     return found
 
 
-def locate(raw: Raw | None) -> Source | None:
-    """The line of a raw source."""
-    if raw is None:
-        return None
+def locate(raw: Raw | Source | None) -> Source | None:
+    """The line of a raw source; a node that comes from a finished graph has its line already."""
+    if raw is None or isinstance(raw, Source):
+        return raw
     code, offset = raw
     table = _lines.get(id(code))
     if table is None:
@@ -86,7 +86,7 @@ def _source(file: str, line: int, function: str) -> Source:
     return Source(file, line, function)
 
 
-def describe(raw: Raw | None) -> str | None:
+def describe(raw: Raw | Source | None) -> str | None:
     """A raw source as the text of an error: file, line, function and the line itself."""
     source = locate(raw)
     if source is None:

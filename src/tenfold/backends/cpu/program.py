@@ -20,6 +20,7 @@ Step = Any
 Array = np.ndarray[Any, Any]
 
 _LETTERS = {"f32": 0, "f64": 1, "c64": 2, "c128": 3}
+_TURNS = 1000  # of a loop whose length nobody knows: it may be endless
 _POLLED = 20_000  # nanoseconds of work after which a step polls
 
 
@@ -41,7 +42,8 @@ def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
         return 100 + int(prod(sizes) ** 0.5) // 16
     if step.kind in ("loop", "branch"):
         inner = max(known[id(plan.plans[p])] for p in step.plans)
-        return int(20 + inner * (max(step.length, 1) if step.kind == "loop" else 1))
+        turns = 1 if step.kind == "branch" else step.length if step.op == "scan" else _TURNS
+        return int(20 + inner * max(turns, 1))
     if step.kind == "copy":
         return int(10 + plan.slots[step.source].type.nbytes // 8)
     return 1000
