@@ -109,13 +109,10 @@ class Layout:
             found += (*reads, *writes)
             self.reads.append(tuple(reads))
             self.writes.append(tuple(writes))
-        # A value written range by range has a slot for each range; the whole begins first.
-        self.whole: dict[tuple[int, str, int], int] = {}
+        self.slots: dict[tuple[int, str, int], set[int]] = {}  # of a value, in one place
         for number, value in found:
             place = (value, plan.slots[number].place, plan.slots[number].number)
-            best = self.whole.get(place)
-            if best is None or plan.slots[number].offset < plan.slots[best].offset:
-                self.whole[place] = number
+            self.slots.setdefault(place, set()).add(number)
         self.first_write: dict[int, int] = {}
         self.last_write: dict[int, int] = {}
         self.last_use: dict[int, int] = {}
@@ -127,9 +124,14 @@ class Layout:
                 self.last_use[value] = at
 
     def whole_of(self, plan: Plan, value: int, slot: int) -> int:
-        """The slot of a whole value of which this slot may be a range."""
+        """The slot of a whole value of which this slot may be a range: it begins before it."""
         one = plan.slots[slot]
-        return self.whole.get((value, one.place, one.number), slot)
+        within = [
+            n
+            for n in self.slots.get((value, one.place, one.number), ())
+            if plan.slots[n].offset <= one.offset < plan.slots[n].offset + plan.slots[n].type.nbytes
+        ]
+        return min(within, key=lambda n: plan.slots[n].offset, default=slot)
 
 
 class Frame:
@@ -157,17 +159,16 @@ class Frame:
 
 
 def _constants(plan: Plan) -> dict[int, int]:
-    """The value in each slot of constants."""
-    made = {}
-    for number, slot in enumerate(plan.slots):
-        if slot.place != CONSTANT:
-            continue
-        for position, node in enumerate(plan.graph.nodes):
-            same = node.op == "constant" and node.types[0] == slot.type
-            if same and node["data"] == plan.constants[slot.number]:
-                made[number] = plan.graph.starts[position]
-                break
-    return made
+    """The value in each slot of constants: by its bits, or where none has these by its type."""
+    nodes = [(n, s) for n, s in zip(plan.graph.nodes, plan.graph.starts, strict=True)
+             if n.op == "constant"]  # fmt: skip
+    by_bits = {(n.types[0], n["data"]): start for n, start in reversed(nodes)}
+    by_type = {n.types[0]: start for n, start in reversed(nodes)}
+    return {
+        number: by_bits.get((slot.type, plan.constants[slot.number]), by_type[slot.type])
+        for number, slot in enumerate(plan.slots)
+        if slot.place == CONSTANT
+    }
 
 
 def region(plan: Plan, number: int) -> tuple[str, int, int, int]:
