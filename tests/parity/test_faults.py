@@ -13,7 +13,7 @@ from tenfold.cache import plans
 from tenfold.execute.faults import plant
 
 sys.path.insert(0, str(Path(__file__).parent))
-from programs import FAULTS, softmax, X  # noqa: E402, I001
+from programs import FAULTS, softmax, X  # noqa: I001
 
 
 @pytest.fixture(autouse=True)
@@ -115,9 +115,8 @@ def test_strict_raises_every_time():
 
 
 def test_the_warning_names_step_node_and_line():
-    with plant("instruction", "exp>exp2"):
-        with pytest.warns(tn.ParityWarning) as seen:
-            tn.jit(softmax, verify="first")(X)
+    with plant("instruction", "exp>exp2"), pytest.warns(tn.ParityWarning) as seen:
+        tn.jit(softmax, verify="first")(X)
     text = str(seen[0].message)
     assert "step 0, kernel" in text
     assert "first diverging node: exp" in text

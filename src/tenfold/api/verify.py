@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from tenfold.errors import ValueProblem
@@ -13,10 +14,8 @@ def verify_option(given: Any) -> str | float:
     if given is None:
         given = os.environ.get("TENFOLD_VERIFY", "first")
         if given not in ("first", "always", "off"):
-            try:
+            with suppress(ValueError):
                 given = float(given)
-            except ValueError:
-                pass
     if given in ("first", "always", "off"):
         return str(given)
     if isinstance(given, (int, float)) and not isinstance(given, bool) and given >= 0:

@@ -64,7 +64,11 @@ class Agreement:
 
 def same_bits(got: Array, value: Array) -> bool:
     """Whether two arrays are equal bit for bit."""
-    return got.dtype == value.dtype and got.shape == value.shape and np.array_equal(raw(got), raw(value))
+    return (
+        got.dtype == value.dtype
+        and got.shape == value.shape
+        and np.array_equal(raw(got), raw(value))
+    )
 
 
 def raw(array: Array) -> Array:
@@ -86,7 +90,9 @@ def compare(got: Array, value: Array, error: Array | None) -> Agreement:
         if short in _EPS:
             size = np.where(np.isfinite(_size(value)), _size(value), 0.0)
             exponent = np.exp2(np.floor(np.log2(np.where(size > 0, size, 1.0))))
-            unit = np.where(size > 0, np.maximum(exponent * _EPS[short], _TINY[short]), _TINY[short])
+            unit = np.where(
+                size > 0, np.maximum(exponent * _EPS[short], _TINY[short]), _TINY[short]
+            )
             ulp = float(np.max(off / unit, initial=0.0))
             nans = int(np.count_nonzero(np.isnan(got) != np.isnan(value)))
             infinities = int(np.count_nonzero(np.isinf(got) != np.isinf(value)))
@@ -97,7 +103,9 @@ def compare(got: Array, value: Array, error: Array | None) -> Agreement:
         return Agreement(ulp, None, "", ties, nans, infinities)
     at = tuple(int(i) for i in np.argwhere(bad)[0])
     bound = 0.0 if error is None else float(error[at])
-    text = f"{got[at]} instead of {value[at]} at {list(at)}: off by {off[at]:.3g}, bound {bound:.3g}"
+    text = (
+        f"{got[at]} instead of {value[at]} at {list(at)}: off by {off[at]:.3g}, bound {bound:.3g}"
+    )
     return Agreement(ulp, at, text, ties, nans, infinities)
 
 
@@ -299,5 +307,6 @@ def _absolute(value: Array) -> Array:
 
 def _size(value: Array) -> Array:
     if KIND[value.dtype] == "c":
-        return sum(np.where(np.isfinite(p), np.abs(p), 0.0) for p in (value.real, value.imag))
+        parts = [np.where(np.isfinite(p), np.abs(p), 0.0) for p in (value.real, value.imag)]
+        return np.asarray(parts[0] + parts[1])
     return np.abs(value.astype(np.float64))

@@ -75,7 +75,9 @@ class Replayed(Callbacks):
         if self.wrong:
             return self.wrong[0]
         if self.ended and len(self.given) < len(self.asked):
-            return f"callback {len(self.given)}, {self.asked[len(self.given)].name}, is not asked for"
+            return (
+                f"callback {len(self.given)}, {self.asked[len(self.given)].name}, is not asked for"
+            )
         return ""
 
 

@@ -67,10 +67,11 @@ def check(
     start = perf_counter()
     recorded = Recorded.of(callbacks or Callbacks())
     deadline = None if limit is None else start + limit
+    inputs_digest = digest_of(arrays)  # before the plan may write into donated ones
     fault = _structure(program, graph, arrays)
     if fault is not None:
-        outputs = evaluate(graph, arrays, recorded)
-        return Checked(outputs, fault, Replayed.of(recorded, ended=True))
+        answer = evaluate(graph, arrays, recorded)
+        return Checked(answer, fault, Replayed.of(recorded, ended=True))
     walk = Walk(program, arrays, deadline, every)
     outputs: list[Array] | None = None
     cut = ""
@@ -86,7 +87,7 @@ def check(
             fault = walk.fault
     except Cut:
         cut = f"after {walk.checked} checks of steps, the limit of {limit:g} s was reached"
-        cut += f" at {walk.at}" if walk.at else ""
+        cut += f" at {walk.where()}"
     replayed = Replayed.of(recorded, ended=outputs is not None)
     end_to_end: tuple[float, ...] = ()
     made: list[Array] | None = None
@@ -110,7 +111,7 @@ def check(
         graph=graph.digest,
         target=_target(program),
         inputs=tuple(repr(p.type) for p in graph.parameters),
-        inputs_digest=digest_of(arrays),
+        inputs_digest=inputs_digest,
         steps=tuple(
             StepRecord(*key, r.what, r.times, r.ulp, r.ties)
             for key, r in sorted(walk.records.items())
@@ -169,7 +170,7 @@ def digest_of(arrays: Sequence[Array]) -> str:
     for array in arrays:
         kept = np.asarray(array)
         made.update(repr(TensorType(kept.dtype, kept.shape)).encode())
-        made.update(memoryview(raw(kept)))
+        made.update(raw(kept).data)
     return made.hexdigest()
 
 

@@ -112,6 +112,7 @@ def _sampled(
 
 def _narrowed(graph: Graph, size: int, count: int) -> Graph:
     """An elementwise graph over fewer elements, laid out flat."""
+
     def narrow(type: TensorType) -> TensorType:
         return TensorType(type.dtype, (count,) if type.size == size else ())
 

@@ -112,6 +112,4 @@ def _plan(plan: Plan, step: LoopStep, graph: Graph, rounds: int) -> Plan:
         step, op="scan", node=0, plans=(0,), inputs=inputs, outputs=tuple(outputs),
         second=tuple(second), arena=arena, flag=-1, length=rounds,
     )  # fmt: skip
-    return Plan(
-        graph, tuple(slots), (made,), tuple(outputs), (), (body,), (), offset + 64, offset
-    )
+    return Plan(graph, tuple(slots), (made,), tuple(outputs), (), (body,), (), offset + 64, offset)

@@ -31,8 +31,7 @@ class Part:
         """The arguments, from the values of the graph."""
         types = [p.type for p in self.graph.parameters]
         return [
-            np.asarray(values[v]).reshape(t.shape)
-            for v, t in zip(self.inputs, types, strict=True)
+            np.asarray(values[v]).reshape(t.shape) for v, t in zip(self.inputs, types, strict=True)
         ]
 
 
@@ -127,7 +126,7 @@ def loop_ends(node: Node) -> tuple[int, int]:
 
 
 def misplaced(plan: Plan) -> tuple[Node, int] | None:
-    """A node and its scope in whose place the plan has another scope's plan; None if all is well."""
+    """A node, and which of its scopes the plan has something else for; None if all is well."""
     known: dict[str, Graph] = {}
     for one in plan.every:
         for step in one.steps:

@@ -141,7 +141,9 @@ class Frame:
         self.plan = plan
         self.layout = layout
         self.inputs = [
-            np.array(a, order="C") if n in plan.donated else np.ascontiguousarray(a).reshape(np.shape(a))
+            np.array(a, order="C")
+            if n in plan.donated
+            else np.ascontiguousarray(a).reshape(np.shape(a))
             for n, a in enumerate(inputs)
         ]
         self.outputs = [np.empty(plan.graph.types[v].shape, plan.graph.types[v].dtype)

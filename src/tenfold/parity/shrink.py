@@ -23,7 +23,9 @@ _EXTENTS = frozenset(("shape", "stops", "sizes", "length"))
 def shrink(case: Case, diverges: Callable[[Case], bool]) -> Case:
     """A smaller case on which the fault shows too."""
     tries = TRIES
-    extents = sorted({n for p in case.graph.parameters for n in p.type.shape if n > 1}, reverse=True)
+    extents = sorted(
+        {n for p in case.graph.parameters for n in p.type.shape if n > 1}, reverse=True
+    )
     for extent in extents:
         now = extent
         for smaller in _steps(extent):

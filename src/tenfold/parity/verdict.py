@@ -20,7 +20,7 @@ VALUES, MEMORY, LOOP, CALLBACKS, EXPANSION, GUARD = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """A graph and arguments on which the fault shows; `nodes` are its nodes' names in the plan."""
+    """A graph and arguments on which the fault shows."""
 
     graph: Graph
     arrays: tuple[Array, ...]
@@ -59,10 +59,12 @@ class Disagreement:
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.step}: {self.text}"]
         if self.first is not None:
-            lines.append(f"  first diverging node: {self.first.op} : {self.first.types[0]!r}"
-                         if self.first.types else f"  first diverging node: {self.first.op}")  # fmt: skip
+            type = f" : {self.first.types[0]!r}" if self.first.types else ""
+            lines.append(f"  first diverging node: {self.first.op}{type}")
         if self.hidden:
-            lines.append("  looking into the kernel hides the fault: the kernel as a whole is to blame")
+            lines.append(
+                "  looking into the kernel hides the fault: the kernel as a whole is to blame"
+            )
         if self.source:
             lines.append(f"  at {self.source}")
         return "\n".join(lines)

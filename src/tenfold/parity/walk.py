@@ -142,8 +142,15 @@ class Walk:
         self.ties: list[str] = []
         self.left_out: list[str] = []
         self.checked = 0
-        self.at = ""
+        self.at: tuple[State, int] | None = None  # the step at hand
         self.watched: Any = None  # called with a state and a step, instead of checking it
+
+    def where(self) -> str:
+        """The step at hand, in words."""
+        if self.at is None:
+            return "the first step"
+        state, at = self.at
+        return f"{state.name}{state.about.what(at)}"
 
     def on_time(self, *_: Any) -> None:
         """A watch that only looks at the clock."""
@@ -299,7 +306,7 @@ class Walk:
                 return
             if state.frame is None:
                 state.frame = Frame(about.plan, about.layout, state.inputs)
-            self.at = f"{state.name}{about.what(at)}"
+            self.at = (state, at)
             if self.watched is not None:
                 self.watched(state, at)
             else:
@@ -321,7 +328,9 @@ class Walk:
     def note(self, state: State, at: int, found: Judgement | str) -> None:
         about = state.about
         key = (about.number, at)
-        record = self.records.setdefault(key, Record(about.what(at)))
+        record = self.records.get(key)
+        if record is None:
+            record = self.records[key] = Record(about.what(at))
         record.times += 1
         if isinstance(found, str):
             if found not in self.left_out:
