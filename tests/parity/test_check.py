@@ -9,7 +9,7 @@ from tenfold.cache import plans
 from tenfold.errors import FileError
 from tenfold.execute import Program, plan_for
 from tenfold.parity.agree import compare
-from tenfold.parity.certificate import Certificate
+from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
 from tenfold.parity.check import check
 from tenfold.parity.guards import try_guards
 
@@ -48,6 +48,9 @@ def test_a_certificate_is_plain_data():
     made = f.certificate(X)
     packed = msgpack.packb(made.to_data())
     assert Certificate.from_data(msgpack.unpackb(packed)) == made
+    whole = msgpack.unpackb(msgpack.packb(verdict_to_data(made, None)))
+    assert verdict_from_data(whole) == (made, None)
+    assert verdict_from_data(verdict_to_data(None, "wrong")) == (None, "wrong")
     with pytest.raises(FileError):
         Certificate.from_data({"version": 1})
     with pytest.raises(FileError, match="version"):

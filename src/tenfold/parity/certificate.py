@@ -117,5 +117,21 @@ class Certificate:
         return "\n".join(lines)
 
 
+def verdict_to_data(certificate: Certificate | None, refuted: str | None) -> dict[str, Any]:
+    """What is known of a plan, as plain data: its certificate, or why it was refuted."""
+    return {
+        "certificate": None if certificate is None else certificate.to_data(),
+        "refuted": refuted,
+    }
+
+
+def verdict_from_data(data: Mapping[str, Any]) -> tuple[Certificate | None, str | None]:
+    """The certificate and the refutation that `verdict_to_data` wrote down."""
+    found, refuted = data.get("certificate"), data.get("refuted")
+    if refuted is not None and not isinstance(refuted, str):
+        raise FileError("a damaged certificate: the refutation is no text")
+    return None if found is None else Certificate.from_data(found), refuted
+
+
 def _known(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     return {f.name: data[f.name] for f in fields(kind)}

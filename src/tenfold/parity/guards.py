@@ -44,19 +44,18 @@ def try_guards(
     own = [p.type for p in parameters[: len(parameters) - len(captures)]]
     count = 0
     call = program.bind(slow, captures, watched, packed=True).call
+    good = [_zeros(type) for type in own]
     for number, type in enumerate(own):
         for what, array in _violations(type):
-            arguments: list[Any] = [_zeros(t) for t in own]
-            arguments[number] = array
             count += 1
-            if goes_by(call, arguments):
+            if goes_by(call, [*good[:number], array, *good[number + 1 :]]):
                 return count, _fault(program, f"argument {number} ({type!r})", what)
     for number, (where, key, _) in enumerate(watched):
         changed = list(watched)
         changed[number] = (where, key, object())
         call = program.bind(slow, captures, changed, packed=True).call
         count += 1
-        if goes_by(call, [_zeros(t) for t in own]):
+        if goes_by(call, good):
             return count, _fault(program, f"what the function closes over ({key})", "rebound")
     return count, None
 
