@@ -12,6 +12,7 @@ from tenfold.backends.cpu.target import host_target
 from tenfold.cache.recompile import Watch
 from tenfold.cache.record import Caller, record_of
 from tenfold.cache.stored import certify, find_program, keep_program, options_of, why_missing
+from tenfold.errors import FileError
 from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.parity.certificate import verdict_from_data, verdict_to_data
@@ -90,7 +91,10 @@ class Plans:
             return None
         count("cache_hits")
         program, verdict = found
-        program.certificate, program.refuted = verdict_from_data(verdict)
+        try:
+            program.certificate, program.refuted = verdict_from_data(verdict)
+        except FileError as error:  # then it is checked again
+            log.warning("%s; the plan will be checked again", error.message)
         return program
 
     def _make(
