@@ -103,3 +103,15 @@ def test_an_argument_nobody_reads_is_not_kept_in_a_scope() -> None:
     (made,) = outer.node("switch", (integer(outer, 0), y, z), {}, (scope,))
     buffers, _ = peak(outer.finish([made]), np.zeros(BIG.shape))
     assert buffers < 3.5
+
+
+def test_what_a_scope_gave_dies_at_its_last_use_too() -> None:
+    branch, _, last = chain(1)
+    scope = branch.finish([last])
+    outer = Builder(TABLE)
+    (value,) = outer.node("switch", (integer(outer, 0), outer.parameter(BIG)), {}, (scope,))
+    (one,) = outer.node("constant", (), {"data": np.float64(1).tobytes(), "type": "f64"})
+    for _ in range(10):
+        (value,) = outer.node("add", (value, one))
+    buffers, _ = peak(outer.finish([value]), np.zeros(BIG.shape))
+    assert buffers < 3.5

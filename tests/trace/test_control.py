@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -124,14 +125,31 @@ def test_a_predicate_known_while_tracing_still_checks_both_branches() -> None:
         tn.trace(lambda x: tn.cond(True, lambda: x, lambda: (x, x)), f32(1))
 
 
-def test_several_values_of_one_op_inside_a_branch() -> None:
-    def f(p: Any, a: Any) -> Any:
-        return tn.cond(p, lambda: tuple(np.linalg.qr(a)), lambda: (a, np.eye(2)))
-
+@pytest.mark.parametrize("name", ["lu", "qr", "svd"])
+def test_several_values_of_one_op_inside_a_branch(name: str) -> None:
+    factor = tn.lu if name == "lu" else getattr(np.linalg, name)
     a = np.array([[2.0, 1], [1, 3]])
-    q, r = both(f, True, a)
-    np.testing.assert_allclose(q @ r, a)
-    same(tuple(both(f, False, a)), (a, np.eye(2)))
+    parts = tuple(tn.jit(lambda a: tuple(factor(a)))(a))
+
+    def f(p: Any, a: Any) -> Any:
+        zeros = tuple(np.zeros_like(part) for part in parts)
+        first, *rest = tn.cond(p, lambda: tuple(factor(a)), lambda: zeros)
+        return first + 1, rest
+
+    first, rest = tn.jit(f)(True, a)
+    same((first, *rest), (parts[0] + 1, *parts[1:]))
+    first, rest = tn.jit(f)(False, a)
+    assert (first == 1).all()
+    assert not any(part.any() for part in rest)
+
+
+def test_a_branch_may_update_what_it_is_given() -> None:
+    def double(y: Any) -> Any:
+        y *= 2
+        return y
+
+    f = tn.jit(lambda p, x: (tn.cond(p, double, lambda y: y, x), x))
+    same(f(True, f32(1, 2)), (f32(2, 4), f32(1, 2)))
 
 
 def test_nested_conditions() -> None:
@@ -142,12 +160,26 @@ def test_nested_conditions() -> None:
     assert [both(sign, n) for n in (12, 3, 0, -4)] == [2, 1, 0, -1]
 
 
-def test_conditions_sixty_deep() -> None:
+def test_conditions_five_hundred_deep() -> None:
     def level(k: int, x: Any) -> Any:
-        return x if k == 60 else tn.cond(x > k, lambda: level(k + 1, x + 1), lambda: -x)
+        return x if k == 500 else tn.cond(x > k, lambda: level(k + 1, x + 1), lambda: -x)
 
+    limit = sys.getrecursionlimit()
     f = tn.jit(lambda x: level(0, x))
-    assert [f(x) for x in (100.0, 1.0, 0.0)] == [160, 61, 0]
+    assert [f(x) for x in (600.0, 1.0, -3.0)] == [1100, 501, 3]
+    assert sys.getrecursionlimit() == limit
+    graph = f.trace(1.0)
+    assert tn.Graph.from_bytes(graph.to_bytes()) == graph
+
+
+def test_a_function_that_calls_itself_in_a_branch_has_no_end() -> None:
+    def factorial(n: Any) -> Any:
+        return tn.cond(n > 1, lambda: n * factorial(n - 1), lambda: 1)
+
+    with pytest.raises(tn.TenfoldError, match="nest more than 1000 deep") as caught:
+        tn.jit(factorial)(5)
+    assert "tn.while_loop" in str(caught.value)
+    assert "return tn.cond(n > 1" in str(caught.value)
 
 
 # -- switch

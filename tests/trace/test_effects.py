@@ -272,8 +272,13 @@ def test_host_calls_are_neither_merged_nor_dropped() -> None:
 
 
 def test_a_number_takes_the_dtype_that_is_declared() -> None:
-    made = tn.call_host(lambda: 1, tn.spec((), "float32"))
-    assert made.dtype == np.float32
+    for dtype in ("float32", "bfloat16", "uint8"):
+        made = tn.call_host(lambda: 1, tn.spec((), dtype))
+        assert made.dtype == tn.spec((), dtype).dtype
+    with pytest.raises(tn.TenfoldError, match="result 0 is f64, i32 declared"):
+        tn.call_host(lambda: 1.5, tn.spec((), "int32"))
+    with pytest.raises(OverflowError, match="300 does not fit uint8"):
+        tn.call_host(lambda: 300, tn.spec((), "uint8"))
 
 
 @pytest.mark.parametrize(

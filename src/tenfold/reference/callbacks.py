@@ -13,8 +13,9 @@ from tenfold.errors import HookError, TypeMismatch
 from tenfold.graph.op import Ask
 from tenfold.trace.containers import flatten
 from tenfold.trace.encoding import decode, encode
+from tenfold.trace.operand import literal
 from tenfold.trace.scope import outside
-from tenfold.types import TensorType, parse_type
+from tenfold.types import KIND, DType, parse_type
 
 Value = np.ndarray[Any, Any]
 
@@ -63,7 +64,7 @@ class Callbacks:
                 f"call_host {name!r}: the function gave {structure}, {wanted} declared",
                 fix="return what out_types says, in the same containers",
             )
-        return [_number(item, type) for item, type in zip(found, types, strict=True)]
+        return [numbered(item, type.dtype) for item, type in zip(found, types, strict=True)]
 
     def _find(self, ask: Ask) -> Callable[..., Any] | None:
         name: str = ask.attributes["name"]
@@ -83,8 +84,10 @@ class Callbacks:
         )
 
 
-def _number(item: Any, type: TensorType) -> Any:
-    """A Python number takes the dtype declared, if it promotes to it."""
-    if isinstance(item, (bool, int, float, complex)) and not isinstance(item, np.generic):
-        return np.asarray(item, np.result_type(item, type.dtype))
-    return item
+# The kinds of dtype that a Python number gives way to.
+_GIVES_WAY: dict[type, str] = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}
+
+
+def numbered(item: Any, dtype: DType) -> Any:
+    """A Python number as an array of the dtype, if it gives way to that; else the item."""
+    return literal(item, dtype) if KIND[dtype] in _GIVES_WAY.get(type(item), "") else item

@@ -18,7 +18,7 @@ from tenfold.errors import GraphError, TenfoldError, TypeMismatch
 from tenfold.graph import Graph, Node, check
 from tenfold.graph.op import Ask, Op, Run
 from tenfold.ops import TABLE
-from tenfold.reference.callbacks import Callbacks
+from tenfold.reference.callbacks import Callbacks, numbered
 from tenfold.types import TensorType, as_dtype
 
 Value = np.ndarray[Any, Any]
@@ -59,16 +59,14 @@ def evaluate(
     users: dict[str, Any] = {"call": np.geterrcall(), **np.geterr()}
     programs: dict[int, _Program] = {}
     stack = [_Frame(_program(graph, programs), given, (), watch)]
-    reply: list[Value] | None = None
     with np.errstate(all="ignore"):
         while True:
             frame = stack[-1]
             try:
-                request = frame.advance(reply)
+                request = frame.advance()
                 if isinstance(request, Ask):
                     with np.errstate(**users):
-                        reply = callbacks.answer(request)
-                    continue
+                        frame.reply = callbacks.answer(request)
             except Exception as error:
                 _locate(error, frame.node)
                 raise
@@ -76,12 +74,12 @@ def evaluate(
                 path = (*frame.path, frame.entered(request.graph))
                 program = _program(request.graph, programs)
                 stack.append(_Frame(program, request.arguments, path, watch))
-                reply = None
-                continue
-            stack.pop()
-            if not stack:
-                return _apart(request, arguments)
-            reply = request
+            elif isinstance(request, list):
+                stack.pop()
+                if not stack:
+                    return _apart(request, arguments)
+                stack[-1].reply = request
+            del request  # lest it keep values alive that die in what runs next
 
 
 class _Program:
@@ -118,21 +116,24 @@ class _Frame:
         for value in program.unread:
             self.values[value] = None
         self.waiting: Generator[Run | Ask, list[Value], Any] | None = None
+        self.reply: list[Value] | None = None  # what the waiting node asked for
         self.runs: dict[int, int] = {}  # how often each scope of the waiting node was run
 
     @property
     def node(self) -> Node:
         return self.program.graph.nodes[self.position]
 
-    def advance(self, reply: list[Value] | None) -> Run | Ask | list[Value]:
+    def advance(self) -> Run | Ask | list[Value]:
         """Go on to the next thing a node wants done, or to the end: then the outputs."""
         graph, rows, values = self.program.graph, self.program.rows, self.values
         while self.position < len(graph.nodes):
             if self.waiting is not None:
+                reply, self.reply = self.reply, None
+                assert reply is not None
                 try:
-                    assert reply is not None
                     return self.waiting.send(reply)
                 except StopIteration as stop:
+                    del reply
                     self._finish(stop.value)
                     continue
             node, row = graph.nodes[self.position], rows[self.position]
@@ -189,11 +190,7 @@ def accept(graph: Graph, arguments: Sequence[Any]) -> list[Value]:
     accepted = []
     for i, (argument, parameter) in enumerate(zip(arguments, graph.parameters, strict=True)):
         type = parameter.type
-        if isinstance(argument, (bool, int, float, complex)) and np.can_cast(
-            np.result_type(argument, type.dtype), type.dtype
-        ):
-            argument = np.asarray(argument, type.dtype)  # a Python number takes the dtype
-        array = np.asarray(argument)
+        array = np.asarray(numbered(argument, type.dtype))
         got = TensorType(as_dtype(array.dtype), array.shape)
         if got != type:
             raise TypeMismatch(

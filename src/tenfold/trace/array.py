@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NoReturn
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tenfold.errors import ConcreteError, MutationError, TypeMismatch, Unsupported
-from tenfold.trace.scope import Scope, current, leak
+from tenfold.trace.scope import Scope, Trace, current, leak
 from tenfold.trace.source import describe, here
 from tenfold.types import DType, Shape, TensorType
 
@@ -126,15 +127,22 @@ class Array:
                 fix="take the view again after the update, or copy it before: x[1:].copy()",
             )
         if self._pending is not None or self._owed or (base is not None and base._owed):
-            raise _write_through_view()
+            raise unwritten(self._scope.trace)
+
+    def _settle(self) -> None:
+        """Let go of a base that nobody else can see: `y = (x + 1).reshape(2, 2); y += 1`."""
+        if self._base is not None and _holders(self) == _SOLE:
+            self._check_readable()
+            self._base = None
 
     def _update(self, value: int) -> None:
         """Move this handle to a new value."""
         scope = current()
         if scope is None or not scope.holds(self._scope):
             raise leak(self, scope)
+        self._settle()
         if self._base is not None:
-            raise _write_through_view()
+            raise _write_through_view().at(describe(here()))
         if self._argument is not None:
             raise MutationError(
                 f"the argument {self._argument!r} is updated in place",
@@ -155,6 +163,7 @@ class Array:
         if self._weak or (self._argument is None and self._base is None and not self.shape):
             # a Python number or a NumPy scalar is not updated but bound anew
             return self._operate(ufunc, self, other)
+        self._settle()
         result = UFUNCS[ufunc](self, other)
         if result.shape != self.shape:
             raise TypeMismatch(
@@ -175,7 +184,7 @@ class Array:
         self._check_readable()
         self._base._owed += 1
         result._pending = self._base
-        self._scope.trace.pending[id(result)] = result
+        self._scope.trace.pending[id(result)] = result, here()
         return result
 
     def __getitem__(self, key: Any) -> Any:
@@ -221,8 +230,13 @@ class Array:
     def __index__(self) -> int:
         self._concrete(
             "an index, size or range()",
-            "index arrays with it (x[i]), loop with tn.fori_loop, or make the argument static",
+            "index traced arrays with it (x[i], tn.dynamic_slice), loop with tn.fori_loop, or make "
+            "the argument static",
         )
+
+    def __round__(self, digits: int | None = None) -> Any:
+        rounded = FUNCTIONS[np.round](self, digits or 0)
+        return rounded if digits is not None else FUNCTIONS[np.astype](rounded, int)
 
     def item(self, *args: Any) -> Any:
         self._concrete(".item()", "return the array and call .item() outside")
@@ -236,7 +250,8 @@ class Array:
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         self._concrete(
             "a conversion to a NumPy array",
-            "keep to NumPy functions that Tenfold has, or run it on the host with tn.call_host",
+            "to index a NumPy array w by it write tn.asarray(w)[i]; to join traced arrays write "
+            "np.stack([a, b]); or run NumPy's function on the host with tn.call_host",
         )
 
     def __format__(self, spec: str) -> str:
@@ -256,14 +271,16 @@ class Array:
         )
 
     def copy(self, order: str = "C") -> Array:
-        self._check_readable()
-        return Array(self._scope, self._value, weak=self._weak)
+        copied: Array = FUNCTIONS[np.copy](self)
+        return copied
 
     # -- NumPy's protocols
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any
     ) -> Any:
+        if current() is None:
+            raise leak(self, None)
         found = UFUNCS.get(ufunc)
         if found is None or (method != "__call__" and method not in METHODS):
             raise _missing(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
@@ -271,18 +288,23 @@ class Array:
             return METHODS[method](ufunc, *inputs, out=out, **kwargs)
         where = kwargs.pop("where", True)
         dtype = kwargs.pop("dtype", None)
-        for name in ("casting", "order", "subok"):
+        casting = kwargs.pop("casting", "same_kind")
+        if casting not in ("same_kind", "unsafe"):
+            raise _missing(f"np.{ufunc.__name__} with casting={casting!r}")
+        for name in ("order", "subok"):  # traced arrays have no memory order and no subclasses
             kwargs.pop(name, None)
         if kwargs:
             raise _missing(f"np.{ufunc.__name__} with {', '.join(kwargs)}")
         if dtype is not None and ufunc not in _COMPARISONS:
-            inputs = tuple(FUNCTIONS["as_dtype"](x, dtype) for x in inputs)
+            inputs = tuple(FUNCTIONS["as_dtype"](x, dtype, casting) for x in inputs)
         result = found(*inputs)
         if out is None and where is True:
             return result
-        return FUNCTIONS["into"](result, out, where)
+        return FUNCTIONS["into"](result, out, where, casting)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if current() is None:
+            raise leak(self, None)
         found = FUNCTIONS.get(func)
         if found is None:
             module = func.__module__.replace("numpy", "np", 1)
@@ -305,10 +327,13 @@ class Array:
     # -- operators
 
     def _operate(self, ufunc: np.ufunc, left: Any, right: Any) -> Any:
-        for operand in (left, right):
-            if not isinstance(operand, _OPERANDS):
-                return NotImplemented
-        if self._weak or type(left) in _NUMBERS or type(right) in _NUMBERS:
+        other = right if left is self else left
+        if type(other) is Array:
+            if not (self._weak or other._weak):
+                return UFUNCS[ufunc](left, right)
+        elif not isinstance(other, _OPERANDS):
+            return NotImplemented
+        if self._weak:
             weak = _weak_result(ufunc, left, right)
             if weak is not None:
                 result = UFUNCS[ufunc](left, right)
@@ -356,8 +381,21 @@ class Array:
         return result
 
 
+def _holders(view: Array) -> int:
+    """How many references there are to the base of a view."""
+    return sys.getrefcount(view._base)
+
+
+def _sole() -> int:
+    """What `_holders` gives when the view's is the only reference."""
+    view = Array.__new__(Array)
+    view._base = Array.__new__(Array)
+    return _holders(view)
+
+
+_SOLE = _sole()
 _NUMBERS = (int, float, complex)
-_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
+_OPERANDS = (float, int, complex, np.ndarray, np.generic, list, tuple)
 
 
 def _weak_result(ufunc: np.ufunc, left: Any, right: Any) -> type | None:
@@ -377,10 +415,18 @@ def _weak_result(ufunc: np.ufunc, left: Any, right: Any) -> type | None:
 _COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 
 
+def unwritten(trace: Trace) -> MutationError:
+    """The error of a view that was updated, and the update not written to its array.
+
+    `x[1:] += v` updates a view and then writes it to x; `y = x[1:]; y += v` does not write it.
+    """
+    _, raw = next(iter(trace.pending.values()))
+    return _write_through_view().at(describe(raw))
+
+
 def _write_through_view() -> MutationError:
     return MutationError(
         "an array is written through a view of it",
-        where=describe(here()),
         fix="assign to the array itself (x[1:][0] = v is x[1] = v; for y = x[1:]; y += v write "
         "x[1:] += v), or copy the view first: y = x[1:].copy()",
     )

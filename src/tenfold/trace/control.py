@@ -2,6 +2,9 @@
 
 Each is one node, whatever the number of rounds, whose scopes are the branches and bodies. State
 may stand in any container. Outside a trace they run at once.
+
+What a branch or body is given is its own: it may update it in place, and the caller's array stays
+as it was. An array that it uses from around it can't be updated there.
 """
 
 from __future__ import annotations
@@ -9,20 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from tenfold.errors import ShapeError, TypeMismatch, Unsupported, ValueProblem
-from tenfold.trace.agree import State, form, merge
-from tenfold.trace.array import UFUNCS, Array
-from tenfold.trace.containers import LEAF, flatten
+from tenfold.trace.agree import State
+from tenfold.trace.array import Array
+from tenfold.trace.branch import one_array, switch_node, truth
 from tenfold.trace.eager import at_once
-from tenfold.trace.inner import Inner, called, kind_of, label, shared, trace_inner
-from tenfold.trace.operand import as_value, weak_of
+from tenfold.trace.inner import called, label, trace_inner
+from tenfold.trace.loop import bound, finished, scan_node, settle, while_node
+from tenfold.trace.operand import as_value
 from tenfold.trace.scope import Scope, current
 from tenfold.trace.source import describe, here
 from tenfold.trace.surface.emit import axes_of
 from tenfold.trace.surface.promotion import common_dtype
-from tenfold.types import BOOL, I64, TensorType
+from tenfold.types import I64, TensorType
 
 Function = Callable[..., Any]
 
@@ -45,9 +47,11 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     scope = current()
     if scope is None:
         return at_once(lambda p, args: cond(p, true_fn, false_fn, *args), pred, operands)
-    index = _truth("cond: the predicate", pred, scope)
+    index = truth("cond: the predicate", pred, scope)
     # As an index the predicate is 0 or 1; messages name the branches in the user's order.
-    return _branches("cond", index, {"true_fn": true_fn, "false_fn": false_fn}, operands, flip=True)
+    return switch_node(
+        "cond", index, {"true_fn": true_fn, "false_fn": false_fn}, operands, flip=True
+    )
 
 
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
@@ -69,7 +73,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     scope = current()
     if scope is None:
         return at_once(lambda i, args: switch(i, branches, *args), index, operands)
-    value = _leaf("switch: the index", index, scope)
+    value = one_array("switch: the index", index, scope)
     type = scope.builder.types[value]
     if type.shape or type.kind not in "biu":
         raise TypeMismatch(
@@ -78,36 +82,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
             fix="cast it: index.astype(int); take one element if it is an array",
         )
     named = {f"branch {i}": branch for i, branch in enumerate(branches)}
-    return _branches("switch", value, named, operands)
-
-
-def _branches(
-    what: str, index: int, named: dict[str, Function], operands: Any, flip: bool = False
-) -> Any:
-    scope = current()
-    assert scope is not None
-    structure, leaves = flatten(operands)
-
-    def call(function: Function) -> Callable[[Scope], Any]:
-        # An operand is a capture like any other, so that it is handed over once however it comes.
-        return lambda inner: function(
-            *structure.unflatten(
-                [Array(inner, as_value(leaf, inner), weak=weak_of(leaf)) for leaf in leaves]
-            )
-        )
-
-    inners = [trace_inner(label(what, f), call(f)) for f in named.values()]
-    forms = merge(what, list(named), inners)
-    for inner in inners:
-        for leaf, wanted in zip(inner.leaves, forms, strict=True):
-            inner.give(leaf, wanted.type)
-    ordered = inners[::-1] if flip else inners
-    captures = shared(ordered)
-    graphs = [inner.close(captures) for inner in ordered]
-    values = scope.node("switch", (index, *captures), {}, graphs)
-    return inners[0].structure.unflatten(
-        [Array(scope, v, weak=f.weak) for v, f in zip(values, forms, strict=True)]
-    )
+    return switch_node("switch", value, named, operands)
 
 
 def while_loop(cond_fn: Function, body_fn: Function, init: Any) -> Any:
@@ -132,7 +107,7 @@ def while_loop(cond_fn: Function, body_fn: Function, init: Any) -> Any:
     scope = current()
     if scope is None:
         return at_once(lambda state: while_loop(cond_fn, body_fn, state), init)
-    state, body = _settle(
+    state, body = settle(
         label("while_loop", body_fn),
         State.of(init, "state"),
         lambda state: trace_inner(
@@ -142,15 +117,10 @@ def while_loop(cond_fn: Function, body_fn: Function, init: Any) -> Any:
 
     def test(inner: Scope) -> Any:
         found = cond_fn(state.arguments(inner))
-        return Array(inner, _truth("while_loop: what cond_fn returns", found, inner))
+        return Array(inner, truth("while_loop: what cond_fn returns", found, inner))
 
     condition = trace_inner(label("while_loop", cond_fn), test)
-    condition.give(condition.leaves[0], TensorType(BOOL, ()))
-    captures = shared((condition, body))
-    graphs = [condition.close(captures), body.close(captures)]
-    start = _start(state, scope)
-    values = scope.node("while", (*captures, *start), {"captures": len(captures)}, graphs)
-    return _finished(state, scope, values)
+    return finished(state, scope, while_node(state, body, condition))
 
 
 def fori_loop(lower: Any, upper: Any, body_fn: Function, init: Any) -> Any:
@@ -165,23 +135,23 @@ def fori_loop(lower: Any, upper: Any, body_fn: Function, init: Any) -> Any:
     scope = current()
     if scope is None:
         return at_once(lambda state: fori_loop(lower, upper, body_fn, state), init)
-    first, end = _bound("lower", lower), _bound("upper", upper)
+    first, end = bound("lower", lower), bound("upper", upper)
 
     def step(counter: Any, state: Any) -> Any:
         return counter + 1, body_fn(counter, state)
 
     if isinstance(first, int) and isinstance(end, int):
-        state, values, _ = _scan(
+        state, values, _ = scan_node(
             label("fori_loop", body_fn),
             lambda carry, _: (step(*carry), ()),
             State.of((first, init), "state", "[1]"),
             (),
             length=max(0, end - first),
         )
-        return _finished(state, scope, values)[1]
+        return finished(state, scope, values)[1]
     if not isinstance(first, int):
         first = Array(scope, as_value(first, scope, I64), weak=int)
-    state, body = _settle(
+    state, body = settle(
         label("fori_loop", body_fn),
         State.of((first, init), "state", "[1]"),
         lambda state: trace_inner(
@@ -193,12 +163,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Function, init: Any) -> Any:
         return state.arguments(inner)[0] < Array(inner, as_value(end, inner, I64))
 
     condition = trace_inner("fori_loop", test)
-    condition.give(condition.leaves[0], TensorType(BOOL, ()))
-    captures = shared((condition, body))
-    graphs = [condition.close(captures), body.close(captures)]
-    inputs = (*captures, *_start(state, scope))
-    values = scope.node("while", inputs, {"captures": len(captures)}, graphs)
-    return _finished(state, scope, values)[1]
+    return finished(state, scope, while_node(state, body, condition))[1]
 
 
 def scan(
@@ -228,10 +193,10 @@ def scan(
             f"scan: unroll is {unroll!r}", where=describe(here()), fix="give 1 or more"
         )
     state = State.of(init, "carry")
-    state, values, ys = _scan(label("scan", f), f, state, xs, length, reverse, unroll)
+    state, values, ys = scan_node(label("scan", f), f, state, xs, length, reverse, unroll)
     count = len(state.forms)
     stacked = [Array(scope, v) for v in values[count:]]
-    return _finished(state, scope, values[:count]), ys.unflatten(stacked)
+    return finished(state, scope, values[:count]), ys.unflatten(stacked)
 
 
 def map(f: Function, xs: Any) -> Any:
@@ -247,7 +212,7 @@ def map(f: Function, xs: Any) -> Any:
     if scope is None:
         return at_once(lambda x: map(f, x), xs)
     state = State.of((), "carry")
-    _, values, ys = _scan(label("map", f), lambda carry, x: (carry, f(x)), state, xs)
+    _, values, ys = scan_node(label("map", f), lambda carry, x: (carry, f(x)), state, xs)
     return ys.unflatten([Array(scope, v) for v in values])
 
 
@@ -290,167 +255,3 @@ def reduce(f: Function, x: Any, init: Any, axis: Any = None) -> Any:
     axes = axes_of(axis, scope.builder.types[array].rank)
     (value,) = scope.node("reduce", (array, start), {"axes": axes}, [folded.close(())])
     return Array(scope, value)
-
-
-# -- what loops share
-
-
-def _settle(what: str, state: State, trace: Callable[[State], Inner]) -> tuple[State, Inner]:
-    """Trace a body until its state keeps its types: a Python number that the state starts from
-    may take another dtype by what the body gives, and then the body is traced anew."""
-    scope = current()
-    assert scope is not None
-    known = len(scope.trace.callbacks)
-    while True:
-        body = trace(state)
-        after = state.after(what, body.structure, body.leaves)
-        if after.forms == state.forms:
-            for leaf, wanted in zip(body.leaves, state.forms, strict=True):
-                body.give(leaf, wanted.type)
-            return state, body
-        scope.trace.forget(known)
-        state = after
-
-
-def _start(state: State, scope: Scope) -> list[int]:
-    """The values that a loop's state starts from."""
-    return [
-        as_value(leaf, scope, wanted.type.dtype)
-        for leaf, wanted in zip(state.leaves, state.forms, strict=True)
-    ]
-
-
-def _finished(state: State, scope: Scope, values: Sequence[int]) -> Any:
-    """The state after the loop."""
-    count = len(state.forms)
-    return state.structure.unflatten(
-        [Array(scope, v, weak=f.weak) for v, f in zip(values[:count], state.forms, strict=True)]
-    )
-
-
-def _scan(
-    what: str,
-    f: Function,
-    state: State,
-    xs: Any,
-    length: int | None = None,
-    reverse: bool = False,
-    unroll: int = 1,
-) -> tuple[State, tuple[int, ...], Any]:
-    """The state, the node's values and the structure of the ys."""
-    scope = current()
-    assert scope is not None
-    structure, leaves = flatten(xs)
-    stacked = [as_value(leaf, scope) for leaf in leaves]
-    types = [scope.builder.types[value] for value in stacked]
-    length = _length(what, structure.paths("xs"), types, length)
-    ys: list[Any] = []
-
-    def trace(state: State) -> Inner:
-        def call(inner: Scope) -> Any:
-            carry = state.arguments(inner)
-            slices = [
-                Array(inner, inner.builder.parameter(TensorType(t.dtype, t.shape[1:])))
-                for t in types
-            ]
-            result = f(carry, structure.unflatten(slices))
-            if not isinstance(result, (tuple, list)) or len(result) != 2:
-                raise TypeMismatch(
-                    f"{what}: f returned {kind_of(result)}, not a pair (carry, y)",
-                    where=describe(here()),
-                    fix="return carry, y; where there is nothing to stack return carry, None",
-                )
-            ys[:] = flatten(result[1])
-            return result[0]
-
-        return trace_inner(what, call)
-
-    state, body = _settle(what, state, trace)
-    for leaf in ys[1]:
-        body.give(leaf, form(leaf).type)
-    captures = shared((body,))
-    attributes = {
-        "captures": len(captures),
-        "carries": len(state.forms),
-        "length": length,
-        "reverse": bool(reverse),
-        "unroll": unroll,
-    }
-    inputs = (*captures, *_start(state, scope), *stacked)
-    return state, scope.node("scan", inputs, attributes, [body.close(captures)]), ys[0]
-
-
-def _length(
-    what: str, paths: Sequence[str], types: Sequence[TensorType], given: int | None
-) -> int:
-    """How many rounds: the extent of the first axis of every stacked input."""
-    extents = {}
-    for path, type in zip(paths, types, strict=True):
-        if not type.shape:
-            raise ShapeError(
-                f"{what}: {path} is a scalar {type}; it goes along the first axis of arrays",
-                where=describe(here()),
-                fix="stack the entries into one array: np.array([...])",
-            )
-        extents[path] = type.shape[0]
-    if given is not None:
-        if not isinstance(given, (int, np.integer)) or given < 0:
-            raise ValueProblem(
-                f"{what}: length is {given!r}",
-                where=describe(here()),
-                fix="give the number of rounds, 0 or more",
-            )
-        extents["length"] = int(given)
-    if not extents:
-        raise ValueProblem(
-            f"{what}: neither xs nor length says how many rounds",
-            where=describe(here()),
-            fix="pass xs with a first axis, or length=n",
-        )
-    if len(set(extents.values())) > 1:
-        said = ", ".join(f"{path}: {extent}" for path, extent in extents.items())
-        raise ShapeError(
-            f"{what}: the first axes differ ({said})",
-            where=describe(here()),
-            fix="give every part of xs the same first axis",
-        )
-    return next(iter(extents.values()))
-
-
-def _bound(name: str, bound: Any) -> Any:
-    """A loop bound: an int where it is known now, else a traced integer scalar."""
-    if isinstance(bound, (int, np.integer)):
-        return int(bound)
-    if isinstance(bound, np.ndarray) and not bound.shape and bound.dtype.kind in "iub":
-        return int(bound)
-    if isinstance(bound, Array) and not bound.shape and bound.type.kind in "biu":
-        return bound
-    raise TypeMismatch(
-        f"fori_loop: {name} is {kind_of(bound)}, not an integer scalar",
-        where=describe(here()),
-        fix="give a Python integer or an integer scalar, cast with .astype(int)",
-    )
-
-
-def _leaf(what: str, item: Any, scope: Scope) -> int:
-    """The value of something that has to be one array, not a container."""
-    if flatten(item)[0].tokens != (LEAF,):
-        raise TypeMismatch(
-            f"{what} is {kind_of(item)}, not a scalar", where=describe(here()), fix="give one array"
-        )
-    return as_value(item, scope)
-
-
-def _truth(what: str, pred: Any, scope: Scope) -> int:
-    """The value of a predicate, as a bool; a number holds where it is not 0."""
-    value = _leaf(what, pred, scope)
-    type = scope.builder.types[value]
-    if type.shape:
-        raise ShapeError(
-            f"{what} is {type}, not a scalar",
-            where=describe(here()),
-            fix="reduce it with .any() or .all(); to choose element by element use np.where",
-        )
-    if type.dtype == BOOL:
-        return value
-    return as_value(UFUNCS[np.not_equal](Array(scope, value), 0), scope)

@@ -53,4 +53,5 @@ def prepare(function: Callable[..., Any], *arguments: Any) -> tuple[Traced, list
         inputs.append(array)
         leaves.append(Leaf(TensorType(array.dtype, array.shape), weak=weak_of(item)))
     traced = trace_function(function, leaves, lambda given: function(*structure.unflatten(given)))
+    traced.check_limits(found)
     return traced, [*inputs, *(capture.array for capture in traced.captures)]

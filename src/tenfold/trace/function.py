@@ -11,7 +11,7 @@ from typing import Any
 from tenfold.errors import TenfoldError, TraceError
 from tenfold.graph import Graph
 from tenfold.trace import surface  # noqa: F401  fills the tables of NumPy's functions
-from tenfold.trace.array import Array, _write_through_view
+from tenfold.trace.array import Array, unwritten
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.operand import as_value, literal
 from tenfold.trace.scope import Capture, Scope, Trace, opened
@@ -86,11 +86,11 @@ def trace_function(
         try:
             structure, found = flatten(result)
             outputs = [as_value(item, scope) for item in found]
-            if trace.pending:
-                raise _write_through_view()
         except TenfoldError as error:
             error.where = f"{_place(function)} (in what it returns)"
             raise
+        if trace.pending:
+            raise unwritten(trace)
     weak = tuple(_weak(item) for item in found)
     if _random_moved(random):
         raise TraceError(

@@ -7,11 +7,13 @@ first use, so they are finished together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tenfold.errors import TypeMismatch
+from tenfold.errors import TraceError, TypeMismatch
 from tenfold.graph import Graph
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
@@ -19,6 +21,9 @@ from tenfold.trace.operand import as_value
 from tenfold.trace.scope import Scope, current, opened
 from tenfold.trace.source import describe, here
 from tenfold.types import TensorType
+
+DEEPEST = 1000  # how deep scopes may nest
+_EVERY, _FRAMES = 16, 48  # so often more room is made, and for so many Python frames a scope
 
 
 @dataclass(slots=True)
@@ -60,7 +65,7 @@ def trace_inner(what: str, function: Callable[[Scope], Any]) -> Inner:
     parent = current()
     assert parent is not None
     scope = Scope(what, parent)
-    with opened(scope):
+    with _room(scope), opened(scope):
         result = function(scope)
         structure, leaves = flatten(result)
         for leaf in leaves:
@@ -69,6 +74,28 @@ def trace_inner(what: str, function: Callable[[Scope], Any]) -> Inner:
     captured = set(scope.captures.values())
     own = [value for value in scope.builder.parameters if value not in captured]
     return Inner(scope, own, structure, leaves)
+
+
+@contextmanager
+def _room(scope: Scope) -> Generator[None]:
+    """Room on Python's stack for scopes that nest deeply, and an end for those without one."""
+    depth = len(scope.chain(None))
+    if depth > DEEPEST:
+        raise TraceError(
+            f"{scope.label}: branches and bodies nest more than {DEEPEST} deep",
+            where=describe(here()),
+            fix="a function that calls itself in a branch is traced without end, since every "
+            "branch is traced: write it with tn.while_loop",
+        )
+    if depth % _EVERY:
+        yield
+        return
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + _EVERY * _FRAMES)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def shared(inners: Sequence[Inner]) -> list[int]:

@@ -6,13 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, OverflowProblem, TypeMismatch
+from tenfold.errors import ConcreteError, OverflowProblem, TypeMismatch, Unsupported
 from tenfold.trace.array import Array
 from tenfold.trace.scope import Scope, current, leak
 from tenfold.trace.source import describe, here
 from tenfold.types import DTYPES, KIND, DType, as_dtype
 
 PYTHON = {bool: DTYPES["bool"], int: DTYPES["i64"], float: DTYPES["f64"], complex: DTYPES["c128"]}
+
+
+_BASES: tuple[type, ...] = (int, float, complex)
+
+
+def _known(array: Any) -> DType:
+    """The dtype of an array or NumPy scalar, if Tenfold has it."""
+    try:
+        return as_dtype(array.dtype)
+    except Unsupported as error:
+        raise error.at(describe(here())) from None
 
 
 def scope_of(*operands: Any) -> Scope:
@@ -39,18 +50,19 @@ def value_of(array: Array, scope: Scope) -> int:
 
 def dtype_key(operand: Any) -> Any:
     """What promotion looks at: a dtype, or int, float, complex for a weak number."""
-    if isinstance(operand, Array):
-        return operand._weak or operand._scope.builder.types[operand._value].dtype
-    if isinstance(operand, (np.ndarray, np.generic)):
-        return as_dtype(operand.dtype)
     kind = type(operand)
-    if kind is bool:
-        return PYTHON[bool]
+    if kind is Array:
+        return operand._weak or operand._scope.builder.types[operand._value].dtype
     if kind in PYTHON:
-        return kind
+        return PYTHON[bool] if kind is bool else kind
+    if isinstance(operand, (np.ndarray, np.generic)):
+        return _known(operand)
+    for base in _BASES:  # an enumeration, say, which NumPy does not take for a weak number
+        if isinstance(operand, base):
+            return PYTHON[base]
     if not is_operand(operand):
         raise refusal(operand)
-    return as_dtype(np.asarray(operand).dtype)
+    return _known(np.asarray(operand))
 
 
 def weak_of(operand: Any) -> type | None:
@@ -62,14 +74,19 @@ def weak_of(operand: Any) -> type | None:
 
 def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
     """The value of any operand in this scope, cast to the dtype if one is given."""
-    if isinstance(operand, Array):
+    kind = type(operand)
+    if kind is Array:
         value = value_of(operand, scope)
+    elif kind in PYTHON:
+        return _literal_value(operand, scope, dtype or PYTHON[kind])
     elif isinstance(operand, np.ndarray):
+        _known(operand)
         value = scope.foreign(operand)
-    elif isinstance(operand, (bool, int, float, complex)) and not isinstance(operand, np.generic):
-        return scope.constant(literal(operand, dtype or PYTHON[type(operand)]))
     elif isinstance(operand, np.generic):
-        value = scope.constant(np.asarray(operand, as_dtype(operand.dtype)))
+        value = scope.constant(np.asarray(operand, _known(operand)))
+    elif isinstance(operand, _BASES):
+        base = next(b for b in _BASES if isinstance(operand, b))
+        return _literal_value(base(operand), scope, dtype or PYTHON[base])
     else:
         value = _from_sequence(operand, scope)
     if dtype is None or scope.builder.types[value].dtype == dtype:
@@ -79,6 +96,15 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
         if operand._scope.parent is None:
             scope.trace.limits.setdefault(operand._value, set()).add(dtype)
     return scope.node("cast", (value,), {"dtype": dtype})[0]
+
+
+def _literal_value(number: Any, scope: Scope, dtype: DType) -> int:
+    """The constant of a Python number; the scope remembers it, but for zeros, which have signs."""
+    key = (number, type(number), dtype)
+    value = scope.literals.get(key) if number else None
+    if value is None:
+        value = scope.literals[key] = scope.constant(literal(number, dtype))
+    return value
 
 
 def _from_sequence(operand: Any, scope: Scope) -> int:

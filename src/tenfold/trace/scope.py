@@ -45,7 +45,8 @@ class Trace:
     callbacks: list[Callable[..., Any]] = field(default_factory=list)  # defaults, by number
     numbers: dict[int, int] = field(default_factory=dict)  # of callbacks, by id
     limits: dict[int, set[DType]] = field(default_factory=dict)  # dtypes a weak integer takes
-    pending: dict[int, Array] = field(default_factory=dict)  # updates of views not yet written
+    # updates of views not yet written, by id, with the user's line
+    pending: dict[int, tuple[Array, Raw | None]] = field(default_factory=dict)
 
     def number(self, callback: Callable[..., Any]) -> int:
         """The number of a callable among those of this trace."""
@@ -72,6 +73,7 @@ class Scope:
         self.open = True
         self.captures: dict[int, int] = {}  # value of the parent -> parameter here
         self.closed_at: Raw | None = None
+        self.literals: dict[Any, int] = {}  # constants of Python numbers
 
     def capture(self, outer: int) -> int:
         """The parameter that stands here for a value of the parent."""

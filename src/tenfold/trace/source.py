@@ -23,14 +23,19 @@ _OURS = tuple(
     for path in (os.path.dirname(__file__), np.__file__)
 )
 _FILES = tuple(module.__file__ for module in (contextlib, functools))
-_internal: dict[CodeType, bool] = {}
+_internal: dict[int, bool] = {}  # by id of the code object: hashing one takes long
+_held: list[CodeType] = []  # so that no id is used again
 _lines: dict[CodeType, tuple[list[int], list[int | None]]] = {}
 
 
 def _is_internal(code: CodeType) -> bool:
     name = code.co_filename
     found = name.startswith(_OURS) or name in _FILES
-    _internal[code] = found
+    if len(_held) > 65536:
+        _internal.clear()
+        _held.clear()
+    _held.append(code)
+    _internal[id(code)] = found
     return found
 
 
@@ -40,7 +45,7 @@ def here() -> Raw | None:
     known = _internal
     while frame is not None:
         code = frame.f_code
-        ours = known.get(code)
+        ours = known.get(id(code))
         if ours is None:
             ours = _is_internal(code)
         if not ours:

@@ -120,7 +120,10 @@ SHAPE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "flatten": (lambda x: x.flatten(), SHAPES),
     "transpose": (np.transpose, SHAPES),
     "transpose axes": (lambda x: np.transpose(x, (1, -1, 0)), ((2, 3, 4),)),
-    "transpose method": (lambda x: (x.transpose(), x.transpose(1, 0), x.transpose((1, 0))), ((3, 4),)),
+    "transpose method": (
+        lambda x: (x.transpose(), x.transpose(1, 0), x.transpose((1, 0))),
+        ((3, 4),),
+    ),
     "T": (lambda x: x.T, SHAPES),
     "mT": (lambda x: (x.mT, np.matrix_transpose(x)), ((3, 4), (2, 3, 4))),
     "swapaxes": (lambda x: np.swapaxes(x, 0, -1), ((3, 4), (2, 3, 4))),
@@ -138,7 +141,10 @@ SHAPE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "flip": (lambda x: (np.flip(x), np.flip(x, 0)), ((3, 4), (4,), (0, 2))),
     "fliplr": (lambda x: (np.fliplr(x), np.flipud(x)), ((3, 4),)),
     "rot90": (lambda x: [np.rot90(x, k) for k in range(-1, 4)], ((3, 4), (2, 3, 2))),
-    "roll": (lambda x: (np.roll(x, 2), np.roll(x, -1, 0), np.roll(x, 5, -1)), ((3, 4), (4,), (0, 2))),
+    "roll": (
+        lambda x: (np.roll(x, 2), np.roll(x, -1, 0), np.roll(x, 5, -1)),
+        ((3, 4), (4,), (0, 2)),
+    ),
     "roll both": (lambda x: np.roll(x, (1, 2), (0, 1)), ((3, 4),)),
     "tile": (lambda x: (np.tile(x, 2), np.tile(x, (2, 1, 3))), ((3, 4), (), (2,))),
     "repeat": (lambda x: (np.repeat(x, 2), np.repeat(x, 3, axis=0)), ((3, 4), (2,))),
@@ -184,7 +190,10 @@ SHAPE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "diagflat": (np.diagflat, ((2, 2), ())),
     "tril": (lambda x: [np.tril(x, k) for k in (-1, 0, 1)], ((3, 4), (2, 3, 3), (3,))),
     "triu": (lambda x: [np.triu(x, k) for k in (-1, 0, 1)], ((3, 4), (2, 3, 3))),
-    "take": (lambda x: (np.take(x, [0, 2, 1]), np.take(x, 1, 0), x.take([[0], [1]], -1)), ((3, 4),)),
+    "take": (
+        lambda x: (np.take(x, [0, 2, 1]), np.take(x, 1, 0), x.take([[0], [1]], -1)),
+        ((3, 4),),
+    ),
     "take clip": (
         lambda x: (np.take(x, [-9, 9], 0, mode="clip"), np.take(x, [-9, 9], mode="wrap")),
         ((3, 4), (3,)),
@@ -194,7 +203,12 @@ SHAPE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ((3, 4),),
     ),
     "like": (
-        lambda x: (np.zeros_like(x), np.ones_like(x), np.full_like(x, 1), np.zeros_like(x, shape=2)),
+        lambda x: (
+            np.zeros_like(x),
+            np.ones_like(x),
+            np.full_like(x, 1),
+            np.zeros_like(x, shape=2),
+        ),
         SHAPES,
     ),
     "copy": (lambda x: (np.copy(x), x.copy()), SHAPES),
@@ -203,7 +217,7 @@ SHAPE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "where": (lambda x: np.where(x != 0, x, 1), SHAPES),
     "select": (lambda x: np.select([x == 1, x != 0], [x, x + x], 1), SHAPES),
     "iter": (lambda x: [row + row for row in x], ((3, 4), (2,))),
-    "asks": (lambda x: np.zeros(np.shape(x) + (np.ndim(x), np.size(x) + len(x))), ((3,), (2, 2))),
+    "asks": (lambda x: np.zeros((*np.shape(x), np.ndim(x), np.size(x) + len(x))), ((3,), (2, 2))),
 }
 
 
@@ -217,7 +231,7 @@ def test_shapes(name: str, compare: Any, draw: Any) -> None:
 
 def test_reshape_keeps_the_array_at_hand(trace: Any) -> None:
     graph = trace(lambda x: x.reshape(2, 2).reshape(2, 2), np.ones(4))
-    assert [n.op for n in graph.nodes][0] == "reshape"
+    assert graph.nodes[0].op == "reshape"
 
 
 PRODUCTS: dict[str, tuple[Any, tuple[Any, Any]]] = {
@@ -281,6 +295,24 @@ def test_products(name: str, compare: Any, draw: Any) -> None:
 def test_captured_operands(compare: Any, draw: Any) -> None:
     w = draw("f64", (4, 5))
     compare(lambda x: (x @ w, w.T @ x.T, np.add(w[:3, :4], x), w[0, 0] * x), draw("f32"))
+
+
+def test_captured_tables(compare: Any) -> None:
+    from tenfold.trace.scope import current
+    from tenfold.trace.surface.creation import asarray
+
+    table = np.arange(60.0).reshape(20, 3)
+    places = np.arange(40).reshape(2, 20) % 3
+    compare(lambda i: asarray(table)[i], np.array([3, -1, 0]))
+    compare(lambda x: x[places], np.arange(3.0))
+    compare(lambda x: x[places.astype(np.uint8)], np.arange(3.0))
+    assert current() is None
+    assert asarray([1, 2], "f32").dtype == np.float32
+
+
+def test_linspace_between_traced_numbers(compare: Any) -> None:
+    compare(lambda a, b: np.linspace(a, b, 5), np.float32(1), np.float64(3))
+    compare(lambda a: np.linspace(0, a, 4, endpoint=False), np.float32(1))
 
 
 def test_factorisations(run: Any, draw: Any) -> None:
@@ -347,8 +379,8 @@ def test_numeric(name: str, compare: Any, draw: Any) -> None:
 
 
 def test_creation_inside_a_trace(compare: Any) -> None:
-    from tenfold.trace.surface import creation as tn
     from tenfold.trace.scope import current
+    from tenfold.trace.surface import creation as tn
 
     def f(x: Any) -> Any:
         module: Any = np if current() is None else tn

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+import enum
 import itertools
 import operator
 import warnings
@@ -164,8 +166,6 @@ def test_traced_python_integers_are_not_cut(op: Any, compare: Any) -> None:
         compare(op, number, np.array([0, 5, 44], np.uint8))
 
 
-
-
 def test_out_of_range_literals(trace: Any) -> None:
     with pytest.raises(OverflowProblem, match="300 does not fit uint8"):
         trace(lambda x: x + 300, np.ones(2, "u1"))
@@ -190,13 +190,29 @@ def test_operators(compare: Any) -> None:
     compare(lambda x, y: (-x, +x, abs(x), x == y, x != y, x < y, x >= 1), x, y)
     i, j = np.array([7, -3, 2]), np.array([2, 4, 1])
     compare(lambda i, j: (i & j, i | j, i ^ j, ~i, i << j, i >> j, 5 & i, 1 << j, i**j), i, j)
-    compare(lambda x, y: (x + [1, 2, 3], [1, 2, 3] * y, x - (1, 2, 3)), x, y)
+    compare(lambda x, y: (np.add(x, [1, 2, 3]), [1, 2, 3] * y, x - (1, 2, 3)), x, y)
 
 
 def test_numpy_operands_on_either_side(compare: Any) -> None:
     w, s = np.arange(3.0), np.float32(2.5)
     x = np.ones(3, "f4")
     compare(lambda x: (w + x, x + w, s * x, x * s, w @ x, np.int8(3) - x, x[0] * w), x)
+
+
+def test_numbers_of_other_classes(compare: Any, trace: Any) -> None:
+    class Level(enum.IntEnum):
+        HIGH = 3
+
+    class Real(float):
+        pass
+
+    x = np.ones(3, "f4")
+    compare(lambda x: (x * Level.HIGH, x + Real(0.5), round(x[0] * 2.5), round(x[0], 1).sum()), x)
+    with pytest.raises(Unsupported, match="datetime64") as caught:
+        trace(lambda x: x + np.array(["2020"], "M8[Y]"), x)
+    assert "test_ufuncs.py" in str(caught.value)
+    with pytest.raises(TypeMismatch, match="no array and no number"):
+        trace(lambda x: np.add(x, decimal.Decimal(1)), x)
 
 
 def test_special_ufuncs(compare: Any) -> None:

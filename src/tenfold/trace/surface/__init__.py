@@ -19,6 +19,7 @@ from tenfold.trace.surface import (
     reductions,
     shapes,
     sorting,
+    special,
     ufunc_methods,
     ufuncs,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "reductions",
     "shapes",
     "sorting",
+    "special",
     "ufunc_methods",
     "ufuncs",
 ]

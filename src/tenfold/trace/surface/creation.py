@@ -16,23 +16,40 @@ from tenfold.trace.operand import dtype_key
 from tenfold.trace.scope import current
 from tenfold.trace.surface.composed import filled, number
 from tenfold.trace.surface.diagonals import eye as on_diagonal
-from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, shape_of, static_int, traced
+from tenfold.trace.surface.emit import (
+    axis_of,
+    cast,
+    dtype_of,
+    emit,
+    fail,
+    on,
+    shape_of,
+    static_int,
+    traced,
+)
 from tenfold.trace.surface.promotion import common
-from tenfold.types import F64, I64, KIND, DType, as_dtype
+from tenfold.types import F64, I64, KIND, DType
+
+
+def asarray(x: Any, dtype: Any = None) -> Any:
+    """An array of what can be made one; inside a trace a traced array, which traced ones index."""
+    if current() is None:
+        return np.asarray(x, None if dtype is None else dtype_of(dtype))
+    return traced(x) if dtype is None else traced(x, dtype_of(dtype))
 
 
 def zeros(shape: Any, dtype: Any = np.float64) -> Any:
     """An array of zeros."""
     if current() is None:
-        return np.zeros(shape, as_dtype(dtype))
-    return filled(0, as_dtype(dtype), shape_of(shape))
+        return np.zeros(shape, dtype_of(dtype))
+    return filled(0, dtype_of(dtype), shape_of(shape))
 
 
 def ones(shape: Any, dtype: Any = np.float64) -> Any:
     """An array of ones."""
     if current() is None:
-        return np.ones(shape, as_dtype(dtype))
-    return filled(1, as_dtype(dtype), shape_of(shape))
+        return np.ones(shape, dtype_of(dtype))
+    return filled(1, dtype_of(dtype), shape_of(shape))
 
 
 def empty(shape: Any, dtype: Any = np.float64) -> Any:
@@ -43,8 +60,8 @@ def empty(shape: Any, dtype: Any = np.float64) -> Any:
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """An array of one value, or of an array's values broadcast."""
     if current() is None:
-        return np.full(shape, fill_value, None if dtype is None else as_dtype(dtype))
-    value = traced(fill_value) if dtype is None else traced(fill_value, as_dtype(dtype))
+        return np.full(shape, fill_value, None if dtype is None else dtype_of(dtype))
+    value = traced(fill_value) if dtype is None else traced(fill_value, dtype_of(dtype))
     return emit("broadcast", value, shape=shape_of(shape))
 
 
@@ -57,10 +74,10 @@ def iota(shape: Any, dtype: Any = np.int64, axis: int = 0) -> Any:
     extents = shape_of(shape)
     at = axis_of(axis, len(extents))
     if current() is None:
-        along = np.arange(extents[at]).astype(as_dtype(dtype))
+        along = np.arange(extents[at]).astype(dtype_of(dtype))
         lone = along.reshape([-1 if i == at else 1 for i in range(len(extents))])
         return np.broadcast_to(lone, extents).copy()
-    return emit("iota", dtype=as_dtype(dtype), shape=extents, axis=at)
+    return emit("iota", dtype=dtype_of(dtype), shape=extents, axis=at)
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
@@ -68,17 +85,17 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
     if stop is None:
         start, stop = 0, start
     if current() is None:
-        return np.arange(start, stop, step, None if dtype is None else as_dtype(dtype))
+        return np.arange(start, stop, step, dtype=None if dtype is None else dtype_of(dtype))
     for bound in (start, stop, step):
         if isinstance(bound, Array):
             static_int(bound, "a bound of arange")
     if step == 0:
         fail(ValueProblem, "arange with the step 0", "give a step other than 0")
     kind = common(tuple(dtype_key(b) for b in (start, stop, step))) if dtype is None else None
-    made: DType = as_dtype(dtype) if kind is None else kind
+    made: DType = dtype_of(dtype) if kind is None else kind
     count = max(0, math.ceil((stop - start) / step))
     if count <= 2:
-        return traced(np.arange(start, stop, step, made))
+        return traced(np.arange(start, stop, step, dtype=made))
     # as NumPy: the step is the difference of the first two, in the array's dtype
     first, second = np.asarray(start).astype(made), np.asarray(start + step).astype(made)
     along = emit("iota", dtype=made, shape=(count,), axis=0)
@@ -86,11 +103,12 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
     return emit("add", scaled, number(first.item(), made))
 
 
+@on(np.linspace)
 def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> Any:
     """Evenly spaced values from start to stop, which may be traced scalars."""
     if current() is None:
         return np.linspace(
-            start, stop, num, endpoint, dtype=None if dtype is None else as_dtype(dtype)
+            start, stop, num, endpoint, dtype=None if dtype is None else dtype_of(dtype)
         )
     count = static_int(num, "num")
     if count < 0:
@@ -98,7 +116,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype:
     inner = common((dtype_key(start), dtype_key(stop), float))
     if KIND[inner] in "biu":
         inner = F64
-    made = inner if dtype is None else as_dtype(dtype)
+    made = inner if dtype is None else dtype_of(dtype)
     low, high = traced(start, inner), traced(stop, inner)
     if low.ndim or high.ndim:
         fail(ShapeError, "linspace between arrays", "broadcast by hand: a + (b - a) * t[:, None]")
@@ -126,7 +144,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype:
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = np.float64) -> Any:  # noqa: N803
     """A matrix with ones on a diagonal and zeros elsewhere."""
     if current() is None:
-        return np.eye(N, M, k, as_dtype(dtype))
+        return np.eye(N, M, k, dtype_of(dtype))
     rows = static_int(N, "an extent")
     columns = rows if M is None else static_int(M, "an extent")
     return cast(on_diagonal(rows, columns, static_int(k, "k")), dtype)
@@ -137,7 +155,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = np.float64) -> Any:  # n
 
 def _like(x: Array, dtype: Any, shape: Any) -> tuple[DType, tuple[int, ...]]:
     return (
-        x.dtype if dtype is None else as_dtype(dtype),
+        x.dtype if dtype is None else dtype_of(dtype),
         x.shape if shape is None else shape_of(shape),
     )
 

@@ -123,7 +123,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         zero = number(0, x.dtype)
         grow = (x.shape[0] - count, 0)
         value = emit("pad", tall, zero, low=(0, 0), high=grow, interior=(0, 0))
-    x._update(emit("select", _band(*x.shape, 0, "eq"), value, x)._value)
+    x._update(emit("select", _band(x.shape[0], x.shape[1], 0, "eq"), value, x)._value)
 
 
 def eye(rows: int, columns: int, offset: int) -> Array:

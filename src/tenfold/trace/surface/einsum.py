@@ -12,12 +12,12 @@ from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.composed import same
 from tenfold.trace.surface.diagonals import take_diagonal
-from tenfold.trace.surface.emit import cast, emit, fail, is_array, on, traced
+from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_array, on, traced
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.products import contract
 from tenfold.trace.surface.promotion import common
 from tenfold.trace.surface.reductions import total
-from tenfold.types import BOOL, as_dtype
+from tenfold.types import BOOL
 
 # An operand on its way: its array and the label of each axis.
 Labelled = tuple[Array, str]
@@ -35,7 +35,7 @@ def einsum(
 ) -> Array:
     text, given = _spelled(operands)
     given = [x if is_array(x) else traced(x) for x in given]
-    made = as_dtype(dtype) if dtype is not None else common(tuple(map(dtype_key, given)))
+    made = dtype_of(dtype) if dtype is not None else common(tuple(map(dtype_key, given)))
     arrays = [traced(x, made) for x in given]
     inputs, result = _read(text, arrays)
     work = _prepared(arrays, inputs, result)

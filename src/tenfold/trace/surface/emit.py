@@ -7,7 +7,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, ShapeError, TenfoldError, TypeMismatch
+from tenfold.errors import ConcreteError, ShapeError, TenfoldError, TypeMismatch, Unsupported
 from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.operand import as_value, scope_of, value_of
 from tenfold.trace.source import describe, here
@@ -54,9 +54,19 @@ def is_array(operand: Any) -> bool:
     return isinstance(operand, (Array, np.ndarray, np.generic, bool, int, float, complex))
 
 
+def dtype_of(dtype: Any) -> DType:
+    """The dtype meant by a name, a NumPy type or a Python type; an error names the user's line."""
+    try:
+        return as_dtype(dtype)
+    except Unsupported as error:
+        raise error.at(describe(here())) from None
+    except TypeError:
+        fail(TypeMismatch, f"{dtype!r} is no dtype", "give one like np.float32 or 'int64'")
+
+
 def cast(x: Array, dtype: Any) -> Array:
     """An array in another dtype; itself if it has that dtype."""
-    dtype = as_dtype(dtype)
+    dtype = dtype_of(dtype)
     return x if x.dtype == dtype else emit("cast", x, dtype=dtype)
 
 

@@ -36,7 +36,7 @@ def getitem(x: Array, key: Any) -> Array:
             "write np.where(mask, x, other), or reduce with where=mask; x[mask] = v works",
         )
     found = _get(x, read)
-    scalar = not found.shape and not read.ellipsis  # NumPy gives a number, which is no view
+    scalar = not found.shape and read.ellipsis is None  # NumPy gives a number, which is no view
     if read.advanced or scalar:
         return found if found._value != x._value else same(found)
     return Array(found._scope, found._value, base=x)
@@ -46,7 +46,7 @@ def _get(x: Array, key: Key) -> Array:
     x = _slice(x, key.entries)
     axes, indices = _indices(x, key.entries)
     if axes:
-        return _gather(x, axes, _placement(key.entries), indices)
+        return _gather(x, axes, _placement(key), indices)
     return x
 
 
@@ -103,25 +103,24 @@ def _indices(x: Array, entries: Sequence[Entry]) -> tuple[tuple[int, ...], list[
     for axis, entry in enumerate(_kept(entries)):
         if isinstance(entry, (At, Places)):
             axes.append(axis)
-            index = entry.place if isinstance(entry, At) else entry.index
-            if isinstance(index, np.ndarray) and index.dtype != I64:
-                index = index.astype(np.int64)
-            indices.append(cast(traced(index), I64))
+            indices.append(traced(entry.place if isinstance(entry, At) else entry.index))
     return tuple(axes), indices
 
 
-def _placement(entries: Sequence[Entry]) -> int:
+def _placement(key: Key) -> int:
     """Before which remaining axis the axes of the indices come, as NumPy places them.
 
     Single places count as indices where there are index arrays: side by side the indices'
     axes stand where the first of them stood, else in front.
     """
-    spots = [i for i, e in enumerate(entries) if isinstance(e, (At, Places))]
-    if not any(isinstance(e, Places) for e in entries):
+    spots = [i for i, e in enumerate(key.entries) if isinstance(e, (At, Places))]
+    if not any(isinstance(e, Places) for e in key.entries):
         return 0
-    if spots[-1] - spots[0] + 1 != len(spots):
+    first, last = spots[0], spots[-1]
+    parted = key.ellipsis is not None and first < key.ellipsis <= last
+    if parted or last - first + 1 != len(spots):
         return 0
-    return sum(isinstance(e, (New, Range)) for e in entries[: spots[0]])
+    return sum(isinstance(e, (New, Range)) for e in key.entries[:first])
 
 
 def _gather(
@@ -135,11 +134,12 @@ def _gather(
 
 def setitem(x: Array, key: Any, value: Any) -> None:
     """x[key] = value."""
+    scope = scope_of(x)
     if x._argument is not None or x._base is not None:
         x._update(x._value)  # raises, before anything else is found wrong
     read = read_key(x.type, key)
     made = traced(value, x.dtype) if not isinstance(value, Array) else cast(value, x.dtype)
-    x._update(value_of(_set(x, read, made), scope_of(x)))
+    x._update(value_of(_set(x, read, made), scope))
 
 
 FUNCTIONS["getitem"] = getitem
@@ -155,7 +155,7 @@ def _set(x: Array, key: Key, value: Array) -> Array:
     axes, indices = _indices(part, key.entries)
     if not axes:
         return _place(x, key.entries, _fit(value, part.shape))
-    at = _placement(key.entries)
+    at = _placement(key)
     spread = together(*indices)
     rest = [n for i, n in enumerate(part.shape) if i not in axes]
     value = _fit(value, (*rest[:at], *spread, *rest[at:]))
@@ -286,7 +286,7 @@ def _index_array(indices: Any) -> Array:
             f"indices of dtype {index.dtype}",
             "index with integers: indices.astype(int)",
         )
-    return cast(index, I64)
+    return cast(index, I64) if index.dtype == BOOL else index
 
 
 @on(np.take)

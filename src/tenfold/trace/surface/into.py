@@ -8,9 +8,10 @@ import numpy as np
 
 from tenfold.errors import MutationError, TypeMismatch, Unsupported
 from tenfold.trace.array import FUNCTIONS, Array
-from tenfold.trace.surface.emit import cast, emit, fail, on, traced
+from tenfold.trace.operand import scope_of, value_of
+from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, on, traced
 from tenfold.trace.surface.promotion import same_kind
-from tenfold.types import BOOL, as_dtype
+from tenfold.types import BOOL
 
 
 def write(target: Any, source: Array, where: Any = True, *, unsafe: bool = False) -> Array:
@@ -40,12 +41,12 @@ def write(target: Any, source: Array, where: Any = True, *, unsafe: bool = False
         made = emit("select", traced(where, BOOL), made, target)
     if made.shape != target.shape:
         made = emit("broadcast", made, shape=target.shape)
-    target._update(made._value)
+    target._update(value_of(made, scope_of(made)))
     return target
 
 
-def into(result: Any, out: Any, where: Any) -> Any:
-    """What a ufunc gives for its out= and where=."""
+def into(result: Any, out: Any, where: Any, casting: str = "same_kind") -> Any:
+    """What a ufunc gives for its out=, where= and casting=."""
     if out is None:
         fail(
             Unsupported,
@@ -55,16 +56,17 @@ def into(result: Any, out: Any, where: Any) -> Any:
     results = result if isinstance(result, tuple) else (result,)
     outs = out if isinstance(out, tuple) else (out,)
     written = tuple(
-        made if target is None else write(target, made, where)
+        made if target is None else write(target, made, where, unsafe=casting == "unsafe")
         for made, target in zip(results, outs, strict=True)
     )
     return written if isinstance(result, tuple) else written[0]
 
 
-def as_kind(x: Any, dtype: Any) -> Array:
-    """An operand in the dtype that dtype= names, as far as same-kind casting goes."""
-    array, dtype = traced(x), as_dtype(dtype)
-    if not same_kind(array.dtype, dtype) and not (isinstance(x, Array) and x._weak):
+def as_kind(x: Any, dtype: Any, casting: str = "same_kind") -> Array:
+    """An operand in the dtype that dtype= names, as far as the casting goes."""
+    array, dtype = traced(x), dtype_of(dtype)
+    allowed = casting == "unsafe" or same_kind(array.dtype, dtype)
+    if not allowed and not (isinstance(x, Array) and x._weak):
         fail(
             TypeMismatch,
             f"dtype={dtype} does not take an operand of type {array.type}",

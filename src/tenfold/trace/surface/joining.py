@@ -22,7 +22,7 @@ from tenfold.trace.surface.emit import (
     traced,
 )
 from tenfold.trace.surface.indexing import getitem, take
-from tenfold.trace.surface.into import write
+from tenfold.trace.surface.into import as_kind, write
 from tenfold.trace.surface.promotion import common_dtype
 from tenfold.trace.surface.reductions import _NO
 from tenfold.trace.surface.shapes import atleast_1d, atleast_2d, atleast_3d, cut, ravel
@@ -49,10 +49,10 @@ def _joined(arrays: list[Array], axis: int) -> Array:
     return same(arrays[0]) if len(arrays) == 1 else emit("concatenate", *arrays, axis=axis)
 
 
-def _finish(result: Array, out: Any, dtype: Any) -> Array:
+def _finish(result: Array, out: Any, dtype: Any, casting: str) -> Array:
     if dtype is not None:
-        result = cast(result, dtype)
-    return result if out is None else write(out, result)
+        result = as_kind(result, dtype, casting)
+    return result if out is None else write(out, result, unsafe=casting == "unsafe")
 
 
 @on(np.concatenate)
@@ -68,7 +68,7 @@ def concatenate(
     if any(x.ndim != parts[0].ndim for x in parts):
         shown = ", ".join(str(x.type) for x in parts)
         fail(ShapeError, f"concatenate: {shown} differ in rank", "give arrays of one rank")
-    return _finish(_joined(parts, axis_of(axis, parts[0].ndim)), out, dtype)
+    return _finish(_joined(parts, axis_of(axis, parts[0].ndim)), out, dtype, casting)
 
 
 @on(np.stack)
@@ -81,14 +81,16 @@ def stack(
         fail(ShapeError, f"stack: {shown} differ in shape", "give arrays of one shape")
     at = axis_of(axis, parts[0].ndim + 1)
     shape = (*parts[0].shape[:at], 1, *parts[0].shape[at:])
-    return _finish(_joined([emit("reshape", x, shape=shape) for x in parts], at), out, dtype)
+    return _finish(
+        _joined([emit("reshape", x, shape=shape) for x in parts], at), out, dtype, casting
+    )
 
 
 def _lifted(lift: Callable[..., Any], axis: int, flat: bool = False) -> Callable[..., Array]:
     def apply(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
         parts = [lift(x) for x in _several(tup, "stack")]
         at = 0 if flat and parts[0].ndim == 1 else axis
-        return concatenate(parts, at, dtype=dtype)
+        return concatenate(parts, at, dtype=dtype, casting=casting)
 
     return apply
 
@@ -240,9 +242,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Array:
 
 
 @on(np.pad)
-def pad(
-    array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = _NO
-) -> Array:
+def pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = _NO) -> Array:
     x = traced(array)
     widths = _pairs(pad_width, x.ndim, "pad_width")
     if any(n < 0 for pair in widths for n in pair):

@@ -62,10 +62,14 @@ Entry = Range | New | At | Places | Mask
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The entries, and whether the key spelled out `...`, which makes even a 0-d result a view."""
+    """The entries, and before which of them the key spelled out `...`, if it did.
+
+    A spelled-out `...` makes even a 0-d result a view, and parts indices that stand around it,
+    even where it stands for no axis.
+    """
 
     entries: tuple[Entry, ...]
-    ellipsis: bool
+    ellipsis: int | None
 
     @property
     def advanced(self) -> bool:
@@ -90,11 +94,15 @@ def read_key(type: TensorType, key: Any) -> Key:
     fill: list[Any] = [slice(None)] * (type.rank - used)
     items[at : at + 1] = fill
     entries: list[Entry] = []
-    axis = 0
-    for item in items:
+    axis, spelled = 0, None
+    for i, item in enumerate(items):
+        if i == at and dots:
+            spelled = len(entries)
         entries.extend(_entries(item, type, axis))
         axis += _width(item)
-    return Key(tuple(entries), bool(dots))
+    if dots and spelled is None:
+        spelled = len(entries)
+    return Key(tuple(entries), spelled)
 
 
 def _plain(item: Any) -> Any:

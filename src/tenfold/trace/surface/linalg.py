@@ -13,8 +13,8 @@ from tenfold.trace.surface.emit import axes_of, cast, emit, emit_all, fail, on, 
 from tenfold.trace.surface.reductions import largest, smallest, total
 from tenfold.types import BFLOAT16, DTYPES, F64, KIND
 
-_QR = type(np.linalg.qr(np.ones((1, 1))))
-_SVD = type(np.linalg.svd(np.ones((1, 1))))
+_QR: Any = type(np.linalg.qr(np.ones((1, 1))))
+_SVD: Any = type(np.linalg.svd(np.ones((1, 1))))
 
 
 def _matrix(name: str, a: Any) -> Array:
@@ -57,7 +57,8 @@ def svdvals(x: Any, /) -> Array:
 
 
 def _size(x: Array) -> Array:
-    return UFUNCS[np.absolute](x)
+    made: Array = UFUNCS[np.absolute](x)
+    return made
 
 
 def _squares(x: Array) -> Array:

@@ -6,14 +6,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, Unsupported
-from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
+from tenfold.errors import ConcreteError, TypeMismatch, Unsupported
+from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.surface import shapes
 from tenfold.trace.surface.composed import filled, same
-from tenfold.trace.surface.emit import alias, cast, fail, on, traced, view
+from tenfold.trace.surface.emit import alias, cast, dtype_of, emit, fail, on, traced, view
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.sorting import sort_in_place
-from tenfold.types import KIND, as_dtype
+from tenfold.types import KIND
 
 
 def _spread(args: tuple[Any, ...]) -> Any:
@@ -48,14 +48,21 @@ def astype(
     device: Any = None,
 ) -> Array:
     array = traced(x)
-    made = cast(array, dtype)
+    wanted = dtype_of(dtype)
+    if casting != "unsafe" and not np.can_cast(array.dtype, wanted, casting):  # type: ignore[arg-type]
+        fail(
+            TypeMismatch,
+            f"astype of {array.type} to {wanted} with casting={casting!r}",
+            "leave casting out to cast in any case",
+        )
+    made = cast(array, wanted)
     return same(made) if made is array else made
 
 
 def view_as(self: Array, dtype: Any = None, type: Any = None) -> Array:
-    if dtype is None or as_dtype(dtype) == self.dtype:
+    if dtype is None or dtype_of(dtype) == self.dtype:
         return alias(self)
-    wanted = as_dtype(dtype)
+    wanted = dtype_of(dtype)
     if wanted.itemsize != self.dtype.itemsize:
         fail(
             Unsupported,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tenfold.errors import ShapeError
@@ -15,7 +16,7 @@ from tenfold.trace.surface.emit import axis_of, cast, emit, fail, is_array, on, 
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.joining import concatenate
 from tenfold.trace.surface.promotion import common, common_dtype
-from tenfold.trace.surface.reductions import _NO, every
+from tenfold.trace.surface.reductions import _NO, every, total
 from tenfold.trace.surface.shapes import cut
 from tenfold.types import BOOL, DTYPES, F64, KIND
 
@@ -65,9 +66,7 @@ def nan_to_num(
         made = same(array)
     else:
         dtype = array.dtype
-        import ml_dtypes
-
-        limits = ml_dtypes.finfo(dtype)
+        limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
         top = float(limits.max) if posinf is None else posinf
         bottom = float(limits.min) if neginf is None else neginf
         infinite = emit("isinf", array)
@@ -175,7 +174,9 @@ def angle(z: Any, deg: bool = False) -> Array:
         result = UFUNCS[np.arctan2](emit("imag", x), emit("real", x))
     else:
         result = UFUNCS[np.arctan2](number(0, x.dtype if x.dtype != BOOL else F64), x)
-    return UFUNCS[np.multiply](result, 180 / math.pi) if deg else result
+    if deg:
+        result = UFUNCS[np.multiply](result, 180 / math.pi)
+    return traced(result)
 
 
 @on(np.sinc)
@@ -198,7 +199,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _NO, append: Any = _
     if times < 0 or x.ndim == 0:
         fail(ShapeError, f"diff of {x.type} {times} times", "give an axis and n of 0 or more")
     at = axis_of(axis, x.ndim)
-    ends = []
+    ends: list[Array | None] = []
     for end in (prepend, append):
         if end is not _NO:
             part = traced(end)
@@ -244,6 +245,4 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Array:
             width = emit("reshape", width, shape=shape)
     pair = UFUNCS[np.add](cut(values, at, 1, n), cut(values, at, 0, n - 1))
     parts = UFUNCS[np.true_divide](UFUNCS[np.multiply](width, pair), 2.0)
-    from tenfold.trace.surface.reductions import total
-
     return total(parts, at)

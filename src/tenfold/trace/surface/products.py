@@ -53,6 +53,11 @@ def _meet(name: str, x: Array, y: Array, i: int, j: int) -> None:
         )
 
 
+def _multiply(x: Array, y: Array) -> Array:
+    made: Array = UFUNCS[np.multiply](x, y)
+    return made
+
+
 def _conjugate(x: Array) -> Array:
     return emit("conj", x) if KIND[x.dtype] == "c" else x
 
@@ -81,7 +86,7 @@ def vdot(a: Any, b: Any, /) -> Array:
 def inner(a: Any, b: Any, /) -> Array:
     x, y = _pair(a, b)
     if x.ndim == 0 or y.ndim == 0:
-        return UFUNCS[np.multiply](x, y)
+        return _multiply(x, y)
     _meet("inner", x, y, x.ndim - 1, y.ndim - 1)
     return contract(x, y, [x.ndim - 1], [y.ndim - 1])
 
@@ -196,13 +201,15 @@ _file(np.vecmat, (1, 2), _vector_matrix)
 
 @on(np.linalg.matmul)
 def linalg_matmul(x1: Any, x2: Any, /) -> Array:
-    return UFUNCS[np.matmul](x1, x2)
+    made: Array = UFUNCS[np.matmul](x1, x2)
+    return made
 
 
 @on(np.linalg.vecdot)
 def linalg_vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Array:
     x, y = traced(x1), traced(x2)
-    return UFUNCS[np.vecdot](moveaxis(x, axis, -1), moveaxis(y, axis, -1))
+    made: Array = UFUNCS[np.vecdot](moveaxis(x, axis, -1), moveaxis(y, axis, -1))
+    return made
 
 
 @on(np.kron)

@@ -25,7 +25,7 @@ from tenfold.types import BFLOAT16, BOOL, DTYPES, F32, F64, I64, KIND, DType
 
 _U64 = DTYPES["u64"]
 _HALVES = (DTYPES["f16"], BFLOAT16)
-_NO: Any = np._NoValue  # type: ignore[attr-defined]  # what NumPy passes for an argument not given
+_NO: Any = np._NoValue  # what NumPy passes for an argument not given
 
 
 def given(value: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, Unsupported
-from tenfold.trace.array import Array
+from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.surface.composed import same
 from tenfold.trace.surface.emit import (
     alias,
@@ -240,7 +240,7 @@ def _rolled(x: Array, shift: Any, axis: int) -> Array:
         from tenfold.trace.surface.indexing import take
 
         places = emit("iota", dtype="i64", shape=(extent,), axis=0)
-        return take(x, places - shift, axis, mode="wrap")
+        return take(x, UFUNCS[np.subtract](places, shift), axis, mode="wrap")
     by = static_int(shift, "a shift") % extent
     if by == 0:
         return x

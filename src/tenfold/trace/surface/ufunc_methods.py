@@ -60,7 +60,12 @@ def outer(ufunc: np.ufunc, x: Any, y: Any, /, *, out: Any = None, **kwargs: Any)
     return result if out is None else into(result, out, True)
 
 
-_KINDS = {np.add: "add", np.multiply: "mul", np.maximum: "max", np.minimum: "min"}
+_KINDS: dict[np.ufunc, str] = {
+    np.add: "add",
+    np.multiply: "mul",
+    np.maximum: "max",
+    np.minimum: "min",
+}
 
 
 def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /, *, out: Any = None) -> None:
@@ -78,7 +83,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /, *, out: Any = No
             f"np.{ufunc.__name__}.at without an index array",
             "nothing repeats then: write x[key] += v",
         )
-    where = _placement(key.entries)
+    where = _placement(key)
     rest = [n for i, n in enumerate(part.shape) if i not in axes]
     value = cast(traced(b), x.dtype) if isinstance(b, Array) else traced(b, x.dtype)
     value = _fit(value, (*rest[:where], *together(*places), *rest[where:]))

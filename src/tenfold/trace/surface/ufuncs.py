@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.errors import ValueProblem
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.operand import as_value, dtype_key, scope_of
 from tenfold.trace.surface import composed
-from tenfold.trace.surface.emit import is_array, traced
+from tenfold.trace.surface.emit import fail, is_array, traced
 from tenfold.trace.surface.promotion import dtypes_for
 from tenfold.types import BOOL, KIND, DType
 
@@ -36,10 +37,10 @@ def define(ufunc: np.ufunc, choice: Build | Choice, *, choose: bool = False) -> 
 def _unary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any) -> Any:
         scope = scope_of(x)
-        if not is_array(x):
+        if type(x) is not Array and not is_array(x):
             x = traced(x)
-        key = dtype_key(x)
-        dtypes, build = plans.get((key,)) or plan((key,))
+        key = (dtype_key(x),)
+        dtypes, build = plans.get(key) or plan(key)
         value = as_value(x, scope, dtypes[0])
         if type(build) is str:
             return Array(scope, scope.node(build, (value,))[0])
@@ -51,9 +52,9 @@ def _unary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any
 def _binary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any, y: Any) -> Any:
         scope = scope_of(x, y)
-        if not is_array(x):
+        if type(x) is not Array and not is_array(x):
             x = traced(x)
-        if not is_array(y):
+        if type(y) is not Array and not is_array(y):
             y = traced(y)
         keys = dtype_key(x), dtype_key(y)
         dtypes, build = plans.get(keys) or plan(keys)
@@ -166,3 +167,29 @@ for _ufunc, _build in _PLAIN.items():
     define(_ufunc, _build)
 for _ufunc, _choice in _CHOICES.items():
     define(_ufunc, _choice, choose=True)
+
+
+def _power(within: Callable[..., Any]) -> Callable[..., Any]:
+    """Powers with the short ways that NumPy takes for some numbers as exponents."""
+
+    def apply(x: Any, y: Any) -> Any:
+        if (type(y) is int or type(y) is float) and type(x) is Array and not x._weak:
+            kind = KIND[x.dtype]
+            if y == 2 and (kind in "fc" or (kind in "iu" and type(y) is int)):
+                return UFUNCS[np.square](x)
+            if y == 0.5 and kind in "fc":
+                return UFUNCS[np.sqrt](x)
+            if y == -1 and kind in "fc":
+                return UFUNCS[np.reciprocal](x)
+            if type(y) is int and y < 0 and kind in "biu":
+                fail(
+                    ValueProblem,
+                    f"an integer array of type {x.type} to the negative integer power {y}",
+                    f"write x ** {float(y)}, or 1.0 / x ** {-y}",
+                )
+        return within(x, y)
+
+    return apply
+
+
+UFUNCS[np.power] = _power(UFUNCS[np.power])
