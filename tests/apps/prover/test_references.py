@@ -15,19 +15,9 @@ from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program, Triple
 from tenfold.apps.prover.top_down import Searcher, apply, unify
 
+from .agree import height
 from .conftest import fact, write
 from .generated import everything, programs, text
-
-
-def height(program: Program, asked: str, limit: int = 10, without: str | None = None) -> int | None:
-    """The height both references give."""
-    goal = program.number(fact(asked))
-    left = program.number(fact(without)) if without else None
-    up = close(program, limit, left).heights.get(goal)
-    down = Searcher(program).prove(goal, limit, left)
-    assert down.height == up
-    assert (down.outcome == Outcome.PROVED) == (up is not None)
-    return up
 
 
 @pytest.mark.parametrize(
