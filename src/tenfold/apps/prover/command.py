@@ -1,0 +1,95 @@
+"""The command `tenfold prove`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:  # read when a run begins, so that --help need not wait
+    from tenfold.apps.prover.evaluation import Run
+    from tenfold.apps.prover.settings import Settings
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def prove(
+    data: Annotated[
+        str,
+        typer.Argument(help="A folder with train, valid, test and rules; family:…; pykeen:NAME."),
+    ] = "family:",
+    rules: Annotated[Path | None, typer.Option(help="Rules instead of those of the data.")] = None,
+    constant: Annotated[
+        list[str] | None, typer.Option(help="An argument of arrow rules that is a constant.")
+    ] = None,
+    mode: Annotated[str, typer.Option(help="head, tail or both.")] = "both",
+    engine: Annotated[str, typer.Option(help="closure or rollout.")] = "closure",
+    score: Annotated[str, typer.Option(help="height or binary.")] = "height",
+    height: Annotated[int, typer.Option(help="The highest proof looked for.")] = 10,
+    backend: Annotated[str, typer.Option(help="tenfold, or python for the reference.")] = "tenfold",
+    batch: Annotated[int, typer.Option(help="Queries at a time.")] = 256,
+    limit: Annotated[int | None, typer.Option(help="Only the first queries.")] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="So many candidates a query, drawn once, not all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="What the sample is drawn from.")] = 0,
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+) -> None:
+    """Look for a proof of each query and its corruptions, and rank it among them."""
+    from rich.console import Console
+
+    from tenfold import TenfoldError
+    from tenfold.apps.prover.settings import Settings
+
+    console = Console(stderr=True)
+    try:
+        settings = Settings(
+            data,
+            rules=str(rules) if rules else None,
+            constants=tuple(constant or ()),
+            modes=("head", "tail") if mode == "both" else (mode,),
+            engine=engine,
+            score=score,
+            height=height,
+            backend=backend,
+            batch=batch,
+            limit=limit,
+            sample=sample,
+            seed=seed,
+        )
+        run = _evaluate(settings, console)
+    except TenfoldError as error:
+        console.print(str(error), style="red", markup=False, highlight=False)
+        raise typer.Exit(2) from None
+    _show(run)
+    if json is not None:
+        _write(json, run)
+
+
+def _evaluate(settings: Settings, console: Any) -> Run:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from tenfold.apps.prover.evaluation import evaluate
+
+    columns = (TextColumn("queries"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("rank", total=None)
+        return evaluate(
+            settings, lambda done, total: progress.update(bar, completed=done, total=total)
+        )
+
+
+def _show(run: Run) -> None:
+    from tenfold.apps.prover.table import show
+
+    show(run)
+
+
+def _write(path: Path, run: Run) -> None:
+    from json import dumps
+
+    from tenfold.apps.prover.summary import report
+
+    path.write_text(dumps(report(run), indent=1, allow_nan=False) + "\n", encoding="utf-8")
