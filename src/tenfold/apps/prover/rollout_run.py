@@ -93,7 +93,7 @@ def roll_all(program: Program, lanes: Sequence[Lane], search: Search) -> list[Ro
     ['PROVED', 'GAVE_UP']
     """
     base = base_of(program)
-    _check_words(program, base)
+    check_words(program, base)
     results: dict[int, Rolled] = {}
     left: dict[Room, list[int]] = {search.room: list(range(len(lanes)))}
     while left:
@@ -115,7 +115,8 @@ def roll_all(program: Program, lanes: Sequence[Lane], search: Search) -> list[Ro
     return [results[i] for i in range(len(lanes))]
 
 
-def _check_words(program: Program, base: Base) -> None:
+def check_words(program: Program, base: Base) -> None:
+    """An error where a goal does not fit one integer."""
     bits = 2 * int(word_bits(base.bits)) + (len(program.predicates) + 1).bit_length() + 10
     if bits > 62:
         raise CapacityError(
