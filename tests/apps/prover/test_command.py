@@ -85,7 +85,9 @@ def test_options_reach_the_run(tmp_path: Path) -> None:
 
 def test_binary_scores_only_say_whether(tmp_path: Path) -> None:
     made = prove_to_json(tmp_path, SMALL, "--score", "binary")
-    assert set(made["closure"]["heights"]) == {"0"}
+    expected = prove_to_json(tmp_path, SMALL)
+    assert made["both"]["proved"] == expected["both"]["proved"]
+    assert made["both"]["mrr"]["realistic"] <= expected["both"]["mrr"]["realistic"]
 
 
 def test_countries(data: Path, tmp_path: Path) -> None:
@@ -115,6 +117,10 @@ def test_the_table_has_a_line_for_each_relation_and_mode() -> None:
         (SMALL, "--score", "steam"),
         (SMALL, "--batch", "0"),
         (SMALL, "--height", "-1"),
+        (SMALL, "--limit", "-1"),
+        (SMALL, "--score", "logprob"),
+        (SMALL, "--alone"),
+        (SMALL, "--engine", "rollout", "--weights", "nowhere", "--policy", "learned"),
     ],
 )
 def test_what_is_wrong_is_said_without_a_traceback(options: tuple[str, ...]) -> None:
@@ -138,3 +144,119 @@ def test_figures_by_relation_come_to_those_of_all() -> None:
     weighed = math.fsum(part["mrr"]["realistic"] * part["queries"] for part in parts)
     assert math.isclose(weighed / whole["queries"], whole["mrr"]["realistic"])
     assert figures([])["outcomes"] == {o.name: 0 for o in Outcome}
+
+
+ROLL = (
+    SMALL,
+    "--engine",
+    "rollout",
+    "--limit",
+    "4",
+    "--sample",
+    "3",
+    "--height",
+    "3",
+    "--mode",
+    "tail",
+)
+
+
+@pytest.mark.parametrize("search", ["greedy", "sampled", "beam"])
+@pytest.mark.parametrize("policy", ["uniform", "learned"])
+def test_rollouts_and_their_reference(tmp_path: Path, search: str, policy: str) -> None:
+    options = (*ROLL, "--search", search, "--policy", policy, "--steps", "4", "--check-proofs")
+    options = (*options, "--score", "logprob" if policy == "uniform" else "height")
+    ours = prove_to_json(tmp_path, *options, "--batch", "16")
+    plain = prove_to_json(tmp_path, *options, "--backend", "python")
+    if not ours["both"]["near_ties"]:
+        assert ours["tail"] == plain["tail"]
+        assert ours["checked"] == plain["checked"] == ours["tail"]["outcomes"].get("PROVED")
+    assert ours["closure"] is None
+
+
+def test_exhaustive_rollout(tmp_path: Path) -> None:
+    options = (*ROLL, "--search", "exhaustive", "--height", "2")
+    ours = prove_to_json(tmp_path, *options, "--check-proofs", "--batch", "16")
+    plain = prove_to_json(tmp_path, *options, "--backend", "python")
+    closed = prove_to_json(tmp_path, *ROLL, "--engine", "closure", "--height", "2")
+    assert ours["tail"] == plain["tail"]
+    for name in ("mrr", "hits", "proved", "candidates"):
+        assert ours["tail"][name] == closed["tail"][name]
+
+
+def test_a_query_may_not_use_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    for name, text in {"train": "p(a,b).", "valid": "", "test": "p(a,b).", "rules": ""}.items():
+        (folder / f"{name}.txt").write_text(text)
+    options = (str(folder), "--engine", "rollout", "--batch", "4")
+    assert prove_to_json(tmp_path, *options)["both"]["proved"] == 2
+    assert prove_to_json(tmp_path, *options, "--alone")["both"]["proved"] == 0
+
+
+def test_marked_overflows_make_bounds(tmp_path: Path) -> None:
+    folder = tmp_path / "wide"
+    folder.mkdir()
+    many = "\n".join(f"p(a,n{i:02})." for i in range(40))
+    files = {
+        "train": f"{many}\nq(n39,z).\nq(n39,y).",
+        "valid": "",
+        "test": "r(a,z).",
+        "rules": "r:1:p(x,u), q(u,y) -> r(x,y)",
+    }
+    for name, text in files.items():
+        (folder / f"{name}.txt").write_text(text)
+    options = (str(folder), "--engine", "rollout", "--mode", "tail", "--batch", "16")
+    grown = prove_to_json(tmp_path, *options)
+    assert grown["tail"]["outcomes"]["PROVED"] == 2  # r(a,z) and r(a,y)
+    assert grown["tail"]["mrr"]["pessimistic"] == 0.5
+    marked = prove_to_json(tmp_path, *options, "--overflow", "mark")
+    assert marked["tail"]["overflows"]["states"] == 43
+    assert marked["tail"]["mrr"]["optimistic"] == 1
+    assert marked["tail"]["mrr"]["pessimistic"] == 1 / 43
+    code, output = prove(*options, "--overflow", "error")
+    assert code == 2
+    assert "OVERFLOW_STATES" in output
+
+
+def test_closures_are_checked_too(tmp_path: Path) -> None:
+    made = prove_to_json(tmp_path, SMALL, "--check-proofs")
+    assert made["checked"] == made["closure"]["facts"]
+
+
+def test_interrupted_runs_go_on(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    whole = prove_to_json(tmp_path, SMALL, "--resume", str(journal))
+    lines = journal.read_text().splitlines(keepends=True)
+    assert len(lines) == 1 + whole["both"]["queries"]
+    journal.write_text("".join(lines[:20]) + lines[20][:7])  # cut short in the middle of a line
+    again = prove_to_json(tmp_path, SMALL, "--resume", str(journal))
+    assert again["both"] == whole["both"]
+    assert journal.read_text() == "".join(lines)
+    code, output = prove(SMALL, "--resume", str(journal), "--height", "2")
+    assert code == 2
+    assert "other settings" in output
+
+
+def test_weights_from_a_file(tmp_path: Path) -> None:
+    from tenfold.apps.prover.load import load
+    from tenfold.apps.prover.policy import random_weights
+    from tenfold.apps.prover.program import program_of
+    from tenfold.apps.prover.safetensors import write_tensors
+
+    program = program_of(load(SMALL))
+    file = tmp_path / "weights.safetensors"
+    made = random_weights(program, 64, seed=0)
+    write_tensors(file, made._asdict())
+    options = (*ROLL, "--policy", "learned", "--score", "logprob", "--steps", "3", "--batch", "16")
+    drawn = prove_to_json(tmp_path, *options, "--seed", "0")
+    read = prove_to_json(tmp_path, *options, "--seed", "0", "--weights", str(file))
+    assert drawn["tail"] == read["tail"]
+    write_tensors(file, made._replace(predicates=made.predicates[1:])._asdict())
+    code, output = prove(*options, "--weights", str(file))
+    assert code == 2
+    assert "predicates has the shape" in output
+    file.write_bytes(b"no tensors")
+    code, output = prove(*options, "--weights", str(file))
+    assert code == 2
+    assert "safetensors" in output

@@ -26,15 +26,28 @@ def prove(
     ] = None,
     mode: Annotated[str, typer.Option(help="head, tail or both.")] = "both",
     engine: Annotated[str, typer.Option(help="closure or rollout.")] = "closure",
-    score: Annotated[str, typer.Option(help="height or binary.")] = "height",
+    policy: Annotated[str, typer.Option(help="uniform or learned.")] = "uniform",
+    weights: Annotated[
+        Path | None, typer.Option(help="A learned policy's safetensors; drawn by seed without.")
+    ] = None,
+    search: Annotated[str, typer.Option(help="greedy, sampled, beam or exhaustive.")] = "greedy",
+    beam: Annotated[int, typer.Option(help="States of a beam.")] = 4,
+    steps: Annotated[int, typer.Option(help="Steps of a rollout.")] = 20,
+    score: Annotated[str, typer.Option(help="height, logprob or binary.")] = "height",
     height: Annotated[int, typer.Option(help="The highest proof looked for.")] = 10,
+    overflow: Annotated[str, typer.Option(help="grow, mark or error.")] = "grow",
+    alone: Annotated[bool, typer.Option(help="No query may use itself as a fact.")] = False,
     backend: Annotated[str, typer.Option(help="tenfold, or python for the reference.")] = "tenfold",
     batch: Annotated[int, typer.Option(help="Queries at a time.")] = 256,
     limit: Annotated[int | None, typer.Option(help="Only the first queries.")] = None,
     sample: Annotated[
         int | None, typer.Option(help="So many candidates a query, drawn once, not all.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="What the sample is drawn from.")] = 0,
+    seed: Annotated[int, typer.Option(help="What is drawn is drawn from this.")] = 0,
+    check_proofs: Annotated[bool, typer.Option(help="Replay every proof.")] = False,
+    resume: Annotated[
+        Path | None, typer.Option(help="Keep what is done here, and go on from it.")
+    ] = None,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
     """Look for a proof of each query and its corruptions, and rank it among them."""
@@ -51,15 +64,23 @@ def prove(
             constants=tuple(constant or ()),
             modes=("head", "tail") if mode == "both" else (mode,),
             engine=engine,
+            policy=policy,
+            weights=str(weights) if weights else None,
+            search=search,
+            beam=beam,
+            steps=steps,
             score=score,
             height=height,
+            overflow=overflow,
+            alone=alone,
             backend=backend,
             batch=batch,
             limit=limit,
             sample=sample,
             seed=seed,
+            check=check_proofs,
         )
-        run = _evaluate(settings, console)
+        run = _evaluate(settings, console, resume)
     except TenfoldError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         raise typer.Exit(2) from None
@@ -68,7 +89,7 @@ def prove(
         _write(json, run)
 
 
-def _evaluate(settings: Settings, console: Any) -> Run:
+def _evaluate(settings: Settings, console: Any, journal: Path | None) -> Run:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from tenfold.apps.prover.evaluation import evaluate
@@ -77,7 +98,9 @@ def _evaluate(settings: Settings, console: Any) -> Run:
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("rank", total=None)
         return evaluate(
-            settings, lambda done, total: progress.update(bar, completed=done, total=total)
+            settings,
+            lambda done, total: progress.update(bar, completed=done, total=total),
+            journal,
         )
 
 

@@ -6,22 +6,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
-from tenfold.apps.prover.bottom_up import close
-from tenfold.apps.prover.closure import Closed, close_by_joins
-from tenfold.apps.prover.closure_ranks import Ranked, rank_by_lookup
+from tenfold.apps.prover.by_closure import close_program, rank_in_closure
+from tenfold.apps.prover.by_rollout import rank_by_rollout
+from tenfold.apps.prover.closure import Closed
 from tenfold.apps.prover.dataset import Dataset
-from tenfold.apps.prover.errors import InputError
-from tenfold.apps.prover.joins import Packing
+from tenfold.apps.prover.journal import Journal
 from tenfold.apps.prover.load import load
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program, program_of
+from tenfold.apps.prover.proof import Explainer
 from tenfold.apps.prover.queries import Query, queries, sample
-from tenfold.apps.prover.rank_reference import rank_by_height
+from tenfold.apps.prover.result import Found
 from tenfold.apps.prover.settings import Settings
 
 Progress = Callable[[int, int], None]  # queries done, queries in all
@@ -32,8 +30,7 @@ class Result:
     """A query and what was found of it and of its corruptions."""
 
     query: Query
-    ranked: Ranked
-    outcomes: Counter[Outcome]  # of the query and its corruptions
+    found: Found
 
 
 @dataclass(slots=True)
@@ -54,18 +51,29 @@ class Stages:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished run."""
+    """A finished run. The closure is there if the engine was."""
 
     settings: Settings
     data: Dataset
     program: Program
-    closed: Closed
+    closed: Closed | None
     results: tuple[Result, ...]
     seconds: dict[str, float]
+    checked: int  # proofs replayed
+
+    @property
+    def outcomes(self) -> Counter[Outcome]:
+        """How the searches for all queries and candidates ended."""
+        total: Counter[Outcome] = Counter()
+        for result in self.results:
+            total.update(result.found.outcomes)
+        return total
 
 
-def evaluate(settings: Settings, progress: Progress | None = None) -> Run:
-    """Read, close, rank.
+def evaluate(
+    settings: Settings, progress: Progress | None = None, journal: Path | None = None
+) -> Run:
+    """Read, search, rank. With a journal, go on from what an interrupted run has done.
 
     >>> run = evaluate(Settings("family:families=1,generations=2", modes=("tail",)))
     >>> len(run.results) == len(run.data.test)
@@ -79,50 +87,30 @@ def evaluate(settings: Settings, progress: Progress | None = None) -> Run:
         asked = queries(data, program, settings.modes, settings.limit)
         if settings.sample is not None:
             asked = sample(asked, settings.sample, settings.seed)
-    if settings.engine != "closure":
-        raise InputError(f"the engine {settings.engine} is not here", fix="say closure")
-    with stages.timed("close"):
-        closed = _close(settings, program)
-        if settings.score == "binary":
-            closed = replace(closed, heights=np.zeros_like(closed.heights))
+    kept = Journal.open(journal, settings, len(asked)) if journal else None
+    found: list[Found] = list(kept.done) if kept else []
+    closed, checked = None, 0
+    if settings.engine == "closure":
+        with stages.timed("close"):
+            closed = close_program(settings, program)
+        if settings.check:
+            with stages.timed("check"):
+                checked = Explainer(program, closed.by_triple()).check_all()
     with stages.timed("rank"):
-        results = tuple(_rank(settings, program, closed, asked, progress))
-    return Run(settings, data, program, closed, results, stages.seconds)
+        for part in _ranked(settings, program, closed, asked[len(found) :]):
+            found.append(part)
+            if kept:
+                kept.write(part)
+            if progress:
+                progress(len(found), len(asked))
+    checked += sum(one.checked for one in found)
+    results = tuple(Result(q, f) for q, f in zip(asked, found, strict=True))
+    return Run(settings, data, program, closed, results, stages.seconds, checked)
 
 
-def _close(settings: Settings, program: Program) -> Closed:
-    if settings.backend == "tenfold":
-        return close_by_joins(program, settings.height)
-    reference = close(program, settings.height)
-    packing = Packing.of(program)
-    facts = sorted(reference.heights)
-    heights = np.array([reference.heights[f] for f in facts], np.int64)
-    return Closed(packing, packing.keys(facts), heights, reference.complete, 0)
-
-
-def _rank(
-    settings: Settings,
-    program: Program,
-    closed: Closed,
-    asked: Sequence[Query],
-    progress: Progress | None,
-) -> Iterator[Result]:
-    unproved = Outcome.REFUTED if closed.complete else Outcome.DEPTH
-    if settings.backend == "tenfold":
-        ranked = rank_by_lookup(asked, program, closed, settings.batch)
-    else:
-        ranked = _rank_plainly(asked, closed)
-    for done, (query, found) in enumerate(zip(asked, ranked, strict=True), 1):
-        own = found.height is not None
-        outcomes = Counter({Outcome.PROVED: found.proved + own})
-        outcomes[unproved] += found.rank.candidates + 1 - found.proved - own
-        yield Result(query, found, +outcomes)
-        if progress and (done % settings.batch == 0 or done == len(asked)):
-            progress(done, len(asked))
-
-
-def _rank_plainly(asked: Sequence[Query], closed: Closed) -> Iterator[Ranked]:
-    heights = closed.by_triple()
-    for query, rank in zip(asked, rank_by_height(asked, heights), strict=True):
-        proved = sum(query.corrupt(c) in heights for c in query.pool - query.known)
-        yield Ranked(rank, heights.get(query.fact), proved)
+def _ranked(
+    settings: Settings, program: Program, closed: Closed | None, asked: Sequence[Query]
+) -> Iterator[Found]:
+    if closed is not None:
+        return rank_in_closure(settings, program, closed, asked)
+    return rank_by_rollout(settings, program, asked)

@@ -65,6 +65,17 @@ class Explainer:
             left.extend(reason.body if reason else ())
         return Proof(fact, reasons)
 
+    def check_all(self) -> int:
+        """How many facts were proved anew, each at its height, step by step; or an error."""
+        reasons = {
+            fact: self._reason(fact) if height else None for fact, height in self.heights.items()
+        }
+        found = check_reasons(self.program, reasons)
+        for fact, height in self.heights.items():
+            if found.get(fact) != height:
+                raise _wrong(self.program, fact, f"its proof has not the height {height}")
+        return len(found)
+
     def _reason(self, fact: Triple) -> Reason:
         below = self.heights[fact]
         for number, clause in enumerate(self.program.clauses):
@@ -105,8 +116,23 @@ class Explainer:
 
 def check_proof(program: Program, proof: Proof, without: Triple | None = None) -> int:
     """The height of a proof, after every step of it was replayed; an error where one is wrong."""
+    if proof.fact not in proof.reasons:
+        raise _wrong(program, proof.fact, "it has no reason")
+    heights = check_reasons(program, proof.reasons, without)
+    if proof.fact not in heights:
+        raise _wrong(program, proof.fact, "it rests on itself")
+    return heights[proof.fact]
+
+
+def check_reasons(
+    program: Program, reasons: Mapping[Triple, Reason | None], without: Triple | None = None
+) -> dict[Triple, int]:
+    """The height of each fact by its reason; what rests on itself has none.
+
+    Every clause is unified with the facts it is said to join.
+    """
     given = set(program.facts) - {without}
-    for fact, reason in proof.reasons.items():
+    for fact, reason in reasons.items():
         if reason is None:
             if fact not in given:
                 raise _wrong(program, fact, "it is said to be given, and is not")
@@ -124,19 +150,17 @@ def check_proof(program: Program, proof: Proof, without: Triple | None = None) -
         ]
         if unify(tuple(pairs)) is None:
             raise _wrong(program, fact, f"clause {reason.clause} does not unify with its facts")
-        lost = [one for one in reason.body if one not in proof.reasons]
+        lost = [one for one in reason.body if one not in reasons]
         if lost:
             raise _wrong(program, fact, f"it rests on {program.name(lost[0])}, which has no reason")
-    return _height(program, proof)
+    return _heights(reasons)
 
 
-def _height(program: Program, proof: Proof) -> int:
-    """The height of the tree, built up from what is given; a fact that rests on itself never is."""
-    if proof.fact not in proof.reasons:
-        raise _wrong(program, proof.fact, "it has no reason")
-    users: dict[Triple, list[Triple]] = {fact: [] for fact in proof.reasons}
+def _heights(reasons: Mapping[Triple, Reason | None]) -> dict[Triple, int]:
+    """The heights, built up from what is given; a fact that rests on itself is never reached."""
+    users: dict[Triple, list[Triple]] = {fact: [] for fact in reasons}
     waiting: dict[Triple, int] = {}
-    for fact, reason in proof.reasons.items():
+    for fact, reason in reasons.items():
         body = set(reason.body) if reason else set()
         waiting[fact] = len(body)
         for one in body:
@@ -145,15 +169,13 @@ def _height(program: Program, proof: Proof) -> int:
     ready = [fact for fact, count in waiting.items() if not count]
     while ready:
         fact = ready.pop()
-        reason = proof.reasons[fact]
+        reason = reasons[fact]
         heights[fact] = 1 + max((heights[b] for b in reason.body), default=0) if reason else 0
         for user in users[fact]:
             waiting[user] -= 1
             if not waiting[user]:
                 ready.append(user)
-    if proof.fact not in heights:
-        raise _wrong(program, proof.fact, "it rests on itself")
-    return heights[proof.fact]
+    return heights
 
 
 def check_choices(

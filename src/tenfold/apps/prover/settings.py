@@ -8,8 +8,14 @@ from typing import Any
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.queries import MODES
 
-ENGINES = ("closure", "rollout")
-BACKENDS = ("tenfold", "python")  # python: the plain reference of the engine
+CHOICES = {
+    "engine": ("closure", "rollout"),
+    "policy": ("uniform", "learned"),
+    "search": ("exhaustive", "greedy", "sampled", "beam"),
+    "score": ("height", "logprob", "binary"),
+    "overflow": ("grow", "mark", "error"),
+    "backend": ("tenfold", "python"),  # python: the plain reference of the engine
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,29 +27,47 @@ class Settings:
     constants: tuple[str, ...] = ()
     modes: tuple[str, ...] = MODES
     engine: str = "closure"
-    score: str = "height"  # or binary: proved or not
+    policy: str = "uniform"
+    weights: str | None = None  # a safetensors file; drawn by the seed without one
+    search: str = "greedy"
+    beam: int = 4
+    steps: int = 20
+    score: str = "height"
     height: int = 10
+    overflow: str = "grow"
+    alone: bool = False  # whether a query may not use itself as a fact
     backend: str = "tenfold"
     batch: int = 256
     limit: int | None = None  # queries
     sample: int | None = None  # candidates of a query
     seed: int = 0
+    check: bool = False  # replay every proof
 
     def __post_init__(self) -> None:
-        _one_of("engine", self.engine, ENGINES)
-        _one_of("backend", self.backend, BACKENDS)
-        _one_of("score", self.score, ("height", "binary"))
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} is {getattr(self, name)!r}", fix=_either(allowed))
         for mode in self.modes:
-            _one_of("mode", mode, MODES)
-        for name in ("batch", "height"):
-            if getattr(self, name) < (name == "batch"):
-                raise InputError(f"{name} is {getattr(self, name)}", fix="give a larger number")
+            if mode not in MODES:
+                raise InputError(f"mode is {mode!r}", fix=_either((*MODES, "both")))
+        for name, least in (("batch", 1), ("beam", 1), ("steps", 0), ("height", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}", fix=f"give {least} or more")
+        for name in ("limit", "sample"):
+            if (getattr(self, name) or 0) < 0:
+                raise InputError(f"{name} is {getattr(self, name)}", fix="give 0 or more")
+        if self.engine == "closure" and self.score == "logprob":
+            raise InputError("a closure has no log-probability", fix="say --engine rollout")
+        if self.engine == "closure" and self.alone:
+            raise InputError(
+                "a closure is one for all queries, so none can be left out of its facts",
+                fix="say --engine rollout",
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain data."""
         return asdict(self)
 
 
-def _one_of(name: str, given: str, allowed: tuple[str, ...]) -> None:
-    if given not in allowed:
-        raise InputError(f"{name} is {given!r}", fix=f"say {' or '.join(allowed)}")
+def _either(allowed: tuple[str, ...]) -> str:
+    return f"say {' or '.join(allowed)}"

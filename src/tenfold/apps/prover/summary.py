@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import tenfold
+from tenfold.apps.prover.closure import Closed
 from tenfold.apps.prover.evaluation import Result, Run
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.ranks import summarise
@@ -26,18 +27,19 @@ OVERFLOWS = {
 def figures(results: Iterable[Result]) -> dict[str, Any]:
     """What some results come to."""
     results = list(results)
-    made = asdict(summarise(r.ranked.rank for r in results))
+    made = asdict(summarise(r.found.rank for r in results))
     outcomes: Counter[Outcome] = Counter()
     for result in results:
-        outcomes.update(result.outcomes)
+        outcomes.update(result.found.outcomes)
     return {
         "queries": made["queries"],
         "candidates": made["candidates"],
-        "proved": sum(r.ranked.height is not None for r in results),
+        "proved": sum(r.found.height is not None for r in results),
         "mrr": _plain(made["mrr"]),
         "hits": {str(level): _plain(by_kind) for level, by_kind in made["hits"].items()},
         "outcomes": {o.name: outcomes[o] for o in Outcome},
         "overflows": {name: outcomes[o] for name, o in OVERFLOWS.items()},
+        "near_ties": sum(r.found.near for r in results),
     }
 
 
@@ -66,18 +68,23 @@ def by_relation(run: Run) -> dict[str, dict[str, dict[str, Any]]]:
     return made
 
 
+def _closure(closed: Closed) -> dict[str, Any]:
+    heights = Counter(closed.heights.tolist())
+    return {
+        "facts": len(closed.keys),
+        "complete": closed.complete,
+        "growths": closed.growths,
+        "heights": {str(h): heights[h] for h in sorted(heights)},
+    }
+
+
 def report(run: Run) -> dict[str, Any]:
     """Everything about a run that is worth keeping."""
-    heights = Counter(int(h) for h in run.closed.heights)
     return {
         **by_mode(run),
         "relations": by_relation(run),
-        "closure": {
-            "facts": len(run.closed.keys),
-            "complete": run.closed.complete,
-            "growths": run.closed.growths,
-            "heights": {str(h): heights[h] for h in sorted(heights)},
-        },
+        "closure": _closure(run.closed) if run.closed else None,
+        "checked": run.checked,
         "notices": [str(notice) for notice in run.data.notices],
         "settings": run.settings.as_dict(),
         "seconds": run.seconds,

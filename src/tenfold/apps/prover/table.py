@@ -12,6 +12,7 @@ from tenfold.apps.prover.evaluation import Run
 from tenfold.apps.prover.ranks import KINDS, LEVELS
 from tenfold.apps.prover.summary import by_mode, by_relation
 
+SHORT = ("opt", "real", "pess", "exp")  # the kinds of rank
 SHOWN = 3  # notices of one kind
 
 
@@ -19,15 +20,14 @@ def show(run: Run, console: Console | None = None) -> None:
     """Print the notices, the figures of each relation and of all, and what the run took."""
     console = console or Console()
     _notices(run, console)
-    title = f"{run.data.name}: {len(run.closed.keys):,} facts proved up to height "
-    title += f"{run.settings.height}" + (", all there are" if run.closed.complete else "")
+    title = f"{run.data.name}: {_title(run)}"
     table = Table(
         title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
     )
     for name in ("relation", "mode"):
         table.add_column(name, no_wrap=True, min_width=len(name))
     hits = (f"H@{level}" for level in LEVELS)
-    for name in ("asked", "proved", "cand.", *(kind[:4] for kind in KINDS), *hits):
+    for name in ("asked", "proved", "cand.", *SHORT, *hits):
         table.add_column(name, justify="right", no_wrap=True)
     for relation, modes in by_relation(run).items():
         for mode, made in modes.items():
@@ -42,6 +42,17 @@ def show(run: Run, console: Console | None = None) -> None:
     console.print(f"Seconds: {spent}.", highlight=False)
 
 
+def _title(run: Run) -> str:
+    settings = run.settings
+    if run.closed is None:
+        kind = f"{settings.search} rollout" + (
+            "" if settings.search == "exhaustive" else f", {settings.policy} policy"
+        )
+        return f"{kind}, score {settings.score}"
+    more = ", all there are" if run.closed.complete else ""
+    return f"{len(run.closed.keys):,} facts proved up to height {settings.height}{more}"
+
+
 def _cells(made: dict[str, Any]) -> list[str]:
     shares = [made["mrr"][kind] for kind in KINDS]
     shares += [made["hits"][str(level)]["realistic"] for level in LEVELS]
@@ -52,7 +63,11 @@ def _cells(made: dict[str, Any]) -> list[str]:
 def _outcomes(run: Run) -> str:
     made = by_mode(run)["both"]
     said = ", ".join(f"{name} {count:,}" for name, count in made["outcomes"].items() if count)
-    return f"Outcomes: {said or 'none'}."
+    lost = sum(made["overflows"].values())
+    bounds = f" {lost:,} overflowed: optimistic and pessimistic ranks are bounds." if lost else ""
+    near = f" {made['near_ties']:,} choices were near-ties." if made["near_ties"] else ""
+    checked = f" {run.checked:,} proofs replayed." if run.settings.check else ""
+    return f"Outcomes: {said or 'none'}.{bounds}{near}{checked}"
 
 
 def _notices(run: Run, console: Console) -> None:
