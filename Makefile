@@ -19,6 +19,11 @@ lint: .venv/made
 test: lint
 	$(PY) -m pytest -n 2
 
+# The API as pages, from the docstrings, into site/.
+docs: .venv/made
+	$(PY) -m pip install --quiet --disable-pip-version-check pdoc
+	.venv/bin/pdoc --output-directory site tenfold
+
 bench: .venv/made
 	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(PY) benchmarks/trace.py

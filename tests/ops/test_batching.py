@@ -1,4 +1,6 @@
-"""Batching rules against a loop over the batch, for every choice of batched inputs."""
+"""Batching rules against a loop over the batch, for every choice of batched inputs.
+
+Those of ops with scopes or effects are tried with vmap, in tests/transform."""
 
 from __future__ import annotations
 
@@ -9,14 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.errors import Unsupported
 from tenfold.graph import Builder, Op, check
 from tenfold.graph.op import Sample
 from tenfold.ops import TABLE
 from tenfold.types import TensorType
 
 PLAIN = [pytest.param(op, id=op.name) for op in TABLE.values() if op.scopes == 0 and not op.effect]
-OTHER = [pytest.param(op, id=op.name) for op in TABLE.values() if op.scopes != 0 or op.effect]
 SIZE = 2
 
 
@@ -86,9 +86,3 @@ def test_a_batch_may_be_empty(op: Op) -> None:
     assert [builder.types[v] for v in outputs] == [
         TensorType(t.dtype, (0, *t.shape)) for t in wanted
     ]
-
-
-@pytest.mark.parametrize("op", OTHER)
-def test_scopes_and_effects_say_that_they_can_not_be_batched(op: Op) -> None:
-    with pytest.raises(Unsupported, match=f"^{op.name}: batching"):
-        op.batch(Builder(TABLE), [], [], 2)

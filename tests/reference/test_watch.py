@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.reference import trace_values
+from tenfold import trace_values
 
 LINE = Path(__file__).name
 

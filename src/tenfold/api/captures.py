@@ -115,8 +115,10 @@ def _walk(function: Callable[..., Any], codes: set[CodeType]) -> Survey:
             for key, item in list(value.items())[:_LONGEST]:
                 stack.append((root, item, f"{name}[{key!r}]", (*steps, ("key", key))))
         elif isinstance(value, ModuleType):
-            for key in attributes & vars(value).keys():
-                stack.append((root, vars(value)[key], f"{name}.{key}", (*steps, ("field", key))))
+            stack.extend(
+                (root, vars(value)[key], f"{name}.{key}", (*steps, ("field", key)))
+                for key in attributes & vars(value).keys()
+            )
         else:
             _open_class(value, codes)
             for key, item in _fields(value, attributes):
@@ -156,7 +158,7 @@ def _open_callable(function: Any, codes: set[CodeType], stack: list[Any]) -> Non
             stack.append((cell, content, name, (("cell", None),)))
     for code in _nested(function.__code__):
         for name in _reads(code)[0]:
-            if name in function.__globals__:
+            if name in function.__globals__ and name.isidentifier():  # others are a tool's own
                 value = function.__globals__[name]
                 stack.append((function.__globals__, value, name, (("key", name),)))
 

@@ -11,8 +11,8 @@ from tenfold.errors import TypeMismatch
 from tenfold.graph import Graph, check
 from tenfold.graph.text import parse as parse_text
 from tenfold.ops import TABLE
-from tenfold.reference.callbacks import Callbacks
-from tenfold.reference.evaluate import evaluate as run_graph
+from tenfold.reference import Callbacks, Values, watch_values
+from tenfold.reference import evaluate as run_graph
 from tenfold.trace.function import scalar
 
 
@@ -24,7 +24,7 @@ def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     >>> [f"{node.op}: {node.types[0]}" for node in graph.nodes]
     ['exp: f32[3]', 'constant: f32', 'add: f32[3]']
     """
-    jitted = function if isinstance(function, Jitted) else Jitted(function, (), ())
+    jitted = function if isinstance(function, Jitted) else Jitted(function)
     return jitted.trace(*args, **kwargs)
 
 
@@ -68,3 +68,28 @@ def evaluate(
     outputs = run_graph(graph, given, Callbacks((), hooks or {}))
     results = tuple(scalar(o) for o in outputs)
     return results[0] if len(results) == 1 else results
+
+
+def trace_values(program: Graph | Callable[..., Any], *args: Any, **options: Any) -> Values:
+    """Run a function, or a graph, on the reference evaluator and see every node's value.
+
+    Options: names, ops, positions, limit, file, directory.
+
+    `names`, `ops` and `positions` choose: a node counts if any of them means it. A name is a
+    value's (`%3`; `%5[2].%3` in round 2 of the loop %5; `%5[2]` for all of that round), that of
+    a custom op or a function of yours, or a line, `model.py:12`. Positions are places in the
+    outermost graph. Each node comes once however often its value is used.
+
+    With `file` the records are printed there as the nodes run, at most `limit` elements of each;
+    with `directory` each node's values go into a file of their own instead of into memory.
+
+    >>> import numpy as np, tenfold as tn
+    >>> values = tn.trace_values(lambda x: np.sqrt(x) + 1, np.array([4.0, 9.0]), ops="sqrt")
+    >>> values[0].name, values[0].value
+    ('%1', array([2., 3.]))
+    """
+    if isinstance(program, Graph):
+        return watch_values(program, args, **options)
+    jitted = program if isinstance(program, Jitted) else Jitted(program)
+    traced, arrays = jitted.ready_to_run(*args)
+    return watch_values(traced.graph, arrays, callbacks=Callbacks(traced.callbacks), **options)

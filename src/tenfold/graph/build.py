@@ -18,8 +18,9 @@ class Builder:
     node made earlier gives the same ones, unless it has an effect.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, at: Any = None) -> None:
         self.table = table
+        self.at = at  # the source of nodes that are made without one
         self.types: list[TensorType] = []  # by value
         self.parameters: list[int] = []  # values
         self.names: dict[int, str] = {}
@@ -79,12 +80,22 @@ class Builder:
         self._makers.extend([position] * len(types))
         self._nodes.append((name, inputs, given, scopes, types))
         self._firsts.append(first)
-        self._sources.append(source)
+        self._sources.append(self.at if source is None else source)
         if effect:
             self.effects.append(position)
         else:
             self._interned[key] = values
         return values
+
+    def inline(self, graph: Graph, inputs: Sequence[int]) -> tuple[int, ...]:
+        """The outputs of a graph whose nodes are added here, its parameters being these values."""
+        values = list(inputs)
+        for node in graph.nodes:
+            reads = [values[v] for v in node.inputs]
+            values.extend(
+                self.node(node.op, reads, dict(node.attributes), node.scopes, node.source)
+            )
+        return tuple(values[v] for v in graph.outputs)
 
     def source(self, value: int) -> Any:
         """What was given as the source of the node that made this value."""
@@ -127,7 +138,7 @@ class Builder:
         self,
         outputs: Sequence[int],
         parameters: Sequence[int | TensorType] | None = None,
-        locate: Callable[[Any], Source | None] = lambda source: None,
+        locate: Callable[[Any], Source | None] = lambda source: source,
     ) -> Graph:
         """The canonical closed graph of these outputs and the effects so far.
 

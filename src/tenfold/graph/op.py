@@ -91,6 +91,23 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Lift:
+    """What the batching rule of an op with scopes yields to have a scope batched.
+
+    `batched` says which parameters have the leading axis, `results` which outputs are to have
+    it. A masked scope gets the mask of active lanes as its first parameter. The reply is a
+    graph, which is to run only where at least one lane is active. With `inputs`, the values of
+    its parameters, it is put in place instead, and the reply is the values of its outputs.
+    """
+
+    graph: Graph
+    batched: tuple[bool, ...]
+    results: tuple[bool, ...]
+    masked: bool
+    inputs: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One way to use an op, for tests: input arrays (or their types), attributes, scopes."""
 
@@ -108,7 +125,17 @@ class Op:
     and Ask, is sent the list of results, and returns the tuple of outputs.
 
     `batch(builder, inputs, batched, size, **attributes)` gives values with a leading axis of
-    that size for inputs of which some (`batched`) have one.
+    that size for inputs of which some (`batched`) have one. For an op with scopes or an effect
+    it is a generator, `batch(lanes, inputs, batched, results, scopes, **attributes)`, which
+    yields Lift, is sent the batched scope, and returns values that have the leading axis where
+    `results` says so.
+
+    Three more columns are for batching, each with a default that suits most ops. `differs` says
+    which results have the leading axis, by sets of what the inputs depend on; without it, all
+    have it that read something that has it. `heeds(types, attributes)` says whether the op may
+    raise, go on for ever or be noticed, so that lanes that are not active must be kept from it;
+    `guard(builder, inputs, batched, mask, size, **attributes)` then gives inputs that are
+    harmless in these lanes.
     """
 
     name: str
@@ -123,6 +150,9 @@ class Op:
     attributes: tuple[Attribute, ...] = ()
     scopes: int | None = 0  # None: any number
     effect: bool = False
+    differs: Callable[..., Sequence[int]] | None = None
+    heeds: Callable[[Types, Mapping[str, Any]], bool] = lambda types, attributes: False
+    guard: Callable[..., Sequence[int]] | None = None
 
     def normalise(self, given: Mapping[str, Any]) -> Attributes:
         """The attributes in their one form, in the order of the row."""

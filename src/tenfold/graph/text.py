@@ -41,8 +41,7 @@ def _block(graph: Graph, head: str, labels: dict[str, str], limit: int | None) -
     lines = [f"{head} ({parameters}) {{"]
     effects = set(graph.effects)
     shown = len(graph.nodes) if limit is None else min(limit, len(graph.nodes))
-    for i in range(shown):
-        lines.append("  " + show_node(graph, i, labels, i in effects))
+    lines.extend("  " + show_node(graph, i, labels, i in effects) for i in range(shown))
     if shown < len(graph.nodes):
         lines.append(f"  … {len(graph.nodes) - shown} more nodes")
     lines.append("  return " + " ".join(f"%{v}" for v in graph.outputs))

@@ -11,8 +11,9 @@ have a `row` function that asks only for what differs:
 
 What rows are made of: type rules in `rules`, attributes in `attributes`, what references share
 in `reference`, element generators in `elements`, ranges in `ranges`, batching rules in
-`batching`, and what tests draw in `samples`. The tests walk the table: they find a new row by
-themselves and name what it lacks.
+`batching` (of ops with scopes or effects in `batch_control`, `lanes` and `differs`), guards of
+ops that may raise in `guards`, and what tests draw in `samples`. The tests walk the table: they
+find a new row by themselves and name what it lacks.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A rule is `batch(builder, inputs, batched, size, **attributes)`: `batched` says which inputs
 have the leading axis of extent `size`. It gives values that all have one. The rules shared by
-many ops stand here; an op with a rule of its own keeps it beside its row.
+many ops stand here; an op with a rule of its own keeps it beside its row. Those of ops with
+scopes or effects stand in `batch_control` and `lanes`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import Unsupported
 from tenfold.graph.build import Builder
 from tenfold.types import SHORT, DType, Shape, TensorType
 
@@ -139,16 +139,3 @@ def axis_up(attributes: Mapping[str, Any], size: int, type: TensorType) -> Mappi
 def unchanged(attributes: Mapping[str, Any], size: int, type: TensorType) -> Mapping[str, Any]:
     """The attributes as they are: the op takes leading axes by itself."""
     return attributes
-
-
-def unsupported(name: str) -> Batch:
-    """Ops with scopes or effects: batching them needs masks of active lanes, which come with
-    vmap over control flow. Until then they say so."""
-
-    def batch(*_: Any, **attributes: Any) -> Values:
-        raise Unsupported(
-            f"{name}: batching an op with a scope or an effect is not there yet",
-            fix="batch the work inside it instead",
-        )
-
-    return batch

@@ -6,7 +6,7 @@ a carry can die inside the body that reads it last. The list of inputs is theirs
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Attribute, Op, Run, Sample, Scopes, TypeRule, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batching, rules, samples
+from tenfold.ops import batch_control, batching, differs, rules, samples
 from tenfold.ops.reference import Array
 from tenfold.types import BOOL, DTYPES, TensorType
 
@@ -32,8 +32,11 @@ def row(
     *attributes: Attribute,
     scopes: int | None,
     edges: str,
+    batch: Callable[..., Any],
+    differs: Callable[..., Sequence[int]],
+    endless: bool = False,
 ) -> Op:
-    """A row of an op that runs scopes. There is no batching rule yet: it says so."""
+    """A row of an op that runs scopes; `endless` if that may take for ever."""
     return Op(
         name=name,
         arity=None,
@@ -42,10 +45,12 @@ def row(
         lowering=Scopes(),
         edges=edges,
         bound=0,
-        batch=batching.unsupported(name),
+        batch=batch,
         samples=draw,
         attributes=attributes,
         scopes=scopes,
+        differs=differs,
+        heeds=lambda types, given: endless,
     )
 
 
@@ -258,6 +263,8 @@ ROWS = (
         _switch_samples,
         scopes=None,
         edges="a bool counts as 0 or 1; an index out of range is clamped; one branch alone runs",
+        batch=batch_control.switch,
+        differs=differs.switch,
     ),
     row(
         "while",
@@ -267,6 +274,9 @@ ROWS = (
         attribute.count("captures"),
         scopes=2,
         edges="the condition is asked first: no round at all gives the carries as they came",
+        batch=batch_control.while_,
+        differs=differs.while_,
+        endless=True,
     ),
     row(
         "scan",
@@ -280,6 +290,8 @@ ROWS = (
         attribute.count("unroll"),
         scopes=1,
         edges="length 0 gives the carries as they came and empty stacks; reverse keeps places",
+        batch=batch_control.scan,
+        differs=differs.scan,
     ),
     row(
         "custom",
@@ -289,5 +301,7 @@ ROWS = (
         attribute.text("name"),
         scopes=1,
         edges="those of its fallback",
+        batch=batch_control.custom,
+        differs=differs.custom,
     ),
 )

@@ -16,7 +16,7 @@ from tenfold.errors import TypeMismatch
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Ask, Attribute, Op, Routine, Sample, TypeRule, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batching, samples
+from tenfold.ops import differs, guards, lanes, samples
 from tenfold.ops.reference import Array
 from tenfold.types import DTYPES, SHORT, TensorType, parse_type
 
@@ -32,7 +32,7 @@ def row(
     *attributes: Attribute,
     edges: str,
 ) -> Op:
-    """A row of an op with an effect. There is no batching rule yet: it says so."""
+    """A row of an op with an effect: under vmap it happens for one active lane after another."""
 
     def draw(random: samples.Random) -> list[Sample]:
         pair = (
@@ -49,10 +49,12 @@ def row(
         lowering=Routine(name),
         edges=edges,
         bound=0,
-        batch=batching.unsupported(name),
+        batch=lanes.per_lane(name),
         samples=draw,
         attributes=attributes,
         effect=True,
+        differs=differs.host_call if name == "call_host" else differs.nothing,
+        heeds=guards.surely,
     )
 
 

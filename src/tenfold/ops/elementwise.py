@@ -16,7 +16,7 @@ import numpy as np
 
 from tenfold.errors import ValueProblem
 from tenfold.graph.op import Element, Lowering, Op, Pointwise
-from tenfold.ops import batching, elements, rules, samples
+from tenfold.ops import batching, elements, guards, rules, samples
 from tenfold.ops.reference import Array, doubled, plain, widened
 from tenfold.types import KIND
 
@@ -32,6 +32,7 @@ def row(
     bound: float = 0,
     reference: Callable[[Callable[..., Any]], Callable[..., Any]] = widened,
     lowering: Lowering | None = None,
+    heeds: Callable[..., bool] | None = None,
 ) -> Op:
     """A row of an elementwise op, from a NumPy function on arrays that already broadcast."""
     return Op(
@@ -44,6 +45,8 @@ def row(
         bound=bound,
         batch=batching.elementwise(name),
         samples=samples.pointwise(kinds, arity, *draws),
+        heeds=heeds or guards.never,
+        guard=guards.zeroed(arity - 1) if heeds else None,
     )
 
 
@@ -97,6 +100,7 @@ ARITHMETIC = (
         edges="integers wrap; an integer to a negative power raises ValueProblem; x**0 is 1",
         bound=4,
         lowering=Element(elements.power),
+        heeds=guards.signed,
     ),
     row("max", 2, np.maximum, "biuf", edges="NaN if either is; bool: or"),
     row("min", 2, np.minimum, "biuf", edges="NaN if either is; bool: and"),

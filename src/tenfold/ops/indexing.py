@@ -16,7 +16,7 @@ from tenfold.errors import IndexProblem, ShapeError
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Element, Op, Ranges, Routine, Sample, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batch_indexing, elements, ranges, rules, samples
+from tenfold.ops import batch_indexing, elements, guards, ranges, rules, samples
 from tenfold.ops.batching import unless_none
 from tenfold.ops.reference import F32, NARROW, Array, plain
 from tenfold.types import DTYPES, I64, Shape, TensorType
@@ -314,6 +314,8 @@ ROWS = (
         batch=unless_none(batch_indexing.gather, "gather"),
         samples=_gather_samples,
         attributes=_FRAME,
+        heeds=guards.raising,
+        guard=guards.zeroed(1),
     ),
     Op(
         name="scatter",
@@ -329,6 +331,8 @@ ROWS = (
         batch=unless_none(batch_indexing.scatter, "scatter"),
         samples=_all_scatters,
         attributes=(*_FRAME, attribute.choice("kind", "set", "add", "mul", "min", "max")),
+        heeds=guards.raising,
+        guard=guards.zeroed(2),
     ),
     Op(
         name="dynamic_slice",

@@ -19,7 +19,7 @@ from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Attribute, Op, Routine, TypeRule, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batching, rules, samples
+from tenfold.ops import batching, guards, rules, samples
 from tenfold.ops.reference import Array, widened
 from tenfold.types import Shape, TensorType
 
@@ -227,8 +227,9 @@ def factoring(
     givens: Sequence[Given],
     *attributes: Attribute,
     edges: str,
+    raises: bool = False,
 ) -> Op:
-    """A row of an op on the matrices in the last two axes."""
+    """A row of an op on the matrices in the last two axes; `raises` if some make it raise."""
     forms = [((shape,), given) for shape in _MATRICES for given in givens]
     return Op(
         name=name,
@@ -241,6 +242,8 @@ def factoring(
         batch=batching.shifted(name, batching.unchanged),
         samples=samples.listed("wc", *forms, draw=samples.ordinary),
         attributes=attributes,
+        heeds=guards.surely if raises else guards.never,
+        guard=guards.identity if raises else None,
     )
 
 
@@ -298,5 +301,6 @@ ROWS = (
         attribute.flag("full_matrices"),
         attribute.flag("compute_uv"),
         edges="singular values fall; an inf or a NaN raises ValueProblem",
+        raises=True,
     ),
 )

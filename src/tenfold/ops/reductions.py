@@ -16,7 +16,7 @@ from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Element, Op, Run, Sample, Scopes, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batching, elements, rules, samples
+from tenfold.ops import batch_control, batching, differs, elements, rules, samples
 from tenfold.ops.reference import Array, widened
 from tenfold.types import DTYPES, DType, TensorType
 
@@ -175,9 +175,10 @@ ROWS = (
         lowering=Scopes(),
         edges="from the left in row-major order; of nothing the initial value",
         bound=0,
-        batch=batching.unsupported("reduce"),
+        batch=batch_control.fold,
         samples=_fold_samples,
         attributes=(attribute.axes("axes"),),
         scopes=1,
+        differs=differs.fold,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, overload
@@ -13,7 +13,6 @@ from tenfold.errors import ValueProblem
 from tenfold.graph import Graph, Source
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import Entry, Value, evaluate
-from tenfold.trace.eager import prepare
 from tenfold.types import TensorType
 
 LIMIT = 32  # elements of a value that are printed
@@ -103,9 +102,10 @@ class Values(Sequence[Record]):
     __repr__ = __str__
 
 
-def trace_values(
-    f: Graph | Callable[..., Any],
-    *args: Any,
+def watch_values(
+    graph: Graph,
+    inputs: Sequence[Any],
+    *,
     names: str | Collection[str] | None = None,
     ops: str | Collection[str] | None = None,
     positions: int | Collection[int] | None = None,
@@ -114,29 +114,9 @@ def trace_values(
     file: TextIO | None = None,
     callbacks: Callbacks | None = None,
 ) -> Values:
-    """Run a function, or a graph, on the reference evaluator and see every node's value.
-
-    `names`, `ops` and `positions` choose: a node counts if any of them means it. A name is a
-    value's (`%3`; `%5[2].%3` in round 2 of the loop %5; `%5[2]` for all of that round), that of
-    a custom op or a function of yours, or a line, `model.py:12`. Positions are places in the
-    outermost graph. Each node comes once however often its value is used.
-
-    With `file` the records are printed there as the nodes run, at most `limit` elements of each;
-    with `directory` each node's values go into a file of their own instead of into memory.
-
-    >>> import numpy as np, tenfold as tn
-    >>> values = tn.trace_values(lambda x: np.sqrt(x) + 1, np.array([4.0, 9.0]), ops="sqrt")
-    >>> values[0].name, values[0].value
-    ('%1', array([2., 3.]))
-    """
+    """Run a graph on the reference evaluator and keep the values of the nodes chosen."""
     if limit < 0:
         raise ValueProblem(f"trace_values: the limit is {limit}", fix="give 0 or more elements")
-    if isinstance(f, Graph):
-        graph, inputs = f, list(args)
-    else:
-        traced, inputs = prepare(f, *args)
-        graph = traced.graph
-        callbacks = callbacks or Callbacks(traced.callbacks)
     wanted = _Choice(_several(names), _several(ops), _several(positions))
     target = None if directory is None else Path(directory)
     if target is not None:

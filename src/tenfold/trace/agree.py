@@ -184,11 +184,12 @@ def difference(one: Structure, other: Structure, root: str) -> tuple[str, str, s
         return None
     for (path, a), (_, b) in zip(one.walk(root), other.walk(root), strict=False):
         if a != b:
-            return path, _shown(a), _shown(b)
+            return path, shown(a), shown(b)
     return None
 
 
-def _shown(token: Any) -> str:
+def shown(token: Any) -> str:
+    """A token in the words of a message."""
     match token:
         case ("leaf",):
             return "an array"

@@ -337,7 +337,8 @@ class Array:
             weak = _weak_result(ufunc, left, right)
             if weak is not None:
                 result = UFUNCS[ufunc](left, right)
-                result._weak = weak
+                for part in result if isinstance(result, tuple) else (result,):
+                    part._weak = weak
                 return result
         return UFUNCS[ufunc](left, right)
 
@@ -377,7 +378,8 @@ class Array:
     def _unary(self, ufunc: np.ufunc) -> Any:
         result = UFUNCS[ufunc](self)
         if self._weak:
-            result._weak = self._weak
+            real = self._weak is complex and ufunc is np.absolute
+            result._weak = float if real else self._weak
         return result
 
 

@@ -49,7 +49,7 @@ class Structure:
             elif kind == "static":
                 open_[-1][2].append(token[2])
             else:
-                open_.append((token, _width(token), []))
+                open_.append((token, width(token), []))
             while len(open_) > 1 and len(open_[-1][2]) == open_[-1][1]:
                 made, _, parts = open_.pop()
                 open_[-1][2].append(_build(made, parts))
@@ -87,8 +87,11 @@ class _Star:
         return "*"
 
 
-def _width(token: Any) -> int:
+def width(token: Any) -> int:
+    """How many parts the container of this token has."""
     kind = token[0]
+    if kind in ("leaf", "static"):
+        return 0
     if kind in ("tuple", "list"):
         return int(token[1])
     if kind == "dict":
@@ -121,7 +124,9 @@ def _build(token: Any, parts: list[Any]) -> Any:
     return made
 
 
-def flatten(container: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[Structure, list[Any]]:
+def flatten(
+    container: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[Structure, list[Any]]:
     """The structure of a container and its leaves, dict entries in the order of their keys.
 
     Strings, None, enum members and types are structure; so are the fields of a dataclass that

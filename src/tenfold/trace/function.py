@@ -39,6 +39,7 @@ class Traced:
     captures: tuple[Capture, ...]  # in the order of the parameters
     callbacks: tuple[Callable[..., Any], ...]
     limits: tuple[tuple[int, DType], ...] = ()  # integer dtypes that Python integers must fit
+    baked: tuple[Any, ...] = ()  # arrays whose values, not only types, shaped the graph
 
     def check_limits(self, leaves: Sequence[Any]) -> None:
         """Raise as NumPy does when a Python integer does not fit the array it meets."""
@@ -83,14 +84,14 @@ def trace_function(
         except TenfoldError as error:
             error.at(describe(blame(error)))
             raise
+        if trace.pending:
+            raise unwritten(trace)
         try:
             structure, found = flatten(result)
             outputs = [as_value(item, scope) for item in found]
         except TenfoldError as error:
             error.where = f"{_place(function)} (in what it returns)"
             raise
-        if trace.pending:
-            raise unwritten(trace)
     weak = tuple(_weak(item) for item in found)
     if _random_moved(random):
         raise TraceError(
@@ -108,7 +109,13 @@ def trace_function(
         for dtype in dtypes
     ]
     return Traced(
-        graph, structure, weak, tuple(captures), tuple(trace.callbacks), tuple(limits)
+        graph,
+        structure,
+        weak,
+        tuple(captures),
+        tuple(trace.callbacks),
+        tuple(limits),
+        tuple(trace.baked.values()),
     )
 
 

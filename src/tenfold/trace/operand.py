@@ -33,7 +33,9 @@ def scope_of(*operands: Any) -> Scope:
         for operand in operands:
             if isinstance(operand, Array):
                 raise leak(operand, None)
-        raise ConcreteError("no function is being traced", fix="call this inside tn.jit or tn.trace")
+        raise ConcreteError(
+            "no function is being traced", fix="call this inside tn.jit or tn.trace"
+        )
     return scope
 
 
@@ -78,7 +80,7 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
     if kind is Array:
         value = value_of(operand, scope)
     elif kind in PYTHON:
-        return _literal_value(operand, scope, dtype or PYTHON[kind])
+        return literal_value(operand, scope, dtype or PYTHON[kind])
     elif isinstance(operand, np.ndarray):
         _known(operand)
         value = scope.foreign(operand)
@@ -86,22 +88,24 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
         value = scope.constant(np.asarray(operand, _known(operand)))
     elif isinstance(operand, _BASES):
         base = next(b for b in _BASES if isinstance(operand, b))
-        return _literal_value(base(operand), scope, dtype or PYTHON[base])
+        return literal_value(base(operand), scope, dtype or PYTHON[base])
     else:
         value = _from_sequence(operand, scope)
     if dtype is None or scope.builder.types[value].dtype == dtype:
         return value
-    if isinstance(operand, Array) and operand._weak is int and KIND[dtype] in "iu":
+    if type(operand) is Array and operand._weak is int and KIND[dtype] in "iu":
         # A Python integer that is an argument must fit, as NumPy demands: each call is checked.
-        if operand._scope.parent is None:
+        outermost = operand._scope.parent is None
+        if outermost:
             scope.trace.limits.setdefault(operand._value, set()).add(dtype)
     return scope.node("cast", (value,), {"dtype": dtype})[0]
 
 
-def _literal_value(number: Any, scope: Scope, dtype: DType) -> int:
-    """The constant of a Python number; the scope remembers it, but for zeros, which have signs."""
-    key = (number, type(number), dtype)
-    value = scope.literals.get(key) if number else None
+def literal_value(number: Any, scope: Scope, dtype: DType) -> int:
+    """The constant of a Python number. The scope remembers it, unless it is a zero with a sign."""
+    kind = type(number)
+    key = (number, kind, dtype)
+    value = scope.literals.get(key) if number or kind is int or kind is bool else None
     if value is None:
         value = scope.literals[key] = scope.constant(literal(number, dtype))
     return value
@@ -147,8 +151,17 @@ def literal(number: Any, dtype: DType) -> np.ndarray[Any, Any]:
                 fix=f"cast the array to a wider dtype, or write np.array({number}).astype"
                 f"('{dtype}') if wrapping around is meant",
             )
-    with np.errstate(all="ignore"):
-        return np.asarray(number).astype(dtype)
+    try:
+        with np.errstate(all="ignore"):
+            if type(number) is int and KIND[dtype] in "fc":
+                number = float(number)
+            return np.asarray(number).astype(dtype)
+    except OverflowError:
+        raise OverflowProblem(
+            f"a Python integer of {number.bit_length()} bits does not fit a float",
+            where=describe(here()),
+            fix="write it as a float, or scale it down",
+        ) from None
 
 
 def wrap(scope: Scope, value: int) -> Array:

@@ -45,6 +45,7 @@ class Trace:
     callbacks: list[Callable[..., Any]] = field(default_factory=list)  # defaults, by number
     numbers: dict[int, int] = field(default_factory=dict)  # of callbacks, by id
     limits: dict[int, set[DType]] = field(default_factory=dict)  # dtypes a weak integer takes
+    baked: dict[int, Any] = field(default_factory=dict)  # arrays whose values shaped the graph
     # updates of views not yet written, by id, with the user's line
     pending: dict[int, tuple[Array, Raw | None]] = field(default_factory=dict)
 

@@ -25,7 +25,7 @@ _OURS = tuple(
 _FILES = tuple(module.__file__ for module in (contextlib, functools))
 _internal: dict[int, bool] = {}  # by id of the code object: hashing one takes long
 _held: list[CodeType] = []  # so that no id is used again
-_lines: dict[CodeType, tuple[list[int], list[int | None]]] = {}
+_lines: dict[int, tuple[CodeType, list[int], list[int | None]]] = {}  # likewise
 
 
 def _is_internal(code: CodeType) -> bool:
@@ -59,24 +59,24 @@ def blame(error: BaseException) -> Raw | None:
     found, trail = None, error.__traceback__
     while trail is not None:
         code = trail.tb_frame.f_code
-        if not (_internal[code] if code in _internal else _is_internal(code)):
+        if not (_internal[id(code)] if id(code) in _internal else _is_internal(code)):
             found = code, trail.tb_lasti
         trail = trail.tb_next
     return found
 
 
-def locate(raw: Raw | None) -> Source | None:
-    """The line of a raw source."""
-    if raw is None:
-        return None
+def locate(raw: Raw | Source | None) -> Source | None:
+    """The line of a raw source; a node that comes from a finished graph has its line already."""
+    if raw is None or isinstance(raw, Source):
+        return raw
     code, offset = raw
-    table = _lines.get(code)
+    table = _lines.get(id(code))
     if table is None:
-        spans = list(code.co_lines())
-        table = _lines[code] = [s[0] for s in spans], [s[2] for s in spans]
         if len(_lines) > 4096:
             _lines.clear()
-    starts, lines = table
+        spans = list(code.co_lines())
+        table = _lines[id(code)] = code, [s[0] for s in spans], [s[2] for s in spans]
+    _, starts, lines = table
     line = lines[max(0, bisect_right(starts, offset) - 1)] or code.co_firstlineno
     return _source(code.co_filename, line, code.co_name)
 
@@ -86,7 +86,7 @@ def _source(file: str, line: int, function: str) -> Source:
     return Source(file, line, function)
 
 
-def describe(raw: Raw | None) -> str | None:
+def describe(raw: Raw | Source | None) -> str | None:
     """A raw source as the text of an error: file, line, function and the line itself."""
     source = locate(raw)
     if source is None:

@@ -79,7 +79,6 @@ WRONG: list[tuple[Any, Any, str]] = [
     (lambda m: m.astype(int, casting="safe"), TypeMismatch, "casting='safe'"),
     (lambda m: m.view(np.int8), Unsupported, "another size"),
     (lambda m: m + np.ones(5), ShapeError, "do not broadcast"),
-    (lambda m: m < 1j, TypeMismatch, "lt"),
     (lambda m: m[0] if m.any() else m[1], ConcreteError, "tn.cond"),
     (lambda m: range(m.argmax()), ConcreteError, "tn.fori_loop"),
     (lambda m: np.asarray(m), ConcreteError, "tn.call_host"),

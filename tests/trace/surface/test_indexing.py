@@ -200,6 +200,19 @@ def test_traced_masks_write(compare: Any) -> None:
     compare(f, X)
 
 
+def test_a_captured_mask_that_is_rebound_traces_anew() -> None:
+    import tenfold as tn
+
+    mask = np.array([True, False, True])
+    f = tn.jit(lambda x: (x[mask], np.where(mask, x, 0.0)))
+    x = np.array([1.0, 2.0, 3.0])
+    assert [r.tolist() for r in f(x)] == [[1.0, 3.0], [1.0, 0.0, 3.0]]
+    mask = np.array([False, True, True])
+    assert [r.tolist() for r in f(x)] == [[2.0, 3.0], [0.0, 2.0, 3.0]]
+    mask = np.array([False, False, True])
+    assert [r.tolist() for r in f(x)] == [[3.0], [0.0, 0.0, 3.0]]
+
+
 def test_lists_of_traced_indices(compare: Any) -> None:
     compare(lambda x, i: (x[[i, 0]], x[:, [i, i]]), X, np.int64(1))
 

@@ -10,15 +10,14 @@ import numpy as np
 from tenfold.errors import ShapeError, TypeMismatch
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.operand import dtype_key
-from tenfold.trace.surface.emit import cast, emit, fail, is_array, on, traced
-from tenfold.trace.surface.indexing import take_along_axis
+from tenfold.trace.surface.emit import ABSENT, cast, emit, fail, is_array, on, traced
 from tenfold.trace.surface.into import as_kind, write
 from tenfold.trace.surface.joining import stack
 from tenfold.trace.surface.methods import nonzero
 from tenfold.trace.surface.promotion import common
-from tenfold.trace.surface.reductions import _NO
 from tenfold.trace.surface.shapes import together
-from tenfold.types import BOOL, I64
+from tenfold.trace.surface.taking import take_along_axis
+from tenfold.types import BOOL, I64, KIND
 
 
 def _operands(*operands: Any) -> list[Any]:
@@ -26,10 +25,10 @@ def _operands(*operands: Any) -> list[Any]:
 
 
 @on(np.where)
-def where(condition: Any, x: Any = _NO, y: Any = _NO, /) -> Array:
-    if x is _NO and y is _NO:
+def where(condition: Any, x: Any = ABSENT, y: Any = ABSENT, /) -> Array:
+    if x is ABSENT and y is ABSENT:
         nonzero(condition)
-    if y is _NO:
+    if y is ABSENT:
         fail(TypeMismatch, "where with one of its two values", "write np.where(c, x, y)")
     x, y = _operands(x, y)
     dtype = common((dtype_key(x), dtype_key(y)))
@@ -76,16 +75,16 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
 @on(np.clip)
 def clip(
     a: Any,
-    a_min: Any = _NO,
-    a_max: Any = _NO,
+    a_min: Any = ABSENT,
+    a_max: Any = ABSENT,
     out: Any = None,
     *,
-    min: Any = _NO,
-    max: Any = _NO,
+    min: Any = ABSENT,
+    max: Any = ABSENT,
     dtype: Any = None,
 ) -> Array:
-    low, high = (min if a_min is _NO else a_min), (max if a_max is _NO else a_max)
-    low, high = (None if low is _NO else low), (None if high is _NO else high)
+    low, high = (min if a_min is ABSENT else a_min), (max if a_max is ABSENT else a_max)
+    low, high = (None if low is ABSENT else low), (None if high is ABSENT else high)
     x = as_kind(a, dtype) if dtype is not None else traced(a)
     bounds = _operands(*(b for b in (low, high) if b is not None))
     made = common(tuple(dtype_key(b) for b in (x, *bounds)))
@@ -96,6 +95,8 @@ def clip(
         result = UFUNCS[np.maximum](wide, bounds[0])
     elif low is None:
         result = UFUNCS[np.minimum](wide, bounds[0])
+    elif KIND[made] == "c":
+        result = UFUNCS[np.minimum](UFUNCS[np.maximum](wide, bounds[0]), bounds[1])
     else:
         result = emit("clip", wide, *(traced(b, made) for b in bounds))
     return result if out is None else write(out, result)

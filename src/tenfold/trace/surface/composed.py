@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.trace.array import Array
-from tenfold.trace.operand import literal, scope_of, value_of
+from tenfold.trace.operand import literal_value, scope_of, value_of
 from tenfold.trace.surface.emit import cast, emit
 from tenfold.types import BOOL, DTYPES, KIND, DType
 
@@ -17,7 +17,7 @@ from tenfold.types import BOOL, DTYPES, KIND, DType
 def number(value: Any, dtype: DType) -> Array:
     """A Python number as a traced 0-d array of the dtype."""
     scope = scope_of()
-    return Array(scope, scope.constant(literal(value, dtype)))
+    return Array(scope, literal_value(value, scope, dtype))
 
 
 def filled(value: Any, dtype: DType, shape: tuple[int, ...]) -> Array:
@@ -49,6 +49,16 @@ def rint(x: Array) -> Array:
     if KIND[x.dtype] == "c":
         return emit("complex", *(emit("round", emit(part, x)) for part in ("real", "imag")))
     return emit("round", x)
+
+
+def complex_extreme(op: str, quiet: bool) -> Callable[[Array, Array], Array]:
+    """The greater or lesser of complex numbers; NaN wins, or with `quiet` loses."""
+
+    def apply(x: Array, y: Array) -> Array:
+        first = emit("or", emit(op, x, y), emit("isnan", y if quiet else x))
+        return emit("select", first, x, y)
+
+    return apply
 
 
 def square(x: Array) -> Array:

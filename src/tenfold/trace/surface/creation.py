@@ -121,7 +121,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype:
     if low.ndim or high.ndim:
         fail(ShapeError, "linspace between arrays", "broadcast by hand: a + (b - a) * t[:, None]")
     gaps = count - 1 if endpoint else count
-    along = emit("iota", dtype=inner, shape=(count,), axis=0)
+    along = cast(emit("iota", dtype="i64", shape=(count,), axis=0), inner)
     width = emit("sub", high, low)
     if gaps > 0:
         step = emit("div", width, number(gaps, inner))

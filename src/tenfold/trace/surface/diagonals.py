@@ -10,6 +10,7 @@ from tenfold.errors import ShapeError
 from tenfold.trace.array import Array
 from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, static_int, traced
+from tenfold.trace.surface.indexing import updatable
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.reductions import total
 from tenfold.types import I64
@@ -109,9 +110,7 @@ def triu(m: Any, k: Any = 0) -> Array:
 
 @on(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    from tenfold.trace.surface.indexing import _updatable
-
-    x = _updatable(a)
+    x = updatable(a)
     if x.ndim != 2 or wrap:
         fail(ShapeError, f"fill_diagonal of {x.type}", "give a matrix, and no wrap")
     value = cast(traced(val), x.dtype)

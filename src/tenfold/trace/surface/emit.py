@@ -13,6 +13,9 @@ from tenfold.trace.operand import as_value, scope_of, value_of
 from tenfold.trace.source import describe, here
 from tenfold.types import DType, as_dtype
 
+# What an argument is that was not given.
+ABSENT: Any = np._NoValue
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -22,6 +25,8 @@ def on(*functions: Any) -> Callable[[F], F]:
     def file(implementation: F) -> F:
         for function in functions:
             FUNCTIONS[function] = implementation
+        if implementation.__name__ == "apply":  # made by a function: errors should say which it is
+            implementation.__name__ = implementation.__qualname__ = functions[0].__name__
         return implementation
 
     return file
@@ -60,8 +65,6 @@ def dtype_of(dtype: Any) -> DType:
         return as_dtype(dtype)
     except Unsupported as error:
         raise error.at(describe(here())) from None
-    except TypeError:
-        fail(TypeMismatch, f"{dtype!r} is no dtype", "give one like np.float32 or 'int64'")
 
 
 def cast(x: Array, dtype: Any) -> Array:

@@ -12,17 +12,15 @@ from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.operand import scope_of, value_of
 from tenfold.trace.surface.composed import number, same
 from tenfold.trace.surface.emit import (
-    axis_of,
     cast,
     emit,
     fail,
-    on,
     shape_of,
     traced,
 )
 from tenfold.trace.surface.key import At, Entry, Key, Mask, New, Places, Range, read_key
 from tenfold.trace.surface.shapes import together
-from tenfold.types import BOOL, I64, KIND, TensorType
+from tenfold.types import I64, KIND
 
 
 def getitem(x: Array, key: Any) -> Array:
@@ -33,7 +31,8 @@ def getitem(x: Array, key: Any) -> Array:
             ConcreteError,
             f"x[mask] with a traced mask: how many elements of {x.type} it chooses, only a "
             "running program knows",
-            "write np.where(mask, x, other), or reduce with where=mask; x[mask] = v works",
+            "write np.where(mask, x, other), or reduce with where=mask; x[mask] = v works; for "
+            "x[mask] += v write x[:] = np.where(mask, x + v, x)",
         )
     found = _get(x, read)
     scalar = not found.shape and read.ellipsis is None  # NumPy gives a number, which is no view
@@ -43,14 +42,14 @@ def getitem(x: Array, key: Any) -> Array:
 
 
 def _get(x: Array, key: Key) -> Array:
-    x = _slice(x, key.entries)
-    axes, indices = _indices(x, key.entries)
+    x = sliced(x, key.entries)
+    axes, indices = indices_of(x, key.entries)
     if axes:
-        return _gather(x, axes, _placement(key), indices)
+        return gather(x, axes, placement(key), indices)
     return x
 
 
-def _slice(x: Array, entries: Sequence[Entry]) -> Array:
+def sliced(x: Array, entries: Sequence[Entry]) -> Array:
     """The ranges and fixed places of a key taken, and its new axes made.
 
     The result has one axis for each entry but those of fixed places.
@@ -92,12 +91,17 @@ def _slice(x: Array, entries: Sequence[Entry]) -> Array:
     return x
 
 
+def _is_fixed(entry: Entry) -> bool:
+    """Whether an entry is one place known while tracing, so that `sliced` takes its axis away."""
+    return isinstance(entry, At) and isinstance(entry.place, int)
+
+
 def _kept(entries: Sequence[Entry]) -> list[Entry]:
-    """The entries that still have an axis after `_slice`."""
-    return [e for e in entries if not (isinstance(e, At) and isinstance(e.place, int))]
+    """The entries that still have an axis after `sliced`."""
+    return [e for e in entries if not _is_fixed(e)]
 
 
-def _indices(x: Array, entries: Sequence[Entry]) -> tuple[tuple[int, ...], list[Array]]:
+def indices_of(x: Array, entries: Sequence[Entry]) -> tuple[tuple[int, ...], list[Array]]:
     """The axes of a sliced array that are indexed, with their indices."""
     axes, indices = [], []
     for axis, entry in enumerate(_kept(entries)):
@@ -107,7 +111,7 @@ def _indices(x: Array, entries: Sequence[Entry]) -> tuple[tuple[int, ...], list[
     return tuple(axes), indices
 
 
-def _placement(key: Key) -> int:
+def placement(key: Key) -> int:
     """Before which remaining axis the axes of the indices come, as NumPy places them.
 
     Single places count as indices where there are index arrays: side by side the indices'
@@ -123,7 +127,7 @@ def _placement(key: Key) -> int:
     return sum(isinstance(e, (New, Range)) for e in key.entries[:first])
 
 
-def _gather(
+def gather(
     x: Array, axes: tuple[int, ...], at: int, indices: Sequence[Array], mode: str = "raise"
 ) -> Array:
     return emit("gather", x, *indices, axes=axes, at=at, mode=mode)
@@ -151,19 +155,22 @@ def _set(x: Array, key: Key, value: Array) -> Array:
     masks = [e for e in key.entries if isinstance(e, Mask)]
     if masks:
         return _set_masked(x, key, value)
-    part = _slice(x, key.entries)
-    axes, indices = _indices(part, key.entries)
-    if not axes:
-        return _place(x, key.entries, _fit(value, part.shape))
-    at = _placement(key)
+    if all(isinstance(e, (Range, New)) or _is_fixed(e) for e in key.entries):
+        shape = tuple(
+            e.count if isinstance(e, Range) else 1 for e in key.entries if not isinstance(e, At)
+        )
+        return place(x, key.entries, fit(value, shape))
+    part = sliced(x, key.entries)
+    axes, indices = indices_of(part, key.entries)
+    at = placement(key)
     spread = together(*indices)
     rest = [n for i, n in enumerate(part.shape) if i not in axes]
-    value = _fit(value, (*rest[:at], *spread, *rest[at:]))
+    value = fit(value, (*rest[:at], *spread, *rest[at:]))
     done = emit("scatter", part, value, *indices, axes=axes, at=at, mode="raise", kind="set")
-    return _place(x, key.entries, done)
+    return place(x, key.entries, done)
 
 
-def _fit(value: Array, shape: tuple[int, ...]) -> Array:
+def fit(value: Array, shape: tuple[int, ...]) -> Array:
     """A value broadcast to the place it is written to; leading axes of extent 1 fall away."""
     extra = value.ndim - len(shape)
     if extra > 0 and all(n == 1 for n in value.shape[:extra]):
@@ -182,7 +189,7 @@ def _fit(value: Array, shape: tuple[int, ...]) -> Array:
     return emit("broadcast", value, shape=shape)
 
 
-def _place(x: Array, entries: Sequence[Entry], part: Array) -> Array:
+def place(x: Array, entries: Sequence[Entry], part: Array) -> Array:
     """x with its sliced part replaced."""
     own = [e for e in entries if not isinstance(e, New) and not getattr(e, "new", False)]
     shape, steps = [], []
@@ -270,131 +277,12 @@ def _set_masked(x: Array, key: Key, value: Array) -> Array:
         lead = value.shape[: value.ndim - after - 1]
         tail = value.shape[value.ndim - after :]
         value = emit("reshape", value, shape=(*lead, *(1,) * mask.ndim, *tail))
-    value = _fit(value, x.shape)
+    value = fit(value, x.shape)
     chosen = emit("reshape", mask, shape=(*mask.shape, *(1,) * after))
     return emit("select", emit("broadcast", chosen, shape=x.shape), value, x)
 
 
-# Functions.
-
-
-def _index_array(indices: Any) -> Array:
-    index = traced(indices)
-    if KIND[index.dtype] not in "biu":
-        fail(
-            TypeMismatch,
-            f"indices of dtype {index.dtype}",
-            "index with integers: indices.astype(int)",
-        )
-    return cast(index, I64) if index.dtype == BOOL else index
-
-
-@on(np.take)
-def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
-    from tenfold.trace.surface.into import write
-
-    x, index = traced(a), _index_array(indices)
-    if axis is None:
-        x, axis = emit("reshape", x, shape=(x.size,)), 0
-    number_ = axis_of(axis, x.ndim)
-    _check_static(indices, x.type, number_, mode)
-    result = _gather(x, (number_,), number_, [index], mode)
-    return result if out is None else write(out, result)
-
-
-def _check_static(indices: Any, type: TensorType, axis: int, mode: str) -> None:
-    """Indices known while tracing are checked while tracing."""
-    if mode == "raise" and not isinstance(indices, Array):
-        from tenfold.trace.surface.key import _has_traced
-
-        if not _has_traced(indices):
-            key: list[Any] = [slice(None)] * type.rank
-            key[axis] = np.asarray(indices, np.int64)
-            read_key(type, tuple(key))
-
-
-def _along(x: Array, index: Array, axis: int) -> list[Array]:
-    """The index arrays that take_along_axis means."""
-    if index.ndim != x.ndim:
-        fail(
-            ShapeError,
-            f"indices of type {index.type} along an axis of {x.type}",
-            "give indices with as many axes as the array",
-        )
-    made = []
-    for a in range(x.ndim):
-        if a == axis:
-            made.append(index)
-        else:
-            shape = tuple(x.shape[a] if i == a else 1 for i in range(x.ndim))
-            made.append(emit("iota", dtype="i64", shape=shape, axis=a))
-    return made
-
-
-@on(np.take_along_axis)
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Array:
-    x, index = traced(arr), _index_array(indices)
-    if axis is None:
-        x, axis = emit("reshape", x, shape=(x.size,)), 0
-    number_ = axis_of(axis, x.ndim)
-    return _gather(x, tuple(range(x.ndim)), 0, _along(x, index, number_))
-
-
-@on(np.put_along_axis)
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    x = _updatable(arr)
-    index = _index_array(indices)
-    flat = emit("reshape", x, shape=(x.size,)) if axis is None else x
-    number_ = axis_of(0 if axis is None else axis, flat.ndim)
-    places = _along(flat, index, number_)
-    value = _fit(traced(values, x.dtype), together(*places))
-    done = emit(
-        "scatter",
-        flat,
-        value,
-        *places,
-        axes=tuple(range(flat.ndim)),
-        at=0,
-        mode="raise",
-        kind="set",
-    )
-    x._update(emit("reshape", done, shape=x.shape)._value if axis is None else done._value)
-
-
-@on(np.put)
-def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    x = _updatable(a)
-    index = _index_array(ind)
-    index = emit("reshape", index, shape=(index.size,))
-    value = traced(v, x.dtype)
-    if value.size != 1 and value.size != index.size:
-        fail(
-            ShapeError,
-            f"put: {value.size} values for {index.size} indices",
-            "give one value, or one an index",
-        )
-    value = emit("reshape", value, shape=(value.size,))
-    value = emit("broadcast", value, shape=(index.size,))
-    flat = emit("reshape", x, shape=(x.size,))
-    done = emit("scatter", flat, value, index, axes=(0,), at=0, mode=mode, kind="set")
-    x._update(emit("reshape", done, shape=x.shape)._value)
-
-
-@on(np.putmask)
-def putmask(a: Any, mask: Any, values: Any) -> None:
-    x, value = _updatable(a), traced(values, traced(a).dtype)
-    if value.size != 1 and value.shape != x.shape:
-        fail(
-            ShapeError,
-            f"putmask: values of type {value.type} for an array of type {x.type}",
-            "give one value, or values of the array's shape",
-        )
-    if value.size == 1:
-        value = emit("reshape", value, shape=())
-    x._update(emit("select", traced(mask, BOOL), value, x)._value)
-
-
-def _updatable(array: Any) -> Array:
+def updatable(array: Any) -> Array:
     if not isinstance(array, Array):
         fail(
             MutationError,

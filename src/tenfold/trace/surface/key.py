@@ -9,6 +9,7 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TypeMismatch
 from tenfold.trace.array import Array
+from tenfold.trace.operand import scope_of
 from tenfold.trace.surface.emit import fail, traced
 from tenfold.types import BOOL, KIND, TensorType
 
@@ -114,7 +115,7 @@ def _plain(item: Any) -> Any:
     if isinstance(item, (int, np.integer)):
         return int(item)
     if isinstance(item, (list, tuple, range)):
-        if _has_traced(item):
+        if has_traced(item):
             return traced(item)
         item = np.asarray(item) if len(item) else np.zeros(np.shape(item), np.int64)
     if isinstance(item, np.ndarray):
@@ -136,9 +137,9 @@ def _plain(item: Any) -> Any:
     )
 
 
-def _has_traced(item: Any) -> bool:
+def has_traced(item: Any) -> bool:
     if isinstance(item, (list, tuple)):
-        return any(_has_traced(part) for part in item)
+        return any(has_traced(part) for part in item)
     return isinstance(item, Array)
 
 
@@ -196,6 +197,7 @@ def _masks(item: Any, type: TensorType, axis: int) -> list[Entry]:
         )
     if isinstance(item, Array):
         return [Mask(item)]
+    scope_of().trace.baked[id(item)] = item  # how many it chooses is part of the graph
     if item.ndim == 0:
         return [Places(np.zeros(int(item), np.int64), new=True)]
     return [Places(index) for index in np.nonzero(item)]

@@ -12,11 +12,21 @@ from tenfold.errors import ShapeError
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.composed import filled, number, same
-from tenfold.trace.surface.emit import axis_of, cast, emit, fail, is_array, on, static_int, traced
+from tenfold.trace.surface.emit import (
+    ABSENT,
+    axis_of,
+    cast,
+    emit,
+    fail,
+    is_array,
+    on,
+    static_int,
+    traced,
+)
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.joining import concatenate
 from tenfold.trace.surface.promotion import common, common_dtype
-from tenfold.trace.surface.reductions import _NO, every, total
+from tenfold.trace.surface.reductions import every, total
 from tenfold.trace.surface.shapes import cut
 from tenfold.types import BOOL, DTYPES, F64, KIND
 
@@ -192,7 +202,7 @@ def sinc(x: Any) -> Array:
 
 
 @on(np.diff)
-def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _NO, append: Any = _NO) -> Array:
+def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = ABSENT, append: Any = ABSENT) -> Array:
     x, times = traced(a), static_int(n, "n")
     if times == 0:
         return x
@@ -201,7 +211,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _NO, append: Any = _
     at = axis_of(axis, x.ndim)
     ends: list[Array | None] = []
     for end in (prepend, append):
-        if end is not _NO:
+        if end is not ABSENT:
             part = traced(end)
             if part.ndim == 0:
                 shape = tuple(1 if i == at else m for i, m in enumerate(x.shape))

@@ -12,6 +12,7 @@ from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.emit import axes_of, axis_of, emit, fail, is_array, on, traced
 from tenfold.trace.surface.into import write
+from tenfold.trace.surface.joining import stack
 from tenfold.trace.surface.promotion import common, dtypes_for
 from tenfold.trace.surface.shapes import moveaxis, ravel
 from tenfold.types import KIND
@@ -238,7 +239,5 @@ def cross(
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
         parts.append(x[..., j] * y[..., k] - x[..., k] * y[..., j])
-    from tenfold.trace.surface.joining import stack
-
     result = stack(parts, -1)
     return moveaxis(result, -1, axis_of(axisc, result.ndim))

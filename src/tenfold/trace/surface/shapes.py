@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, Unsupported
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.composed import same
 from tenfold.trace.surface.emit import (
     alias,
@@ -215,38 +215,6 @@ def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Array:
     if turns == 1:
         return swapaxes(flip(x, second), first, second)
     return flip(swapaxes(x, first, second), second)
-
-
-@on(np.roll)
-def roll(a: Any, shift: Any, axis: Any = None) -> Array:
-    x = traced(a)
-    if axis is None:
-        return reshape(_rolled(reshape(x, (-1,)) if x.size else x, shift, 0), x.shape)
-    shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    count = max(len(shifts), len(axes))
-    if len(shifts) not in (1, count) or len(axes) not in (1, count):
-        fail(ShapeError, "roll: shift and axis do not go together", "give one shift an axis")
-    for i in range(count):
-        x = _rolled(x, shifts[i % len(shifts)], axis_of(axes[i % len(axes)], x.ndim))
-    return same(x)
-
-
-def _rolled(x: Array, shift: Any, axis: int) -> Array:
-    extent = x.shape[axis] if x.ndim else 0
-    if not x.size:
-        return x
-    if isinstance(shift, Array):
-        from tenfold.trace.surface.indexing import take
-
-        places = emit("iota", dtype="i64", shape=(extent,), axis=0)
-        return take(x, UFUNCS[np.subtract](places, shift), axis, mode="wrap")
-    by = static_int(shift, "a shift") % extent
-    if by == 0:
-        return x
-    return emit(
-        "concatenate", cut(x, axis, extent - by, extent), cut(x, axis, 0, extent - by), axis=axis
-    )
 
 
 def cut(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:

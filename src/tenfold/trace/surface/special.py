@@ -2,32 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
+from tenfold.trace.scope import current
 from tenfold.trace.surface.emit import emit, is_array, traced
 from tenfold.trace.surface.promotion import dtypes_for
 
 
-def _float(op: str, says: str) -> Callable[[Any], Array]:
-    """A function of floats; integers are promoted as NumPy's sqrt does it."""
+def _float(op: str, x: Any) -> Any:
+    """An op of floats; integers are promoted as NumPy's sqrt does it."""
+    if current() is None:
+        from tenfold.trace.eager import at_once  # stands above this file
 
-    def apply(x: Any) -> Array:
-        if not is_array(x):
-            x = traced(x)
-        dtype, _ = dtypes_for(np.sqrt, (dtype_key(x),))
-        return emit(op, traced(x, dtype))
-
-    apply.__name__ = apply.__qualname__ = op
-    apply.__doc__ = says
-    return apply
+        return at_once(lambda y: _float(op, y), x)
+    if not is_array(x):
+        x = traced(x)
+    dtype, _ = dtypes_for(np.sqrt, (dtype_key(x),))
+    return emit(op, traced(x, dtype))
 
 
-erf = _float("erf", "The error function.")
-erfc = _float("erfc", "One less the error function, exact also where that is small.")
-sigmoid = _float("sigmoid", "1 / (1 + exp(-x)).")
-rsqrt = _float("rsqrt", "1 / sqrt(x).")
+def erf(x: Any) -> Any:
+    """The error function.
+
+    >>> import numpy as np, tenfold as tn
+    >>> tn.erf(np.array([0.0, 1.0])).round(4)
+    array([0.    , 0.8427])
+    """
+    return _float("erf", x)
+
+
+def erfc(x: Any) -> Any:
+    """One less the error function, exact also where that is small.
+
+    >>> import numpy as np, tenfold as tn
+    >>> float(tn.erfc(np.float64(10)))
+    2.088487583762545e-45
+    """
+    return _float("erfc", x)
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)).
+
+    >>> import numpy as np, tenfold as tn
+    >>> tn.sigmoid(np.array([0.0, 100.0]))
+    array([0.5, 1. ])
+    """
+    return _float("sigmoid", x)
+
+
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x).
+
+    >>> import numpy as np, tenfold as tn
+    >>> tn.rsqrt(np.array([4.0, 0.0]))
+    array([0.5, inf])
+    """
+    return _float("rsqrt", x)

@@ -11,7 +11,7 @@ from tenfold.errors import Unsupported
 from tenfold.trace.array import METHODS, UFUNCS, Array
 from tenfold.trace.operand import scope_of, value_of
 from tenfold.trace.surface.emit import cast, emit, fail, traced
-from tenfold.trace.surface.indexing import _fit, _indices, _place, _placement, _slice, _updatable
+from tenfold.trace.surface.indexing import fit, indices_of, place, placement, sliced, updatable
 from tenfold.trace.surface.into import into
 from tenfold.trace.surface.key import Mask, read_key
 from tenfold.trace.surface.reductions import every, largest, product, smallest, some, total
@@ -73,24 +73,24 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /, *, out: Any = No
     if kind is None or b is None:
         names = ", ".join(u.__name__ for u in _KINDS)
         fail(Unsupported, f"np.{ufunc.__name__}.at", f"there is at of {names}")
-    x = _updatable(a)
+    x = updatable(a)
     key = read_key(x.type, indices)
-    part = _slice(x, key.entries)
-    axes, places = _indices(part, key.entries)
+    part = sliced(x, key.entries)
+    axes, places = indices_of(part, key.entries)
     if not axes or any(isinstance(e, Mask) for e in key.entries):
         fail(
             Unsupported,
             f"np.{ufunc.__name__}.at without an index array",
             "nothing repeats then: write x[key] += v",
         )
-    where = _placement(key)
+    where = placement(key)
     rest = [n for i, n in enumerate(part.shape) if i not in axes]
     value = cast(traced(b), x.dtype) if isinstance(b, Array) else traced(b, x.dtype)
-    value = _fit(value, (*rest[:where], *together(*places), *rest[where:]))
+    value = fit(value, (*rest[:where], *together(*places), *rest[where:]))
     if x.dtype == BOOL:
         kind = {"add": "max", "mul": "min"}.get(kind, kind)
     done = emit("scatter", part, value, *places, axes=axes, at=where, mode="raise", kind=kind)
-    x._update(value_of(_place(x, key.entries, done), scope_of(x)))
+    x._update(value_of(place(x, key.entries, done), scope_of(x)))
 
 
 METHODS["reduce"] = reduce

@@ -80,6 +80,12 @@ def _on_complex(op: Build, other: Build) -> Choice:
     return lambda dtypes: other if KIND[dtypes[0]] == "c" else op
 
 
+def _extreme(op: str, logical: str, comparison: str, *, quiet: bool) -> Choice:
+    """The greater or lesser of two, for every dtype."""
+    builds: dict[str, Build] = {"b": logical, "c": composed.complex_extreme(comparison, quiet)}
+    return lambda dtypes: builds.get(KIND[dtypes[0]], op)
+
+
 # Ufuncs that are one op whatever the dtype.
 _PLAIN: dict[np.ufunc, Build] = {
     np.subtract: "sub",
@@ -148,10 +154,10 @@ _PLAIN: dict[np.ufunc, Build] = {
 _CHOICES: dict[np.ufunc, Choice] = {
     np.add: _on_bool("add", "or"),
     np.multiply: _on_bool("mul", "and"),
-    np.maximum: _on_bool("max", "or"),
-    np.minimum: _on_bool("min", "and"),
-    np.fmax: _on_bool("fmax", "or"),
-    np.fmin: _on_bool("fmin", "and"),
+    np.maximum: _extreme("max", "or", "ge", quiet=False),
+    np.minimum: _extreme("min", "and", "le", quiet=False),
+    np.fmax: _extreme("fmax", "or", "ge", quiet=True),
+    np.fmin: _extreme("fmin", "and", "le", quiet=True),
     np.power: _on_floats("pow", composed.integer_power),
     np.absolute: lambda dtypes: "abs" if KIND[dtypes[0]] in "ifc" else composed.same,
     np.conjugate: _on_complex(composed.same, "conj"),

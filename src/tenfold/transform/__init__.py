@@ -1,0 +1,1 @@
+"""Transformations: programs made from programs."""
