@@ -23,7 +23,7 @@ def height(program: Program, asked: str, limit: int = 10, without: str | None = 
     assert down.height == up
     assert (down.outcome == Outcome.PROVED) == (up is not None)
     less = replace(program, facts=tuple(f for f in program.facts if f != left))
-    joined = close_by_joins(less, limit, facts=16, rows=16)
+    joined = close_by_joins(less, limit, facts=16, rows=16, backend="evaluator")
     assert joined.by_triple() == closure.heights
     assert joined.complete == closure.complete
     return up

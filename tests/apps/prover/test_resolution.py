@@ -17,13 +17,18 @@ from .conftest import write
 from .generated import programs
 
 
-@tn.jit(static="room")
-def step(states: States, without: object, base: Base, room: int) -> object:
+def one_step(states: States, without: object, base: Base, room: int) -> object:
     matches = match(states, without, base)
     rows = states.count.shape[0]
     row = np.repeat(tn.arange(rows), room)
     k = np.tile(tn.arange(room), rows)
     return matches, build(states, matches, row, k, without, base)
+
+
+STEPS = {
+    "evaluator": tn.jit(one_step, static="room", compile="never"),
+    "compiled": tn.jit(one_step, static="room"),
+}
 
 
 def pack(states: list[State], size: int) -> States:
@@ -38,7 +43,12 @@ def unpack(states: States, i: int) -> State:
     return tuple(tuple(g) for g in states.goals[i, : states.count[i]].tolist())  # type: ignore[misc]
 
 
-def check(program: Program, states: list[State], without: Triple | None = None) -> None:
+def check(
+    program: Program,
+    states: list[State],
+    without: Triple | None = None,
+    backend: str = "evaluator",
+) -> None:
     """Every successor of every state, in order, and whether a height cut something off."""
     search = Searcher(program)
     expected = [[*search.successors(s, without)] if s else [] for s in states]
@@ -46,6 +56,7 @@ def check(program: Program, states: list[State], without: Triple | None = None) 
     size = max(1, *(len(s) for s in states), *(len(s) for e in expected for s in e))
     packing = Packing.of(program)
     key = int(packing.keys([without])[0]) if without else -1
+    step = STEPS[backend]
     matches, made = step(pack(states, size), np.full(len(states), key), base_of(program), room=room)
     for i, successors in enumerate(expected):
         assert matches.facts[i] + matches.rules[i] == len(successors)
@@ -77,6 +88,19 @@ def asked(draw: st.DrawFn) -> tuple[Program, list[State], Triple | None]:
 @given(asked())
 def test_successors_of_generated_states(case: tuple[Program, list[State], Triple | None]) -> None:
     check(*case)
+
+
+def test_the_compiled_step() -> None:
+    program = write(
+        "p(a,a).\np(a,b).\np(b,c).\nq(X,X) :- p(X,Y).\n"
+        "q(X,Z) :- p(X,Y), q(Y,Z), p(Z,W).\nq(a,X) :- p(X,b)."
+    )
+    goals: list[Goal] = [(1, s, o, 2) for s in (0, 1, -1, -2) for o in (0, 2, -1)]
+    search = Searcher(program)
+    states = [search.settle((g, (0, -1, 1, 1)), None) for g in goals]
+    states += [s for state in states for s in search.successors(state)]
+    for without in (None, (0, 0, 1)):
+        check(program, states, without, "compiled")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +174,7 @@ def test_the_excluded_fact_in_every_order_of_the_index() -> None:
 
 def test_the_first_state() -> None:
     program = write("p(a,b).\nq(X,Y) :- p(X,Y).")
-    first = tn.jit(begin, static="size")
+    first = tn.jit(begin, static="size", compile="never")
     asked = np.array([(0, 0, 1), (0, 1, 0), (0, 0, 1)])
     made = first(asked, np.int64(4), np.array([-1, -1, 1]), base_of(program), size=2)
     assert made.states.count.tolist() == [0, 1, 1]  # the third may not use p(a,b)

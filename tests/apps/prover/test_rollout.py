@@ -27,10 +27,11 @@ from .conftest import fact, write
 from .generated import everything, programs
 
 SEARCHES = {
-    "greedy": Search(batch=16),
-    "beam": Search(beam=3, batch=16),
-    "sampled": Search(sampled=True, batch=16),
+    "greedy": Search(batch=16, backend="evaluator"),
+    "beam": Search(beam=3, batch=16, backend="evaluator"),
+    "sampled": Search(sampled=True, batch=16, backend="evaluator"),
 }
+PLAIN = Search(batch=1, backend="evaluator")
 
 
 def plainly(program: Program, lanes: list[Lane], search: Search) -> list[Rolled]:
@@ -144,7 +145,7 @@ def ask(program: Program, text: str, search: Search) -> Rolled:
 @pytest.mark.parametrize("count", [8, 9, 80])
 def test_successors_at_the_room_and_beyond(count: int) -> None:
     program = chooser(count)
-    base = Search(room=Room(8, 4, 4), batch=1)
+    base = replace(PLAIN, room=Room(8, 4, 4), batch=1)
     grown = ask(program, "r(a,z)", base)
     assert (
         grown.outcome == Outcome.PROVED
@@ -163,7 +164,7 @@ def test_atoms_at_the_room_and_beyond(body: int) -> None:
     atoms = ", ".join(f"s(X{i},X{i + 1})" for i in range(body - 1))
     text = f"s(a,b).\ns(b,c).\nr(X0,Y) :- {atoms}, t(X{body - 1},Y).\nt(c,d) :- s(a,b)."
     program = write(text, "t(a,e).")
-    base = Search(room=Room(8, 4, 16), batch=1)
+    base = replace(PLAIN, room=Room(8, 4, 16), batch=1)
     marked = ask(program, "r(a,e)", replace(base, overflow="mark"))
     if body == 4:
         assert marked.outcome != Outcome.OVERFLOW_ATOMS
@@ -176,7 +177,7 @@ def test_atoms_at_the_room_and_beyond(body: int) -> None:
 
 def test_variables_beyond_the_room() -> None:
     program = write("s(a,b).\nr(X,Y) :- s(X,U), s(V,W), s(W,Y).")
-    base = Search(room=Room(8, 4, 2), batch=1)
+    base = replace(PLAIN, room=Room(8, 4, 2), batch=1)
     marked = ask(program, "r(a,b)", replace(base, overflow="mark"))
     assert marked.outcome == Outcome.OVERFLOW_VARS
     assert ask(program, "r(a,b)", base).outcome != Outcome.OVERFLOW_VARS
@@ -184,8 +185,11 @@ def test_variables_beyond_the_room() -> None:
 
 def test_a_predicate_with_more_facts_than_any_room() -> None:
     program = chooser(300)
-    assert ask(program, "r(a,z)", Search(room=Room(4, 4, 4), batch=2)).outcome == Outcome.PROVED
-    assert ask(program, "p(a,n0299)", Search(room=Room(1, 1, 1), batch=2)).length == 0
+    assert (
+        ask(program, "r(a,z)", replace(PLAIN, room=Room(4, 4, 4), batch=2)).outcome
+        == Outcome.PROVED
+    )
+    assert ask(program, "p(a,n0299)", replace(PLAIN, room=Room(1, 1, 1), batch=2)).length == 0
 
 
 def test_too_many_goals_are_said() -> None:
@@ -199,28 +203,31 @@ def test_too_many_goals_are_said() -> None:
 def test_a_fact_is_proved_at_once_unless_it_is_excluded() -> None:
     program = write("p(a,b).\nq(a,b).\np(X,Y) :- q(X,Y).")
     goal = program.number(fact("p(a,b)"))
-    plain, bare = roll_all(program, [Lane(goal), Lane(goal, 0, goal)], Search(batch=2))
+    plain, bare = roll_all(program, [Lane(goal), Lane(goal, 0, goal)], replace(PLAIN, batch=2))
     assert (plain.outcome, plain.length, plain.height) == (Outcome.PROVED, 0, 0)
     assert (bare.outcome, bare.length, bare.height) == (Outcome.PROVED, 1, 1)
 
 
 def test_a_dead_end_is_not_refuted() -> None:
     program = write("p(a,b).\nq(X,Y) :- p(Y,X).\nq(X,Y) :- p(X,Y).")
-    assert ask(program, "q(b,b)", Search(batch=1)).outcome == Outcome.GAVE_UP
+    assert ask(program, "q(b,b)", replace(PLAIN, batch=1)).outcome == Outcome.GAVE_UP
 
 
 def test_the_last_step_and_one_beyond() -> None:
     chain = "\n".join(f"r{i}(X,Y) :- r{i + 1}(X,Y), s(X,Y)." for i in range(4))
     program = write(chain + "\nr4(a,b).\ns(a,b).")
-    assert ask(program, "r0(a,b)", Search(steps=4, batch=1)).outcome == Outcome.PROVED
-    assert ask(program, "r0(a,b)", Search(steps=3, batch=1)).outcome == Outcome.DEPTH
-    assert ask(program, "r0(a,b)", Search(steps=4, height=4, batch=1)).height == 4
-    assert ask(program, "r0(a,b)", Search(steps=4, height=3, batch=1)).outcome == Outcome.GAVE_UP
+    assert ask(program, "r0(a,b)", replace(PLAIN, steps=4, batch=1)).outcome == Outcome.PROVED
+    assert ask(program, "r0(a,b)", replace(PLAIN, steps=3, batch=1)).outcome == Outcome.DEPTH
+    assert ask(program, "r0(a,b)", replace(PLAIN, steps=4, height=4, batch=1)).height == 4
+    assert (
+        ask(program, "r0(a,b)", replace(PLAIN, steps=4, height=3, batch=1)).outcome
+        == Outcome.GAVE_UP
+    )
 
 
 def test_cycles_end_in_a_dead_end() -> None:
     program = write("p(a,b).\nq(X,Y) :- q(Y,X).", "q(a,c).")
-    end = ask(program, "q(a,b)", Search(batch=1, height=10))
+    end = ask(program, "q(a,b)", replace(PLAIN, batch=1, height=10))
     assert end.outcome == Outcome.GAVE_UP  # the height that is left tells the states apart
     assert end.length == 10
 
@@ -238,12 +245,12 @@ def test_lanes_that_have_ended_stay_as_they_are() -> None:
 
 def test_beams_find_what_greedy_misses() -> None:
     program = write("p(a,b).\nq(X,Y) :- p(Y,X).\nq(X,Y) :- p(X,Y).")
-    assert ask(program, "q(a,b)", Search(batch=1)).outcome == Outcome.PROVED
+    assert ask(program, "q(a,b)", replace(PLAIN, batch=1)).outcome == Outcome.PROVED
     two = write(
         "s(a,b).\nq(X,Y) :- u(X,Y).\nq(X,Y) :- v(X,Y).\nv(X,Y) :- s(X,Y), s(X,Y).", "u(a,b)."
     )
-    assert ask(two, "q(a,b)", Search(batch=1)).outcome == Outcome.GAVE_UP
-    assert ask(two, "q(a,b)", Search(batch=1, beam=2)).outcome == Outcome.PROVED
+    assert ask(two, "q(a,b)", replace(PLAIN, batch=1)).outcome == Outcome.GAVE_UP
+    assert ask(two, "q(a,b)", replace(PLAIN, batch=1, beam=2)).outcome == Outcome.PROVED
 
 
 def test_wrong_searches_are_said() -> None:
@@ -277,3 +284,18 @@ def test_uniform_numbers_are_uniform() -> None:
     assert abs(drawn.mean() - 0.5) < 0.01
     counts, _ = np.histogram(drawn, 20, (0, 1))
     assert counts.min() > 850
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_the_compiled_rollout_gives_the_evaluators_bits(kind: str) -> None:
+    program, lanes = family_lanes()
+    search = replace(SEARCHES[kind], steps=6, height=4, batch=30)
+    expected = roll_all(program, lanes, search)
+    assert roll_all(program, lanes, replace(search, backend="compiled")) == expected
+
+
+def test_the_compiled_learned_policy() -> None:
+    program, lanes = family_lanes()
+    weights = random_weights(program, variables=16, seed=1)
+    search = replace(PLAIN, weights=weights, steps=6, height=4, batch=30)
+    check(program, lanes, replace(search, backend="compiled"))

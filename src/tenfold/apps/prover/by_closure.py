@@ -22,8 +22,8 @@ from tenfold.apps.prover.settings import Settings
 
 def close_program(settings: Settings, program: Program) -> Closed:
     """The closure of a program, by the backend that the settings name."""
-    if settings.backend == "tenfold":
-        return close_by_joins(program, settings.height)
+    if settings.backend != "python":
+        return close_by_joins(program, settings.height, backend=settings.backend)
     reference = close(program, settings.height)
     packing = Packing.of(program)
     facts = sorted(reference.heights)
@@ -38,8 +38,8 @@ def rank_in_closure(
     unproved = Outcome.REFUTED if closed.complete else Outcome.DEPTH
     if settings.score == "binary":
         closed = replace(closed, heights=np.zeros_like(closed.heights))
-    if settings.backend == "tenfold":
-        ranked = rank_by_lookup(asked, program, closed, settings.batch)
+    if settings.backend != "python":
+        ranked = rank_by_lookup(asked, program, closed, settings.batch, settings.backend)
     else:
         ranked = _plainly(asked, closed)
     for one in ranked:

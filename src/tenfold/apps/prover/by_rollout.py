@@ -46,7 +46,10 @@ def searching_of(settings: Settings, program: Program) -> Searching:
         if settings.backend == "python":
             return lambda lanes: _deepen(program, lanes, settings)
         exhaustion = Exhaustion(
-            settings.height, batch=min(settings.batch, 64), overflow=settings.overflow
+            settings.height,
+            batch=min(settings.batch, 64),
+            overflow=settings.overflow,
+            backend=settings.backend,
         )
         return lambda lanes: exhaust_all(program, lanes, exhaustion)
     weights, variables = _weights(settings, program)
@@ -59,8 +62,9 @@ def searching_of(settings: Settings, program: Program) -> Searching:
         Room(variables=min(variables, Room().variables)),
         settings.overflow,
         settings.batch,
+        settings.backend,
     )
-    if settings.backend == "tenfold":
+    if settings.backend != "python":
         return lambda lanes: roll_all(program, lanes, search)
     searcher = Searcher(program)
     count = len(program.constants)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 import tenfold as tn
+from tenfold.apps.prover.backend import traced
 from tenfold.apps.prover.columns import END, Traced, compact, find, running_sum, spread
 from tenfold.apps.prover.joins import Ints, Packing, Uses, uses_of
 from tenfold.apps.prover.program import Program, Triple
@@ -34,6 +35,7 @@ class State(NamedTuple):
     at: Traced  # how many (fact, use) this round has joined
     height: Traced  # of the facts of the last round
     status: Traced
+    pieces: Traced  # joined in this call
 
 
 class Rows(NamedTuple):
@@ -65,9 +67,12 @@ def close_by_joins(
     program: Program,
     limit: int | None = None,
     facts: int = 1 << 10,
-    rows: int = 1 << 14,
+    rows: int | None = None,
+    backend: str = "compiled",
 ) -> Closed:
     """The closure of a program; `facts` and `rows` are the capacities to begin with.
+
+    Unless they are given, rows follow facts: a piece's cost is that of sorting both.
 
     >>> from tenfold.apps.prover.program import Clause
     >>> swap = Clause((0, -1, -2), ((0, -2, -1),))
@@ -77,19 +82,27 @@ def close_by_joins(
     packing, uses = Packing.of(program), uses_of(program)
     while facts < len(program.facts):
         facts *= 2
-    state = _begin(program, packing, uses, facts)
+    follow = rows is None
+    rows = rows or _rows(facts)
+    state = _begin(program, packing, uses, facts, backend)
     most = np.int64(np.iinfo(np.int32).max if limit is None else limit)
     growths = 0
     while True:
-        state = State(*run(state, uses, packing, most, rows=rows))
+        shapes = (len(state.facts), rows, *(table.shape for table in uses))
+        pieces = np.int64(1 if run.is_new(backend, *shapes) else 1 << 62)
+        state = state._replace(pieces=np.int64(0))
+        state = State(*run.on(backend)(state, uses, packing, most, pieces, rows=rows))
         if state.status in (FIXPOINT, LIMIT):
             break
+        if state.status == RUNNING:
+            continue
         growths += 1
         if state.status == ROWS:
             rows *= 2
             state = state._replace(status=np.int64(RUNNING))
         else:
             state = _grown(state, 2 * len(state.facts))
+            rows = max(rows, _rows(len(state.facts))) if follow else rows
     count = int(state.count)
     order = np.argsort(state.facts[:count])
     return Closed(
@@ -101,7 +114,11 @@ def close_by_joins(
     )
 
 
-def _begin(program: Program, packing: Packing, uses: Uses, capacity: int) -> State:
+def _rows(facts: int) -> int:
+    return min(max(1 << 14, 2 * facts), 1 << 19)
+
+
+def _begin(program: Program, packing: Packing, uses: Uses, capacity: int, backend: str) -> State:
     count = len(program.facts)
     facts = np.full(capacity, END)
     facts[:count] = packing.keys(program.facts)
@@ -114,11 +131,11 @@ def _begin(program: Program, packing: Packing, uses: Uses, capacity: int) -> Sta
         np.full(2 * capacity, END),
         np.zeros(capacity, np.int64),
         fresh,
-        *(np.int64(n) for n in (count, len(bare), 0, 0, RUNNING)),
+        *(np.int64(n) for n in (count, len(bare), 0, 0, RUNNING, 0)),
     )
     if len(bare) > capacity:
         empty = _grown(empty, 1 << len(bare).bit_length())
-    return State(*prepare(empty, np.int64(0), uses, packing))
+    return State(*prepare.on(backend)(empty, np.int64(0), uses, packing))
 
 
 def _grown(state: State, capacity: int) -> State:
@@ -137,12 +154,16 @@ def _grown(state: State, capacity: int) -> State:
     )
 
 
-@tn.jit(static="rows")
-def run(state: State, uses: Uses, packing: Packing, limit: Traced, rows: int) -> State:
-    """The loop, from a state on, until nothing follows, the limit is met, or room is wanted."""
+@traced("rows")
+def run(
+    state: State, uses: Uses, packing: Packing, limit: Traced, pieces: Traced, rows: int
+) -> State:
+    """The loop, from a state on, until nothing follows, the limit is met, room is wanted, or so
+    many pieces are joined."""
 
     def step(state: State) -> State:
         state = _join(state, uses, packing, rows)
+        state = state._replace(pieces=state.pieces + 1)
         over = (state.height >= limit) & (state.found > 0)
         state = state._replace(
             status=np.where((state.status == RUNNING) & over, LIMIT, state.status)
@@ -151,11 +172,14 @@ def run(state: State, uses: Uses, packing: Packing, limit: Traced, rows: int) ->
         last: State = tn.cond(ended, lambda s: _end_round(s, uses, packing), lambda s: s, state)
         return last
 
-    final: State = tn.while_loop(lambda state: state.status == RUNNING, step, state)
+    def more(state: State) -> Traced:
+        return (state.status == RUNNING) & (state.pieces < pieces)
+
+    final: State = tn.while_loop(more, step, state)
     return final
 
 
-@tn.jit
+@traced()
 def prepare(state: State, first: Traced, uses: Uses, packing: Packing) -> State:
     """The state with its index made, and the work of the facts from `first` on."""
     return _indexed(state, first, uses, packing)

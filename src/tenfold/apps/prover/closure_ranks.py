@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 import tenfold as tn
+from tenfold.apps.prover.backend import padded, traced
 from tenfold.apps.prover.closure import Closed
-from tenfold.apps.prover.columns import Traced, find
+from tenfold.apps.prover.columns import END, Traced, find
 from tenfold.apps.prover.joins import Ints, Packing
 from tenfold.apps.prover.program import Program, Triple
 from tenfold.apps.prover.queries import Query
@@ -48,7 +49,11 @@ class Ranked:
 
 
 def rank_by_lookup(
-    asked: Sequence[Query], program: Program, closed: Closed, batch: int = 256
+    asked: Sequence[Query],
+    program: Program,
+    closed: Closed,
+    batch: int = 256,
+    backend: str = "compiled",
 ) -> Iterator[Ranked]:
     """The rank of each query, in order; nothing of it depends on the size of the batch."""
     proofs = lookup(closed.keys, closed.heights, closed.packing)
@@ -58,7 +63,7 @@ def rank_by_lookup(
     for first in range(0, len(asked), batch):
         part = asked[first : first + batch]
         pools, batched = _batch(part, closed.packing, width, batch)
-        result = rank_batch(proofs, filtered, pools, batched)
+        result = rank_batch.on(backend)(proofs, filtered, pools, batched)
         for better, ties, count, height, proved in np.stack(result, axis=1)[: len(part)].tolist():
             rank = Rank(better, ties, count)
             yield Ranked(rank, None if height == UNPROVED else height, proved)
@@ -96,10 +101,13 @@ def lookup(keys: Ints, values: Ints, packing: Packing) -> Lookup:
     mirrored = packing.reverse + packing.keys(np.stack([p, o, s], axis=1))
     both = np.concatenate([keys, mirrored])
     order = np.argsort(both, kind="stable")
-    return Lookup(both[order], np.tile(values, 2)[order].astype(np.int32))
+    room = padded(len(both), 64)
+    sorted_, numbers = np.full(room, END), np.zeros(room, np.int32)
+    sorted_[: len(both)], numbers[: len(both)] = both[order], np.tile(values, 2)[order]
+    return Lookup(sorted_, numbers)
 
 
-@tn.jit
+@traced()
 def rank_batch(
     proofs: Lookup, filtered: Lookup, pools: Traced, batch: Batch
 ) -> tuple[Traced, Traced, Traced, Traced, Traced]:
@@ -118,8 +126,6 @@ def rank_batch(
 def _row(table: Lookup, start: Traced, row: Traced) -> Traced:
     """A row for each query, with the values of the facts in its range at their constants."""
     size, width = row.shape
-    if not table.keys.shape[0]:
-        return row
     place = find(table.keys, start)
     end = find(table.keys, start + width)
     lanes = tn.arange(size)

@@ -37,7 +37,7 @@ def prove(
     height: Annotated[int, typer.Option(help="The highest proof looked for.")] = 10,
     overflow: Annotated[str, typer.Option(help="grow, mark or error.")] = "grow",
     alone: Annotated[bool, typer.Option(help="No query may use itself as a fact.")] = False,
-    backend: Annotated[str, typer.Option(help="tenfold, or python for the reference.")] = "tenfold",
+    backend: Annotated[str, typer.Option(help="compiled, evaluator or python.")] = "compiled",
     batch: Annotated[int, typer.Option(help="Queries at a time.")] = 256,
     limit: Annotated[int | None, typer.Option(help="Only the first queries.")] = None,
     sample: Annotated[

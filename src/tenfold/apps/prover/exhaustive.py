@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 import tenfold as tn
+from tenfold.apps.prover.backend import traced
 from tenfold.apps.prover.columns import END, Traced, find, running_sum, spread
 from tenfold.apps.prover.draws import mix
 from tenfold.apps.prover.outcome import Outcome
@@ -45,21 +46,23 @@ class Search(NamedTuple):
     last: Traced  # [lanes]: the place of the state before the proof
     choice: Traced  # [lanes]: which of its successors is the proof
     status: Traced
+    pieces: Traced  # resolved in this call
 
 
-@tn.jit(static=("rows", "places", "size", "names"))
+@traced("rows", "places", "size", "names")
 def exhaust(
     triples: Traced,
     without: Traced,
     height: Traced,
     base: Base,
     mask: Traced,
+    pieces: Traced,
     rows: int,
     places: int,
     size: int,
     names: int,
 ) -> Search:
-    """Search for a proof of each triple within a height.
+    """Search for a proof of each triple within a height, in so many pieces at most.
 
     `rows` successors at a time, `places` for states, `size` goals and `names` variables of each.
     `mask` says which bits of a hash count.
@@ -69,7 +72,7 @@ def exhaust(
         return _step(search, without, base, mask, rows, names)
 
     first = _first(triples, without, height, base, mask, places, size)
-    search: Search = tn.while_loop(lambda s: s.status == GOING, step, first)
+    search: Search = tn.while_loop(lambda s: (s.status == GOING) & (s.pieces < pieces), step, first)
     # what ran to the end without a proof is refuted, unless the height cut something off
     unproved = np.where(search.cut, int(Outcome.DEPTH), int(Outcome.REFUTED))
     ended = np.where(search.outcome == RUNNING, unproved, search.outcome)
@@ -115,6 +118,7 @@ def _first(
         zero - 1,
         zero,
         number + GOING,
+        number,
     )
 
 
@@ -211,6 +215,7 @@ def _step(
         np.where(good & proved, here[row][which], search.last),
         np.where(good & proved, k[which], search.choice),
         status,
+        search.pieces + 1,
     )
 
 

@@ -28,6 +28,7 @@ class Exhaustion:
     places: int = 1 << 14  # for states of a batch
     batch: int = 32
     overflow: str = "grow"
+    backend: str = "compiled"
     mask: np.uint64 = EVERY_BIT  # which bits of a hash count; fewer for tests of collisions
 
 
@@ -108,18 +109,24 @@ def _run(
     filled = [*lanes, *[lanes[0]] * (search.batch - len(lanes))]
     keys = packing.keys([lane.without or (0, 0, 0) for lane in filled])
     without = np.where([lane.without is not None for lane in filled], keys, -1)
-    made = exhaust(
-        np.array([lane.triple for lane in filled], np.int64),
-        without,
-        np.int64(height),
-        base,
-        search.mask,
-        rows=max(room.successors, search.batch),
-        places=max(places, search.batch),
-        size=room.goals,
-        names=room.variables,
-    )
-    return Search(Store(*made[0]), *made[1:])
+    options = {
+        "rows": max(room.successors, search.batch),
+        "places": max(places, search.batch),
+        "size": room.goals,
+        "names": room.variables,
+    }
+    triples = np.array([lane.triple for lane in filled], np.int64)
+    shapes = (*options.values(), len(filled), *(np.shape(table) for table in base))
+
+    def call(pieces: int) -> Search:
+        made = exhaust.on(search.backend)(
+            triples, without, np.int64(height), base, search.mask, np.int64(pieces), **options
+        )
+        return Search(Store(*made[0]), *made[1:])
+
+    if exhaust.is_new(search.backend, *shapes):
+        call(1)
+    return call(1 << 62)
 
 
 def _result(done: Search, lane: int, outcome: Outcome, height: int) -> Rolled:

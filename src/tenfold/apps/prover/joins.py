@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold.apps.prover.backend import padded
 from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.program import Clause, Program, Triple
 
@@ -19,10 +20,10 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 class Uses(NamedTuple):
     """The uses of a program's clauses, ordered by the predicate of their first atom."""
 
-    starts: Ints  # [predicates + 1]: the uses of predicate p are those from starts[p]
+    starts: Ints  # [predicates + 1 or more]: the uses of predicate p are those from starts[p]
     atoms: Ints  # [uses, longest body, 3]; predicate -1 where a body is shorter
     heads: Ints  # [uses, 3]
-    slots: Ints  # [most variables of a clause]: 0, 1, 2, …
+    slots: Ints  # [most variables of a clause or more]: 0, 1, 2, …
 
 
 class Packing(NamedTuple):
@@ -75,16 +76,14 @@ def uses_of(program: Program) -> Uses:
     found = list(dict.fromkeys(found))
     longest = max((len(atoms) for atoms, _ in found), default=1)
     most = max((clause.variables for _, clause in found), default=0)
-    atoms = np.full((max(1, len(found)), longest, 3), -1, np.int64)
-    heads = np.zeros((max(1, len(found)), 3), np.int64)
+    atoms = np.full((padded(len(found), 16), longest, 3), -1, np.int64)
+    heads = np.zeros((padded(len(found), 16), 3), np.int64)
     for i, (body, clause) in enumerate(found):
         atoms[i, : len(body)] = body
         heads[i] = clause.head
     firsts = [body[0][0] for body, _ in found]
-    starts = np.searchsorted(firsts, np.arange(max(1, len(program.predicates)) + 1)).astype(
-        np.int64
-    )
-    return Uses(starts, atoms, heads, np.arange(max(1, most)))
+    starts = np.searchsorted(firsts, np.arange(padded(len(program.predicates), 4) + 1))
+    return Uses(starts.astype(np.int64), atoms, heads, np.arange(padded(most, 4)))
 
 
 def _ordered(clause: Clause, at: int) -> tuple[Triple, ...]:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 import tenfold as tn
-from tenfold.apps.prover.columns import Traced, find
+from tenfold.apps.prover.backend import padded
+from tenfold.apps.prover.columns import END, Traced, find
 from tenfold.apps.prover.joins import Ints, Packing
 from tenfold.apps.prover.program import Clause, Program
 
@@ -70,23 +71,22 @@ def base_of(program: Program) -> Base:
             [keys, packing.reverse + packing.keys(facts[:, [0, 2, 1]]), 2 * packing.reverse + loops]
         )
     )
-    if not len(index):
-        index = np.array([-1])  # below every key, so nothing matches it
+    index = np.concatenate([index, np.full(padded(len(index), 64) - len(index), END)])
     clauses = sorted(program.clauses, key=lambda clause: clause.head[0])
     firsts = [clause.head[0] for clause in clauses]
-    count = max(1, len(program.predicates))
+    count = padded(len(program.predicates), 4)
     starts = np.searchsorted(firsts, np.arange(count + 1)).astype(np.int64)
     heads, bodies = _tables(clauses)
     most = int(np.diff(starts).max())
     return Base(
-        index, packing.bits, packing.reverse, starts, heads, bodies, np.arange(max(1, most))
+        index, packing.bits, packing.reverse, starts, heads, bodies, np.arange(padded(most, 4))
     )
 
 
 def _tables(clauses: list[Clause]) -> tuple[Ints, Ints]:
     longest = max((len(clause.body) for clause in clauses), default=0)
-    heads = np.zeros((max(1, len(clauses)), 2), np.int64)
-    bodies = np.full((max(1, len(clauses)), max(1, longest), 3), PAD, np.int64)
+    heads = np.zeros((padded(len(clauses), 16), 2), np.int64)
+    bodies = np.full((padded(len(clauses), 16), max(1, longest), 3), PAD, np.int64)
     for i, clause in enumerate(clauses):
         heads[i] = clause.head[1:]
         if clause.body:

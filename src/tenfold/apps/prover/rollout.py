@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 import tenfold as tn
+from tenfold.apps.prover.backend import traced
 from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.draws import uniform
 from tenfold.apps.prover.outcome import Outcome
@@ -53,7 +54,7 @@ class Lanes(NamedTuple):
     step: Traced
 
 
-@tn.jit(static=("room", "size", "names", "beam", "most", "sampled"))
+@traced("room", "size", "names", "beam", "most", "sampled")
 def roll(
     asked: Asked,
     base: Base,

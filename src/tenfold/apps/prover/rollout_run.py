@@ -52,6 +52,7 @@ class Search:
     room: Room = Room()
     overflow: str = "grow"  # error, grow or mark
     batch: int = 256
+    backend: str = "compiled"
 
     def __post_init__(self) -> None:
         if self.overflow not in ("error", "grow", "mark"):
@@ -142,19 +143,19 @@ def _roll(
         np.log(np.maximum(np.arange(room.successors + 1), 1)),
         np.int64(search.steps),
     )
-    done = Lanes(
-        *roll(
-            asked,
-            base,
-            search.weights,
-            room=room.successors,
-            size=room.goals,
-            names=room.variables,
-            beam=search.beam,
-            most=search.steps,
-            sampled=search.sampled,
-        )
-    )
+    options = {
+        "room": room.successors,
+        "size": room.goals,
+        "names": room.variables,
+        "beam": search.beam,
+        "most": search.steps,
+        "sampled": search.sampled,
+    }
+    shapes = (*options.values(), len(filled), *(np.shape(table) for table in base))
+    kind = None if search.weights is None else tuple(w.shape for w in search.weights)
+    if roll.is_new(search.backend, *shapes, kind):
+        roll.on(search.backend)(asked._replace(steps=np.int64(1)), base, search.weights, **options)
+    done = Lanes(*roll.on(search.backend)(asked, base, search.weights, **options))
     for i in range(len(lanes)):
         outcome = Outcome(int(done.outcome[i]))
         length = int(done.length[i])

@@ -14,7 +14,7 @@ CHOICES = {
     "search": ("exhaustive", "greedy", "sampled", "beam"),
     "score": ("height", "logprob", "binary"),
     "overflow": ("grow", "mark", "error"),
-    "backend": ("tenfold", "python"),  # python: the plain reference of the engine
+    "backend": ("compiled", "evaluator", "python"),  # python: the engine's plain reference
 }
 
 
@@ -36,7 +36,7 @@ class Settings:
     height: int = 10
     overflow: str = "grow"
     alone: bool = False  # whether a query may not use itself as a fact
-    backend: str = "tenfold"
+    backend: str = "compiled"
     batch: int = 256
     limit: int | None = None  # queries
     sample: int | None = None  # candidates of a query
