@@ -101,10 +101,8 @@ def test_the_loop_is_one_node_whatever_the_rules() -> None:
     """The graph has the same size for one rule and for forty: rules are data."""
 
     def nodes(program: Program) -> int:
-        from tenfold.apps.prover.closure import _begin
-
         packing, uses = Packing.of(program), uses_of(program)
-        state = _begin(program, packing, uses, 4096, "evaluator")
+        state = closure.begin(program, packing, uses, 4096, "evaluator")
         graph = run.on("evaluator").trace(state, uses, packing, np.int64(3), np.int64(9), rows=1024)
         assert [node.op for node in graph.nodes] == ["while"]
         return sum(len(scope.nodes) for scope in graph.scopes())

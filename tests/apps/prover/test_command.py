@@ -264,3 +264,34 @@ def test_weights_from_a_file(tmp_path: Path) -> None:
     code, output = prove(*options, "--weights", str(file))
     assert code == 2
     assert "safetensors" in output
+
+
+def test_the_page_stands_alone(tmp_path: Path) -> None:
+    from html.parser import HTMLParser
+
+    for options in ((), ("--engine", "rollout", "--limit", "3", "--sample", "3", "--steps", "2")):
+        file = tmp_path / "page.html"
+        code, output = prove(SMALL, *options, "--html", str(file))
+        assert code == 0, output
+        text = file.read_text()
+        parser = HTMLParser()
+        parser.feed(text)
+        assert "http" not in text
+        assert text.count("<svg") >= 3
+        assert ("Proofs" in text) == (not options)
+
+
+def test_names_are_escaped_on_the_page(tmp_path: Path) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    files = {
+        "train": "p('<b>',c).",
+        "valid": "",
+        "test": "p(c,'<b>').",
+        "rules": "r:1:p(x,y) -> p(y,x)",
+    }
+    for name, text in files.items():
+        (folder / f"{name}.txt").write_text(text)
+    code, output = prove(str(folder), "--html", str(tmp_path / "page.html"))
+    assert code == 0, output
+    assert "<b>" not in (tmp_path / "page.html").read_text()

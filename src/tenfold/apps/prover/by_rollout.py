@@ -52,8 +52,18 @@ def searching_of(settings: Settings, program: Program) -> Searching:
             backend=settings.backend,
         )
         return lambda lanes: exhaust_all(program, lanes, exhaustion)
+    search = search_of(settings, program)
+    if settings.backend != "python":
+        return lambda lanes: roll_all(program, lanes, search)
+    searcher = Searcher(program)
+    count = len(program.constants)
+    return lambda lanes: [roll_plainly(searcher, lane, search, count) for lane in lanes]
+
+
+def search_of(settings: Settings, program: Program) -> Search:
+    """The search by a policy that the settings name."""
     weights, variables = _weights(settings, program)
-    search = Search(
+    return Search(
         weights,
         settings.beam if settings.search == "beam" else 1,
         settings.search == "sampled",
@@ -64,11 +74,6 @@ def searching_of(settings: Settings, program: Program) -> Searching:
         settings.batch,
         settings.backend,
     )
-    if settings.backend != "python":
-        return lambda lanes: roll_all(program, lanes, search)
-    searcher = Searcher(program)
-    count = len(program.constants)
-    return lambda lanes: [roll_plainly(searcher, lane, search, count) for lane in lanes]
 
 
 def _weights(settings: Settings, program: Program) -> tuple[Weights | None, int]:

@@ -84,7 +84,7 @@ def close_by_joins(
         facts *= 2
     follow = rows is None
     rows = rows or _rows(facts)
-    state = _begin(program, packing, uses, facts, backend)
+    state = begin(program, packing, uses, facts, backend)
     most = np.int64(np.iinfo(np.int32).max if limit is None else limit)
     growths = 0
     while True:
@@ -101,7 +101,7 @@ def close_by_joins(
             rows *= 2
             state = state._replace(status=np.int64(RUNNING))
         else:
-            state = _grown(state, 2 * len(state.facts))
+            state = grown(state, 2 * len(state.facts))
             rows = max(rows, _rows(len(state.facts))) if follow else rows
     count = int(state.count)
     order = np.argsort(state.facts[:count])
@@ -118,7 +118,7 @@ def _rows(facts: int) -> int:
     return min(max(1 << 14, 2 * facts), 1 << 19)
 
 
-def _begin(program: Program, packing: Packing, uses: Uses, capacity: int, backend: str) -> State:
+def begin(program: Program, packing: Packing, uses: Uses, capacity: int, backend: str) -> State:
     count = len(program.facts)
     facts = np.full(capacity, END)
     facts[:count] = packing.keys(program.facts)
@@ -134,11 +134,11 @@ def _begin(program: Program, packing: Packing, uses: Uses, capacity: int, backen
         *(np.int64(n) for n in (count, len(bare), 0, 0, RUNNING, 0)),
     )
     if len(bare) > capacity:
-        empty = _grown(empty, 1 << len(bare).bit_length())
+        empty = grown(empty, 1 << len(bare).bit_length())
     return State(*prepare.on(backend)(empty, np.int64(0), uses, packing))
 
 
-def _grown(state: State, capacity: int) -> State:
+def grown(state: State, capacity: int) -> State:
     """The state with more room for facts."""
 
     def longer(column: Traced, size: int, rest: int) -> Traced:

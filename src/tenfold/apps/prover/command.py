@@ -48,6 +48,18 @@ def prove(
     resume: Annotated[
         Path | None, typer.Option(help="Keep what is done here, and go on from it.")
     ] = None,
+    compare: Annotated[
+        bool, typer.Option(help="Compiled and evaluator, step by step: the first difference.")
+    ] = False,
+    performance: Annotated[
+        bool, typer.Option(help="Reference, evaluator and compiled side by side.")
+    ] = False,
+    seed_test: Annotated[
+        int, typer.Option(help="So many seeds: compiled and reference are equal in all.")
+    ] = 0,
+    explain_compile: Annotated[bool, typer.Option(help="What was compiled, and how long.")] = False,
+    smoke: Annotated[bool, typer.Option(help="Check in a minute that all of it works.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a page with plots and proofs.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
     """Look for a proof of each query and its corruptions, and rank it among them."""
@@ -80,13 +92,24 @@ def prove(
             seed=seed,
             check=check_proofs,
         )
+        if compare or performance or seed_test or smoke:
+            good = _diagnose(settings, compare, performance, seed_test, smoke)
+            raise typer.Exit(0 if good else 1)
         run = _evaluate(settings, console, resume)
     except TenfoldError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         raise typer.Exit(2) from None
     _show(run)
+    if explain_compile:
+        from tenfold.apps.prover.diagnose import compiling
+
+        print(compiling())
     if json is not None:
         _write(json, run)
+    if html is not None:
+        from tenfold.apps.prover.html import page
+
+        html.write_text(page(run), encoding="utf-8")
 
 
 def _evaluate(settings: Settings, console: Any, journal: Path | None) -> Run:
@@ -102,6 +125,32 @@ def _evaluate(settings: Settings, console: Any, journal: Path | None) -> Run:
             lambda done, total: progress.update(bar, completed=done, total=total),
             journal,
         )
+
+
+def _diagnose(
+    settings: Settings, compare: bool, performance: bool, seeds: int, smoke: bool
+) -> bool:
+    """Print what was found; whether all of it agrees."""
+    from tenfold.apps.prover import diagnose
+
+    good = True
+    if smoke:
+        for name, same in diagnose.smoke():
+            print(f"{'good ' if same else 'WRONG'}  {name}")
+            good &= same
+    if compare:
+        steps, difference = diagnose.compare(settings)
+        print(f"alike in {steps} steps" if difference is None else str(difference))
+        good &= difference is None
+    for seed, same in diagnose.seed_test(settings, seeds):
+        print(f"{'equal' if same else 'DIFFER'}  seed {seed}")
+        good &= same
+    if performance:
+        for one in diagnose.performance(settings):
+            spent = "  ".join(f"{stage} {value:8.3f} s" for stage, value in one.seconds.items())
+            print(f"{one.backend:16} {spent}  {'equal' if one.same else 'DIFFERS'}")
+            good &= one.same
+    return good
 
 
 def _show(run: Run) -> None:

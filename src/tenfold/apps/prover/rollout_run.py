@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -127,14 +128,15 @@ def check_words(program: Program, base: Base) -> None:
         )
 
 
-def _roll(
+def asked_of(
     program: Program, base: Base, lanes: Sequence[Lane], search: Search, room: Room
-) -> Iterator[Rolled]:
+) -> Asked:
+    """A batch of lanes in arrays; the last batch is filled with its first lane."""
     packing = Packing(base.bits, base.reverse)
     filled = [*lanes, *[lanes[0]] * (search.batch - len(lanes))]
     bare = [lane.without is not None for lane in filled]
     keys = packing.keys([lane.without or (0, 0, 0) for lane in filled])
-    asked = Asked(
+    return Asked(
         np.array([lane.triple for lane in filled], np.int64),
         np.where(bare, keys, -1),
         as_bits([lane.id for lane in filled]),
@@ -143,7 +145,11 @@ def _roll(
         np.log(np.maximum(np.arange(room.successors + 1), 1)),
         np.int64(search.steps),
     )
-    options = {
+
+
+def options_of(search: Search, room: Room) -> dict[str, Any]:
+    """What a rollout is traced for."""
+    return {
         "room": room.successors,
         "size": room.goals,
         "names": room.variables,
@@ -151,7 +157,14 @@ def _roll(
         "most": search.steps,
         "sampled": search.sampled,
     }
-    shapes = (*options.values(), len(filled), *(np.shape(table) for table in base))
+
+
+def _roll(
+    program: Program, base: Base, lanes: Sequence[Lane], search: Search, room: Room
+) -> Iterator[Rolled]:
+    asked = asked_of(program, base, lanes, search, room)
+    options = options_of(search, room)
+    shapes = (*options.values(), search.batch, *(np.shape(table) for table in base))
     kind = None if search.weights is None else tuple(w.shape for w in search.weights)
     if roll.is_new(search.backend, *shapes, kind):
         roll.on(search.backend)(asked._replace(steps=np.int64(1)), base, search.weights, **options)
