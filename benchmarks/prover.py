@@ -10,6 +10,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from tenfold.apps.prover.bottom_up import close
@@ -82,7 +83,9 @@ def main() -> None:
         modes = ("tail",) if data.domains else ("head", "tail")
         asked = queries(data, program, modes)
         print(f"{Path(name).name}: {len(data.train):,} facts, {len(data.rules)} rules")
-        rollouts(name, program, sample(asked[:QUERIES], CORRUPTIONS, 0), Room())
+        # 50 corruptions, drawn from all constants where a domain has fewer
+        wide = queries(replace(data, domains={}), program, modes, QUERIES)
+        rollouts(name, program, sample(wide, CORRUPTIONS, 0), Room(64, 8, 16))
         exact(program, asked, 3 if "kinship" in name else 10)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak memory: {peak:.2f} GiB")
