@@ -20,6 +20,10 @@ def data_folder() -> Path | None:
     return next((p for p in ([Path(given)] if given else above) if p.is_dir()), None)
 
 
+# What takes a minute or more is run where it is asked for.
+slow = pytest.mark.skipif("TENFOLD_SLOW" not in os.environ, reason="set TENFOLD_SLOW to run it")
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     folder = data_folder()

@@ -23,7 +23,7 @@ from tenfold.apps.prover.program import Program, program_of
 from tenfold.apps.prover.queries import Query, queries, sample
 from tenfold.apps.prover.rank_reference import rank_by_height
 
-from .conftest import write
+from .conftest import slow, write
 from .generated import programs
 from .test_table import TABLE, check_mrr
 
@@ -186,7 +186,11 @@ def test_the_compiled_engine_gives_the_evaluators_bits() -> None:
     )
 
 
-@pytest.mark.parametrize("row", TABLE, ids=[row[0] for row in TABLE])
+@pytest.mark.parametrize(
+    "row",
+    [*TABLE[:4], pytest.param(TABLE[4], marks=slow)],
+    ids=[row[0] for row in TABLE],
+)
 def test_exact_values(data: Path, row: tuple[str, int, tuple[str, ...], int, tuple, tuple]) -> None:
     name, limit, modes, provable, by_height, binary = row
     read = load(str(data / name))

@@ -245,13 +245,13 @@ def settle(goals: Traced, used: Traced, without: Traced, base: Base, size: int) 
     left = np.where(same, left[:, None], np.iinfo(np.int64).max).min(axis=2)
     keep = used & ~(same & before).any(axis=2)
     target = (keep[:, None] & before).sum(axis=2)
-    kept = np.where(keep & (target < size), target, size)
-    packed = tn.full((goals.shape[0], size + 1, 4), 0, np.int64)
-    packed[:, :, 0] = PAD
+    # for each place the goal that goes there: a sum over one goal, rather than a scatter
+    goes = keep[:, None] & (target[:, None] == tn.arange(size)[:, None])
+    source = np.where(goes, places, 0).sum(axis=2)
     rows = tn.arange(goals.shape[0])[:, None]
-    packed[rows, kept] = np.stack([p, s, o, left], axis=2)
+    packed = np.stack([column[rows, source] for column in (p, s, o, left)], axis=2)
     count = keep.sum(axis=1)
-    named, variables = _rename(packed[:, :size], np.minimum(count, size))
+    named, variables = _rename(packed, np.minimum(count, size))
     return Successors(States(named.astype(np.int32), count), count, count, variables)
 
 

@@ -21,6 +21,7 @@ from tenfold.apps.prover.policy import Weights, compare, embed, log_softmax
 from tenfold.apps.prover.resolution import Base, States, Successors, begin, build, match
 
 RUNNING = -1
+LOW = -1e300  # below every score, above what is taken
 NEAR = 1e-4  # scores of the network that lie closer are a near-tie
 NONE = np.iinfo(np.int64).min  # a word that no goal has: the states a lane has not seen yet
 
@@ -159,18 +160,29 @@ def _step(
         wish = _perturbed(scores, chances, lanes, asked, weights, room)
     wish = np.where(usable, wish, -np.inf)
     wish = np.where(proved, np.inf, wish)  # a proof ends the search: there is nothing to weigh
-    order = np.argsort(-wish, axis=1)
-    near = _near(wish, order, beam) if weights is not None else proved.any(axis=1) & False
-    return _moved(lanes, made, order[:, :beam], usable, proved, over, scores, words_, near, room)
+    order, near = _best(wish, beam)
+    if weights is None:  # equal chances are exact on every backend
+        near = np.zeros_like(near)
+    return _moved(lanes, made, order, usable, proved, over, scores, words_, near, room)
 
 
-def _near(wish: Traced, order: Traced, beam: int) -> Traced:
-    """Whether the last that is chosen and the first that is not lie within rounding."""
-    if wish.shape[1] <= beam:
-        return wish[:, 0] != wish[:, 0]
+def _best(wish: Traced, beam: int) -> tuple[Traced, Traced]:
+    """The places of the greatest wishes, the first of equals first; and whether the last that is
+    chosen and the first that is not lie within rounding."""
     lane = tn.arange(wish.shape[0])
-    last, next_ = wish[lane, order[:, beam - 1]], wish[lane, order[:, beam]]
-    return (next_ > -np.inf) & (last < np.inf) & (last - next_ < NEAR)
+    places = tn.arange(wish.shape[1])
+    free = np.broadcast_to(lane[:, None] >= 0, wish.shape)
+    order = []
+    last = next_ = wish[:, 0]
+    for _ in range(beam + 1):
+        last = next_
+        # NaN-free: what is taken lies below everything, also below what can't be used
+        best = np.where(free, np.where(wish > -np.inf, wish, LOW), -np.inf).argmax(axis=1)
+        next_ = np.where(free.any(axis=1), wish[lane, best], -np.inf)
+        order.append(best)
+        free = free & (places != best[:, None])
+    near = (next_ > -np.inf) & (last < np.inf) & (last - next_ < NEAR)
+    return np.stack(order[:beam], axis=1), near
 
 
 def _repeated(new: Traced, seen: Traced, valid: Traced) -> Traced:
