@@ -45,7 +45,8 @@ def test_peak_of_a_rollout() -> None:
         return x, np.stack(found)
 
     plan = plan_for(tn.trace(function, some(32, 24), some(48, 64), some(64, 24)))
-    assert plan.peak_bytes <= 1.2 * plan.greatest_live  # no packing of this reaches 1.1
+    # Lifetimes interlock here: a search over 9,000 orders of placing found nothing below 1.15.
+    assert plan.peak_bytes <= 1.16 * plan.greatest_live
 
 
 def test_peak_of_mixed_sizes() -> None:
@@ -68,6 +69,40 @@ def test_elementwise_work_is_done_in_place() -> None:
     read, written = (plan.slots[s] for s in between.slots)
     assert plan.slots[made].offset == read.offset == written.offset
     assert plan.peak_bytes <= 64 * 64 * 4 + 192
+
+
+def test_donated_inputs_are_used() -> None:
+    graph = tn.trace(lambda x, w: np.tanh(x + 1) @ w, some(64, 64), some(64, 64))
+    assert plan_for(graph).peak_bytes >= 64 * 64 * 4
+    plan = plan_for(graph, donated=[0])
+    assert plan.peak_bytes == 0
+    from tenfold.execute import Program
+    from tenfold.reference import evaluate
+
+    x, w = some(64, 64) * 0.5, some(64, 64) * 0.1
+    (wanted,) = evaluate(graph, [x, w])
+    (got,) = Program(plan)([x.copy(), w])
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+def test_loops_work_in_place_where_that_is_safe() -> None:
+    x = some(9000)
+
+    def updates(i: Any, c: Any) -> Any:
+        return tn.dynamic_update(c, tn.dynamic_slice(c, (i,), (3,)) + 1, (i,))
+
+    for body, least in (
+        (lambda i, c: c * 0.5 + 1, 0),
+        (updates, 0),
+        (lambda i, c: c[::-1] + 1, x.nbytes),  # reads elsewhere than it writes
+    ):
+        graph = tn.trace(lambda x, body=body: tn.fori_loop(0, 7, body, x), x)
+        plan = plan_for(graph)
+        assert (plan.peak_bytes >= x.nbytes) == (least > 0)
+        from tenfold.execute import Program
+        from tenfold.reference import evaluate
+
+        np.testing.assert_array_equal(Program(plan)([x])[0], evaluate(graph, [x])[0])
 
 
 def test_what_is_handed_out_is_made_in_place() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tenfold.backends  # noqa: F401  now: imported later it would take the place of tn.backends
+
 
 def backends() -> dict[str, dict[str, str]]:
     """The backends of this machine, with how each is reached and what it does without.
