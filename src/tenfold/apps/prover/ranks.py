@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 KINDS = ("optimistic", "realistic", "pessimistic", "expected")
 LEVELS = (1, 3, 10)
@@ -42,8 +43,7 @@ class Rank:
         [1.0, 0.6667, 0.5, 0.75]
         """
         if kind == "expected":
-            places = range(self.optimistic, self.pessimistic + 1)
-            return math.fsum(1 / place for place in places) / len(places)
+            return _expected(self.optimistic, self.pessimistic)
         return 1 / float(getattr(self, kind))
 
     def hit(self, level: int, kind: str) -> float:
@@ -51,6 +51,12 @@ class Rank:
         if kind == "expected":
             return min(max(level - self.better, 0) / (self.ties + 1), 1.0)
         return float(getattr(self, kind) <= level)
+
+
+@lru_cache(maxsize=1 << 16)
+def _expected(first: int, last: int) -> float:
+    """The mean of 1 / place over places from first to last. Many queries share their ties."""
+    return math.fsum(1 / place for place in range(first, last + 1)) / (last - first + 1)
 
 
 @dataclass(frozen=True, slots=True)

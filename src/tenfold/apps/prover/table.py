@@ -56,8 +56,16 @@ def _title(run: Run) -> str:
 def _cells(made: dict[str, Any]) -> list[str]:
     shares = [made["mrr"][kind] for kind in KINDS]
     shares += [made["hits"][str(level)]["realistic"] for level in LEVELS]
-    counts = [f"{made[name]:,}" for name in ("queries", "proved", "candidates")]
+    counts = [_short(made[name]) for name in ("queries", "proved", "candidates")]
     return [*counts, *("-" if share is None else f"{share:.3f}".lstrip("0") for share in shares)]
+
+
+def _short(count: int) -> str:
+    """A count in five places: the file has all of them."""
+    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= 10 * size:
+            return f"{count / size:.1f}{unit}" if count < 1000 * size else f"{count // size}{unit}"
+    return str(count)
 
 
 def _outcomes(run: Run) -> str:
