@@ -1,10 +1,12 @@
 """Tenfold: a compiler and runtime for array programs in Python."""
 
 from tenfold.api import random
+from tenfold.api.backends import backends
 from tenfold.api.jit import Jitted, jit
 from tenfold.api.program import evaluate, parse, trace, trace_values
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
+from tenfold.stats import stats
 from tenfold.trace.array import Array
 from tenfold.trace.control import cond, fori_loop, map, reduce, scan, switch, while_loop
 from tenfold.trace.custom import custom
@@ -43,6 +45,7 @@ __all__ = [
     "arange",
     "argwhere",
     "asarray",
+    "backends",
     "bincount",
     "call_host",
     "compress",
@@ -79,6 +82,7 @@ __all__ = [
     "scan",
     "sigmoid",
     "spec",
+    "stats",
     "switch",
     "top_k",
     "trace",

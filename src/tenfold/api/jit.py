@@ -1,4 +1,4 @@
-"""jit: trace a function once for each signature, then run its graph."""
+"""jit: trace a function once for each signature, compile it, and replay the plan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MethodType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,12 +19,18 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
-from tenfold.errors import TypeMismatch
+from tenfold.errors import TypeMismatch, ValueProblem
 from tenfold.graph import Graph
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
+from tenfold.stats import count, timed
 from tenfold.trace.function import Traced, trace_function
 from tenfold.trace.scope import current
+
+if TYPE_CHECKING:  # the compiler is loaded when something is compiled
+    from tenfold.api.door import Door
+    from tenfold.execute import Program
+    from tenfold.plan import Plan
 
 
 @dataclass(slots=True)
@@ -68,15 +74,41 @@ class Entry:
     traced: Traced
     held: list[Held]
     settings: list[tuple[Place, Any]]
+    door: Door | None = None
 
     def fits(self) -> bool:
         return all(unchanged(p, v) for p, v in self.settings) and all(h.fits() for h in self.held)
 
+    def places(self) -> list[tuple[Place, Any]]:
+        """Where native code has to look, and what has to be found there now."""
+        arrays = [(h.place, h.array) for h in self.held if h.place is not None]
+        return [*((p, p.look()) for p, _ in self.settings), *arrays]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a function is traced and compiled."""
+
+    static: Any = ()
+    donate: Any = ()
+    compile: str = "now"
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.compile not in ("now", "never"):
+            raise ValueProblem(
+                f"jit: compile={self.compile!r} is no way to compile", fix="give 'now' or 'never'"
+            )
+
 
 class Jitted:
-    """A function that runs from its graph. Made by `tn.jit`."""
+    """A function that runs from its plan. Made by `tn.jit`."""
 
-    def __init__(self, function: Callable[..., Any], static: Any, donate: Any) -> None:
+    def __new__(cls, function: Any, options: Any = None) -> Jitted:
+        # A class of its own for each function: its __call__ is replaced by native code.
+        return object.__new__(type("Jitted", (Jitted,), {}))
+
+    def __init__(self, function: Callable[..., Any], options: Options | None = None) -> None:
         if isinstance(function, Jitted):
             function = function.__wrapped__
         if not callable(function):
@@ -87,7 +119,8 @@ class Jitted:
         functools.update_wrapper(self, function)
         self.__wrapped__: Callable[..., Any] = function
         self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
-        self._options = (static, donate)
+        self._options = options or Options()
+        self._doors: list[Entry] = []  # the newest first
         self._lazy_binder: Binder | None = None
         self._entries: dict[Any, list[Entry]] = {}
         self._lock = threading.RLock()
@@ -97,10 +130,14 @@ class Jitted:
     def _binder(self) -> Binder:
         # Made late: a method is only bound to its object, and loses `self`, after decoration.
         if self._lazy_binder is None:
-            self._lazy_binder = Binder(self.__wrapped__, *self._options)
+            self._lazy_binder = Binder(self.__wrapped__, self._options.static, self._options.donate)
         return self._lazy_binder
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        """A call answered by Python: whatever no door takes."""
         if current() is not None:  # inside another trace: part of that program
             return self.__wrapped__(*args, **kwargs)
         return self._run(args, kwargs, None)
@@ -116,19 +153,47 @@ class Jitted:
             )
         methods = kept.setdefault(_KEPT, {})
         if id(self) not in methods:
-            methods[id(self)] = Jitted(MethodType(self.__wrapped__, instance), *self._options)
+            methods[id(self)] = Jitted(MethodType(self.__wrapped__, instance), self._options)
         bound: Jitted = methods[id(self)]
         return bound
 
     def _run(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Mapping[str, Any] | None
     ) -> Any:
-        traced, arrays = self.ready_to_run(*args, **kwargs)
+        call = self._binder.bind(args, kwargs)
+        entry, arrays = self._ready(call)
+        traced = entry.traced
         if hooks:
             check_names(hooks, _hook_names(traced.graph), "the hook")
         callbacks = Callbacks(traced.callbacks, hooks or {})
-        outputs = run_graph(traced.graph, arrays, callbacks)
-        return traced.results(outputs)
+        if self._options.compile == "never":
+            return traced.results(run_graph(traced.graph, arrays, callbacks))
+        program = _program(traced.graph, self._options)
+        self._open(call, entry, program)
+        return traced.results(program(arrays, callbacks))
+
+    def _open(self, call: Call, entry: Entry, program: Program) -> None:
+        """Let native code answer calls like this one from now on."""
+        from tenfold.api.door import DOORS, Door, guards, is_flat
+        from tenfold.api.unpack import can_unpack
+
+        signature = self._binder.signature
+        flat = is_flat(call, entry.traced, self._binder.names)
+        if not flat and not can_unpack(signature, call, entry.traced):
+            return
+        with self._lock:
+            watched = guards(entry.places())
+            captures = [h.snapshot for h in entry.held]
+            if watched is None or (entry.door and entry.door.still(captures, watched)):
+                return
+            entry.door = Door(program, captures, watched, call, entry.traced, signature)
+            others = [e for e in self._doors if e is not entry]
+            self._doors = [entry, *others][:DOORS]
+            front: Callable[..., Any] = self._call
+            for one in reversed(self._doors):
+                assert one.door is not None
+                front = one.door.before(front)
+            type(self).__call__ = staticmethod(front)  # type: ignore[method-assign]
 
     def _entry(self, call: Call) -> Entry:
         key = call.key
@@ -146,14 +211,16 @@ class Jitted:
             describe_leaf(leaf, name, self.__wrapped__, not _donated(name, binder.donate))
             for leaf, name in zip(call.leaves, call.leaf_names(), strict=True)
         ]
-        found: Survey = survey(self.__wrapped__)
-        traced = trace_function(
-            self.__wrapped__,
-            leaves,
-            lambda arrays: binder.call(call, list(arrays)),
-            found.name,
-        )
+        with timed("trace"):
+            found: Survey = survey(self.__wrapped__)
+            traced = trace_function(
+                self.__wrapped__,
+                leaves,
+                lambda arrays: binder.call(call, list(arrays)),
+                found.name,
+            )
         self.traces += 1
+        count("traces")
         held = [Held.take(c.name, found.place(c.array), c.array) for c in traced.captures]
         taken = {id(c.array) for c in traced.captures} - {id(a) for a in traced.baked}
         # Arrays that are read but are no inputs went into something computed while tracing:
@@ -163,11 +230,25 @@ class Jitted:
 
     def ready_to_run(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
         """The trace for these arguments, and the arrays that its graph is run on."""
-        call = self._binder.bind(args, kwargs)
+        entry, arrays = self._ready(self._binder.bind(args, kwargs))
+        return entry.traced, arrays
+
+    def _ready(self, call: Call) -> tuple[Entry, list[np.ndarray[Any, Any]]]:
         entry = self._entry(call)
         entry.traced.check_limits(call.leaves)
         arrays = [as_array(leaf) for leaf in call.leaves]
-        return entry.traced, [*arrays, *(h.snapshot for h in entry.held)]
+        return entry, [*arrays, *(h.snapshot for h in entry.held)]
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """The plan that runs for these arguments (arrays or `tn.spec`).
+
+        >>> import numpy as np, tenfold as tn
+        >>> f = tn.jit(lambda x: np.exp(-x * x).sum())
+        >>> len(f.plan(np.ones(100)).kernels)
+        1
+        """
+        traced = self._entry(self._binder.bind(args, kwargs)).traced
+        return _program(traced.graph, self._options).plan
 
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for these arguments (arrays or `tn.spec`)."""
@@ -195,6 +276,8 @@ class Jitted:
                 for entry in entries:
                     for held in entry.held:
                         held.snapshot = _snapshot(held.array)
+            self._doors.clear()
+            type(self).__call__ = Jitted.__call__  # type: ignore[method-assign]
 
     def with_hooks(self, hooks: Mapping[str, Callable[..., Any] | None]) -> Callable[..., Any]:
         """This function with hooks replaced or added by name, or silenced by None.
@@ -217,6 +300,12 @@ class Jitted:
         return f"<tn.jit of {self.__qualname__}>"
 
 
+def _program(graph: Graph, options: Options) -> Program:
+    from tenfold.cache import plans
+
+    return plans.get(graph, strict=options.strict)
+
+
 _KEPT = "_tenfold_jitted"
 
 
@@ -229,19 +318,36 @@ def _hook_names(graph: Graph) -> set[str]:
 
 
 @overload
-def jit(function: Callable[..., Any], *, static: Any = (), donate: Any = ()) -> Jitted: ...
+def jit(
+    function: Callable[..., Any],
+    *,
+    static: Any = (),
+    donate: Any = (),
+    compile: str = "now",
+    strict: bool = False,
+) -> Jitted: ...
 
 
 @overload
-def jit(*, static: Any = (), donate: Any = ()) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    *, static: Any = (), donate: Any = (), compile: str = "now", strict: bool = False
+) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
-def jit(function: Any = None, *, static: Any = (), donate: Any = ()) -> Any:
-    """Trace a function once for each signature and run it from its graph.
+def jit(
+    function: Any = None,
+    *,
+    static: Any = (),
+    donate: Any = (),
+    compile: str = "now",
+    strict: bool = False,
+) -> Any:
+    """Trace a function once for each signature, compile it, and replay the plan.
 
     `static` names arguments (or gives their positions) that are Python values rather than
     arrays: each value is traced apart. `donate` names arguments that the function may update in
-    place: the caller gives them up.
+    place: the caller gives them up. `compile="never"` stays on the reference evaluator. `strict`
+    forbids contraction and reassociation of floating-point operations.
 
     >>> import numpy as np, tenfold as tn
     >>> @tn.jit
@@ -252,6 +358,7 @@ def jit(function: Any = None, *, static: Any = (), donate: Any = ()) -> Any:
     >>> f.traces
     1
     """
+    options = Options(static, donate, compile, strict)
     if function is None:
-        return lambda f: Jitted(f, static, donate)
-    return Jitted(function, static, donate)
+        return lambda f: Jitted(f, options)
+    return Jitted(function, options)

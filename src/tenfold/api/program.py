@@ -24,7 +24,7 @@ def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     >>> [f"{node.op}: {node.types[0]}" for node in graph.nodes]
     ['exp: f32[3]', 'constant: f32', 'add: f32[3]']
     """
-    jitted = function if isinstance(function, Jitted) else Jitted(function, (), ())
+    jitted = function if isinstance(function, Jitted) else Jitted(function)
     return jitted.trace(*args, **kwargs)
 
 
@@ -90,6 +90,6 @@ def trace_values(program: Graph | Callable[..., Any], *args: Any, **options: Any
     """
     if isinstance(program, Graph):
         return watch_values(program, args, **options)
-    jitted = program if isinstance(program, Jitted) else Jitted(program, (), ())
+    jitted = program if isinstance(program, Jitted) else Jitted(program)
     traced, arrays = jitted.ready_to_run(*args)
     return watch_values(traced.graph, arrays, callbacks=Callbacks(traced.callbacks), **options)

@@ -1,21 +1,36 @@
 """Kernels: what a code generator sees, and the builder that makes them."""
 
-from tenfold.kernel.build import Builder
-from tenfold.kernel.index import Index
-from tenfold.kernel.kernel import (
-    Axis,
-    Buffer,
-    Check,
-    Fold,
-    Instruction,
-    Kernel,
-    Store,
-    from_data,
-    stages,
-    to_data,
-    verify,
-)
-from tenfold.kernel.text import show
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tenfold.kernel.build import Builder
+    from tenfold.kernel.index import Index
+    from tenfold.kernel.kernel import (
+        Axis,
+        Buffer,
+        Check,
+        Fold,
+        Instruction,
+        Kernel,
+        Store,
+        from_data,
+        stages,
+        to_data,
+        verify,
+    )
+    from tenfold.kernel.text import show
+
+# Names are loaded when they are first used: `import tenfold` needs none of them.
+_HOMES = {"Builder": "build", "Index": "index", "show": "text"}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in __all__:
+        raise AttributeError(f"tenfold.kernel has no {name!r}")
+    return getattr(import_module(f"tenfold.kernel.{_HOMES.get(name, 'kernel')}"), name)
+
 
 __all__ = [
     "Axis",

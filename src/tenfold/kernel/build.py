@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.kernel.index import AXIS, VALUE, Atom, Index
+from tenfold.kernel.index import AXIS, Index
 from tenfold.kernel.index import axis as axis_index
 from tenfold.kernel.index import value as value_index
 from tenfold.kernel.kernel import (
@@ -260,43 +260,16 @@ class Builder:
 
     def finish(self) -> Kernel:
         """The kernel, without the instructions that nothing reads."""
-        roots = [v for s in self.stores for v in s.uses()] + [c.condition for c in self.checks]
-        live = set(roots)
-        for n in range(len(self.instructions) - 1, -1, -1):
-            if n in live:
-                live.update(self.instructions[n].uses())
-        order = sorted(live)
-        at = {old: new for new, old in enumerate(order)}
-
-        def moved(index: Index) -> Index:
-            if not index.values():
-                return index
-            return index.rebuild(
-                lambda a: Index(((Atom(VALUE, at[a.of], a.bound) if a.kind == VALUE else a, 1),))
-            )
-
-        def again(i: Instruction) -> Instruction:
-            index = None if i.index is None else moved(i.index)
-            return Instruction(i.op, i.dtype, tuple(at[a] for a in i.args), i.attr, index)
-
         return Kernel(
             tuple(self.axes),
             tuple(self.buffers),
             tuple(self.params),
-            tuple(again(self.instructions[n]) for n in order),
-            tuple(
-                Store(
-                    s.buffer,
-                    moved(s.index),
-                    at[s.value],
-                    None if s.condition is None else at[s.condition],
-                )
-                for s in self.stores
-            ),
-            tuple(Check(at[c.condition], c.code) for c in self.checks),
+            tuple(self.instructions),
+            tuple(self.stores),
+            tuple(self.checks),
             self.fold,
-            tuple(self.free[n] for n in order),
-        )
+            tuple(self.free),
+        ).live()
 
     def _truth(self, value: int) -> bool | None:
         """What a condition is known to be, or None."""

@@ -8,7 +8,7 @@ ordered, vectorised and cut is a schedule, chosen by each backend for its target
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,10 +167,59 @@ class Kernel:
         """The axes that must be bound where a store stands."""
         return store.index.axes().union(*(self.free[v] for v in store.uses()))
 
+    def with_instructions(
+        self, instructions: Sequence[Instruction], at: Mapping[int, int] | Sequence[int]
+    ) -> Kernel:
+        """The kernel with other instructions; `at` says where each old one's value is now."""
+        return Kernel(
+            self.axes,
+            self.buffers,
+            self.params,
+            tuple(instructions),
+            tuple(
+                Store(
+                    s.buffer,
+                    _moved(s.index, at),
+                    at[s.value],
+                    None if s.condition is None else at[s.condition],
+                )
+                for s in self.stores
+            ),
+            tuple(Check(at[c.condition], c.code) for c in self.checks),
+            self.fold,
+        )
+
+    def live(self) -> Kernel:
+        """The kernel without instructions that nothing reads."""
+        wanted = {v for s in self.stores for v in s.uses()} | {c.condition for c in self.checks}
+        for n in range(len(self.instructions) - 1, -1, -1):
+            if n in wanted:
+                wanted.update(self.instructions[n].uses())
+        if len(wanted) == len(self.instructions):
+            return self
+        order = sorted(wanted)
+        at = {old: new for new, old in enumerate(order)}
+        return self.with_instructions([renumbered(self.instructions[n], at) for n in order], at)
+
     def __str__(self) -> str:
         from tenfold.kernel.text import show
 
         return show(self)
+
+
+def renumbered(instruction: Instruction, at: Mapping[int, int] | Sequence[int]) -> Instruction:
+    """An instruction whose operands stand elsewhere."""
+    index = None if instruction.index is None else _moved(instruction.index, at)
+    args = tuple(at[a] for a in instruction.args)
+    return Instruction(instruction.op, instruction.dtype, args, instruction.attr, index)
+
+
+def _moved(index: Index, at: Mapping[int, int] | Sequence[int]) -> Index:
+    if not index.values():
+        return index
+    return index.rebuild(
+        lambda a: Index(((Atom(VALUE, at[a.of], a.bound) if a.kind == VALUE else a, 1),))
+    )
 
 
 def free_axes(

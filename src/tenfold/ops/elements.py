@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.kernel import Builder, Index
-from tenfold.kernel.index import ZERO, flat, strides, unflatten
+from tenfold.kernel.index import ZERO, Index, flat, strides, unflatten
 from tenfold.types import SHORT, Shape, TensorType, parse_type
+
+if TYPE_CHECKING:
+    from tenfold.kernel import Builder
 
 Position = tuple[Index, ...]
 

@@ -1,0 +1,153 @@
+"""What one call costs: eight floats, one to five inputs, a new output; beside its peers.
+
+    python benchmarks/call.py [--rounds 30] [--compile]
+
+Nanoseconds a call, the least of many rounds. The peers take turns within each round, so that a busy
+moment of the machine strikes all alike. Each peer gets the arrays it likes best. `--compile` adds
+torch.compile, which takes long to warm up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.bind import gate, make_entry
+from tenfold.backends.cpu.entry import Argument, Entry
+from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.target import host_target, target_machine
+from tenfold.types import parse_type
+
+Call = tuple[Callable[..., Any], list[Any]]
+INPUTS = range(1, 6)
+
+SOURCES = {
+    1: "lambda a: a * a",
+    2: "lambda a, b: a * a + b",
+    3: "lambda a, b, c: a * a + b * c",
+    4: "lambda a, b, c, d: a * a + b * c + d",
+    5: "lambda a, b, c, d, e: a * a + b * c + d * e",
+}
+
+
+def assemble(text: str) -> bytes:
+    import llvmlite.binding as llvm
+
+    data: bytes = target_machine(host_target()).emit_object(llvm.parse_assembly(text))
+    return data
+
+
+def plan_text(inputs: int) -> str:
+    """The same program as a plan, written by hand: this measures the call, not the compiler."""
+    vector = "<8 x float>"
+    lines = ["define i32 @plan(ptr %table, ptr %arena, ptr %poll) {"]
+    for k in range(inputs + 1):
+        lines.append(f"  %r{k} = getelementptr ptr, ptr %table, i64 {k}")
+        lines.append(f"  %p{k} = load ptr, ptr %r{k}")
+        if k < inputs:
+            lines.append(f"  %x{k} = load {vector}, ptr %p{k}, align 4")
+    lines.append(f"  %s0 = fmul {vector} %x0, %x0")
+    last = "%s0"
+    for k in range(1, inputs, 2):
+        term = f"%x{k}"
+        if k + 1 < inputs:
+            lines.append(f"  %m{k} = fmul {vector} %x{k}, %x{k + 1}")
+            term = f"%m{k}"
+        lines.append(f"  %s{k} = fadd {vector} {last}, {term}")
+        last = f"%s{k}"
+    lines.append(f"  store {vector} {last}, ptr %p{inputs}, align 4")
+    return "\n".join([*lines, "  ret i32 0", "}"])
+
+
+def tenfold_call(inputs: int, arrays: list[Any]) -> dict[str, Call]:
+    kind = parse_type("f32[8]")
+    image = load([assemble(plan_text(inputs))], ["plan"])
+    found: dict[str, Call] = {}
+    for label, release in (("tenfold", False), ("tenfold, GIL released", True)):
+        entry = Entry("plan", "plan", (Argument(kind),) * inputs, (kind,), release=release)
+        bound = make_entry(entry, image, gate(assemble), eval(SOURCES[inputs]))
+        if bound.reason is not None:
+            label += ", not native"
+        found[label] = (bound.call, arrays)
+    return found
+
+
+def peers(inputs: int, arrays: list[Any], compiled: bool) -> dict[str, Call]:
+    function = eval(SOURCES[inputs])
+    found: dict[str, Call] = {"numpy": (function, arrays)}
+    try:
+        import numba
+
+        found["numba"] = (numba.njit(function), arrays)
+    except ImportError:
+        pass
+    try:
+        import jax
+
+        given = [jax.numpy.asarray(array) for array in arrays]
+        found["jax.jit"] = (jax.jit(function), given)
+        found["jax.jit, NumPy arrays"] = (jax.jit(function), arrays)
+    except ImportError:
+        pass
+    try:
+        import torch
+
+        torch.set_num_threads(1)
+        tensors = [torch.from_numpy(array) for array in arrays]
+        found["torch"] = (function, tensors)
+        if compiled:
+            found["torch.compile"] = (torch.compile(function), tensors)
+    except ImportError:
+        pass
+    return found
+
+
+def measure(calls: dict[str, Call], rounds: int) -> dict[str, float]:
+    timers = {}
+    for label, (function, given) in calls.items():
+        names = {f"x{k}": value for k, value in enumerate(given)} | {"f": function}
+        timer = timeit.Timer(f"f({', '.join(f'x{k}' for k in range(len(given)))})", globals=names)
+        count = 100
+        timer.timeit(count)
+        while timer.timeit(count) < 0.002:
+            count *= 2
+        timers[label] = (timer, count)
+    least = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for label, (timer, count) in timers.items():
+            least[label] = min(least[label], timer.timeit(count) / count * 1e9)
+    return least
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What one call costs.")
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--compile", action="store_true", help="torch.compile too")
+    options = parser.parse_args()
+    draw = np.random.default_rng(0)
+    table: dict[str, list[float]] = {}
+    for inputs in INPUTS:
+        arrays = [draw.standard_normal(8).astype(np.float32) for _ in range(inputs)]
+        calls = tenfold_call(inputs, arrays) | peers(inputs, arrays, options.compile)
+        expected = eval(SOURCES[inputs])(*arrays)
+        for label, (function, given) in calls.items():
+            np.testing.assert_allclose(
+                np.asarray(function(*given)), expected, rtol=1e-5, atol=1e-6, err_msg=label
+            )
+        for label, least in measure(calls, options.rounds).items():
+            table.setdefault(label, []).append(least)
+    print(f"{'ns a call, inputs:':24}" + "".join(f"{n:>10}" for n in INPUTS))
+    for label, row in table.items():
+        print(f"{label:24}" + "".join(f"{value:10.0f}" for value in row))
+    for label in ("numpy", "numba", "jax.jit", "torch"):
+        if label in table:
+            ratios = [a / b for a, b in zip(table[label], table["tenfold"], strict=True)]
+            print(f"{label + ' / tenfold':24}" + "".join(f"{ratio:10.1f}" for ratio in ratios))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,499 @@
+"""Single kernels beside NumPy, JAX and torch: one pinned thread, interleaved rounds, minima.
+
+    python benchmarks/kernels.py [--rounds N] [case ...]
+
+Ours write into a given output; NumPy does too where it can. Figures are µs and, for the peers,
+how many times longer than ours they took in the same run. Results are checked against NumPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.compile import assemble, module_text, prepare
+from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.schedule import tune
+from tenfold.backends.cpu.target import host_target
+from tenfold.kernel import Builder, Index, Kernel
+from tenfold.types import DTYPES
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"  # read by JAX and torch, which are imported later
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+Array = np.ndarray[Any, Any]
+RNG = np.random.default_rng(0)
+
+
+@dataclass
+class Case:
+    """A kernel with its arrays (in the order of its buffers) and what the peers run."""
+
+    name: str
+    kernel: Kernel
+    literals: dict[int, bytes]
+    arrays: list[Array]
+    peers: dict[str, Callable[[], Any]]
+    check: Callable[[], bool]
+    keep: list[Any] = field(default_factory=list)
+
+
+def normal(*shape: int, dtype: Any = np.float32) -> Array:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def jax_peer(f: Callable[..., Any], *args: Array) -> dict[str, Callable[[], Any]]:
+    try:
+        import jax
+    except ImportError:
+        return {}
+    jax.config.update("jax_enable_x64", True)
+    given = [jax.numpy.asarray(a) for a in args]
+    compiled = jax.jit(f)
+    compiled(*given)
+    return {"jax": lambda: jax.block_until_ready(compiled(*given))}
+
+
+def torch_peer(f: Callable[..., Any], *args: Array) -> dict[str, Callable[[], Any]]:
+    try:
+        import torch
+    except ImportError:
+        return {}
+    torch.set_num_threads(1)
+
+    def tensor(a: Array) -> Any:
+        if a.dtype == DTYPES["bf16"]:
+            return torch.from_numpy(a.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(a)
+
+    given = [tensor(a) for a in args]
+    return {"torch": lambda: f(torch, *given)}
+
+
+def close(got: Array, want: Array, tolerance: float = 1e-5) -> Callable[[], bool]:
+    expected = np.array(want, np.float64)
+
+    def check() -> bool:
+        found = got.astype(np.float64)
+        return bool(np.allclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True))
+
+    return check
+
+
+# The cases.
+
+
+def multiply_add(rows: int, columns: int, dtype: str = "f32") -> Case:
+    b = Builder()
+    n = rows * columns
+    x, y, z, out = (*(b.buffer(dtype, s) for s in (n, n, columns)), b.buffer(dtype, n, "write"))
+    i, j = b.axis(rows), b.axis(columns)
+    at = i * columns + j
+    product = b.op("mul", dtype, b.load(x, at), b.load(y, at))
+    b.store(out, at, b.op("add", dtype, product, b.load(z, j)))
+    kind = DTYPES[dtype]
+    xs, ys = (normal(rows, columns) * 3, normal(rows, columns) * 3)
+    zs = normal(columns) * 3
+    if dtype == "bool":
+        xs, ys, zs = xs > 0, ys > 0, zs > 0
+    xs, ys, zs = (a.astype(kind) for a in (xs, ys, zs))
+    got, spare = np.zeros((rows, columns), kind), np.zeros((rows, columns), kind)
+
+    def with_numpy() -> Array:
+        np.multiply(xs, ys, out=spare)
+        return np.add(spare, zs, out=spare)
+
+    def plain(x: Any, y: Any, z: Any) -> Any:
+        return (x & y) | z if dtype == "bool" else x * y + z
+
+    peers = {"numpy": with_numpy} | jax_peer(plain, xs, ys, zs)
+    if dtype == "f32":
+        peers |= torch_peer(lambda t, x, y, z: t.addcmul(z, x, y), xs, ys, zs)
+    else:
+        peers |= torch_peer(lambda t, x, y, z: plain(x, y, z), xs, ys, zs)
+    name = f"x*y+b {rows}x{columns}" + ("" if dtype == "f32" else f" {dtype}")
+    tolerance = 1e-2 if dtype == "bf16" else 1e-5
+    return Case(name, b.finish(), {}, [xs, ys, zs, got], peers, close(got, with_numpy(), tolerance))
+
+
+def transpose(n: int) -> Case:
+    b = Builder()
+    x, z, out = b.buffer("f32", n * n), b.buffer("f32", n * n), b.buffer("f32", n * n, "write")
+    i, j = b.axis(n), b.axis(n)
+    two = b.literal("f32", 2.0)
+    doubled = b.op("mul", "f32", b.load(x, j * n + i), two)
+    b.store(out, i * n + j, b.op("add", "f32", doubled, b.load(z, i * n + j)))
+    xs, zs, got, spare = normal(n, n), normal(n, n), np.zeros((n, n), "f4"), np.zeros((n, n), "f4")
+
+    def with_numpy() -> Array:
+        np.multiply(xs.T, np.float32(2), out=spare)
+        return np.add(spare, zs, out=spare)
+
+    peers = {"numpy": with_numpy} | jax_peer(lambda x, z: x.T * 2 + z, xs, zs)
+    peers |= torch_peer(lambda t, x, z: t.add(z, x.T, alpha=2), xs, zs)
+    arrays = [xs, zs, got]
+    return Case(f"x.T*2+z {n}", b.finish(), b.literals, arrays, peers, close(got, with_numpy()))
+
+
+def softmax(rows: int, columns: int, axis: int) -> Case:
+    b = Builder()
+    n = rows * columns
+    x, out = b.buffer("f32", n), b.buffer("f32", n, "write")
+    i, j = b.axis(rows), b.axis(columns)
+    length = columns if axis else rows
+    first, k = b.reduced(length, 1)
+    second, m = b.reduced(length, 2)
+
+    def read(at: Index) -> int:
+        return b.load(x, i * columns + at if axis else at * columns + j)
+
+    top = b.reduce("max", (first,), read(k))
+    total = b.reduce("sum", (second,), b.op("exp", "f32", b.op("sub", "f32", read(m), top)))
+    e = b.op("exp", "f32", b.op("sub", "f32", read(j if axis else i), top))
+    b.store(out, i * columns + j, b.op("div", "f32", e, total))
+    xs, got, spare = (
+        normal(rows, columns),
+        np.zeros((rows, columns), "f4"),
+        np.zeros((rows, columns), "f4"),
+    )
+
+    def with_numpy() -> Array:
+        np.subtract(xs, xs.max(axis, keepdims=True), out=spare)
+        np.exp(spare, out=spare)
+        return np.divide(spare, spare.sum(axis, keepdims=True), out=spare)
+
+    def with_jax(x: Any) -> Any:
+        import jax
+
+        return jax.nn.softmax(x, axis)
+
+    peers = {"numpy": with_numpy} | jax_peer(with_jax, xs)
+    peers |= torch_peer(lambda t, x: t.softmax(x, axis), xs)
+    name = f"softmax {'last' if axis else 'first'} {rows}x{columns}"
+    return Case(name, b.finish(), {}, [xs, got], peers, close(got, with_numpy()))
+
+
+def layernorm(rows: int, columns: int) -> Case:
+    b = Builder()
+    n = rows * columns
+    x, g, h = b.buffer("f32", n), b.buffer("f32", columns), b.buffer("f32", columns)
+    out = b.buffer("f32", n, "write")
+    i, j = b.axis(rows), b.axis(columns)
+    first, k = b.reduced(columns, 1)
+    second, m = b.reduced(columns, 2)
+    share, small = b.literal("f32", 1 / columns), b.literal("f32", 1e-5)
+
+    def op(name: str, *args: int) -> int:
+        return b.op(name, "f32", *args)
+
+    def row(at: Index) -> int:
+        return b.load(x, i * columns + at)
+
+    mean = op("mul", b.reduce("sum", (first,), row(k)), share)
+    apart = op("sub", row(m), mean)
+    variance = op("mul", b.reduce("sum", (second,), op("mul", apart, apart)), share)
+    scale = op("div", b.const("f32", 1.0), op("sqrt", op("add", variance, small)))
+    centred = op("mul", op("sub", row(j), mean), scale)
+    b.store(out, i * columns + j, op("add", op("mul", centred, b.load(g, j)), b.load(h, j)))
+    xs, gs, hs, got = (
+        normal(rows, columns),
+        normal(columns),
+        normal(columns),
+        np.zeros((rows, columns), "f4"),
+    )
+
+    def plain(x: Any, g: Any, h: Any, lib: Any = np) -> Any:
+        mean = x.mean(1, keepdims=True)
+        variance = ((x - mean) ** 2).mean(1, keepdims=True)
+        return (x - mean) / lib.sqrt(variance + 1e-5) * g + h
+
+    def with_jax(x: Any, g: Any, h: Any) -> Any:
+        import jax.numpy as jnp
+
+        return plain(x, g, h, jnp)
+
+    def with_torch(t: Any, x: Any, g: Any, h: Any) -> Any:
+        return t.nn.functional.layer_norm(x, (columns,), g, h)
+
+    peers: dict[str, Callable[[], Any]] = {"numpy": lambda: plain(xs, gs, hs)}
+    peers |= jax_peer(with_jax, xs, gs, hs) | torch_peer(with_torch, xs, gs, hs)
+    check = close(got, plain(xs, gs, hs), 1e-4)
+    name = f"layernorm {rows}x{columns}"
+    return Case(name, b.finish(), b.literals, [xs, gs, hs, got], peers, check)
+
+
+def embedding(words: int, width: int, batch: int, length: int) -> Case:
+    b = Builder()
+    table, places = b.buffer("f32", words * width), b.buffer("f32", length * width)
+    ids, out = b.buffer("i32", batch * length), b.buffer("f32", batch * width, "write")
+    i, d = b.axis(batch), b.axis(width)
+    r, t = b.reduced(length, 1)
+    row = b.as_index(b.load(ids, i * length + t), words)
+    value = b.op("add", "f32", b.load(table, row * width + d), b.load(places, t * width + d))
+    mean = b.op("mul", "f32", b.reduce("sum", (r,), value), b.literal("f32", 1 / length))
+    b.store(out, i * width + d, mean)
+    ts, ps = normal(words, width), normal(length, width)
+    ns = RNG.integers(0, words, (batch, length)).astype(np.int32)
+    got = np.zeros((batch, width), "f4")
+
+    def plain(e: Any, p: Any, n: Any) -> Any:
+        return (e[n] + p).mean(1)
+
+    def with_torch(t: Any, e: Any, p: Any, n: Any) -> Any:
+        return (t.nn.functional.embedding(n, e) + p).mean(1)
+
+    peers: dict[str, Callable[[], Any]] = {"numpy": lambda: plain(ts, ps, ns)}
+    peers |= jax_peer(plain, ts, ps, ns) | torch_peer(with_torch, ts, ps, ns)
+    arrays, check = [ts, ps, ns, got], close(got, plain(ts, ps, ns))
+    return Case("gather+add+mean", b.finish(), b.literals, arrays, peers, check)
+
+
+def concatenated(rows: int, left: int, right: int) -> Case:
+    b = Builder()
+    columns = left + right
+    x, y = b.buffer("f32", rows * left), b.buffer("f32", rows * right)
+    out = b.buffer("f32", rows * columns, "write")
+    i, j = b.axis(rows), b.axis(columns)
+    here, there = b.inside(j, 0, left), b.inside(j - left, 0, right)
+    joined = b.select(here, b.load(x, i * left + j, here), b.load(y, i * right + j - left, there))
+    square = b.op("mul", "f32", joined, joined)
+    b.store(out, i * columns + j, b.op("add", "f32", square, b.const("f32", 1.0)))
+    xs, ys, got = normal(rows, left), normal(rows, right), np.zeros((rows, columns), "f4")
+    spare = np.zeros((rows, columns), "f4")
+
+    def with_numpy() -> Array:
+        np.concatenate([xs, ys], 1, out=spare)
+        np.multiply(spare, spare, out=spare)
+        return np.add(spare, np.float32(1), out=spare)
+
+    def with_jax(x: Any, y: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.concatenate([x, y], 1) ** 2 + 1
+
+    peers = {"numpy": with_numpy} | jax_peer(with_jax, xs, ys)
+    peers |= torch_peer(lambda t, x, y: t.cat([x, y], 1).square_().add_(1), xs, ys)
+    name = f"concat {rows}x({left}+{right})"
+    return Case(name, b.finish(), {}, [xs, ys, got], peers, close(got, with_numpy()))
+
+
+def stencil(rows: int, columns: int) -> Case:
+    b = Builder()
+    n = rows * columns
+    x, out = b.buffer("f32", n), b.buffer("f32", n, "write")
+    i, j = b.axis(rows), b.axis(columns)
+    quarter, half, zero = b.literal("f32", 0.25), b.literal("f32", 0.5), b.const("f32", 0.0)
+    total: int | None = None
+    for shift, weight in ((-1, quarter), (0, half), (1, quarter)):
+        ok = b.inside(j + shift, 0, columns)
+        padded = b.select(ok, b.load(x, i * columns + j + shift, ok), zero)
+        term = b.op("mul", "f32", padded, weight)
+        total = term if total is None else b.op("add", "f32", total, term)
+    assert total is not None
+    b.store(out, i * columns + j, total)
+    xs, got = normal(rows, columns), np.zeros((rows, columns), "f4")
+
+    def plain(x: Any, lib: Any = np) -> Any:
+        q = lib.pad(x, ((0, 0), (1, 1)))
+        return (
+            q[:, :-2] * lib.float32(0.25)
+            + q[:, 1:-1] * lib.float32(0.5)
+            + q[:, 2:] * lib.float32(0.25)
+        )
+
+    def with_jax(x: Any) -> Any:
+        import jax.numpy as jnp
+
+        return plain(x, jnp)
+
+    def with_torch(t: Any, x: Any) -> Any:
+        q = t.nn.functional.pad(x, (1, 1))
+        return q[:, :-2] * 0.25 + q[:, 1:-1] * 0.5 + q[:, 2:] * 0.25
+
+    peers: dict[str, Callable[[], Any]] = {"numpy": lambda: plain(xs)}
+    peers |= jax_peer(with_jax, xs) | torch_peer(with_torch, xs)
+    name = f"pad+stencil {rows}x{columns}"
+    return Case(name, b.finish(), b.literals, [xs, got], peers, close(got, plain(xs)))
+
+
+def argmax(rows: int, columns: int) -> Case:
+    b = Builder()
+    x = b.buffer("f32", rows * columns)
+    best, where = b.buffer("f32", rows, "write"), b.buffer("i64", rows, "write")
+    i = b.axis(rows)
+    r, k = b.reduced(columns, 1)
+    top = b.reduce("argmax", (r,), b.load(x, i * columns + k), b.index(k, "i32"))
+    b.store(best, i, top)
+    b.store(where, i, b.cast(b.state(top, 1), "i64"))
+    xs = normal(rows, columns)
+    xs[3, 5] = xs[3, 50] = np.nan
+    xs[4] = -np.inf
+    xs[5, 7] = xs[5, 60] = 99
+    values, places = np.zeros(rows, "f4"), np.zeros(rows, "i8")
+
+    def check() -> bool:
+        same = np.array_equal(values, xs.max(1), equal_nan=True)
+        return same and np.array_equal(places, xs.argmax(1))
+
+    peers: dict[str, Callable[[], Any]] = {"numpy": lambda: (xs.argmax(1), xs.max(1))}
+    peers |= jax_peer(lambda x: (x.argmax(1), x.max(1)), xs) | torch_peer(lambda t, x: x.max(1), xs)
+    return Case(f"argmax+max {rows}x{columns}", b.finish(), {}, [xs, values, places], peers, check)
+
+
+def total(n: int) -> Case:
+    b = Builder()
+    x, out = b.buffer("f32", n), b.buffer("f32", 1, "write")
+    r, k = b.reduced(n, 1)
+    b.store(out, Index(), b.reduce("sum", (r,), b.load(x, k)))
+    xs, got = RNG.random(n, dtype="f4"), np.zeros(1, "f4")
+    true = float(xs.astype("f8").sum())
+    peers: dict[str, Callable[[], Any]] = {"numpy": xs.sum}
+    peers |= jax_peer(lambda x: x.sum(), xs) | torch_peer(lambda t, x: x.sum(), xs)
+    numpy_error = abs(float(xs.sum()) - true)
+
+    def check() -> bool:
+        return abs(float(got[0]) - true) <= max(4 * numpy_error, 1e-6 * true)
+
+    return Case(f"sum {n:.0e}", b.finish(), {}, [xs, got], peers, check)
+
+
+def fused(n: int) -> Case:
+    """tanh(exp(-x*x)+b)*sigmoid(x)"""
+    b = Builder()
+    x, out = b.buffer("f32", n), b.buffer("f32", n, "write")
+    i = b.axis(n)
+    v, c = b.load(x, i), b.literal("f32", 0.3)
+    e = b.op("exp", "f32", b.op("neg", "f32", b.op("mul", "f32", v, v)))
+    t = b.op("tanh", "f32", b.op("add", "f32", e, c))
+    b.store(out, i, b.op("mul", "f32", t, b.op("sigmoid", "f32", v)))
+    xs, got = normal(n), np.zeros(n, "f4")
+
+    def plain(x: Any, lib: Any = np) -> Any:
+        return lib.tanh(lib.exp(-x * x) + lib.float32(0.3)) / (1 + lib.exp(-x))
+
+    def with_jax(x: Any) -> Any:
+        import jax
+        import jax.numpy as jnp
+
+        return jnp.tanh(jnp.exp(-x * x) + jnp.float32(0.3)) * jax.nn.sigmoid(x)
+
+    def with_torch(t: Any, x: Any) -> Any:
+        return t.tanh(t.exp(-x * x) + 0.3) * t.sigmoid(x)
+
+    peers: dict[str, Callable[[], Any]] = {"numpy": lambda: plain(xs)}
+    peers |= jax_peer(with_jax, xs) | torch_peer(with_torch, xs)
+    return Case(f"fused maths {n}", b.finish(), b.literals, [xs, got], peers, close(got, plain(xs)))
+
+
+CASES: dict[str, list[Callable[[], Case]]] = {
+    "muladd": [lambda: multiply_add(1024, 1024), lambda: multiply_add(1000, 1003)],
+    "transpose": [lambda: transpose(1024), lambda: transpose(1003)],
+    "softmax": [
+        lambda: softmax(1024, 1024, 1),
+        lambda: softmax(16384, 64, 1),
+        lambda: softmax(64, 65536, 1),
+        lambda: softmax(1000, 1003, 1),
+    ],
+    "first": [lambda: softmax(1024, 1024, 0)],
+    "layernorm": [lambda: layernorm(1024, 1024)],
+    "gather": [lambda: embedding(50000, 128, 256, 64)],
+    "concat": [lambda: concatenated(1024, 512, 512), lambda: concatenated(1024, 500, 524)],
+    "stencil": [lambda: stencil(1024, 1024)],
+    "argmax": [lambda: argmax(1024, 1024)],
+    "sum": [lambda: total(10**7)],
+    "fused": [lambda: fused(1000), lambda: fused(100_000)],
+    "dtypes": [
+        lambda d=d: multiply_add(1024, 1024, d)  # type: ignore[misc]
+        for d in ("f64", "i32", "i64", "bool", "bf16")
+    ],
+}
+
+
+def bind(case: Case) -> tuple[Callable[[], Any], float]:
+    """The compiled kernel as a call, and the milliseconds it took to compile."""
+    target = host_target()
+    started = time.perf_counter()
+    kernel = tune(case.kernel, target)
+    code, compiled = prepare(kernel, target)
+    data = assemble(module_text([code], target), target)
+    taken = (time.perf_counter() - started) * 1e3
+    image = load([data], [code.name])
+    kind = ctypes.CFUNCTYPE(
+        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+    )
+    function = kind(image.address(code.name))
+    own = kernel.buffers[len(case.arrays) :]
+    arrays = [*case.arrays, *(np.empty(b.size, DTYPES[b.dtype]) for b in own)]
+    table = np.array([a.ctypes.data for a in arrays], np.uint64)
+    raw = bytearray(16 * max(1, len(case.kernel.params)))
+    for number, literal in case.literals.items():
+        raw[16 * number : 16 * number + len(literal)] = literal
+    params = np.frombuffer(bytes(raw), np.uint8)
+    case.keep += [image, table, params, arrays]
+    given = (table.ctypes.data, params.ctypes.data, 0, compiled.extent)
+    return lambda: function(*given), taken
+
+
+def measure(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """The least seconds a call of each took, in interleaved rounds of a few ms each.
+
+    Short calls are timed many at once, long ones singly, so that a pause of the machine spoils
+    one sample and not a round.
+    """
+    plans = {}
+    for name, call in calls.items():
+        least = min(_timed(call, 1) for _ in range(3))
+        batch = max(1, int(5e-5 / max(1e-7, least)))
+        plans[name] = batch, max(2, int(4e-3 / max(1e-7, least * batch)))
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            batch, samples = plans[name]
+            for _ in range(samples):
+                best[name] = min(best[name], _timed(call, batch))
+    return best
+
+
+def _timed(call: Callable[[], Any], batch: int) -> float:
+    started = time.perf_counter()
+    for _ in range(batch):
+        call()
+    return (time.perf_counter() - started) / batch
+
+
+def chosen(names: Sequence[str]) -> Iterator[Case]:
+    for name, makers in CASES.items():
+        if not names or name in names:
+            for make in makers:
+                yield make()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", choices=[*CASES, []])
+    parser.add_argument("--rounds", type=int, default=25)
+    options = parser.parse_args()
+    print(f"{'case':26s} {'ours µs':>9s}  compile ms   peers (× ours)")
+    for case in chosen(options.cases):
+        ours, taken = bind(case)
+        ours()
+        good = case.check()
+        best = measure({"ours": ours} | case.peers, options.rounds)
+        mine = best.pop("ours")
+        peers = "  ".join(f"{n} {t * 1e6:9.1f} ({t / mine:5.2f})" for n, t in best.items())
+        mark = "" if good else "  WRONG"
+        print(f"{case.name:26s} {mine * 1e6:9.1f}  {taken:10.1f}   {peers}{mark}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What runs kernels: one folder for each kind of device."""

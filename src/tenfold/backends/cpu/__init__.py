@@ -1,0 +1,1 @@
+"""The CPU: code through LLVM, loaded and called natively."""

@@ -1,0 +1,69 @@
+"""What a compiled plan looks like from outside: to Python, and to the code that calls it.
+
+A plan is one native function,
+
+    i32 plan(ptr table, ptr arena, ptr poll)
+
+- `table`: pointers to elements: the arguments', then the captures', then the outputs', in the order
+  of `Entry`. Arguments are C-contiguous, aligned and of exactly the stated type; outputs are fresh;
+  what the plan writes into shares no memory with any other row.
+- `arena`: `arena_bytes` of memory aligned to 64 bytes, not cleared, this call's alone; null when
+  `arena_bytes` is 0.
+- `poll`: what `tn_poll` wants on the back edges of loops (see `poll`).
+- The answer: DONE; FAILED, a Python exception is set in this thread and is to propagate; DECLINED,
+  or any other number, Python is to answer this call: the slow path gets the same arguments.
+
+`bind.make_entry` makes a callable of it. The GIL is held while it runs unless `release` is set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tenfold.types import TensorType
+
+DONE, FAILED, DECLINED = 0, 1, 2
+
+STACK_ARENA = 8192  # an arena up to this size lies on the stack
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One positional argument. `writeable`: the plan writes into it."""
+
+    type: TensorType
+    writeable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a plan is called.
+
+    `plan` is the symbol of its function, `name` what the callable is called. `guards` has "dict" or
+    "cell" for each place whose object has to be the one bound. `packed`: a single output comes in a
+    tuple too. `release`: other Python threads run meanwhile; for plans of more than some 10 µs.
+    """
+
+    name: str
+    plan: str
+    arguments: tuple[Argument, ...]
+    outputs: tuple[TensorType, ...]
+    captures: int = 0
+    guards: tuple[str, ...] = ()
+    arena_bytes: int = 0
+    packed: bool = False
+    release: bool = False
+
+    @property
+    def table_size(self) -> int:
+        return len(self.arguments) + self.captures + len(self.outputs)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the plan writes into arguments."""
+        return any(argument.writeable for argument in self.arguments)
+
+    @property
+    def single(self) -> bool:
+        """Whether the answer is the one output itself, not a tuple."""
+        return len(self.outputs) == 1 and not self.packed

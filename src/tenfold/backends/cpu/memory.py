@@ -1,0 +1,343 @@
+"""Loads and stores: scalar, contiguous, reversed, gathered; masked by tails and conditions."""
+
+from __future__ import annotations
+
+from tenfold.backends.cpu.casts import narrow, widen
+from tenfold.backends.cpu.positions import lane_step, narrowest, scalar, vectored
+from tenfold.backends.cpu.state import Parts, State, Val
+from tenfold.backends.cpu.writer import (
+    COMPUTE,
+    LANES,
+    MEMORY,
+    Writer,
+    float_text,
+    kind,
+    mangle,
+    vector,
+)
+from tenfold.kernel.index import Index
+
+_EVEN = "<" + ", ".join(f"i32 {2 * n}" for n in range(LANES)) + ">"
+_ODD = "<" + ", ".join(f"i32 {2 * n + 1}" for n in range(LANES)) + ">"
+_PAIRS = "<" + ", ".join(f"i32 {n // 2 + n % 2 * LANES}" for n in range(2 * LANES)) + ">"
+_TWICE = "<" + ", ".join(f"i32 {n // 2}" for n in range(2 * LANES)) + ">"
+_BACK = "<" + ", ".join(f"i32 {LANES - 1 - n}" for n in range(LANES)) + ">"
+
+
+def load(s: State, value: int) -> Val:
+    """A load instruction, for all copies."""
+    instruction = s.kernel.instructions[value]
+    (buffer,), index, dtype = instruction.attr, instruction.index, instruction.dtype
+    assert index is not None
+    condition: Val | None = s.env[instruction.args[0]] if instruction.args else None
+    if condition is not None and condition.truth is not None:
+        if not condition.truth:
+            return _zero(dtype)
+        condition = None
+    if s.kernel.buffers[buffer].size == 0:
+        return _zero(dtype)
+    if value in s.tiles:
+        return _from_tile(s, value, dtype)
+    step = lane_step(s, index)
+    moving = s.lane is not None and (s.lane in index.axes() or _many(s, index))
+    if step == 0 and not (condition is not None and condition.wide):
+        many = moving or (condition is not None and len(condition.copies) > 1)
+        copies = range(s.copies if many else 1)
+        return Val(
+            tuple(
+                _single(s, buffer, dtype, index, c, condition.at(c)[0] if condition else None)
+                for c in copies
+            ),
+            False,
+        )
+    out = []
+    for copy in range(s.copies):
+        mask = s.mask(copy)
+        if condition is not None:
+            mask = both(s.w, mask, s.get(instruction.args[0], copy, True)[0])
+        if step == 0:
+            out.append(_spread_one(s, buffer, dtype, index, copy, mask))
+        elif step == 1 or (step == -1 and kind(dtype) != "c"):
+            out.append(_contiguous(s, buffer, dtype, index, copy, mask, step))
+        else:
+            out.append(_gather(s, buffer, dtype, index, copy, mask))
+    return Val(tuple(out), True)
+
+
+def store(s: State, number: int) -> None:
+    """A store, for all copies."""
+    item = s.kernel.stores[number]
+    dtype = s.kernel.buffers[item.buffer].dtype
+    condition: Val | None = None if item.condition is None else s.env[item.condition]
+    if condition is not None and condition.truth is not None:
+        if not condition.truth:
+            return
+        condition = None
+    axes = s.kernel.store_free(item)
+    step = lane_step(s, item.index)
+    for copy in range(s.copies if s.lane in axes else 1):
+        if s.lane is None or s.lane not in axes:
+            test = condition.at(copy)[0] if condition else None
+            _store_single(s, item.buffer, dtype, item.index, s.get(item.value, copy, False), test)
+            continue
+        parts = s.get(item.value, copy, True)
+        mask = s.mask(copy)
+        if condition is not None:
+            assert item.condition is not None
+            mask = both(s.w, mask, s.get(item.condition, copy, True)[0])
+        raw = tuple(narrow(s.w, dtype, p, True) for p in parts)
+        if step == 1 and s.streaming == number and mask is None:
+            at = pointer(s, item.buffer, item.index, copy)
+            ty, size = MEMORY[dtype], stream_bytes(dtype)
+            past = f"align {size}, !nontemporal !{{i32 1}}"
+            s.w.put(f"store {vector(ty)} {raw[0]}, ptr {at}, {past}")
+        elif step == 1:
+            _store_contiguous(s.w, pointer(s, item.buffer, item.index, copy), dtype, raw, mask)
+        else:
+            _scatter(s, item.buffer, dtype, item.index, copy, raw, mask)
+
+
+def pointer(s: State, buffer: int, index: Index, copy: int, extra: int = 0) -> str:
+    """The address of an element at lane 0 of a copy."""
+    dtype = s.kernel.buffers[buffer].dtype
+    ty, factor = MEMORY[dtype], 2 if kind(dtype) == "c" else 1
+    moving, constant = scalar(s, index * factor, copy)
+    at = f"%b{buffer}"
+    if moving is not None:
+        at = s.w.op(f"getelementptr inbounds {ty}, ptr {at}, i64 {moving}")
+    constant += extra * factor
+    return s.w.op(f"getelementptr inbounds {ty}, ptr {at}, i64 {constant}") if constant else at
+
+
+def both(w: Writer, a: str | None, b: str | None, lanes: int = LANES) -> str | None:
+    """Two masks together; None is a mask of all lanes."""
+    if a is None or b is None:
+        return b if a is None else a
+    return w.op(f"and {vector('i1', True, lanes)} {a}, {b}")
+
+
+def load_vector(
+    w: Writer, at: str, element: str, size: int, mask: str | None, lanes: int = LANES
+) -> str:
+    """Contiguous elements; 0 where masked off."""
+    ty = vector(element, True, lanes)
+    if mask is None:
+        return w.op(f"load {ty}, ptr {at}, align {size}")
+    one = vector("i1", True, lanes)
+    w.declare(f"{ty} @llvm.masked.load.{mangle(ty)}.p0(ptr, i32, {one}, {ty})")
+    return w.op(
+        f"call {ty} @llvm.masked.load.{mangle(ty)}.p0"
+        f"(ptr {at}, i32 {size}, {one} {mask}, {ty} zeroinitializer)"
+    )
+
+
+def store_vector(
+    w: Writer, at: str, element: str, size: int, x: str, mask: str | None, lanes: int = LANES
+) -> None:
+    ty = vector(element, True, lanes)
+    if mask is None:
+        w.put(f"store {ty} {x}, ptr {at}, align {size}")
+        return
+    one = vector("i1", True, lanes)
+    w.declare(f"void @llvm.masked.store.{mangle(ty)}.p0({ty}, ptr, i32, {one})")
+    w.put(
+        f"call void @llvm.masked.store.{mangle(ty)}.p0"
+        f"({ty} {x}, ptr {at}, i32 {size}, {one} {mask})"
+    )
+
+
+def element_size(dtype: str) -> int:
+    """Bytes of what one address holds: for complex, of a part."""
+    return {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}[MEMORY[dtype]]
+
+
+def stream_bytes(dtype: str) -> int:
+    """What a store past the caches has to be aligned to."""
+    return min(64, LANES * element_size(dtype))
+
+
+def _zero(dtype: str) -> Val:
+    zero = {"b": "false", "f": float_text("float", 0.0), "c": float_text("float", 0.0)}
+    text = zero.get(kind(dtype), "0")
+    return Val(((text,) * (2 if kind(dtype) == "c" else 1),), False)
+
+
+def _many(s: State, index: Index) -> bool:
+    return any(len(s.env[v].copies) > 1 for v in index.values())
+
+
+def _single(s: State, buffer: int, dtype: str, index: Index, copy: int, test: str | None) -> Parts:
+    """One element; where the test fails a safe address is read instead."""
+    w, ty = s.w, MEMORY[dtype]
+    at = pointer(s, buffer, index, copy)
+    if test is not None:
+        at = w.op(f"select i1 {test}, ptr {at}, ptr %b{buffer}")
+    parts = []
+    for part in range(2 if kind(dtype) == "c" else 1):
+        p = w.op(f"getelementptr inbounds {ty}, ptr {at}, i64 1") if part else at
+        x = w.op(f"load {ty}, ptr {p}, align {element_size(dtype)}")
+        if test is not None:
+            zero = float_text(ty, 0.0) if ty in ("float", "double") else "0"
+            x = w.select(test, ty, x, zero)
+        parts.append(widen(w, dtype, x, False))
+    return tuple(parts)
+
+
+def _spread_one(
+    s: State, buffer: int, dtype: str, index: Index, copy: int, mask: str | None
+) -> Parts:
+    """An address that is the same in all lanes under a condition that is not."""
+    w, element = s.w, COMPUTE[dtype]
+    if mask is None:
+        return tuple(w.splat(element, p) for p in _single(s, buffer, dtype, index, copy, None))
+    any_lane = w.call("i1", f"llvm.vector.reduce.or.v{LANES}i1", (vector("i1"), mask))
+    found = _single(s, buffer, dtype, index, copy, any_lane)
+    zero = w.const(element, 0, True)
+    return tuple(w.select(mask, vector(element), w.splat(element, p), zero) for p in found)
+
+
+def _contiguous(
+    s: State, buffer: int, dtype: str, index: Index, copy: int, mask: str | None, step: int
+) -> Parts:
+    w, ty, size = s.w, MEMORY[dtype], element_size(dtype)
+    at = pointer(s, buffer, index, copy, 0 if step == 1 else 1 - LANES)
+    if kind(dtype) == "c":
+        return _pair(w, at, ty, size, mask)
+    wide = vector(ty)
+    if step == 1:
+        return (widen(w, dtype, load_vector(w, at, ty, size, mask), True),)
+    if mask is not None:
+        one = vector("i1")
+        mask = w.op(f"shufflevector {one} {mask}, {one} poison, <{LANES} x i32> {_BACK}")
+    x = load_vector(w, at, ty, size, mask)
+    x = w.op(f"shufflevector {wide} {x}, {wide} poison, <{LANES} x i32> {_BACK}")
+    return (widen(w, dtype, x, True),)
+
+
+def _pair(w: Writer, at: str, ty: str, size: int, mask: str | None) -> Parts:
+    """Complex numbers, taken apart into real and imaginary vectors."""
+    both_parts = vector(ty, True, 2 * LANES)
+    x = load_vector(w, at, ty, size, _doubled(w, mask), 2 * LANES)
+    return tuple(
+        w.op(f"shufflevector {both_parts} {x}, {both_parts} poison, <{LANES} x i32> {pick}")
+        for pick in (_EVEN, _ODD)
+    )
+
+
+def _doubled(w: Writer, mask: str | None) -> str | None:
+    if mask is None:
+        return None
+    one = vector("i1")
+    return w.op(f"shufflevector {one} {mask}, {one} poison, <{2 * LANES} x i32> {_TWICE}")
+
+
+def _addresses(s: State, buffer: int, index: Index, copy: int, mask: str | None) -> list[str]:
+    """The addresses of every lane, for each part; lanes masked off point to the start."""
+    w, dtype = s.w, s.kernel.buffers[buffer].dtype
+    ty, parts = MEMORY[dtype], 2 if kind(dtype) == "c" else 1
+    index = index * parts
+    element, step = narrowest(s, index), lane_step(s, index)
+    if step is None or (mask is not None and not s.w.masked):
+        start, offsets = f"%b{buffer}", vectored(s, index, copy, element)
+    else:
+        start = pointer(s, buffer, index if parts == 1 else _halved(index), copy)
+        offsets = w.iota(element, step)
+    if mask is not None and not s.w.masked:
+        offsets = w.select(mask, vector(element), offsets, "zeroinitializer")
+    found = []
+    for part in range(parts):
+        p = w.op(f"getelementptr inbounds {ty}, ptr {start}, i64 {part}") if part else start
+        found.append(w.op(f"getelementptr {ty}, ptr {p}, {vector(element)} {offsets}"))
+    return found
+
+
+def _halved(index: Index) -> Index:
+    return Index(tuple((a, k // 2) for a, k in index.terms), index.const // 2)
+
+
+def _gather(s: State, buffer: int, dtype: str, index: Index, copy: int, mask: str | None) -> Parts:
+    w, ty, one = s.w, vector(MEMORY[dtype]), vector("i1")
+    size = element_size(dtype)
+    quick = w.masked and size >= 4
+    if not quick and mask is not None and w.masked:
+        # Short elements have no gather: read safe addresses one by one, with no branches.
+        element = narrowest(s, index)
+        offsets = vectored(s, index, copy, element)
+        offsets = w.select(mask, vector(element), offsets, "zeroinitializer")
+        found = [
+            w.op(f"getelementptr {MEMORY[dtype]}, ptr %b{buffer}, {vector(element)} {offsets}")
+        ]
+    else:
+        found = _addresses(s, buffer, index, copy, mask)
+    given = mask if mask is not None and quick else w.const("i1", True, True)
+    name = f"llvm.masked.gather.{mangle(ty)}.v{LANES}p0"
+    w.declare(f"{ty} @{name}(<{LANES} x ptr>, i32, {one}, {ty})")
+    out = []
+    for at in found:
+        x = w.op(
+            f"call {ty} @{name}(<{LANES} x ptr> {at}, i32 {size}, {one} {given}, "
+            f"{ty} zeroinitializer)"
+        )
+        if mask is not None and not quick:
+            x = w.select(mask, ty, x, "zeroinitializer")
+        out.append(widen(w, dtype, x, True))
+    return tuple(out)
+
+
+def _store_single(
+    s: State, buffer: int, dtype: str, index: Index, parts: Parts, test: str | None
+) -> None:
+    w, ty = s.w, MEMORY[dtype]
+    at = pointer(s, buffer, index, 0)
+    end = ""
+    if test is not None:
+        then, end = w.fresh("then"), w.fresh("end")
+        w.put(f"br i1 {test}, label %{then}, label %{end}")
+        w.label(then)
+    for n, part in enumerate(parts):
+        p = w.op(f"getelementptr inbounds {ty}, ptr {at}, i64 1") if n else at
+        w.put(f"store {ty} {narrow(w, dtype, part, False)}, ptr {p}, align {element_size(dtype)}")
+    if test is not None:
+        w.put(f"br label %{end}")
+        w.label(end)
+
+
+def _store_contiguous(w: Writer, at: str, dtype: str, raw: Parts, mask: str | None) -> None:
+    ty, size = MEMORY[dtype], element_size(dtype)
+    if kind(dtype) != "c":
+        store_vector(w, at, ty, size, raw[0], mask)
+        return
+    wide = vector(ty)
+    x = w.op(f"shufflevector {wide} {raw[0]}, {wide} {raw[1]}, <{2 * LANES} x i32> {_PAIRS}")
+    store_vector(w, at, ty, size, x, _doubled(w, mask), 2 * LANES)
+
+
+def _scatter(
+    s: State, buffer: int, dtype: str, index: Index, copy: int, raw: Parts, mask: str | None
+) -> None:
+    w, ty, one = s.w, vector(MEMORY[dtype]), vector("i1")
+    name = f"llvm.masked.scatter.{mangle(ty)}.v{LANES}p0"
+    w.declare(f"void @{name}({ty}, <{LANES} x ptr>, i32, {one})")
+    given = mask if mask is not None else w.const("i1", True, True)
+    for at, x in zip(_addresses(s, buffer, index, copy, None), raw, strict=True):
+        w.put(
+            f"call void @{name}({ty} {x}, <{LANES} x ptr> {at}, i32 {element_size(dtype)}, "
+            f"{one} {given})"
+        )
+
+
+def _from_tile(s: State, value: int, dtype: str) -> Val:
+    """A transposed load, from the tile that holds it the right way round."""
+    tile, row_axis, width, row, column = s.tiles[value]
+    w, ty = s.w, MEMORY[dtype]
+    assert s.lane is not None
+    down = w.op(f"sub nsw i64 {s.base[row_axis]}, {row}")
+    across = w.op(f"sub nsw i64 {s.base[s.lane]}, {column}")
+    at = w.op(f"add nsw i64 {w.op(f'mul nsw i64 {down}, {width}')}, {across}")
+    p = w.op(f"getelementptr inbounds {ty}, ptr {tile}, i64 {at}")
+    out = []
+    for copy in range(s.copies):
+        q = w.op(f"getelementptr inbounds {ty}, ptr {p}, i64 {copy * LANES}") if copy else p
+        x = load_vector(w, q, ty, element_size(dtype), s.mask(copy))
+        out.append((widen(w, dtype, x, True),))
+    return Val(tuple(out), True)

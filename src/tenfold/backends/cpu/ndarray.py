@@ -1,0 +1,158 @@
+"""Where an ndarray keeps its fields, and which functions of NumPy's C interface native code calls.
+
+Nothing is taken on trust: the offsets and functions are tried on real arrays before use, and
+`supported()` says why when they do not hold.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+import sysconfig
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tenfold.types import DTYPES
+
+# Offsets in bytes. An object begins with its reference count and its type.
+TYPE, DATA, RANK, DIMS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
+SCALAR_VALUE = 16  # of a NumPy scalar
+CELL_VALUE = 16  # of a closure cell
+
+CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+
+# Places in the table of NumPy's C interface, which never change.
+_TYPE_INDEX, _SCALAR_INDEX, _NEW_INDEX = 2, 60, 94
+
+
+@cache
+def _table() -> int:
+    # A prototype of our own: setting types on ctypes.pythonapi's functions would be seen by all.
+    kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    get = kind(("PyCapsule_GetPointer", ctypes.pythonapi))
+    capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
+    return int(get(capsule, None))
+
+
+def _function(index: int) -> int:
+    return ctypes.c_void_p.from_address(_table() + 8 * index).value or 0
+
+
+@cache
+def symbols() -> dict[str, int]:
+    """What the gate imports beside Python's own functions, with its address here."""
+    return {
+        "tn_ndarray": id(np.ndarray),
+        "tn_new_array": _function(_NEW_INDEX),
+        "tn_new_scalar": _function(_SCALAR_INDEX),
+    }
+
+
+@cache
+def supported() -> str | None:
+    """Why the native entry point can't be used in this process, or None when it can."""
+    if sys.implementation.name != "cpython":
+        return f"it is made for CPython, this is {sys.implementation.name}"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "it is not made for Python without a GIL"
+    if struct.calcsize("P") != 8 or sys.byteorder != "little":
+        return "it is made for 64-bit little-endian machines"
+    try:
+        return _wrong_field() or _wrong_scalar() or _wrong_function()
+    except Exception as error:  # whatever NumPy changed, there is a path that works without it
+        return f"NumPy {np.__version__} is unlike those it is made for: {error!r}"
+
+
+def _word(where: int) -> int:
+    return ctypes.c_uint64.from_address(where).value
+
+
+def _wrong_field() -> str | None:
+    """Read every field of some arrays in the way native code does."""
+    if np.ndarray.__basicsize__ < FLAGS + 4:
+        return "an ndarray is smaller than it takes it to be"
+    fixed = np.arange(6, dtype=np.float32)
+    fixed.flags.writeable = False
+    samples: list[Any] = [
+        fixed,
+        np.zeros((2, 3, 5))[:, ::2],
+        np.zeros((), np.int8),
+        np.zeros((0, 4)),
+    ]
+    for array in samples:
+        at = id(array)
+        dims = tuple(_word(_word(at + DIMS) + 8 * axis) for axis in range(array.ndim))
+        flags = ctypes.c_int32.from_address(at + FLAGS).value
+        found = (
+            _word(at + TYPE),
+            _word(at + DATA),
+            ctypes.c_int32.from_address(at + RANK).value,
+            dims,
+            _word(at + DESCR),
+            bool(flags & CONTIGUOUS),
+            bool(flags & ALIGNED),
+            bool(flags & WRITEABLE),
+        )
+        stated = (
+            id(np.ndarray),
+            array.__array_interface__["data"][0],
+            array.ndim,
+            array.shape,
+            id(array.dtype),
+            array.flags.c_contiguous,
+            array.flags.aligned,
+            array.flags.writeable,
+        )
+        if found != stated:
+            return f"the fields of an ndarray lie elsewhere in NumPy {np.__version__}"
+    cell: Any = (lambda: fixed).__closure__[0]  # type: ignore[index]
+    if _word(id(cell) + CELL_VALUE) != id(fixed):
+        return "a closure cell keeps its value elsewhere"
+    return None
+
+
+def _wrong_scalar() -> str | None:
+    for dtype in DTYPES.values():
+        array = np.ones((), dtype)
+        scalar = array[()]
+        if type(scalar) is not dtype.type:
+            return f"a scalar of {dtype} is of another type"
+        if ctypes.string_at(id(scalar) + SCALAR_VALUE, dtype.itemsize) != array.tobytes():
+            return f"a scalar of {dtype} keeps its value elsewhere"
+        if array.dtype is not dtype:
+            return f"{dtype} is more than one object"
+    return None
+
+
+def _wrong_function() -> str | None:
+    """Call what native code will call, as it will."""
+    if _function(_TYPE_INDEX) != id(np.ndarray):
+        return f"NumPy {np.__version__} has another C interface"
+    new = ctypes.PYFUNCTYPE(
+        ctypes.py_object,
+        ctypes.c_void_p,
+        ctypes.py_object,
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_void_p,
+    )(_function(_NEW_INDEX))
+    scalar = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    )(_function(_SCALAR_INDEX))
+    dtype = DTYPES["f32"]
+    dims = (ctypes.c_int64 * 2)(2, 3)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # the call takes a reference
+    array: Any = new(id(np.ndarray), dtype, 2, ctypes.addressof(dims), None, None, 0, None)
+    if type(array) is not np.ndarray or array.shape != (2, 3) or array.dtype is not dtype:
+        return f"NumPy {np.__version__} makes arrays in another way"
+    array[...] = 2.5
+    value: Any = scalar(array.ctypes.data, dtype, None)
+    if type(value) is not np.float32 or value != 2.5:
+        return f"NumPy {np.__version__} makes scalars in another way"
+    return None

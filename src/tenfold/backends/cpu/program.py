@@ -1,0 +1,205 @@
+"""A plan as words: what `tn_steps` reads, bound to the addresses of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.blas import PLAIN, TRANSPOSED
+from tenfold.backends.cpu.emit import PARAM_BYTES
+from tenfold.backends.cpu.steps import ARENA_BASE, NULL_BASE, TABLE_BASE, Word
+from tenfold.kernel import Kernel
+from tenfold.types import KIND, SHORT
+
+# Plans are the business of a layer above; what is read here is their plain data.
+Plan = Any
+Step = Any
+Array = np.ndarray[Any, Any]
+
+_LETTERS = {"f32": 0, "f64": 1, "c64": 2, "c128": 3}
+_TURNS = 1000  # of a loop whose length nobody knows: it may be endless
+_POLLED = 20_000  # nanoseconds of work after which a step polls
+
+
+def weigh(plans: Sequence[Plan]) -> dict[int, int]:
+    """About how many nanoseconds each of these plans takes, by id; inner ones come first."""
+    known: dict[int, int] = {}
+    for plan in plans:
+        known[id(plan)] = 10 + sum(_weight(plan, step, known) for step in plan.steps)
+    return known
+
+
+def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
+    if step.kind == "kernel":
+        size = sum(plan.slots[s].type.size for s in step.slots)
+        space = prod(max(axis.extent, 1) for axis in plan.own[step.kernel].axes)
+        return int(20 + max(size, min(space, 1 << 40)) // 4)
+    if step.kind == "routine":
+        sizes = [plan.slots[s].type.size for s in (*step.inputs, *step.outputs)]
+        return 100 + int(prod(sizes) ** 0.5) // 16
+    if step.kind in ("loop", "branch"):
+        inner = max(known[id(plan.plans[p])] for p in step.plans)
+        turns = 1 if step.kind == "branch" else step.length if step.op == "scan" else _TURNS
+        return int(20 + inner * max(turns, 1))
+    if step.kind == "copy":
+        return int(10 + plan.slots[step.source].type.nbytes // 8)
+    return 1000
+
+
+class Words:
+    """The words of a plan and of all below it, and the memory they point into."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        kernels: Mapping[Kernel, tuple[int, int]],
+        ask: Callable[[int, int], int],
+    ) -> None:
+        """`kernels` has the address and the extent of each; `ask(plan, step)` is the address of
+        the callable for a host step, or for a kernel whose check fails."""
+        self.kernels = kernels
+        self.ask = ask
+        self.kept: list[Array] = []  # what the words point at
+        self.addresses: dict[int, int] = {}  # of the words of each plan, by id
+        self.weights = weigh(plan.every)
+        for number, one in enumerate(plan.every):
+            self.addresses[id(one)] = self.keep(np.array(self.write(one, number), np.int64))
+        self.address = self.addresses[id(plan)]
+
+    def keep(self, array: Array) -> int:
+        self.kept.append(array)
+        address: int = array.__array_interface__["data"][0]
+        return address
+
+    def write(self, plan: Plan, number: int) -> list[int]:
+        rows = len(plan.graph.parameters) + len(plan.outputs)
+        constants = [self.keep(_aligned(np.frombuffer(raw, np.uint8))) for raw in plan.constants]
+        places = [self.place(plan, slot, constants) for slot in plan.slots]
+        params = self.params(plan)
+        known = [self.kernels[kernel] for kernel in plan.own]
+        words = [rows, 1, 1]
+        most, below = 1, 1
+        for at, step in enumerate(plan.steps):
+            if step.kind == "kernel":
+                address, extent = known[step.kernel]
+                fault = self.ask(number, at) if plan.own[step.kernel].checks else 0
+                words += (Word.KERNEL, address, params[at], extent, fault, len(step.slots))
+                for slot in step.slots:
+                    words += places[slot]
+                most = max(most, len(step.slots))
+            elif step.kind == "copy":
+                nbytes = plan.slots[step.source].type.nbytes
+                words += (Word.COPY, nbytes, *places[step.target], *places[step.source])
+            elif step.kind == "host":
+                words += (Word.HOST, self.ask(number, at))
+            elif step.kind == "routine":
+                words += self.product(plan, step, places)
+            elif step.kind == "branch":
+                words += self.branch(plan, step, places)
+                below = max(below, len(step.inputs) + len(step.outputs))
+            else:
+                words += self.loop(plan, step, places)
+                below = max(below, len(step.inputs) + len(step.outputs) + step.carries + 1)
+            if step.kind != "loop":
+                heavy = _weight(plan, step, self.weights)
+                if heavy > _POLLED:
+                    words += (Word.POLL, heavy)
+        words.append(Word.END)
+        words[1:3] = most, below
+        return words
+
+    def place(self, plan: Plan, slot: Any, constants: Sequence[int]) -> tuple[int, int]:
+        if slot.place == "arena":
+            return ARENA_BASE, slot.offset
+        if slot.place == "constant":
+            return NULL_BASE, constants[slot.number] + slot.offset
+        first = TABLE_BASE + (len(plan.graph.parameters) if slot.place == "output" else 0)
+        return first + slot.number, slot.offset
+
+    def params(self, plan: Plan) -> dict[int, int]:
+        """Where the parameters of each kernel step lie."""
+        raw, at, found = bytearray(), {}, {}
+        for number, step in enumerate(plan.steps):
+            if step.kind == "kernel" and step.params:
+                at[number] = len(raw)
+                raw += b"".join(p.ljust(PARAM_BYTES, b"\0") for p in step.params)
+        start = self.keep(_aligned(np.frombuffer(bytes(raw), np.uint8))) if raw else 0
+        for number, step in enumerate(plan.steps):
+            if step.kind == "kernel":
+                found[number] = start + at[number] if number in at else 0
+        return found
+
+    def product(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+        """A contraction as one gemm, or one for each element of its batch."""
+        node = plan.graph.nodes[step.node]
+        given = dict(node.attributes)
+        lhs, rhs = (plan.graph.types[v] for v in node.inputs)
+        batch = prod(lhs.shape[a] for a in given["lhs_batch"])
+        k = prod(lhs.shape[a] for a in given["lhs_contract"])
+        m, n = lhs.size // (batch * k), rhs.size // (batch * k)
+        left = _turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
+        right = _turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
+        size = lhs.dtype.itemsize
+        return [
+            Word.PRODUCT, _LETTERS[SHORT[lhs.dtype]],
+            TRANSPOSED if left else PLAIN, TRANSPOSED if right else PLAIN,
+            m, n, k, m if left else k, k if right else n,
+            batch, m * k * size, k * n * size, m * n * size,
+            *places[step.inputs[0]], *places[step.inputs[1]], *places[step.outputs[0]],
+        ]  # fmt: skip
+
+    def branch(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+        dtype = plan.slots[step.index].type.dtype
+        rows = (*step.inputs, *step.outputs)
+        words = [
+            Word.BRANCH, 8 * dtype.itemsize, int(KIND[dtype] == "i"), len(step.plans), len(rows),
+            *places[step.index], *places[step.arena],
+        ]  # fmt: skip
+        for slot in rows:
+            words += places[slot]
+        return words + [self.addresses[id(plan.plans[p])] for p in step.plans]
+
+    def loop(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+        scan = step.op == "scan"
+        first = step.captures + step.carries
+        slices, stacks = step.inputs[first:], step.outputs[step.carries :]
+        bodies = [plan.plans[p] for p in step.plans]
+        codes = [self.addresses[id(body)] for body in bodies]
+        words = [
+            Word.LOOP, step.captures, step.carries, len(slices), len(stacks),
+            step.length if scan else -1, int(step.reverse),
+            sum(self.weights[id(body)] for body in bodies), codes[0], codes[-1],
+            *places[step.arena], *(places[step.flag] if step.flag >= 0 else (NULL_BASE, 0)),
+        ]  # fmt: skip
+        for slot in step.inputs[: step.captures]:
+            words += places[slot]
+        outputs = step.outputs[: step.carries]
+        for source, final, second in zip(
+            step.inputs[step.captures : first], outputs, step.second or outputs, strict=True
+        ):
+            words += (*places[source], *places[final], *places[second])
+            words.append(plan.slots[final].type.nbytes)
+        for slot in (*slices, *stacks):
+            words += (*places[slot], plan.slots[slot].type.nbytes // max(step.length, 1))
+        return words
+
+
+def _turned(rank: int, batch: Sequence[int], over: Sequence[int], *, last: bool) -> bool:
+    """Whether an operand lies transposed: its contracted axes are not where BLAS has them, last
+    on the left and first on the right."""
+    free = [a for a in range(rank) if a not in batch and a not in over]
+    if not free or not over:
+        return False
+    return (min(over) < min(free)) == last
+
+
+def _aligned(raw: Array) -> Array:
+    """A copy that begins at a multiple of 64."""
+    room = np.empty(raw.size + 64, np.uint8)
+    start = -room.__array_interface__["data"][0] % 64
+    made = room[start : start + raw.size]
+    made[...] = raw
+    return made

@@ -1,0 +1,200 @@
+"""What code is compiled for: the processor's level, what of it matters, and who compiles.
+
+The processor is named by its level (x86-64-v3, x86-64-v4), not by its model: two machines of one
+level share cached code and give the same bits. Found without importing llvmlite, which is wanted
+on a cache miss only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+# LLVM's name of each feature, and Linux's where it differs.
+_LINUX = {
+    "sse3": "pni",
+    "sse4.1": "sse4_1",
+    "sse4.2": "sse4_2",
+    "sahf": "lahf_lm",
+    "bmi": "bmi1",
+    "lzcnt": "abm",
+}
+_V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+_V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_V4 = ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+_LEVELS = (("x86-64-v2", _V2), ("x86-64-v3", _V3), ("x86-64-v4", _V4))
+
+# Worth naming where a machine has them but misses the level that implies them. Everything else
+# (crypto, tiles, transactions) changes no code of ours and would only split the cache.
+_EXTRAS = ("avx", "avx2", "avx512bw", "avx512dq", "avx512f", "avx512vl", "bmi2", "f16c", "fma")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The machine code is made for, with the facts a code generator asks about.
+
+    >>> Target("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, False, True, True, "0.50.0").arch
+    'x86_64'
+    """
+
+    triple: str
+    cpu: str
+    features: str  # as LLVM takes them, '+fma,+avx2'; beyond what `cpu` implies
+    vector_bytes: int  # of the widest register
+    masked: bool  # masked loads and stores cost as much as plain ones
+    fma: bool
+    half: bool  # float16 converts in hardware
+    llvmlite: str  # the version that compiles; '' where there is none
+
+    @property
+    def arch(self) -> str:
+        return self.triple.partition("-")[0]
+
+    def lanes(self, itemsize: int) -> int:
+        """How many items of this size one register holds."""
+        return max(1, self.vector_bytes // itemsize)
+
+    @property
+    def digest(self) -> str:
+        """The part of a cache key that stands for the target and its compiler."""
+        text = "\n".join((self.triple, self.cpu, self.features, self.llvmlite))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def missing_on(self, host: Target) -> str | None:
+        """Why code for this target can't run on the host, or None. Who compiled it is all one."""
+        if self.triple != host.triple:
+            return f"it is for {self.triple}, this is {host.triple}"
+        if self.arch != "x86_64":
+            return None if self.cpu == host.cpu else f"it is for {self.cpu}, this is {host.cpu}"
+        missing = _implied(self) - _implied(host)
+        return f"it needs {', '.join(sorted(missing))}" if missing else None
+
+
+def _implied(target: Target) -> frozenset[str]:
+    """Every feature that code for this x86-64 target may use."""
+    found = {feature[1:] for feature in target.features.split(",") if feature}
+    for name, members in _LEVELS:
+        if target.cpu >= name:
+            found.update(members)
+    return frozenset(found)
+
+
+def target_with(triple: str, features: Collection[str], llvmlite: str = "") -> Target:
+    """The target of a triple and its processor's features, by LLVM's names.
+
+    >>> target_with("x86_64-unknown-linux-gnu", ["fma", "avx"]).features
+    '+avx,+fma'
+    """
+    arch = triple.partition("-")[0]
+    if arch in ("aarch64", "arm64"):
+        return Target(triple, "generic", "", 16, False, True, True, llvmlite)
+    if arch != "x86_64":
+        return Target(triple, "generic", "", 16, False, False, False, llvmlite)
+    has = set(features)
+    cpu, implied = "x86-64", set[str]()
+    for name, members in _LEVELS:
+        if not has.issuperset(members):
+            break
+        cpu = name
+        implied.update(members)
+    extras = [name for name in _EXTRAS if name in has and name not in implied]
+    wide = has.issuperset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
+    return Target(
+        triple=triple,
+        cpu=cpu,
+        features=",".join(f"+{name}" for name in extras),
+        vector_bytes=64 if wide else 32 if "avx2" in has else 16,
+        masked=wide,
+        fma="fma" in has,
+        half="f16c" in has,
+        llvmlite=llvmlite,
+    )
+
+
+@lru_cache(maxsize=1)
+def host_target() -> Target:
+    """The machine this process runs on."""
+    triple = _host_triple()
+    features = _linux_features() if triple.startswith("x86_64") else frozenset[str]()
+    if features is None:
+        features = _llvm_features()
+    return target_with(triple, features, llvmlite_version())
+
+
+def baseline(target: Target) -> Target:
+    """The least processor of the same architecture: what every machine of it runs."""
+    return replace(target_with(target.triple, ()), llvmlite=target.llvmlite)
+
+
+def _host_triple() -> str:
+    machine = os.uname().machine if hasattr(os, "uname") else "x86_64"
+    arch = {"amd64": "x86_64", "AMD64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+    if sys.platform == "darwin":
+        return f"{'arm64' if arch == 'aarch64' else arch}-apple-darwin"
+    if sys.platform == "win32":
+        return f"{arch}-pc-windows-msvc"
+    return f"{arch}-unknown-linux-gnu"
+
+
+def _linux_features() -> frozenset[str] | None:
+    """The processor's features as the kernel lists them: only what it also saves and restores."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            for line in file:
+                if line.startswith("flags"):
+                    flags = set(line.partition(":")[2].split())
+                    names = {*_V2, *_V3, *_V4}
+                    return frozenset(n for n in names if _LINUX.get(n, n) in flags)
+    except OSError:
+        pass
+    return None
+
+
+def _llvm_features() -> frozenset[str]:
+    """The processor's features as LLVM finds them; none, the baseline, without llvmlite."""
+    try:
+        import llvmlite.binding as llvm
+    except ImportError:
+        return frozenset()
+    return frozenset(name for name, present in llvm.get_host_cpu_features().items() if present)
+
+
+@lru_cache(maxsize=1)
+def llvmlite_version() -> str:
+    """The version of llvmlite at hand, found without importing it; '' where there is none."""
+    from importlib.util import find_spec
+
+    spec = find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return ""
+    try:
+        text = (Path(spec.origin).parent / "_version.py").read_text(encoding="utf-8")
+        found = re.search(r"version\W+(\d[\w.+-]*)", text)
+    except OSError:
+        found = None
+    if found:
+        return found[1]
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("llvmlite")
+    except PackageNotFoundError:
+        return ""
+
+
+def target_machine(target: Target, level: int = 2) -> Any:
+    """LLVM's machine that emits position-independent objects for this target."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="small"
+    )

@@ -1,0 +1,150 @@
+"""LLVM IR as text: lines, fresh names, labels, declarations, constants."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tenfold.types import DTYPES
+
+LANES = 16  # elements in every vector, whatever the dtype
+
+# How a dtype is held while computing, and in memory. Sixteen-bit floats compute as f32 and are
+# converted by integer arithmetic or by the hardware, so that no helper is ever called; complex
+# numbers are pairs.
+COMPUTE = {
+    "bool": "i1",
+    "f16": "float",
+    "bf16": "float",
+    "f32": "float",
+    "f64": "double",
+    "c64": "float",
+    "c128": "double",
+} | {f"{s}{n}": f"i{n}" for s in "iu" for n in (8, 16, 32, 64)}
+MEMORY = COMPUTE | {"bool": "i8", "f16": "i16", "bf16": "i16"}
+BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64}
+MANGLED = {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}
+SIZES = {name: dtype.itemsize for name, dtype in DTYPES.items()}
+
+
+def kind(dtype: str) -> str:
+    """The letter of a dtype: b, i, u, f or c."""
+    return "b" if dtype == "bool" else "f" if dtype == "bf16" else dtype[0]
+
+
+def vector(element: str, wide: bool = True, lanes: int = LANES) -> str:
+    return f"<{lanes} x {element}>" if wide else element
+
+
+def float_text(element: str, value: float) -> str:
+    """A float constant that LLVM reads back bit for bit."""
+    if element == "float":
+        with np.errstate(over="ignore"):
+            value = float(np.float32(value))
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def scalar_text(dtype: str, raw: bytes) -> tuple[str, ...]:
+    """The parts of a constant of this dtype given as raw bytes."""
+    value = np.frombuffer(raw, DTYPES[dtype])[0]
+    letter = kind(dtype)
+    if letter == "b":
+        return ("true" if value else "false",)
+    if letter in "iu":
+        return (str(int(value)),)
+    if letter == "f":
+        return (float_text(COMPUTE[dtype], float(value)),)
+    return tuple(float_text(COMPUTE[dtype], float(v)) for v in (value.real, value.imag))
+
+
+def is_constant(text: str) -> bool:
+    return not text.startswith("%")
+
+
+@dataclass(slots=True)
+class Writer:
+    """Collects the body of one function and what it refers to."""
+
+    contract: bool = True
+    modern: bool = True  # rounds and converts halves in hardware
+    masked: bool = True
+    fma: bool = True
+    lines: list[str] = field(default_factory=list)
+    declared: set[str] = field(default_factory=set)
+    maths: set[tuple[str, str, int]] = field(default_factory=set)
+    outside: set[str] = field(default_factory=set)  # libm functions, called lane by lane
+    routines: set[tuple[str, int]] = field(default_factory=set)
+    block: str = "entry"
+    count: int = 0
+
+    def fresh(self, prefix: str = "v") -> str:
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def put(self, line: str) -> None:
+        self.lines.append("  " + line)
+
+    def op(self, text: str) -> str:
+        """A new value defined by an instruction."""
+        self.count += 1
+        name = f"%v{self.count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    def declare(self, signature: str) -> None:
+        self.declared.add("declare " + signature)
+
+    def call(self, result: str, name: str, *args: tuple[str, str], flags: str = "") -> str:
+        """A call of a function that is declared as these types say."""
+        self.declare(f"{result} @{name}({', '.join(t for t, _ in args)})")
+        given = ", ".join(f"{t} {a}" for t, a in args)
+        return self.op(f"call {flags}{result} @{name}({given})")
+
+    def intrinsic(self, name: str, ty: str, *args: str, flags: str = "") -> str:
+        """An intrinsic over operands and result of one type."""
+        return self.call(ty, f"llvm.{name}.{mangle(ty)}", *((ty, a) for a in args), flags=flags)
+
+    def splat(self, element: str, value: str, lanes: int = LANES) -> str:
+        """A vector of one value."""
+        if is_constant(value):
+            return f"splat ({element} {value})"
+        ty = vector(element, True, lanes)
+        first = self.op(f"insertelement {ty} poison, {element} {value}, i64 0")
+        return self.op(f"shufflevector {ty} {first}, {ty} poison, <{lanes} x i32> zeroinitializer")
+
+    def const(self, element: str, value: Any, wide: bool) -> str:
+        """A constant, of every lane if wide."""
+        if element in ("float", "double"):
+            text = float_text(element, value)
+        elif element == "i1":
+            text = "true" if value else "false"
+        else:
+            text = str(int(value))
+        return f"splat ({element} {text})" if wide else text
+
+    def select(self, condition: str, ty: str, yes: str, no: str) -> str:
+        one = vector("i1", ty.startswith("<"), lanes_of(ty))
+        return self.op(f"select {one} {condition}, {ty} {yes}, {ty} {no}")
+
+    def iota(self, element: str, step: int = 1, first: int = 0) -> str:
+        """A constant vector that counts up."""
+        return "<" + ", ".join(f"{element} {first + step * n}" for n in range(LANES)) + ">"
+
+
+def lanes_of(ty: str) -> int:
+    return int(ty[1:].partition(" ")[0]) if ty.startswith("<") else 1
+
+
+def mangle(ty: str) -> str:
+    """A type as it stands in an intrinsic's name."""
+    if ty.startswith("<"):
+        lanes, _, element = ty[1:-1].partition(" x ")
+        return f"v{lanes}{MANGLED.get(element, element)}"
+    return MANGLED.get(ty, ty)

@@ -1,0 +1,5 @@
+"""Caches of plans."""
+
+from tenfold.cache.memory import Plans, plans
+
+__all__ = ["Plans", "plans"]

@@ -1,0 +1,109 @@
+"""Host steps, and what a kernel's fault means: nodes of a plan carried out by the evaluator."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tenfold.graph import Graph, Node, Parameter
+from tenfold.plan import HostStep, KernelStep, Plan
+from tenfold.plan.plan import ARENA, CONSTANT, OUTPUT
+from tenfold.reference import Callbacks, evaluate
+
+Array = np.ndarray[Any, Any]
+
+
+class Running(threading.local):
+    """The callbacks of the call that this thread is in."""
+
+    callbacks: Callbacks | None = None
+
+    @contextmanager
+    def using(self, callbacks: Callbacks) -> Iterator[None]:
+        before, self.callbacks = self.callbacks, callbacks
+        try:
+            yield
+        finally:
+            self.callbacks = before
+
+
+def make_callable(
+    plan: Plan, number: int, running: Running, default: Callbacks
+) -> Callable[[int, int], None]:
+    """What native code calls for a host step, or for a kernel step whose check failed."""
+    step = plan.steps[number]
+    assert isinstance(step, (HostStep, KernelStep))
+    graph = _alone(plan, step)
+    reads = step.inputs if isinstance(step, HostStep) else step.slots[: len(step.reads)]
+    types = [p.type for p in graph.parameters]
+
+    def call(table: int, arena: int) -> None:
+        arrays = [
+            _array(plan, slot, table, arena).reshape(type.shape)
+            for slot, type in zip(reads, types, strict=True)
+        ]
+        for array in arrays:
+            array.flags.writeable = False
+        results = evaluate(graph, arrays, running.callbacks or default)
+        if isinstance(step, KernelStep):
+            raise SystemError("a kernel found a fault that the evaluator does not find")
+        for slot, result in zip(step.outputs, results, strict=True):
+            made = _array(plan, slot, table, arena)
+            made[...] = np.asarray(result).reshape(made.shape)
+
+    return call
+
+
+def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
+    """The nodes of a step as a graph of their own."""
+    graph = plan.graph
+    if isinstance(step, HostStep):
+        node = graph.nodes[step.node]
+        inputs = list(range(len(node.inputs)))
+        first = len(inputs)
+        made = Node(node.op, tuple(inputs), node.attributes, node.scopes, node.types, node.source)
+        effects = (0,) if step.node in graph.effects else ()
+        parameters = tuple(Parameter(graph.types[v]) for v in node.inputs)
+        return Graph(parameters, (made,), tuple(range(first, first + len(node.types))), effects)
+    number = {value: n for n, value in enumerate(step.reads)}
+    nodes: list[Node] = []
+    count = len(step.reads)
+    for position in step.nodes:
+        node, start = graph.nodes[position], graph.starts[position]
+        if any(v not in number for v in node.inputs):
+            continue  # made by another step: read from memory here
+        nodes.append(
+            Node(node.op, tuple(number[v] for v in node.inputs), node.attributes, node.scopes,
+                 node.types, node.source)
+        )  # fmt: skip
+        for value in range(start, start + len(node.types)):
+            number.setdefault(value, count)
+            count += 1
+    return Graph(tuple(Parameter(graph.types[v]) for v in step.reads), tuple(nodes), ())
+
+
+def _array(plan: Plan, number: int, table: int, arena: int) -> Array:
+    """The array over a slot."""
+    slot = plan.slots[number]
+    if slot.place == CONSTANT:
+        raw = plan.constants[slot.number]
+        return np.frombuffer(raw, slot.type.dtype).reshape(slot.type.shape).copy()
+    if slot.place == ARENA:
+        address = arena + slot.offset
+    else:
+        at = slot.number + (len(plan.graph.parameters) if slot.place == OUTPUT else 0)
+        address = ctypes.c_uint64.from_address(table + 8 * at).value + slot.offset
+    size = slot.type.nbytes
+    if not size:
+        return np.empty(slot.type.shape, slot.type.dtype)
+    memory: Any = (ctypes.c_char * size).from_address(address)
+    made: Array = np.frombuffer(memory, slot.type.dtype).reshape(slot.type.shape)
+    return made
+
+
+__all__ = ["Running", "make_callable"]

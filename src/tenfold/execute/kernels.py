@@ -1,0 +1,72 @@
+"""Kernels in this process: each distinct one is compiled once and shared by all who call it."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from weakref import WeakValueDictionary
+
+from tenfold.backends.cpu.blas import blas
+from tenfold.backends.cpu.compile import Compiled, assemble, compile_kernels
+from tenfold.backends.cpu.loader import Image, load
+from tenfold.backends.cpu.steps import PLAN_TEXT, STEPS_TEXT
+from tenfold.backends.cpu.target import Target
+from tenfold.kernel import Kernel
+from tenfold.stats import count, timed
+
+
+@dataclass(eq=False)
+class Code:
+    """A compiled kernel in memory; the image, which others may share, lives as long as it does."""
+
+    compiled: Compiled
+    image: Image
+
+
+_known: WeakValueDictionary[tuple[str, str, bool], Code] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[Kernel, Code]:
+    """The code of these kernels; those that are new are compiled, all in one module."""
+    found: dict[Kernel, Code] = {}
+    with _lock:
+        names = {kernel: (kernel.digest, target.digest, strict) for kernel in kernels}
+        missing = []
+        for kernel, name in names.items():
+            code = _known.get(name)
+            if code is None:
+                missing.append(kernel)
+            else:
+                found[kernel] = code
+        count("kernels_reused", len(found))
+        if missing:
+            with timed("compile"):
+                module = compile_kernels(missing, target, strict)
+            with timed("load"):
+                image = load([module.data], [made.name for made in module.kernels])
+            for kernel, made in zip(missing, module.kernels, strict=True):
+                code = found[kernel] = Code(made, image)
+                _known[names[kernel]] = code
+            count("kernels_compiled", len(missing))
+    return found
+
+
+@cache
+def _steps(target: Target) -> tuple[Image, bytes]:
+    """The function that carries out steps, and the object that calls it for one plan."""
+    library = blas()
+    # Without the library no plan has a product of its: any address will do.
+    given = {f"tn_{x}gemm": id(None) for x in "sdcz"} if library is None else library.symbols
+    return load([assemble(STEPS_TEXT, target)], ["tn_steps"], given), assemble(PLAN_TEXT, target)
+
+
+def plan_image(target: Target, words: int) -> Image:
+    """The native function of a plan whose words lie at this address."""
+    steps, data = _steps(target)
+    image = load([data], ["tn_plan", "tn_code"], {}, [steps])
+    ctypes.c_uint64.from_address(image.address("tn_code")).value = words
+    return image

@@ -1,0 +1,23 @@
+"""Plans for the CPU: what its code generator can't do runs on the host."""
+
+from __future__ import annotations
+
+from tenfold.backends.cpu.blas import blas
+from tenfold.backends.cpu.schedule import tune
+from tenfold.backends.cpu.support import missing
+from tenfold.backends.cpu.target import Target, host_target
+from tenfold.graph import Graph
+from tenfold.plan import Plan, make_plan
+
+
+def plan_for(graph: Graph, target: Target | None = None) -> Plan:
+    """The plan of a graph on the CPU."""
+    chosen = target or host_target()
+
+    def supports(instruction: str, operands: tuple[str, ...], result: str) -> str | None:
+        return missing(instruction, operands, result, chosen)
+
+    routines = frozenset(("contract",)) if blas() is not None else frozenset[str]()
+    return make_plan(
+        graph, supports=supports, routines=routines, tune=lambda kernel: tune(kernel, chosen)
+    )

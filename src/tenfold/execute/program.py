@@ -1,0 +1,114 @@
+"""A plan bound to code in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.bind import Bound, Guard, gate, make_entry
+from tenfold.backends.cpu.compile import assemble
+from tenfold.backends.cpu.entry import Argument, Entry
+from tenfold.backends.cpu.program import Words
+from tenfold.backends.cpu.target import Target, host_target
+from tenfold.errors import TypeMismatch
+from tenfold.execute.host import Running, make_callable
+from tenfold.execute.kernels import obtain, plan_image
+from tenfold.plan import Plan
+from tenfold.reference import Callbacks
+from tenfold.types import DTYPES, SHORT, TensorType
+
+Array = np.ndarray[Any, Any]
+
+_RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
+
+
+class Program:
+    """A plan that can be called. Any number of threads may do so at once."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        callbacks: Callbacks | None = None,
+        *,
+        strict: bool = False,
+        target: Target | None = None,
+    ) -> None:
+        self.plan = plan
+        self.target = target or host_target()
+        self.running = Running()
+        self.callbacks = callbacks or Callbacks()
+        self.code = obtain(plan.kernels, self.target, strict)
+        self._callables: dict[tuple[int, int], Callable[[int, int], None]] = {}
+        kernels = {
+            kernel: (code.image.address(code.compiled.name), code.compiled.extent)
+            for kernel, code in self.code.items()
+        }
+        self.words = Words(plan, kernels, self._ask)
+        self.image = plan_image(self.target, self.words.address)
+        self._call: Callable[..., Any] | None = None
+
+    def _ask(self, which: int, step: int) -> int:
+        """The address of the callable of a host step, or of a kernel whose check fails."""
+        made = make_callable(self.plan.every[which], step, self.running, self.callbacks)
+        self._callables[which, step] = made
+        return id(made)
+
+    def bind(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array] = (),
+        guards: Sequence[Guard] = (),
+        *,
+        packed: bool = False,
+        native: bool = True,
+    ) -> Bound:
+        """A callable over positional arrays, native where that is supported; `slow` answers what
+        its guards turn away. It keeps this program alive.
+
+        `captures` stand for the graph's last parameters. `packed`: one output comes in a tuple.
+        """
+        parameters = self.plan.graph.parameters
+        own = parameters[: len(parameters) - len(captures)]
+        entry = Entry(
+            name="call",
+            plan="tn_plan",
+            arguments=tuple(Argument(p.type) for p in own),
+            outputs=self.plan.graph.output_types,
+            captures=len(captures),
+            guards=tuple("cell" if key is None else "dict" for _, key, _ in guards),
+            arena_bytes=self.plan.arena_bytes,
+            packed=packed,
+            release=self.words.weights[id(self.plan)] > _RELEASED,
+        )
+        door = gate(lambda text: assemble(text, self.target))
+        bound = make_entry(entry, self.image, door, slow, captures, guards, native)
+        bound.binding.program = self  # type: ignore[attr-defined]
+        return bound
+
+    def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
+        """The outputs for these arrays, in the order of the parameters; all are new arrays."""
+        if self._call is None:
+            self._call = self.bind(self._declined, packed=True).call
+        given = [
+            _fitted(array, parameter.type)
+            for array, parameter in zip(arrays, self.plan.graph.parameters, strict=True)
+        ]
+        with self.running.using(callbacks or self.callbacks):
+            return [np.asarray(made) for made in self._call(*given)]
+
+    def _declined(self, *arrays: Any) -> Any:
+        types = ", ".join(str(p.type) for p in self.plan.graph.parameters)
+        raise TypeMismatch(f"the program takes ({types})", fix="convert the arrays to these types")
+
+
+def _fitted(given: Any, type: TensorType) -> Array:
+    """An array as the program takes it: packed, aligned, of the stated type."""
+    array = np.asarray(given)
+    dtype = DTYPES[SHORT[type.dtype]]  # the one object of its kind
+    if array.dtype is not dtype:
+        array = array.astype(dtype, copy=False).view(dtype)
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.ascontiguousarray(array).reshape(array.shape)
+    return array

@@ -1,0 +1,119 @@
+"""Work in the background: one thread that does jobs in the order they came.
+
+At the end of the process the job under way is finished and the rest are dropped. A fork waits
+for the job under way; the child starts with no thread, and its jobs that were not done are given
+to a thread of its own when they are asked for again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+
+class Job:
+    """Something to be done once. `done` is set at its end, whether it went well or not."""
+
+    __slots__ = ("_work", "done", "error", "process", "result")
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work: Callable[[], Any] | None = work
+        self.done = threading.Event()
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.process = os.getpid()
+
+    def run(self) -> None:
+        work, self._work = self._work, None  # what it held dies with it
+        try:
+            if work is not None:
+                self.result = work()
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.done.set()
+
+    @property
+    def lost(self) -> bool:
+        """Whether it was given to the thread of another process, from which this one forked."""
+        return self.process != os.getpid() and not self.done.is_set()
+
+
+class _Worker:
+    def __init__(self) -> None:
+        self.jobs: deque[Job] = deque()
+        self.wake = threading.Condition()
+        self.busy = threading.Lock()  # held while a job runs
+        self.thread: threading.Thread | None = None
+        self.closing = False
+
+    def submit(self, job: Job) -> None:
+        with self.wake:
+            if self.closing:
+                job.done.set()  # the process ends: nobody will ask
+                return
+            self.jobs.append(job)
+            if self.thread is None:
+                self.thread = threading.Thread(target=self._loop, name="tenfold", daemon=True)
+                self.thread.start()
+            self.wake.notify()
+
+    def _loop(self) -> None:
+        while True:
+            with self.wake:
+                while not self.jobs and not self.closing:
+                    self.wake.wait()
+                if self.closing:
+                    return
+                job = self.jobs.popleft()
+            with self.busy:
+                job.run()
+
+    def close(self) -> None:
+        with self.wake:
+            self.closing = True
+            self.jobs.clear()
+            self.wake.notify()
+        if self.thread is not None and self.thread is not threading.current_thread():
+            self.thread.join()
+
+
+_worker = _Worker()
+
+
+def submit(work: Callable[[], Any]) -> Job:
+    """Have this done in the background.
+
+    >>> job = submit(lambda: 6 * 7)
+    >>> job.done.wait(10), job.result
+    (True, 42)
+    """
+    job = Job(work)
+    _worker.submit(job)
+    return job
+
+
+def _before_fork() -> None:
+    _worker.busy.acquire()
+    _worker.wake.acquire()
+
+
+def _after_in_parent() -> None:
+    _worker.wake.release()
+    _worker.busy.release()
+
+
+def _after_in_child() -> None:
+    global _worker
+    _worker = _Worker()
+
+
+atexit.register(lambda: _worker.close())
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child
+    )

@@ -1,0 +1,58 @@
+"""Counts of what happened in this process: traces, plans, kernels, hits and misses, seconds."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from time import perf_counter
+
+_lock = threading.Lock()
+_counts: Counter[str] = Counter()
+_seconds: Counter[str] = Counter()
+
+COUNTS = ("traces", "plans", "kernels_compiled", "kernels_reused", "cache_hits", "cache_misses")
+STAGES = ("trace", "plan", "compile", "load")
+
+
+def count(name: str, number: int = 1) -> None:
+    """Add to a count."""
+    with _lock:
+        _counts[name] += number
+
+
+@contextmanager
+def timed(stage: str) -> Generator[None]:
+    """Add the time that this block takes to a stage."""
+    start = perf_counter()
+    try:
+        yield
+    finally:
+        with _lock:
+            _seconds[stage] += perf_counter() - start  # type: ignore[assignment]
+
+
+class Stats:
+    """`tn.stats()` gives the counts and the seconds by stage; `tn.stats.reset()` starts anew.
+
+    >>> import numpy as np, tenfold as tn
+    >>> tn.stats.reset()
+    >>> y = tn.jit(lambda x: x * 2 + 1)(np.ones(3))
+    >>> tn.stats()["traces"], tn.stats()["plans"]
+    (1, 1)
+    """
+
+    def __call__(self) -> dict[str, object]:
+        with _lock:
+            found: dict[str, object] = {name: _counts[name] for name in COUNTS}
+            found["seconds"] = {stage: float(_seconds[stage]) for stage in STAGES}
+        return found
+
+    def reset(self) -> None:
+        with _lock:
+            _counts.clear()
+            _seconds.clear()
+
+
+stats = Stats()

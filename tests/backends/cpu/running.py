@@ -1,0 +1,138 @@
+"""Compile kernels and run them on arrays, for tests."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tenfold.backends.cpu.compile import assemble, module_text, prepare
+from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.schedule import Schedule, tune
+from tenfold.backends.cpu.target import Target, baseline, host_target, target_with
+from tenfold.kernel import Builder, Kernel, verify
+from tenfold.kernel.index import Index, flat, strides
+from tenfold.types import DTYPES, SHORT
+
+HOST = host_target()
+AVX2_FEATURES = (
+    "cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3 avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
+)
+AVX2 = target_with(HOST.triple, AVX2_FEATURES.split(), HOST.llvmlite)
+BASELINE = baseline(HOST)
+TARGETS = {"host": HOST} | (
+    {"avx2": AVX2, "baseline": BASELINE} if HOST.arch == "x86_64" and HOST.masked else {}
+)
+
+
+every_target = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
+
+
+class Program:
+    """A compiled kernel; calling it runs it on arrays, one for each buffer."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        target: Target = HOST,
+        strict: bool = False,
+        schedule: Schedule | None = None,
+        tuned: bool = True,
+    ) -> None:
+        verify(kernel)
+        if tuned:
+            kernel = tune(kernel, target)
+            verify(kernel)
+        self.kernel = kernel
+        code, self.compiled = prepare(kernel, target, strict, schedule)
+        self.text = module_text([code], target)
+        self.image = load([assemble(self.text, target)], [code.name])
+        kind = ctypes.CFUNCTYPE(
+            ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+        )
+        self.function = kind(self.image.address(code.name))
+
+    def bind(self, arrays: Sequence[np.ndarray[Any, Any]], params: Sequence[bytes] = ()) -> Any:
+        """Everything a call needs; the answer runs a part of the outer axis."""
+        arrays = list(arrays)
+        for buffer in self.kernel.buffers[len(arrays) :]:
+            assert buffer.role == "scratch"
+            arrays.append(np.empty(buffer.size, DTYPES[buffer.dtype]))
+        for array, buffer in zip(arrays, self.kernel.buffers, strict=True):
+            assert array.flags.c_contiguous
+            assert SHORT[array.dtype] == buffer.dtype
+            assert array.size >= buffer.size
+        table = np.array([a.ctypes.data for a in arrays], np.uint64)
+        raw = np.frombuffer(b"".join(p.ljust(16, b"\0") for p in params) or bytes(16), np.uint8)
+        whole = self.compiled.extent
+
+        def call(low: int = 0, high: int = whole) -> int:
+            return int(self.function(table.ctypes.data, raw.ctypes.data, low, high))
+
+        call.keep = (arrays, table, raw)  # type: ignore[attr-defined]
+        return call
+
+    def __call__(self, *arrays: np.ndarray[Any, Any], params: Sequence[bytes] = ()) -> int:
+        return int(self.bind(arrays, params)())
+
+
+def position(b: Builder, shape: Sequence[int]) -> tuple[Index, ...]:
+    """A new parallel axis for each extent."""
+    return tuple(b.axis(n) for n in shape)
+
+
+def at(index: Sequence[Index], shape: Sequence[int]) -> Index:
+    """The flat position in a packed array."""
+    return flat(index, strides(shape))
+
+
+def mapped(op: str, dtype: str, result: str, arity: int, shape: Sequence[int]) -> Kernel:
+    """One elementwise instruction over packed arrays."""
+    b = Builder()
+    size = int(np.prod(shape))
+    inputs = [b.buffer(dtype, size) for _ in range(arity)]
+    out = b.buffer(result, size, "write")
+    where = at(position(b, shape), shape)
+    b.store(out, where, b.op(op, result, *(b.load(x, where) for x in inputs)))
+    return b.finish()
+
+
+def random(shape: Sequence[int], dtype: str = "f32", seed: int = 0) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.random(shape) > 0.5
+    return (rng.standard_normal(shape) * (1 if DTYPES[dtype].kind == "f" else 9)).astype(
+        DTYPES[dtype]
+    )
+
+
+def reduction(kind: str, dtype: str, shape: Sequence[int], axes: Sequence[int]) -> Kernel:
+    """One reduction of a packed array over some of its axes."""
+    b = Builder()
+    kept = [n for k, n in enumerate(shape) if k not in axes]
+    x = b.buffer(dtype, int(np.prod(shape)))
+    out = b.buffer(dtype, int(np.prod(kept)), "write")
+    places = b.buffer("i64", int(np.prod(kept)), "write")
+    where: list[Index] = []
+    outer: list[Index] = []
+    inner: list[Index] = []
+    numbers: list[int] = []
+    for k, n in enumerate(shape):
+        if k in axes:
+            number, index = b.reduced(n, 1, len(numbers))
+            numbers.append(number)
+            inner.append(index)
+        else:
+            index = b.axis(n)
+            outer.append(index)
+        where.append(index)
+    value = b.load(x, at(where, shape))
+    counted = b.index(at(inner, [shape[k] for k in axes])) if kind.startswith("arg") else None
+    result = b.reduce(kind, numbers, value, counted)
+    b.store(out, at(outer, kept), result)
+    if counted is not None:
+        b.store(places, at(outer, kept), b.state(result, 1))
+    return b.finish()

@@ -1,0 +1,127 @@
+"""Modules of kernels: many at once, equal ones once, free of addresses, honest about libm."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+
+import numpy as np
+import pytest
+
+from tenfold.backends.cpu.compile import (
+    compile_kernels,
+    compiled_once,
+    module_text,
+    prepare,
+    symbol,
+)
+from tenfold.backends.cpu.elf import read
+from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.schedule import tune
+from tenfold.errors import Unsupported
+from tenfold.kernel import Builder, Kernel
+from tests.backends.cpu.running import HOST, TARGETS, Program, mapped
+
+
+def chain(length: int, scale: float = 2.5, extent: int = 100) -> Kernel:
+    b = Builder()
+    x, out = b.buffer("f32", extent), b.buffer("f32", extent, "write")
+    i = b.axis(extent)
+    v = b.load(x, i)
+    for n in range(length):
+        v = b.op(("add", "mul", "max")[n % 3], "f32", v, b.literal("f32", scale + n))
+    b.store(out, i, v)
+    return b.finish()
+
+
+def test_many_kernels_in_one_module() -> None:
+    kernels = [chain(n) for n in range(1, 8)]
+    module = compile_kernels([*kernels, *kernels], HOST)
+    assert len(module.kernels) == 7
+    names = [k.name for k in module.kernels]
+    image = load([module.data], names)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
+    x, out = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    table = np.array([x.ctypes.data, out.ctypes.data], np.uint64)
+    params = np.zeros((8, 4), np.float32)
+    params[:, 0] = [2.5 + n for n in range(8)]
+    assert kind(image.address(names[0]))(table.ctypes.data, params.ctypes.data, 0, 100) == 0
+    assert (out == x + np.float32(2.5)).all()
+
+
+def test_equal_kernels_are_compiled_once() -> None:
+    first = compiled_once([chain(3), chain(4)], HOST)
+    again = compiled_once([chain(4, scale=9.5), chain(3), chain(5)], HOST)
+    assert again[0][0] is first[1][0]
+    assert again[1][0] is first[0][0]
+    assert again[2][0] is not first[0][0]
+    assert symbol(chain(3)) == symbol(chain(3, 7.25)) != symbol(chain(3), strict=True)
+
+
+def test_the_same_bytes_every_time() -> None:
+    assert compile_kernels([chain(9)], HOST).data == compile_kernels([chain(9)], HOST).data
+
+
+def test_long_chains() -> None:
+    """A kernel of many instructions still compiles, with no deep recursion."""
+    kernel = chain(1200)
+    x, out = np.full(100, 0.5, np.float32), np.zeros(100, np.float32)
+    params = [np.float32(0.25).tobytes()] * len(kernel.params)
+    Program(kernel)(x, out, params=params)
+    want = np.float32(0.5)
+    for n in range(1200):
+        c = np.float32(0.25)
+        want = (want + c, want * c, max(want, c))[n % 3]
+    np.testing.assert_allclose(out, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
+def test_no_helpers_are_called(target: object) -> None:
+    """Sixteen-bit floats, saturating casts and wide integers need nothing from a runtime."""
+    for op, dtype, result in (
+        ("add", "bf16", "bf16"),
+        ("mul", "f16", "f16"),
+        ("floordiv", "i64", "i64"),
+        ("floordiv", "i32", "i32"),
+        ("floor", "f32", "f32"),
+        ("round", "f64", "f64"),
+        ("exp", "f16", "f16"),
+        ("tanh", "bf16", "bf16"),
+    ):
+        arity = 1 if op in ("floor", "round", "exp", "tanh") else 2
+        _, compiled = prepare(mapped(op, dtype, result, arity, (100,)), target)  # type: ignore[arg-type]
+        assert compiled.outside == ()
+        data = compile_kernels([mapped(op, dtype, result, arity, (100,))], target).data  # type: ignore[arg-type]
+        for name in re.findall(rb"__\w+f\w*|\w+f2\w*", data):
+            assert not re.match(rb"__(trunc|extend|fix|float)\w+", name), (op, dtype, name)
+    b = Builder()
+    i = b.axis(40)
+    x, out = b.buffer("f64", 40), b.buffer("f16", 40, "write")
+    b.store(out, i, b.cast(b.load(x, i), "f16"))
+    assert b"__trunc" not in compile_kernels([b.finish()], target).data  # type: ignore[arg-type]
+
+
+def test_what_libm_is_called_for_is_listed() -> None:
+    _, compiled = prepare(mapped("fmod", "f32", "f32", 2, (50,)), HOST)
+    assert compiled.outside == ("fmodf",)
+    _, compiled = prepare(mapped("exp", "f32", "f32", 1, (50,)), HOST)
+    assert compiled.outside == ()
+
+
+def test_objects_import_nothing_but_libm() -> None:
+    module = compile_kernels([mapped("exp", "f32", "f32", 1, (50,)), chain(5)], HOST)
+    assert read(module.data) is not None
+    load([module.data], [k.name for k in module.kernels])
+
+
+def test_what_the_cpu_cannot_do_says_so() -> None:
+    with pytest.raises(Unsupported, match="exp of c64"):
+        prepare(mapped("exp", "c64", "c64", 1, (5,)), HOST)
+    with pytest.raises(Unsupported, match="shl of f32"):
+        prepare(mapped("shl", "f32", "f32", 2, (5,)), HOST)
+
+
+def test_text_is_a_function_of_kernel_and_target() -> None:
+    kernel = tune(chain(6), HOST)
+    texts = {module_text([prepare(kernel, HOST)[0]], HOST) for _ in range(3)}
+    assert len(texts) == 1

@@ -1,0 +1,694 @@
+"""The entry point, native and plain alike: guards, outputs, captures, arenas, failure, Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import tracemalloc
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tenfold.backends.cpu import loader, ndarray
+from tenfold.backends.cpu.bind import GATE_TEXT, Bound, Guard, gate, make_entry
+from tenfold.backends.cpu.entry import Argument, Entry
+from tenfold.backends.cpu.gate import GATE_EXPORTS
+from tenfold.backends.cpu.host import HOST
+from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.poll import POLL
+from tenfold.backends.cpu.text import Fragment, join
+from tenfold.types import DTYPES, TensorType, parse_type
+
+Assemble = Callable[[str], bytes]
+Make = Callable[..., Bound]
+
+LLVM = {1: "i8", 2: "i16", 4: "i32", 8: "i64", 16: "i128"}
+
+
+def slow(*args: Any, **names: Any) -> Any:
+    return ("slow", args, names)
+
+
+def arguments(*types: str) -> tuple[Argument, ...]:
+    return tuple(Argument(parse_type(text)) for text in types)
+
+
+def outputs(*types: str) -> tuple[TensorType, ...]:
+    return tuple(parse_type(text) for text in types)
+
+
+def row(index: int, name: str) -> str:
+    return (
+        f"  %{name}.at = getelementptr ptr, ptr %table, i64 {index}\n"
+        f"  %{name} = load ptr, ptr %{name}.at\n"
+    )
+
+
+def plan_of(body: str, *more: Fragment, imports: Sequence[str] = ()) -> list[Fragment]:
+    text = f"define i32 @plan(ptr %table, ptr %arena, ptr %poll) {{\n{body}\n}}\n"
+    return [*more, Fragment(tuple(imports), text)]
+
+
+def copies(*moves: tuple[int, int, int]) -> list[Fragment]:
+    """A plan that copies bytes from one row of the table to another: (from, to, bytes)."""
+    lines = [
+        f"{row(a, f'f{k}')}{row(b, f't{k}')}"
+        f"  call void @llvm.memcpy.p0.p0.i64(ptr %t{k}, ptr %f{k}, i64 {size}, i1 false)\n"
+        for k, (a, b, size) in enumerate(moves)
+    ]
+    declare = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+    return plan_of("".join(lines) + "  ret i32 0", imports=[declare])
+
+
+# table[2][i] = table[0][i] + table[1][i] for eight floats
+ADD = plan_of(
+    row(0, "a") + row(1, "b") + row(2, "c") + "  %x = load <8 x float>, ptr %a, align 4\n"
+    "  %y = load <8 x float>, ptr %b, align 4\n"
+    "  %z = fadd <8 x float> %x, %y\n"
+    "  store <8 x float> %z, ptr %c, align 4\n"
+    "  ret i32 0"
+)
+ADD_ENTRY = Entry("add", "plan", arguments("f32[8]", "f32[8]"), outputs("f32[8]"))
+
+
+@pytest.fixture(params=["native", "plain"])
+def make(request: pytest.FixtureRequest, assemble: Assemble) -> Make:
+    native = request.param == "native"
+    if native and ndarray.supported():
+        pytest.skip(str(ndarray.supported()))
+
+    def build(
+        entry: Entry,
+        plan: Sequence[Fragment],
+        answer: Callable[..., Any] = slow,
+        captures: Sequence[Any] = (),
+        guards: Sequence[Guard] = (),
+        symbols: dict[str, int] | None = None,
+    ) -> Bound:
+        image = load([assemble(join(plan))], [entry.plan], symbols)
+        bound = make_entry(entry, image, gate(assemble), answer, captures, guards, native)
+        assert (bound.reason is None) == native
+        return bound
+
+    return build
+
+
+def test_native_is_supported_here() -> None:
+    assert ndarray.supported() is None
+
+
+def test_the_call_is_a_builtin(assemble: Assemble) -> None:
+    image = load([assemble(join(ADD))], ["plan"])
+    call = make_entry(ADD_ENTRY, image, gate(assemble), slow).call
+    assert type(call) is type(len)
+    assert (call.__name__, call.__module__) == ("add", "tenfold")
+
+
+def test_results_and_plain_arguments(make: Make) -> None:
+    call = make(ADD_ENTRY, ADD).call
+    x, y = np.arange(8, dtype=np.float32), np.full(8, 0.5, np.float32)
+    z = call(x, y)
+    assert type(z) is np.ndarray
+    assert z.flags.owndata
+    assert z.flags.c_contiguous
+    assert z.flags.writeable
+    np.testing.assert_array_equal(z, x + y)
+    y.flags.writeable = False
+    np.testing.assert_array_equal(call(x, y), x + y)
+    np.testing.assert_array_equal(call(x, np.arange(64, dtype=np.float32)[8:16]), 2 * x + 8)
+
+
+class Sub(np.ndarray[Any, Any]):
+    pass
+
+
+def odd_arguments() -> list[Any]:
+    x = np.arange(8, dtype=np.float32)
+    raw = np.zeros(33, np.uint8)
+    return [
+        x.astype(np.float64),
+        x.astype(np.int32),
+        x.astype(">f4"),
+        x[:7],
+        np.zeros(9, np.float32),
+        np.zeros((8, 1), np.float32),
+        np.zeros((2, 4), np.float32),
+        np.zeros((), np.float32),
+        np.zeros(16, np.float32)[::2],
+        x[::-1],
+        raw[1:].view(np.float32),
+        x.view(Sub),
+        np.zeros(8, np.dtype(np.float32, metadata={"unit": "m"})),
+        list(x),
+        None,
+        1.5,
+        np.float32(1),
+        Ellipsis,
+        "text",
+        np.ndarray,
+        slow,
+    ]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_guards_turn_other_arguments_away(make: Make, place: int) -> None:
+    call = make(ADD_ENTRY, ADD).call
+    x = np.arange(8, dtype=np.float32)
+    for other in odd_arguments():
+        args = (other, x) if place == 0 else (x, other)
+        word, given, names = call(*args)
+        assert word == "slow"
+        assert given[0] is args[0]
+        assert given[1] is args[1]
+        assert names == {}
+
+
+def test_counts_and_keywords_go_to_the_slow_path(make: Make) -> None:
+    call = make(ADD_ENTRY, ADD).call
+    x = np.arange(8, dtype=np.float32)
+    for args, names in (
+        ((), {}),
+        ((x,), {}),
+        ((x, x, x), {}),
+        ((x,), {"b": x}),
+        ((x, x), {"c": 1}),
+    ):
+        word, given, found = call(*args, **names)
+        assert word == "slow"
+        assert all(a is b for a, b in zip(args, given, strict=True))
+        assert found == names
+
+
+def test_the_slow_path_may_raise(make: Make) -> None:
+    def refuse(*args: Any) -> Any:
+        raise LookupError(len(args))
+
+    call = make(ADD_ENTRY, ADD, refuse).call
+    with pytest.raises(LookupError, match="1"):
+        call(3)
+
+
+def test_writeable_arguments(make: Make) -> None:
+    entry = Entry("swap", "plan", (Argument(parse_type("i64[4]"), True), *arguments("i64[4]")), ())
+    call = make(entry, copies((1, 0, 32))).call
+    x, y = np.zeros(4, np.int64), np.arange(4)
+    assert call(x, y) == ()
+    np.testing.assert_array_equal(x, y)
+    x.flags.writeable = False
+    assert call(x, y)[0] == "slow"
+
+
+def test_written_memory_is_apart_from_all_else(make: Make) -> None:
+    kinds = (*arguments("i64[4]"), Argument(parse_type("i64[4]"), True), *arguments("i64[0]"))
+    entry = Entry("own", "plan", kinds, (), captures=1)
+    base, held, none = np.zeros(16, np.int64), np.zeros(4, np.int64), np.zeros(0, np.int64)
+    call = make(entry, copies((0, 1, 32)), captures=[held]).call
+    assert call(base[:4], base[4:8], none) == ()
+    assert call(base[4:8], base[:4], base[2:2]) == ()
+    assert call(held, base[:4], none) == ()
+    for other in (base[:4], base[3:7], base[1:5]):
+        assert call(other, base[:4].view(), none)[0] == "slow"
+        assert call(base[:4], other, none)[0] == "slow"
+    assert call(base[:4], held, none)[0] == "slow"
+
+
+@pytest.mark.parametrize("short", DTYPES)
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 2, 1, 3), (0,), (4, 0, 2)])
+def test_every_dtype_and_rank(make: Make, short: str, shape: tuple[int, ...]) -> None:
+    type = TensorType(DTYPES[short], shape)
+    call = make(Entry("copy", "plan", (Argument(type),), (type,)), copies((0, 1, type.nbytes))).call
+    x = (np.arange(type.size) % 2).astype(type.dtype).reshape(shape)
+    y = call(x)
+    assert y.dtype is type.dtype
+    assert y.shape == shape
+    assert y.tobytes() == x.tobytes()
+    if shape == ():
+        # Like NumPy: a result without axes is a scalar, and a scalar may be given for one.
+        assert y.__class__ is type.dtype.type
+        again = call(y)
+        assert again.__class__ is type.dtype.type
+        assert again == y
+        assert call(1.5)[0] == "slow"
+
+
+def test_several_outputs_come_as_a_tuple(make: Make) -> None:
+    entry = Entry("many", "plan", arguments("f64[3]", "i8"), outputs("f64[3]", "i8", "f64[3]"))
+    x, n = np.array([1.0, 2, 3]), np.int8(7)
+    result = make(entry, copies((0, 2, 24), (1, 3, 1), (0, 4, 24))).call(x, n)
+    assert type(result) is tuple
+    np.testing.assert_array_equal(result[0], x)
+    assert result[1] == 7
+    assert type(result[1]) is np.int8
+    assert not np.shares_memory(result[0], result[2])
+
+
+def test_packed_and_empty(make: Make) -> None:
+    one = Entry("one", "plan", arguments("f64[2]"), outputs("f64[2]"), packed=True)
+    result = make(one, copies((0, 1, 16))).call(np.ones(2))
+    assert type(result) is tuple
+    assert len(result) == 1
+    none = Entry("none", "plan", (), ())
+    assert make(none, plan_of("  ret i32 0")).call() == ()
+
+
+def test_many_arguments(make: Make) -> None:
+    entry = Entry("last", "plan", arguments(*["f32[2,2]"] * 200), outputs("f32[2,2]"))
+    args = [np.full((2, 2), k, np.float32) for k in range(200)]
+    assert make(entry, copies((199, 200, 16))).call(*args)[0, 0] == 199
+
+
+def test_captures_and_their_guards(make: Make) -> None:
+    entry = Entry(
+        "cap", "plan", arguments("f32[8]"), outputs("f32[8]"), captures=1, guards=("dict", "cell")
+    )
+    x, w = (np.full(8, k, np.float32) for k in (1, 2))
+    v: Any = np.full(8, 3, np.float32)
+    space: dict[str, Any] = {"w": w}
+
+    def closure() -> Any:
+        return v
+
+    cell: Any = closure.__closure__[0]  # type: ignore[index]
+    bound = make(entry, ADD, captures=[w], guards=[(space, "w", w), (cell, None, v)])
+    call = bound.call
+    assert call(x)[0] == 3
+    space["w"] = w.copy()
+    assert call(x)[0] == "slow"
+    bound.binding.rebind([space["w"] * 10], [(space, "w", space["w"]), (cell, None, v)])
+    assert call(x)[0] == 21
+    v = w
+    assert call(x)[0] == "slow"
+    bound.binding.rebind([w], [(space, "w", space["w"]), (cell, None, w)])
+    assert call(x)[0] == 3
+    del space["w"]
+    assert call(x)[0] == "slow"
+    space["w"] = bound.binding.held[1][2]
+    assert call(x)[0] == 3
+    del cell.cell_contents
+    assert call(x)[0] == "slow"
+
+
+def test_a_lookup_that_raises(make: Make) -> None:
+    class Key:
+        def __hash__(self) -> int:
+            return hash("w")
+
+        def __eq__(self, other: object) -> bool:
+            raise LookupError("no")
+
+    entry = Entry("cap", "plan", arguments("f32[8]"), outputs("f32[8]"), guards=("dict",))
+    bound = make(entry, copies((0, 1, 32)), guards=[({Key(): 1}, "w", 1)])
+    with pytest.raises(LookupError, match="no"):
+        bound.call(np.zeros(8, np.float32))
+
+
+def test_binding_checks_what_it_is_given(make: Make) -> None:
+    entry = Entry("cap", "plan", arguments("f32[8]"), outputs("f32[8]"), captures=1)
+    with pytest.raises(ValueError, match="0 captures"):
+        make(entry, ADD)
+    with pytest.raises(ValueError, match="not contiguous"):
+        make(entry, ADD, captures=[np.zeros(16, np.float32)[::2]])
+
+
+def test_captured_arrays_live_as_long_as_they_are_bound(make: Make) -> None:
+    entry = Entry("cap", "plan", arguments("f32[8]"), outputs("f32[8]"), captures=1)
+    w = np.full(8, 2, np.float32)
+    gone = weakref.ref(w)
+    bound = make(entry, ADD, captures=[w])
+    del w
+    call = bound.call
+    rebind = bound.binding.rebind
+    del bound
+    assert gone() is not None
+    assert call(np.zeros(8, np.float32))[0] == 2
+    rebind([np.zeros(8, np.float32)], [])
+    assert gone() is None
+
+
+# Writes this call's own number all over its arena, lets others run, and checks it is still there.
+ARENA = """
+  %own.at = getelementptr ptr, ptr %table, i64 0
+  %own = load ptr, ptr %own.at
+  %out.at = getelementptr ptr, ptr %table, i64 1
+  %out = load ptr, ptr %out.at
+  %number = load i64, ptr %own
+  %address = ptrtoint ptr %arena to i64
+  %low = and i64 %address, 63
+  br label %write
+write:
+  %i = phi i64 [ 0, %0 ], [ %i1, %write ]
+  %p = getelementptr i64, ptr %arena, i64 %i
+  store i64 %number, ptr %p
+  %i1 = add i64 %i, 1
+  %m = icmp ult i64 %i1, WORDS
+  br i1 %m, label %write, label %pause
+pause:
+  %raised = call i32 @tn_host(ptr @step, ptr %table, ptr %arena)
+  %bad = icmp ne i32 %raised, 0
+  br i1 %bad, label %failed, label %check
+failed:
+  ret i32 1
+check:
+  %j = phi i64 [ 0, %pause ], [ %j1, %check ]
+  %sum = phi i64 [ %low, %pause ], [ %sum1, %check ]
+  %q = getelementptr i64, ptr %arena, i64 %j
+  %v = load volatile i64, ptr %q
+  %d = sub i64 %v, %number
+  %sum1 = or i64 %sum, %d
+  %j1 = add i64 %j, 1
+  %n = icmp ult i64 %j1, WORDS
+  br i1 %n, label %check, label %end
+end:
+  store i64 %sum1, ptr %out
+  ret i32 0
+"""
+
+
+def arena_case(size: int, release: bool) -> tuple[Entry, list[Fragment]]:
+    entry = Entry(
+        "own", "plan", arguments("i64"), outputs("i64"), arena_bytes=size, release=release
+    )
+    body = ARENA.replace("WORDS", str(size // 8))
+    return entry, plan_of(body, HOST, imports=["@step = external global i8"])
+
+
+@pytest.mark.parametrize("size", [64, 8192, 8200, 1 << 20])
+@pytest.mark.parametrize("release", [False, True])
+def test_arenas_belong_to_one_call(make: Make, size: int, release: bool) -> None:
+    entered = threading.Barrier(12)
+
+    def step(table: int, arena: int) -> None:
+        entered.wait(30)  # all twelve calls are inside at once: more than the pool keeps
+
+    call = make(*arena_case(size, release), symbols={"step": id(step)}).call
+    for _ in range(3):
+        with ThreadPoolExecutor(12) as pool:
+            assert list(pool.map(call, map(np.int64, range(12)))) == [0] * 12
+
+
+@pytest.mark.parametrize("size", [64, 100_000])
+@pytest.mark.parametrize("release", [False, True])
+def test_a_hook_may_call_its_own_plan(make: Make, size: int, release: bool) -> None:
+    depth = 0
+
+    def step(table: int, arena: int) -> None:
+        nonlocal depth
+        depth += 1
+        if depth < 20:
+            assert call(np.int64(depth)) == 0
+
+    call = make(*arena_case(size, release), symbols={"step": id(step)}).call
+    assert call(np.int64(99)) == 0
+    assert depth == 20
+
+
+@pytest.mark.parametrize("size", [64, 100_000])
+@pytest.mark.parametrize("release", [False, True])
+def test_a_hook_may_raise(make: Make, size: int, release: bool) -> None:
+    def step(table: int, arena: int) -> None:
+        if fail:
+            raise LookupError("from within")
+
+    call = make(*arena_case(size, release), symbols={"step": id(step)}).call
+    for fail in (True, False, True, False):
+        if fail:
+            with pytest.raises(LookupError, match="from within"):
+                call(np.int64(1))
+        else:
+            assert call(np.int64(1)) == 0
+
+
+def test_a_plan_may_decline(make: Make) -> None:
+    entry = Entry("no", "plan", arguments("f32[8]"), outputs("f32[8]", "f32"), arena_bytes=1 << 16)
+    x = np.zeros(8, np.float32)
+    word, given, _ = make(entry, plan_of("  ret i32 2")).call(x)
+    assert word == "slow"
+    assert given[0] is x
+
+
+def test_a_plan_that_fails_without_a_word(make: Make) -> None:
+    entry = Entry("mute", "plan", (), outputs("f32[8]"))
+    with pytest.raises(SystemError):
+        make(entry, plan_of("  ret i32 1")).call()
+
+
+@pytest.mark.parametrize("captures", [0, 1])
+def test_memory_that_is_not_to_be_had(make: Make, captures: int) -> None:
+    held = [np.zeros(8)] * captures
+    huge = (1 << 60) // 8
+    dtype = DTYPES["f64"]
+    x = np.zeros(4)
+    for entry in (
+        Entry("big", "plan", arguments("f64[4]"), outputs("f64[4]", f"f64[{huge}]"), captures),
+        Entry("big", "plan", arguments("f64[4]"), outputs("f64[4]"), captures, (), 1 << 60),
+    ):
+        call = make(entry, plan_of("  ret i32 0"), captures=held).call
+        with pytest.raises(MemoryError):
+            call(x)
+        before = sys.getrefcount(dtype), sys.getrefcount(x)
+        for _ in range(1000):
+            with pytest.raises(MemoryError):
+                call(x)
+        assert abs(sys.getrefcount(dtype) - before[0]) < 10
+        assert sys.getrefcount(x) == before[1]
+
+
+def test_rebinding_under_way(make: Make) -> None:
+    """Other threads call while captures are swapped: each call sees one array, and it lives."""
+    entry = Entry("cap", "plan", arguments("f32[8]"), outputs("f32[8]"), captures=1, release=True)
+    bound = make(entry, ADD, captures=[np.zeros(8, np.float32)])
+    x = np.zeros(8, np.float32)
+    stop = threading.Event()
+
+    def turns() -> int:
+        count = 0
+        while not stop.is_set():
+            y = bound.call(x)
+            assert (y == y[0]).all()
+            assert y[0] == int(y[0])
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(turns) for _ in range(3)]
+        for k in range(2000):
+            bound.binding.rebind([np.full(8, k % 100, np.float32)], [])
+        stop.set()
+        assert all(thread.result() > 0 for thread in running)
+
+
+def test_nothing_leaks(assemble: Assemble) -> None:
+    """Counts and memory stay where they are over a hundred thousand calls, each way out."""
+    entry = Entry(
+        "leak",
+        "plan",
+        arguments("f32[8]", "i64"),
+        outputs("f32[8]", "i64", "f32[8]"),
+        captures=1,
+        guards=("dict",),
+        arena_bytes=1 << 16,
+        release=True,
+    )
+    # Returns what its second argument says.
+    plan = plan_of(row(1, "n") + "  %code = load i32, ptr %n\n  ret i32 %code")
+    image = load([assemble(join(plan))], ["plan"])
+    x, w = np.zeros(8, np.float32), np.zeros(8)
+    done, failed, declined = (np.int64(k + (1 << 40)) for k in range(3))
+    space = {"w": w}
+    answer = object()
+    bound = make_entry(entry, image, gate(assemble), lambda *args: answer, [w], [(space, "w", w)])
+    call = bound.call
+    watched = [x, w, done, space, answer, call, bound.binding, DTYPES["f32"], DTYPES["i64"]]
+    watched += [np.ndarray, np.int64, None, (), bound.binding.held, gate(assemble)]
+
+    def turns(count: int) -> None:
+        for _ in range(count):
+            call(x, done)
+            call(x, x)
+            call(x, declined)
+            with contextlib.suppress(SystemError):
+                call(x, failed)
+
+    turns(1000)
+    gc.collect()
+    tracemalloc.start()
+    before = [sys.getrefcount(item) for item in watched]
+    size = tracemalloc.get_traced_memory()[0]
+    turns(30_000)
+    grown = tracemalloc.get_traced_memory()[0] - size
+    after = [sys.getrefcount(item) for item in watched]
+    tracemalloc.stop()
+    assert max(abs(a - b) for a, b in zip(after, before, strict=True)) <= 10
+    assert grown < 20_000
+
+
+def test_all_is_freed_with_the_last_reference(make: Make) -> None:
+    entry = Entry("gone", "plan", arguments("f32[8]"), outputs("f32[8]"), arena_bytes=1 << 16)
+
+    class Slow:
+        def __call__(self, *args: Any) -> str:
+            return "slow"
+
+    answer = Slow()
+    answer.again = None  # type: ignore[attr-defined]
+    watch = weakref.ref(answer)
+    bound = make(entry, copies((0, 1, 32)), answer)
+    answer.again = bound.call  # type: ignore[attr-defined]  # a cycle through the function
+    call = bound.call
+    binding = weakref.ref(bound.binding)
+    assert call(np.ones(8, np.float32))[0] == 1
+    del bound, answer
+    assert call(1) == "slow"
+    del call
+    gc.collect()
+    assert watch() is None
+    assert binding() is None
+
+
+FRESH = """
+import sys
+from pathlib import Path
+import numpy as np
+from tenfold.backends.cpu.bind import gate, make_entry
+from tenfold.backends.cpu.entry import Argument, Entry
+from tenfold.backends.cpu.loader import load
+from tenfold.types import parse_type
+
+kind = parse_type("f32[8]")
+entry = Entry("add", "plan", (Argument(kind), Argument(kind)), (kind,))
+image = load([Path(sys.argv[1]).read_bytes()], ["plan"])
+gated = gate(lambda text: Path(sys.argv[2]).read_bytes())
+x = np.arange(8, dtype=np.float32)
+assert (make_entry(entry, image, gated, print).call(x, x) == 2 * x).all()
+assert "llvmlite" not in sys.modules
+"""
+
+
+def test_an_object_serves_another_process(assemble: Assemble, tmp_path: Path) -> None:
+    paths = [tmp_path / "add.o", tmp_path / "gate.o"]
+    paths[0].write_bytes(assemble(join(ADD)))
+    paths[1].write_bytes(assemble(GATE_TEXT))
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", FRESH, *map(str, paths)], check=True)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_the_gate_through_llvms_loader(
+    assemble: Assemble, monkeypatch: pytest.MonkeyPatch, native: bool
+) -> None:
+    monkeypatch.setattr(loader, "route", lambda: "llvmlite")
+    gated = load([assemble(GATE_TEXT)], GATE_EXPORTS, ndarray.symbols())
+    image = load([assemble(join(ADD))], ["plan"])
+    call = make_entry(ADD_ENTRY, image, gated, slow, native=native).call
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(call(x, x), x + x)
+    assert call(x, 1)[0] == "slow"
+
+
+def test_calls_after_a_fork(make: Make) -> None:
+    entry = Entry("f", "plan", arguments("f32[8]"), outputs("f32[8]"), arena_bytes=1 << 16)
+    call = make(entry, copies((0, 1, 32))).call
+    x = np.ones(8, np.float32)
+    call(x)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all((call(x) == 1).all() for _ in range(100)) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert call(x)[0] == 1
+
+
+# Turns until told to stop, by the argument's value reaching its own sign bit: never.
+ENDLESS = """
+  %flag.at = getelementptr ptr, ptr %table, i64 0
+  %flag = load ptr, ptr %flag.at
+  %go = load i64, ptr %flag
+  %stop = icmp eq i64 %go, 0
+  br i1 %stop, label %done, label %turn
+turn:
+  %seen = load volatile i64, ptr %flag
+  %raised = call i32 @tn_poll(ptr %poll, i64 WEIGHT)
+  %bad = icmp ne i32 %raised, 0
+  br i1 %bad, label %failed, label %turn
+failed:
+  ret i32 1
+done:
+  ret i32 0
+"""
+
+
+@pytest.mark.parametrize("release", [False, True])
+@pytest.mark.parametrize("weight", [1, 100_000])
+def test_ctrl_c_stops_an_endless_loop(make: Make, release: bool, weight: int) -> None:
+    entry = Entry("spin", "plan", arguments("i64"), (), arena_bytes=1 << 16, release=release)
+    call = make(entry, plan_of(ENDLESS.replace("WEIGHT", str(weight)), POLL)).call
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for _ in range(2):
+            killer = subprocess.Popen(["sh", "-c", f"sleep 0.1; kill -INT {os.getpid()}"])
+            with pytest.raises(KeyboardInterrupt):
+                call(np.int64(1))
+            killer.wait()
+            assert call(np.int64(0)) == ()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_signals_that_do_not_raise_let_the_loop_go_on(make: Make) -> None:
+    entry = Entry("spin", "plan", arguments("i64"), (), release=True)
+    call = make(entry, plan_of(ENDLESS.replace("WEIGHT", "1"), POLL)).call
+    seen: list[int] = []
+    flag = np.array(1, np.int64)
+
+    def note(number: int, frame: object) -> None:
+        seen.append(number)
+        if len(seen) == 3:
+            raise LookupError("enough")
+
+    before = signal.signal(signal.SIGUSR1, note)
+    try:
+        script = f"for i in 1 2 3; do sleep 0.1; kill -USR1 {os.getpid()}; done"
+        killer = subprocess.Popen(["sh", "-c", script])
+        with pytest.raises(LookupError, match="enough"):
+            call(flag)
+        killer.wait()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(seen) == 3
+
+
+def test_other_threads_run_while_a_plan_does(make: Make) -> None:
+    entry = Entry("spin", "plan", arguments("i64"), (), release=True)
+    body = ENDLESS.replace("WEIGHT", "1").replace(
+        "  %raised",
+        "  %over = icmp eq i64 %seen, 0\n  br i1 %over, label %done, label %ask\nask:\n  %raised",
+    )
+    call = make(entry, plan_of(body, POLL)).call
+    flag = np.array(1, np.int64)
+    thread = threading.Thread(target=call, args=(flag,))
+    thread.start()
+    total = sum(range(100_000))
+    flag[()] = 0
+    thread.join()
+    assert total == 4999950000
+
+
+@pytest.mark.parametrize("name", ["DATA", "DESCR", "FLAGS", "SCALAR_VALUE", "CELL_VALUE"])
+def test_another_layout_is_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(ndarray, name, getattr(ndarray, name) - 8)
+    assert ndarray.supported.__wrapped__() is not None
+
+
+def test_symbols_are_complete() -> None:
+    for address in ndarray.symbols().values():
+        assert ctypes.c_uint64.from_address(address).value

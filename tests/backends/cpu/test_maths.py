@@ -1,0 +1,323 @@
+"""The vector maths against wider arithmetic, on each instruction set this machine has."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+from tenfold.backends.cpu.maths import (
+    AARCH64,
+    AVX2,
+    AVX512,
+    BASELINE,
+    FUNCTIONS,
+    Target,
+    define,
+    requires,
+)
+from tenfold.backends.cpu.maths.loops import loop_name, module
+from tenfold.errors import Unsupported
+
+Array = np.ndarray[Any, Any]
+PROCESSORS = {
+    "avx512": (AVX512, "skylake-avx512", "avx512vl"),
+    "avx2": (AVX2, "haswell", "avx2"),
+    "baseline": (BASELINE, "x86-64", "sse2"),
+}
+FLOATS = {"f32": np.float32, "f64": np.float64}
+ALL = [(name, dtype) for name in FUNCTIONS for dtype in FLOATS]
+EDGES = [
+    *(0.0, 1.0, np.inf, 0.5, 2.0, 3.0, 4.0, 10.0, 0.1, 100.0, 1000.0, 1e-5, 1e-8, 1e-20, 1.5, 7.0),
+    *(1e-38, 1e-40, 1.4e-45, 1e-310, 5e-324, 2.2250738585072014e-308, 1.1754943508222875e-38),
+    *(88.72283, 88.7229, 87.4, 103.9, 104.1, 709.78, 709.79, 745.1, 745.2, 746.0, 89.4159, 710.47),
+    *(1e5, 1e6, 1e7, 1e10, 1e16, 1e22, 1e30, 3.4028234663852886e38, 1e300, 1.7976931348623157e308),
+    *(0.7071067811865476, 1.4142135623730951, 0.625, 3.141592653589793, 1.5707963267948966),
+    *(8388607.5, 8388608.0, 16777215.0, 16777217.0, 4503599627370497.0, 9007199254740991.0),
+    *(127.5, 128.0, 149.0, 150.0, 1023.5, 1024.0, 1074.0, 1075.0, 10.06, 27.2, 26.6, 3.92, 6.0),
+]
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64") or np.finfo(np.longdouble).nmant < 63,
+    reason="runs x86 instruction sets and compares with 80-bit floats",
+)
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A loaded module; the engine owns the code that the loops point to."""
+
+    engine: Any
+    loops: dict[tuple[str, str], Any]
+
+    def __call__(self, name: str, dtype: str, *inputs: Array) -> Array:
+        size = inputs[0].size
+        padded = [np.pad(x, (0, -size % 16), constant_values=1) for x in inputs]
+        out = np.empty_like(padded[0])
+        self.loops[name, dtype](*(x.ctypes.data for x in padded), out.ctypes.data, out.size)
+        return out[:size]
+
+
+def optimised(text: str, machine: Any) -> Any:
+    """The module after the light passes that kernels go through."""
+    head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+    parsed = llvm.parse_assembly(head + text)
+    parsed.verify()
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_new_gvn_pass()
+    passes.add_dead_code_elimination_pass()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(2))
+    passes.run(parsed, builder)
+    return parsed
+
+
+def machine_for(cpu: str, triple: str | None = None) -> Any:
+    target = llvm.Target.from_triple(triple or llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=cpu, features="", opt=2, reloc="pic", codemodel="small", jit=triple is None
+    )
+
+
+@cache
+def compiled(processor: str, lanes: int) -> Compiled:
+    target, cpu, feature = PROCESSORS[processor]
+    if not llvm.get_host_cpu_features().get(feature, False):
+        pytest.skip(f"this machine has no {feature}")
+    machine = machine_for(cpu)
+    engine = llvm.create_mcjit_compiler(optimised(module(ALL, lanes, target), machine), machine)
+    engine.finalize_object()
+    loops = {}
+    for name, dtype in ALL:
+        pointers = [ctypes.c_void_p] * (FUNCTIONS[name].arity + 1)
+        kind = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)
+        loops[name, dtype] = kind(engine.get_function_address(loop_name(name, dtype)))
+    return Compiled(engine, loops)
+
+
+def minus_square_exp(x: Array) -> Array:
+    """exp(-x²) in long doubles, the square cut in two so as not to round it."""
+    high = x.astype(np.float32).astype(np.longdouble)
+    return np.exp(-high * high) * np.exp(-(x - high) * (x + high))
+
+
+def erf(x: Array) -> Array:
+    """A series of positive terms near 0, and 1 less the complement beyond."""
+    near = np.clip(x, -2, 2)
+    term = total = near
+    for n in range(1, 60):
+        term = term * (2 * near * near) / (2 * n + 1)
+        total = total + term
+    total = total * minus_square_exp(near) * 2 / np.sqrt(np.arctan(np.longdouble(1)) * 4)
+    return np.where(np.abs(x) < 2, total, np.copysign(1 - erfc_beyond(np.abs(x)), x))
+
+
+def erfc_beyond(x: Array) -> Array:
+    """erfc for x ≥ 1, by its continued fraction from the far end."""
+    at = np.clip(x, 1, 110)
+    fraction = at
+    for n in range(400, 0, -1):
+        fraction = at + n / fraction / 2
+    return minus_square_exp(at) / (fraction * np.sqrt(np.arctan(np.longdouble(1)) * 4))
+
+
+def erfc(x: Array) -> Array:
+    return np.where(x < 1, 1 - erf(np.minimum(x, 1)), erfc_beyond(x))
+
+
+def sigmoid(x: Array) -> Array:
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, 1) / (1 + e)
+
+
+REFERENCE: dict[str, Callable[..., Array]] = {
+    "sigmoid": sigmoid,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "erf": erf,
+    "erfc": erfc,
+    **{n: getattr(np, n) for n in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p")},
+    **{n: getattr(np, n) for n in ("sin", "cos", "tan", "tanh", "sinh", "cosh", "sqrt", "cbrt")},
+    **{n: getattr(np, n) for n in ("hypot", "logaddexp", "pow", "asin", "acos", "atan", "atan2")},
+    **{n: getattr(np, n) for n in ("asinh", "acosh", "atanh")},
+}
+
+
+# What float64 is too narrow to judge in float32.
+WIDE = {"pow", "erf", "erfc"}
+
+
+def random_bits(count: int, dtype: str, seed: int) -> Array:
+    width = np.uint32 if dtype == "f32" else np.uint64
+    top = np.iinfo(width).max
+    return np.random.default_rng(seed).integers(0, top, count, width).view(FLOATS[dtype])
+
+
+def samples(name: str, dtype: str, count: int, seed: int = 0) -> list[Array]:
+    """Edges, all magnitudes by bit pattern, and the ranges where the functions change."""
+    rng = np.random.default_rng(seed)
+    real = FLOATS[dtype]
+    with np.errstate(all="ignore"):
+        edges = np.array([*EDGES, *(-e for e in EDGES), np.nan]).astype(real)
+        edges = np.concatenate(
+            [edges, np.nextafter(edges, real(np.inf)), np.nextafter(edges, real(-np.inf))]
+        )
+    spread = [
+        random_bits(count, dtype, seed),
+        *(rng.uniform(-s, s, count).astype(real) for s in (1, 10, 120, 800, 1e6)),
+        (rng.choice([-1, 1], count) * np.exp(rng.uniform(-20, 20, count))).astype(real),
+        (1 + rng.uniform(-1, 1, count) * np.exp(rng.uniform(-20, 0, count))).astype(real),
+    ]
+    if FUNCTIONS[name].arity == 1:
+        return [np.concatenate([edges, *spread])]
+    grid = np.meshgrid(edges, edges)
+    base, power = np.exp(rng.uniform(-3, 3, count)), rng.uniform(-30, 30, count)
+    first = [grid[0].ravel(), *spread, base.astype(real)]
+    second = [grid[1].ravel(), rng.permutation(np.concatenate(spread)), power.astype(real)]
+    return [np.concatenate(first), np.concatenate(second)]
+
+
+def errors(got: Array, true: Array, scale: Array) -> Array:
+    """Errors in ulp of `scale`; inf where a NaN, an infinity or a zero's sign is wrong."""
+    real = got.dtype.type
+    with np.errstate(all="ignore"):
+        want = true.astype(real)
+        unit = np.spacing(np.maximum(np.abs(scale.astype(real)), np.finfo(real).tiny))
+        both = np.isfinite(want) & np.isfinite(got)
+        off = np.where(both, np.abs(got.astype(np.longdouble) - true) / unit, 0)
+        same = (got == want) | (np.isnan(got) & np.isnan(want))
+        flipped = (want == 0) & (got == 0) & (np.signbit(want) != np.signbit(got))
+    return np.where((~both & ~same) | flipped, np.inf, off)
+
+
+@cache
+def with_truth(name: str, dtype: str) -> tuple[list[Array], Array, Array]:
+    """Inputs, true results, and the size in whose ulp errors count."""
+    slow = name in ("erf", "erfc")
+    inputs = samples(name, dtype, 1000 if slow else 4000)
+    if dtype == "f32" and FUNCTIONS[name].arity == 1:
+        every = np.arange(0, 2**32, 400009 if slow else 40009, dtype=np.uint64)
+        inputs = [np.concatenate([inputs[0], every.astype(np.uint32).view(np.float32)])]
+    with np.errstate(all="ignore"):
+        wide = np.float64 if dtype == "f32" and name not in WIDE else np.longdouble
+        true = REFERENCE[name](*(x.astype(wide) for x in inputs)).astype(np.longdouble)
+        size = np.abs(true)
+        if name == "logaddexp":
+            # The sum of two near-opposite terms: nobody's result is exact in its own ulp.
+            size = np.fmax(size, np.fmax(*(np.where(np.isfinite(x), abs(x), 0) for x in inputs)))
+    return inputs, true, size
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(("name", "dtype"), ALL)
+def test_error_is_within_the_bound(name: str, dtype: str, processor: str) -> None:
+    inputs, true, size = with_truth(name, dtype)
+    got = compiled(processor, 16)(name, dtype, *inputs)
+    off = errors(got, true, size)
+    if name == "logaddexp":
+        # Terms that cancel among the denormals leave a zero of either sign.
+        off = np.where((got == 0) & (np.abs(true) < np.finfo(got.dtype).tiny), 0, off)
+    worst = int(np.argmax(off))
+    at = [x[worst] for x in inputs]
+    assert off[worst] <= FUNCTIONS[name].ulp[dtype], f"at {at}: {got[worst]} for {true[worst]}"
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(("name", "dtype"), ALL)
+def test_bits_do_not_depend_on_lanes(name: str, dtype: str, processor: str) -> None:
+    inputs = samples(name, dtype, 300, seed=1)
+    inputs = [x[-6000:] for x in inputs]
+    whole = compiled(processor, 16)(name, dtype, *inputs)
+    for lanes in (1, 8):
+        part = compiled(processor, lanes)(name, dtype, *inputs)
+        np.testing.assert_array_equal(part, whole)
+        signed = ~np.isnan(whole)
+        np.testing.assert_array_equal(np.signbit(part[signed]), np.signbit(whole[signed]))
+    moved = compiled(processor, 16)(name, dtype, *(np.roll(x, 5) for x in inputs))
+    np.testing.assert_array_equal(np.roll(moved, -5), whole)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_pow_has_numpys_special_cases(dtype: str, processor: str) -> None:
+    real = FLOATS[dtype]
+    bases = [0.0, 1.0, 0.5, 2.0, np.inf, np.nan, 1e-40, 3.0, 1e30]
+    powers = [0.0, 1.0, 2.0, 3.0, 0.5, 2.5, np.inf, np.nan, 1e-30, 2.0**23 + 1, 2.0**24 + 2, 1e300]
+    with np.errstate(all="ignore"):
+        x, y = (
+            a.ravel().astype(real)
+            for a in np.meshgrid([*bases, *(-b for b in bases)], [*powers, *(-p for p in powers)])
+        )
+        want = np.power(x, y)
+    got = compiled(processor, 16)("pow", dtype, x, y)
+    special = ~np.isfinite(want) | (want == 0) | (np.abs(want) == 1)
+    np.testing.assert_array_equal(got[special], want[special])
+    signed = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got[signed]), np.signbit(want[signed]))
+    np.testing.assert_allclose(got, want, rtol=4 * np.finfo(real).eps, equal_nan=True)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_arguments_of_any_size_are_reduced_exactly(processor: str) -> None:
+    # The double nearest to a multiple of π/2, and others from beyond the vector path.
+    hard = [
+        5.319372648326541e255,
+        1e22,
+        2.0**1023,
+        2.0**30,
+        1048576.5,
+        -6381956970095103.0 * 2**797,
+    ]
+    for name in ("sin", "cos", "tan"):
+        got = compiled(processor, 8)(name, "f64", np.array(hard))
+        want = REFERENCE[name](np.array(hard, np.longdouble)).astype(np.float64)
+        np.testing.assert_allclose(got, want, rtol=4.5e-16)
+
+
+def calls(assembly: str) -> set[str]:
+    """The names that assembly calls or jumps to, other than our own."""
+    found = re.findall(r"^\s+(?:callq?|bl|jmp)\s+\"?([A-Za-z_][\w.]*)", assembly, re.MULTILINE)
+    return {f for f in found if not f.startswith("tenfold.maths.")}
+
+
+@pytest.mark.parametrize(
+    ("target", "cpu", "triple"),
+    [
+        (AVX512, "skylake-avx512", "x86_64-unknown-linux-gnu"),
+        (AVX2, "haswell", "x86_64-unknown-linux-gnu"),
+        (BASELINE, "x86-64", "x86_64-unknown-linux-gnu"),
+        (AARCH64, "generic", "aarch64-unknown-linux-gnu"),
+    ],
+)
+@pytest.mark.parametrize("lanes", [1, 16])
+def test_no_library_is_called(target: Target, cpu: str, triple: str, lanes: int) -> None:
+    assert calls("\tcallq\tsinf@PLT\n\tbl\tldexp\n\tjmp\t.LBB0_1\n") == {"sinf", "ldexp"}
+    machine = machine_for(cpu, triple)
+    for name, dtype in ALL:
+        text = optimised(module([(name, dtype)], lanes, target), machine)
+        assert not calls(machine.emit_assembly(text)), (name, dtype)
+
+
+def test_texts_are_pure_and_need_no_flags() -> None:
+    for name, dtype in ALL:
+        text = define(name, dtype, 16, AVX512)
+        assert not re.search(r"\b(fast|contract|reassoc|nnan|ninf|nsz|arcp|afn)\b", text)
+        assert "llvm.fma" not in define(name, dtype, 16, BASELINE)
+        assert not any("llvm.fma" in n for n in requires(name, dtype, 16, BASELINE))
+
+
+def test_unknown_functions_are_refused() -> None:
+    with pytest.raises(Unsupported, match="gamma of f32"):
+        define("gamma", "f32", 16, AVX2)
+    with pytest.raises(Unsupported, match="exp of f16"):
+        define("exp", "f16", 16, AVX2)

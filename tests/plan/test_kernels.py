@@ -1,0 +1,312 @@
+"""How many kernels a program becomes, and that they give what the reference gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.execute import Program, plan_for
+from tenfold.plan import Plan
+from tenfold.reference import evaluate
+
+Function = Callable[..., Any]
+random = np.random.default_rng(3)
+
+
+def some(*shape: int, dtype: str = "f4") -> np.ndarray[Any, Any]:
+    return random.standard_normal(shape).astype(dtype)
+
+
+def planned(function: Function, *args: Any) -> Plan:
+    """The plan of a function, run and compared with the reference on the way."""
+    graph = tn.trace(function, *args)
+    plan = plan_for(graph)
+    flat = [np.asarray(a) for a in args]
+    for got, wanted in zip(Program(plan)(flat), evaluate(graph, flat), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(
+            got.astype("c16"), wanted.astype("c16"), rtol=2e-3, atol=2e-3, equal_nan=True
+        )
+    return plan
+
+
+def kinds(plan: Plan) -> Counter[str]:
+    return Counter(step.kind for one in plan.every for step in one.steps)
+
+
+def softmax(x: Any, axis: int = -1) -> Any:
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def layernorm(x: Any) -> Any:
+    m = x.mean(-1, keepdims=True)
+    v = ((x - m) ** 2).mean(-1, keepdims=True)
+    return (x - m) / np.sqrt(v + 1e-5)
+
+
+def logsumexp(x: Any) -> Any:
+    m = x.max(-1, keepdims=True)
+    return (m + np.log(np.exp(x - m).sum(-1, keepdims=True)))[..., 0]
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def relu(x: Any) -> Any:
+    return np.maximum(x, 0)
+
+
+SAFE: dict[str, Function] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "rsub": lambda a, b: b - a,
+    "mul": lambda a, b: a * b * 0.5,
+    "div": lambda a, b: a / (np.abs(b) + 1),
+    "rdiv": lambda a, b: b / (np.abs(a) + 1),
+    "pow": lambda a, b: np.minimum(np.abs(a), 3.0) ** 1.5,
+    "max": np.maximum,
+    "min": np.minimum,
+    "exp": lambda a, b: np.exp(np.minimum(a, 1.0)),
+    "log": lambda a, b: np.log(np.abs(a) + 1),
+    "sqrt": lambda a, b: np.sqrt(np.abs(a)),
+    "abs": lambda a, b: np.abs(a),
+    "negate": lambda a, b: -a,
+    "sigmoid": lambda a, b: sigmoid(a),
+    "tanh": lambda a, b: np.tanh(a),
+    "relu": lambda a, b: relu(a) - 0.1 * b,
+    "ceil": lambda a, b: np.ceil(a) * 0.25 + b,
+    "floor": lambda a, b: np.floor(a) * 0.25 + b,
+    "sign": lambda a, b: np.sign(a) + b,
+    "reciprocal": lambda a, b: np.reciprocal(np.abs(a) + 1),
+    "square": lambda a, b: np.square(np.tanh(a)),
+    "expm1": lambda a, b: np.expm1(np.minimum(a, 1.0)),
+}
+
+
+def chain(length: int, inputs: int, right: bool, seed: int) -> Function:
+    """A chain of this many links over these inputs, folded to the left or to the right."""
+    drawn = np.random.default_rng(seed)
+    names = list(SAFE)
+    links = [SAFE[names[i]] for i in drawn.integers(0, len(names), length)]
+    others = drawn.integers(0, inputs, length)
+
+    def function(*xs: Any) -> Any:
+        value = xs[0]
+        for link, other in zip(links, others, strict=True):
+            value = link(xs[other], value) if right else link(value, xs[other])
+        return value
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("length", "inputs", "right"),
+    [
+        (1, 1, False), (2, 2, True), (3, 3, False), (5, 1, True), (8, 4, False), (13, 7, True),
+        (21, 2, False), (34, 40, True), (55, 5, False), (89, 20, True), (144, 8, False),
+        (200, 3, True),
+    ],
+)  # fmt: skip
+def test_a_chain_is_one_kernel(length: int, inputs: int, right: bool) -> None:
+    arrays = [some(33) for _ in range(inputs)]
+    plan = planned(chain(length, inputs, right, length), *arrays)
+    assert kinds(plan) == {"kernel": 1}
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_each_link_alone_is_one_kernel(name: str) -> None:
+    plan = planned(SAFE[name], some(5, 7), some(7))
+    assert kinds(plan) == {"kernel": 1}
+
+
+def shared(x: Any) -> Any:
+    for _ in range(30):
+        x = np.tanh(x + x) * x
+    return x
+
+
+ONE: dict[str, tuple[Function, tuple[Any, ...]]] = {
+    "softmax": (softmax, (some(9, 40),)),
+    "softmax of the first axis": (lambda x: softmax(x, 0), (some(9, 40),)),
+    "softmax of a row": (softmax, (some(40),)),
+    "layernorm": (layernorm, (some(9, 40),)),
+    "logsumexp": (logsumexp, (some(9, 40),)),
+    "variance": (lambda x: x.var(-1), (some(9, 40),)),
+    "variance of all": (lambda x: x.var(), (some(9, 40),)),
+    "standard deviation": (lambda x: x.std(0), (some(9, 40),)),
+    "mean and variance": (lambda x: (x.mean(-1), x.var(-1)), (some(9, 40),)),
+    "argmax with max": (lambda x: (x.argmax(-1), x.max(-1)), (some(9, 40),)),
+    "a transpose in a chain": (lambda x, z: np.tanh(x).T * 2 + z, (some(9, 40), some(40, 9))),
+    "a value and its transpose": (lambda x: x * 2 + x.T, (some(20, 20),)),
+    "gather with mean": (
+        lambda t, i: t[i].mean(1), (some(30, 8), random.integers(0, 30, (5, 6))),
+    ),
+    "gather, add, mean": (
+        lambda t, i, p: (t[i] + p).mean(1),
+        (some(30, 8), random.integers(0, 30, (5, 6)), some(6, 8)),
+    ),
+    "several outputs": (lambda x: (x + 1, x * 2, np.exp(x)), (some(50),)),
+    "outputs along a chain": (lambda x: (x + 1, (x + 1) * 2, np.exp(x + 1)), (some(50),)),
+    "shared values": (shared, (some(50) * 0.1,)),
+    "broadcast": (lambda x, b, c: (x * b + c) / 2, (some(9, 40), some(40), some(9, 1))),
+    "outer sum": (lambda a, b: np.tanh(a[:, None] + b[None, :]), (some(9), some(40))),
+    "mixed dtypes": (
+        lambda x, i, b: np.where(b, x * 2, i.astype("f8") + x), (
+            some(50, dtype="f8"), random.integers(0, 9, 50), random.random(50) < 0.5,
+        ),
+    ),
+    "half precision": (lambda x: np.exp(x) * x + 1, (some(50, dtype="f2"),)),
+    "integers": (lambda i, j: (i * 3 + j) // 7 % 5, (
+        random.integers(-99, 99, 50), random.integers(1, 99, 50),
+    )),
+    "concatenate, then a chain": (
+        lambda x, y: np.concatenate([x, y * 2], 0) * 3 + 1, (some(9, 40), some(5, 40)),
+    ),
+    "stack and sum": (lambda x, y: np.stack([x, y], 0).sum(0), (some(9, 40), some(9, 40))),
+    "rotate halves": (
+        lambda x: np.concatenate([x[..., :8] * 2 - x[..., 8:], x[..., :8] + x[..., 8:]], -1),
+        (some(9, 16),),
+    ),
+    "pad and stencil": (lambda x: (lambda p: p[:-2] + p[1:-1] + p[2:])(np.pad(x, 1)), (some(50),)),
+    "stencil": (lambda x: x[2:] - 2 * x[1:-1] + x[:-2], (some(50),)),
+    "reverse": (lambda x: x[::-1] * 2 + x, (some(50),)),
+    "reshape in a chain": (lambda x: np.exp(x).reshape(10, 36) * 2, (some(9, 40),)),
+    "head split": (
+        lambda x: x.reshape(4, 5, 3, 8).transpose(0, 2, 1, 3) * 2, (some(4, 5, 24),),
+    ),
+    "norm of all": (lambda x: x / np.sqrt((x * x).sum()), (some(9, 40),)),
+    "three reductions of a space": (
+        lambda x: (x.sum(-1), np.abs(x).max(-1), (x * x).sum(-1)), (some(9, 40),),
+    ),
+    "log-softmax": (lambda x: x - logsumexp(x)[:, None], (some(9, 40),)),
+    "cross entropy by row": (
+        lambda x, y: -(y * (x - logsumexp(x)[:, None])).sum(-1), (some(9, 40), some(9, 40)),
+    ),
+    "gelu": (lambda x: 0.5 * x * (1 + np.tanh(0.8 * (x + 0.04 * x**3))), (some(50),)),
+    "update of a slice": (lambda x: _updated(x), (some(50),)),
+    "complex": (lambda z, w: z * w + np.conj(z) / w, (
+        some(20).astype("c8"), (some(20) + 3).astype("c8"),
+    )),
+    "clip": (lambda x: np.clip(x, -0.5, 0.5) * 3, (some(50),)),
+    "iota": (lambda x: x * tn.arange(50), (some(50),)),
+}  # fmt: skip
+
+
+def _updated(x: Any) -> Any:
+    y = x * 1.0
+    y[3:9] = 0
+    return y
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_one_kernel(name: str) -> None:
+    function, args = ONE[name]
+    plan = planned(function, *args)
+    assert kinds(plan) == {"kernel": 1}, plan.explain()
+    assert len(plan.kernels) == 1
+    assert not plan.host_steps
+
+
+# Each with how many routines and at most how many kernels.
+PRODUCTS: dict[str, tuple[Function, tuple[Any, ...], int, int]] = {
+    "dense": (
+        lambda x, w, b: np.tanh(x @ w + b), (some(32, 64), some(64, 48), some(48)), 1, 1,
+    ),
+    "before and after": (
+        lambda x, w: np.maximum(np.exp(x) @ w, 0) * 2, (some(32, 64), some(64, 48)), 1, 2,
+    ),
+    "transposed on the right": (lambda x, w: x @ w.T, (some(32, 64), some(48, 64)), 1, 0),
+    "transposed on the left": (lambda x, w: x.T @ w, (some(64, 32), some(64, 48)), 1, 0),
+    "two layers": (
+        lambda x, w, v: relu(x @ w) @ v, (some(32, 64), some(64, 48), some(48, 32)), 2, 1,
+    ),
+    "attention": (
+        lambda q, k, v: softmax(q @ k.T / 8) @ v, (some(40, 64), some(40, 64), some(40, 64)), 2, 1,
+    ),
+    "a batch": (lambda a, b: a @ b, (some(3, 32, 40), some(3, 40, 32)), 1, 0),
+    "heads": (
+        lambda q, k: np.einsum("bshd,bthd->bhst", q, k),
+        (some(2, 32, 4, 16), some(2, 32, 4, 16)), 1, 2,
+    ),
+    "complex": (
+        lambda a, b: a @ b + 1, (some(32, 32).astype("c8"), some(32, 32).astype("c8")), 1, 1,
+    ),
+    "small": (lambda x, w, b: np.tanh(x @ w + b), (some(4, 8), some(8, 4), some(4)), 0, 1),
+    "integers": (
+        lambda a, b: a @ b,
+        (random.integers(0, 9, (32, 40)), random.integers(0, 9, (40, 32))), 0, 1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name: str) -> None:
+    function, args, routines, kernels = PRODUCTS[name]
+    plan = planned(function, *args)
+    found = kinds(plan)
+    assert found["routine"] == routines
+    assert found["kernel"] <= kernels, plan.explain()
+    assert not plan.host_steps
+
+
+def test_large_scalars_are_stored_first() -> None:
+    plan = planned(lambda x: x / np.sqrt((x * x).sum()), some(300, 300))
+    assert kinds(plan) == {"kernel": 2}
+    assert "whole array" in plan.explain()
+
+
+def test_row_and_column_sums_are_split() -> None:
+    plan = planned(lambda x: (x * 2).sum(0)[None, :] + (x * 2).sum(1)[:, None], some(20, 20))
+    assert kinds(plan)["kernel"] > 1
+
+
+def test_a_reduction_does_not_cross_a_transpose() -> None:
+    plan = planned(lambda x: softmax(x.T), some(20, 30))
+    assert kinds(plan) == {"kernel": 2}
+    assert "transpose" in plan.explain()
+
+
+def test_a_reshape_read_twice_is_stored() -> None:
+    def function(x: Any) -> Any:
+        y = np.tanh(x).reshape(15, 40)
+        return y + y.sum(1, keepdims=True), np.exp(y)
+
+    plan = planned(function, some(20, 30))
+    assert kinds(plan)["kernel"] == 2
+
+
+def rollout(steps: int) -> Function:
+    def function(x: Any, w: Any, v: Any) -> Any:
+        found = []
+        for step in range(steps):
+            h = np.tanh(np.concatenate([x, x * 0.5], -1) @ w + 0.01 * step)
+            p = softmax(h @ v)
+            x = np.where(p > 0.1 + 0.001 * step, x * 0.9, x + p)
+            found.append(p.max())
+        return x, np.stack(found)
+
+    return function
+
+
+def test_unrolled_steps_share_kernels() -> None:
+    args = (some(16, 24), some(48, 40), some(40, 24))
+    few = len(planned(rollout(3), *args).kernels)
+    assert len(plan_for(tn.trace(rollout(20), *args)).kernels) <= few
+    assert len(plan_for(tn.trace(rollout(400), *args)).kernels) <= few
+
+
+def test_explain_names_lines_and_host_steps() -> None:
+    plan = planned(lambda x: np.sort(np.tanh(x) * 2) + 1, some(20))
+    text = plan.explain()
+    assert "test_kernels.py" in text
+    assert "on the host: sort" in text
+    assert [step.op for step in plan.host_steps] == ["sort"]
+    assert plan.host_steps[0].reason
+    assert "s0" in str(plan)

@@ -1,0 +1,126 @@
+"""Memory of plans: lifetimes, reuse, in place, the greatest live set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tenfold as tn
+from tenfold.execute import plan_for
+from tenfold.plan import CopyStep, KernelStep
+from tenfold.plan.slots import ALIGN, Request, greatest_live, lay_out
+
+
+def some(*shape: int) -> np.ndarray[Any, Any]:
+    return np.ones(shape, "f4")
+
+
+def layers(depth: int) -> Any:
+    def function(x: Any, w: Any) -> Any:
+        for _ in range(depth):
+            x = np.tanh(x @ w) * 2 + x
+        return x
+
+    return function
+
+
+def test_peak_is_near_the_greatest_live_set() -> None:
+    for depth in (1, 3, 10, 40, 150):
+        plan = plan_for(tn.trace(layers(depth), some(128, 128), some(128, 128)))
+        assert plan.peak_bytes <= 1.1 * plan.greatest_live
+        assert plan.peak_bytes < 4 * 128 * 128 * 4
+
+
+def test_peak_of_a_rollout() -> None:
+    def function(x: Any, w: Any, v: Any) -> Any:
+        found = []
+        for _ in range(30):
+            h = np.tanh(np.concatenate([x, x * 0.5], -1) @ w)
+            p = np.exp(h @ v)
+            x = np.where(p > 0.1, x * 0.9, x + p / p.sum(-1, keepdims=True))
+            found.append(p.max())
+        return x, np.stack(found)
+
+    plan = plan_for(tn.trace(function, some(32, 24), some(48, 64), some(64, 24)))
+    assert plan.peak_bytes <= 1.2 * plan.greatest_live  # no packing of this reaches 1.1
+
+
+def test_peak_of_mixed_sizes() -> None:
+    def function(x: Any, w: Any) -> Any:
+        total = 0
+        for n in range(12):
+            h = np.tanh(x[: 10 * n + 20] @ w)
+            total = total + (np.sort(h) @ w).sum()
+        return total
+
+    plan = plan_for(tn.trace(function, some(200, 64), some(64, 64)))
+    assert plan.peak_bytes <= 1.1 * plan.greatest_live + 64 * 8
+
+
+def test_elementwise_work_is_done_in_place() -> None:
+    plan = plan_for(tn.trace(lambda x, w: np.tanh(x @ w + 1) @ w, some(64, 64), some(64, 64)))
+    product, between, _ = plan.steps
+    assert isinstance(between, KernelStep)
+    (made,) = product.outputs  # type: ignore[union-attr]
+    read, written = (plan.slots[s] for s in between.slots)
+    assert plan.slots[made].offset == read.offset == written.offset
+    assert plan.peak_bytes <= 64 * 64 * 4 + 192
+
+
+def test_what_is_handed_out_is_made_in_place() -> None:
+    plan = plan_for(tn.trace(lambda x: (x * 2, (x * 2).reshape(6, 4)), some(4, 6)))
+    copies = [step for step in plan.steps if isinstance(step, CopyStep)]
+    assert len(copies) == 1  # the second shares the first's value, so it is copied
+    assert plan.peak_bytes == 0
+
+
+def test_bytes_a_node() -> None:
+    """A plan in memory is bounded by its graph."""
+    import sys
+
+    def size(item: Any, seen: set[int]) -> int:
+        total, stack = 0, [item]
+        while stack:
+            one = stack.pop()
+            if id(one) in seen or isinstance(one, (type, np.dtype)):
+                continue
+            seen.add(id(one))
+            total += sys.getsizeof(one)
+            if isinstance(one, (tuple, list, frozenset, set)):
+                stack += list(one)
+            elif isinstance(one, dict):
+                stack += [*one, *one.values()]
+            elif hasattr(one, "__dataclass_fields__"):
+                stack += [getattr(one, f) for f in one.__dataclass_fields__]
+        return total
+
+    graph = tn.trace(layers(300), some(64, 64), some(64, 64))
+    plan = plan_for(graph)
+    seen: set[int] = set()
+    size(plan.graph, seen)
+    assert size(plan, seen) / len(graph.nodes) < 800
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20000), st.integers(0, 30), st.integers(0, 10)), max_size=40)
+)
+def test_what_overlaps_in_time_does_not_in_memory(drawn: list[tuple[int, int, int]]) -> None:
+    requests = [Request(size, first, first + length) for size, first, length in drawn]
+    offsets, total = lay_out(requests)
+    for i, (r, at) in enumerate(zip(requests, offsets, strict=True)):
+        assert at % ALIGN == 0
+        assert at + r.bytes <= total
+        for other, place in zip(requests[:i], offsets[:i], strict=True):
+            if r.first <= other.last and other.first <= r.last and r.bytes and other.bytes:
+                assert at + r.bytes <= place or place + other.bytes <= at
+    assert total >= greatest_live(requests)
+
+
+def test_many_requests_take_the_fast_way() -> None:
+    requests = [Request(64 * (n % 7 + 1), n, n + 2) for n in range(2000)]
+    offsets, total = lay_out(requests)
+    assert total <= 1.3 * greatest_live(requests)
+    assert len(offsets) == 2000
