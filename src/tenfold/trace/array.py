@@ -11,6 +11,7 @@ import difflib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NoReturn
 
@@ -25,6 +26,17 @@ from tenfold.types import DType, Shape, TensorType
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
 METHODS: dict[str, Callable[..., Any]] = {}  # reduce, accumulate, outer, at of any ufunc
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a NumPy function is not traced, and what to write instead."""
+
+    why: str
+    instead: str
+
+
+REASONS: dict[Any, Reason] = {}
 
 
 def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
@@ -308,7 +320,7 @@ class Array:
         found = FUNCTIONS.get(func)
         if found is None:
             module = func.__module__.replace("numpy", "np", 1)
-            raise _missing(f"{module}.{func.__name__}")
+            raise _missing(f"{module}.{func.__name__}", REASONS.get(func))
         if kwargs:
             strange = kwargs.keys() - _keywords(found)
             if strange:
@@ -451,8 +463,14 @@ def _nearest(name: str, prefix: str, names: Iterable[str]) -> str:
     return f"{hint}tn.call_host runs it on the host"
 
 
-def _missing(name: str) -> Unsupported:
-    """The error of a NumPy function that Tenfold lacks, with the nearest one it has."""
+def _missing(name: str, reason: Reason | None = None) -> Unsupported:
+    """The error of a NumPy function that Tenfold lacks: why, or the nearest one it has."""
+    if reason is not None:
+        return Unsupported(
+            f"{name} is not among the NumPy functions that Tenfold traces: {reason.why}",
+            where=describe(here()),
+            fix=reason.instead,
+        )
     function, _, keyword = name.partition(" with ")
     last = function.rpartition(".")[2]
     names = [getattr(f, "__name__", "") for f in (*FUNCTIONS, *UFUNCS) if callable(f)]

@@ -193,7 +193,7 @@ def _quantile(name: str, scale: int, skip: bool) -> Callable[..., Array]:
             known = ", ".join((*_PLACES, *_ELEMENTS))
             fail(ValueProblem, f"{name}: method={method!r}", f"the methods are {known}")
         lines, kept = _lines(name, a, axis)
-        if KIND[lines.dtype] == "c" or lines.dtype == BOOL and method in _PLACES:
+        if KIND[lines.dtype] == "c" or (lines.dtype == BOOL and method in _PLACES):
             fail(TypeMismatch, f"{name} of {traced(a).type}", "give real numbers")
         if lines.shape[0] == 0:
             fail(ShapeError, f"{name} over an empty axis", "give at least one element")
@@ -214,7 +214,9 @@ def _found(lines: Array, asked: Any, method: str, weak: bool, skip: bool) -> Arr
     q = asked
     if along:  # each line has a count of its own, so the quantiles go along the first axis
         count = _present(lines)
-        n = cast(emit("max", count, number(1, I64)), I64 if KIND[asked.dtype] in "biu" else asked.dtype)
+        n = cast(
+            emit("max", count, number(1, I64)), I64 if KIND[asked.dtype] in "biu" else asked.dtype
+        )
         n = emit("reshape", n, shape=(1, *rest))
         q = asked.reshape(asked.size, *(1,) * len(rest))
     if method in _ELEMENTS or (method == "linear" and KIND[asked.dtype] in "biu"):

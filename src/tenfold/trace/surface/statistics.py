@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ShapeError
+from tenfold.errors import ShapeError, TypeMismatch
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import ABSENT, axes_of, cast, emit, fail, on, traced, view
 from tenfold.trace.surface.reductions import (
+    argmax,
+    argmin,
     every,
     finish,
     fold,
@@ -293,3 +295,18 @@ def nanstd(
 ) -> Array:
     x = traced(a)
     return std(x, axis, dtype, out, ddof, keepdims, where=_present(x, where))
+
+
+def _nan_position(name: str, position: Callable[..., Array], skip: float) -> Callable[..., Array]:
+    def apply(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Array:
+        x = traced(a)
+        if KIND[x.dtype] == "c":
+            fail(TypeMismatch, f"{name} of {x.type}", "complex numbers have no greatest")
+        return position(_without_nans(x, skip), axis, out, keepdims=keepdims)
+
+    return apply
+
+
+# Of NaNs alone these give 0, where NumPy raises.
+nanargmax = on(np.nanargmax)(_nan_position("nanargmax", argmax, -np.inf))
+nanargmin = on(np.nanargmin)(_nan_position("nanargmin", argmin, np.inf))
