@@ -60,11 +60,13 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     """Every function is given the whole array, and its results are taken where the condition
     holds: how many elements that are, only a running program knows."""
     array = traced(x)
-    several = isinstance(condlist, (list, tuple)) and len(condlist) > 0
-    if several and array.ndim and _is_flag(condlist[0]):
-        several = False
-    rows = list(condlist) if several or _is_stack(condlist, array) else [condlist]
-    holds = [emit("broadcast", traced(c, BOOL), shape=array.shape) for c in rows]
+    single = not isinstance(condlist, (list, tuple)) and traced(condlist).ndim < 2
+    flags = isinstance(condlist, (list, tuple)) and traced(condlist[0]).ndim == 0
+    rows = [condlist] if (single or flags) and array.ndim else list(condlist)
+    holds = [traced(c, BOOL) for c in rows]
+    for c in holds:
+        if c.shape != array.shape:
+            fail(ShapeError, f"piecewise: a condition {c.type} for {array.type}", "one for each")
     if len(holds) == len(funclist) - 1:
         any_ = holds[0]
         for c in holds[1:]:
@@ -81,12 +83,3 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         value = function(array, *args, **kw) if callable(function) else function
         made = emit("select", condition, cast(traced(value), array.dtype), made)
     return made
-
-
-def _is_flag(condition: Any) -> bool:
-    return isinstance(condition, (bool, np.bool_))
-
-
-def _is_stack(condlist: Any, x: Array) -> bool:
-    """Whether an array is a stack of conditions rather than one."""
-    return isinstance(condlist, (Array, np.ndarray)) and condlist.ndim == x.ndim + 1

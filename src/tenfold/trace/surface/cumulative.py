@@ -85,6 +85,8 @@ def _standard(op: str, plain: Callable[..., Array]) -> Callable[..., Array]:
         include_initial: bool = False,
     ) -> Array:
         array = traced(x)
+        if array.ndim == 0:
+            array = emit("reshape", array, shape=(1,))
         if axis is None:
             if array.ndim != 1:
                 fail(
@@ -93,8 +95,6 @@ def _standard(op: str, plain: Callable[..., Array]) -> Callable[..., Array]:
                     "name one: axis=0",
                 )
             axis = 0
-        if array.ndim == 0:
-            fail(ShapeError, "a cumulative function of a 0-d array", "give it at least one axis")
         result = plain(array, axis, dtype)
         if include_initial:
             at = axis_of(axis, array.ndim)

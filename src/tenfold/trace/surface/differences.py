@@ -16,7 +16,7 @@ from tenfold.trace.surface.emit import axes_of, axis_of, cast, emit, fail, on, t
 from tenfold.trace.surface.numeric import diff
 from tenfold.trace.surface.promotion import common, same_kind
 from tenfold.trace.surface.shapes import cut
-from tenfold.types import F64, KIND
+from tenfold.types import BOOL, F64, KIND
 
 
 @on(np.gradient)
@@ -35,7 +35,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
                 f"gradient along axis {at} of {x.type}",
                 f"it needs {edge_order + 1} elements at least",
             )
-        made.append(cast(_slopes(x, at, width, edge_order), x.dtype))
+        slopes = _slopes(x, at, width, edge_order)
+        made.append(cast(slopes, F64 if x.dtype == BOOL else x.dtype))
     return made[0] if len(made) == 1 else tuple(made)
 
 

@@ -16,7 +16,8 @@ from tenfold.types import BOOL, I64, KIND
 
 def _index(name: str, given: Any) -> Array:
     x = traced(given)
-    if KIND[x.dtype] not in "iu" and x.size:
+    nothing = not x.size and not isinstance(given, (Array, np.ndarray))  # an empty list
+    if KIND[x.dtype] not in "iu" and not nothing:
         fail(TypeMismatch, f"{name}: indices of dtype {x.dtype}", "give integers")
     return cast(x, I64)
 

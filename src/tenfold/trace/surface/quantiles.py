@@ -13,7 +13,7 @@ from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
 from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import axes_of, cast, emit, fail, on, traced
 from tenfold.trace.surface.reductions import finish
-from tenfold.trace.surface.statistics import mean
+from tenfold.trace.surface.statistics import mean, nanmean
 from tenfold.trace.surface.taking import take, take_along_axis
 from tenfold.types import BOOL, I64, KIND
 
@@ -195,6 +195,8 @@ def _quantile(name: str, scale: int, skip: bool) -> Callable[..., Array]:
         lines, kept = _lines(name, a, axis)
         if KIND[lines.dtype] == "c" or (lines.dtype == BOOL and method in _PLACES):
             fail(TypeMismatch, f"{name} of {traced(a).type}", "give real numbers")
+        if skip and not traced(a).size:
+            return finish(nanmean(a, axis, keepdims=keepdims), out)
         if lines.shape[0] == 0:
             fail(ShapeError, f"{name} over an empty axis", "give at least one element")
         asked = _asked(name, q, scale)

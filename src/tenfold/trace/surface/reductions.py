@@ -32,6 +32,12 @@ def given(value: Any) -> bool:
     return value is not ABSENT and value is not None
 
 
+def whole(axis: Any, x: Array) -> Any:
+    """The axis; of a 0-d array None for the first or last, which NumPy lets it have."""
+    alone = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    return None if x.ndim == 0 and type(alone) is int and alone in (0, -1) else axis
+
+
 def _kept(x: Array, result: Array, axes: tuple[int, ...], keepdims: Any) -> Array:
     if keepdims is ABSENT or not keepdims:
         return result
@@ -55,6 +61,7 @@ def fold(
     identity: Any = None,
 ) -> Array:
     """Reduce an array in its own dtype; what `where` leaves out counts as the identity."""
+    axis = whole(axis, x)
     axes = axes_of(axis, x.ndim)
     if where is not True and where is not ABSENT:
         fill = initial if identity is None else identity

@@ -22,6 +22,7 @@ from tenfold.trace.surface.reductions import (
     product,
     smallest,
     total,
+    whole,
 )
 from tenfold.types import BFLOAT16, BOOL, DTYPES, F32, F64, KIND
 
@@ -264,6 +265,8 @@ def nanmean(
     where: Any = True,
 ) -> Array:
     x = traced(a)
+    if KIND[x.dtype] in "fc":
+        axis = whole(axis, x)
     return mean(x, axis, dtype, out, keepdims, where=_present(x, where))
 
 
@@ -279,6 +282,8 @@ def nanvar(
     where: Any = True,
 ) -> Array:
     x = traced(a)
+    if KIND[x.dtype] in "fc":
+        axis = whole(axis, x)
     return var(x, axis, dtype, out, ddof, keepdims, where=_present(x, where))
 
 
@@ -294,6 +299,8 @@ def nanstd(
     where: Any = True,
 ) -> Array:
     x = traced(a)
+    if KIND[x.dtype] in "fc":
+        axis = whole(axis, x)
     return std(x, axis, dtype, out, ddof, keepdims, where=_present(x, where))
 
 
