@@ -10,6 +10,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from functools import wraps
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def _transform(name: str) -> Case:
         lambda x: f(x),
         lambda x: f(x, 6, axis=0),
         lambda x: f(x, 3, norm="ortho"),
-        dtypes=FLOATS + ("i64",) if name != "rfft" else REAL,
+        dtypes=("i64", "f32", "f64") if name in ("rfft", "ihfft") else (*FLOATS, "i64"),
         fuzz=512,
     )
 
@@ -519,6 +520,10 @@ CASES: dict[str, Case] = {
         shapes=SHAPES[:3],
         dtypes=REAL,
     ),
+    "lib.stride_tricks.sliding_window_view": Case(
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=0),
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 3)),
+    ),
     # linear algebra
     "linalg.matrix_transpose": _plain(np.linalg.matrix_transpose),
     "linalg.diagonal": _plain(np.linalg.diagonal, lambda x: np.linalg.diagonal(x, offset=1)),
@@ -646,7 +651,8 @@ CASES: dict[str, Case] = {
 def _names(function: Any) -> list[str]:
     """The names a function has, such as 'sum' and 'linalg.norm'."""
     found = []
-    for prefix, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
+    for prefix in ("", "linalg.", "fft.", "lib.stride_tricks."):
+        module = attrgetter(prefix[:-1])(np) if prefix else np
         found += [prefix + n for n in dir(module) if getattr(module, n, None) is function]
     return found
 
@@ -710,8 +716,7 @@ def _check(case: Case, call: Callable[..., Any], arguments: list[Any], compile: 
 
 
 def _function(name: str) -> Any:
-    module, _, last = name.rpartition(".")
-    return getattr(getattr(np, module) if module else np, last)
+    return attrgetter(name)(np)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -62,7 +62,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     array = traced(x)
     single = not isinstance(condlist, (list, tuple)) and traced(condlist).ndim < 2
     flags = isinstance(condlist, (list, tuple)) and traced(condlist[0]).ndim == 0
-    rows = [condlist] if (single or flags) and array.ndim else list(condlist)
+    lone = single and traced(condlist).ndim == 0
+    rows = [condlist] if lone or ((single or flags) and array.ndim) else list(condlist)
     holds = [traced(c, BOOL) for c in rows]
     for c in holds:
         if c.shape != array.shape:
@@ -78,7 +79,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
             f"piecewise: {len(funclist)} functions for {len(holds)} conditions",
             "give one for each, and at most one for the rest",
         )
-    made = FUNCTIONS[np.zeros_like](array)
+    made: Array = FUNCTIONS[np.zeros_like](array)
     for condition, function in zip(holds, funclist, strict=True):
         value = function(array, *args, **kw) if callable(function) else function
         made = emit("select", condition, cast(traced(value), array.dtype), made)

@@ -68,4 +68,5 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
         np.broadcast_to(np.zeros((), dtype_key(x)), x.shape) if isinstance(x, Array) else x
         for x in operands
     ]
-    return np.einsum_path(*stand_ins, optimize=optimize, einsum_call=einsum_call)
+    ask: Any = np.einsum_path
+    return ask(*stand_ins, optimize=optimize, einsum_call=einsum_call)

@@ -118,7 +118,8 @@ def linspace(
     """Evenly spaced values from start to stop, which may be traced, and arrays."""
     if current() is None:
         kind = None if dtype is None else dtype_of(dtype)
-        return np.linspace(start, stop, num, endpoint, retstep, kind, axis)
+        make: Any = np.linspace
+        return make(start, stop, num, endpoint, retstep, kind, axis)
     count = static_int(num, "num")
     if count < 0:
         fail(ShapeError, f"linspace with {count} values", "give 0 or more")

@@ -97,7 +97,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
                     "give the places: tn.flatnonzero(mask, size=n)",
                 )
             x = traced(np.flatnonzero(given))
-        if not x.size:
+        if not x.size and not isinstance(given, (Array, np.ndarray)):  # an empty list
             x = cast(x, I64)
         shape = tuple(x.size if k == i else 1 for k in range(len(args)))
         made.append(emit("reshape", x, shape=shape))

@@ -10,7 +10,7 @@ import numpy as np
 from tenfold.errors import ShapeError
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.operand import dtype_key
-from tenfold.trace.surface.emit import axes_of, axis_of, emit, fail, is_array, on, traced
+from tenfold.trace.surface.emit import axes_of, axis_of, cast, emit, fail, is_array, on, traced
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.joining import stack
 from tenfold.trace.surface.promotion import common, dtypes_for

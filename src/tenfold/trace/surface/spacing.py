@@ -42,8 +42,8 @@ def geomspace(
     low, high = traced(start, inner), traced(stop, inner)
     sign = UFUNCS[np.sign](low)
     low, high = emit("div", low, sign), emit("div", high, sign)
-    ends = (UFUNCS[np.log10](end) for end in (low, high))
-    made = cast(logspace(*ends, num, endpoint), inner)
+    first, last = UFUNCS[np.log10](low), UFUNCS[np.log10](high)
+    made = cast(logspace(first, last, num, endpoint), inner)
     count = static_int(num, "num")
     if count > 0:
         first = emit("broadcast", low, shape=(1, *made.shape[1:]))

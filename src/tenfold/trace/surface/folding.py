@@ -1,0 +1,145 @@
+"""Folding: reduce and accumulate of any ufunc of two operands, one step after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import ShapeError, TypeMismatch, Unsupported, ValueProblem
+from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
+from tenfold.trace.inner import trace_inner
+from tenfold.trace.operand import scope_of, value_of
+from tenfold.trace.scope import Scope
+from tenfold.trace.surface.composed import filled
+from tenfold.trace.surface.emit import axes_of, cast, emit, fail, traced
+from tenfold.trace.surface.promotion import dtypes_for
+from tenfold.trace.surface.reductions import given, whole
+from tenfold.trace.surface.shapes import together
+from tenfold.types import BOOL, KIND, TensorType
+
+_TRUTHS = (np.logical_or, np.logical_and, np.logical_xor)
+# Those without an identity that may still be taken over several axes.
+_ANY_ORDER = (np.maximum, np.minimum, np.fmax, np.fmin)
+
+
+def foldable(ufunc: np.ufunc, method: str, x: Array) -> Array:
+    """The operand in the dtype that the ufunc takes and gives."""
+    if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None:
+        fail(
+            Unsupported,
+            f"np.{ufunc.__name__}.{method}",
+            "it takes a ufunc of two operands and one result",
+        )
+    if ufunc in _TRUTHS:
+        return cast(x, BOOL)
+    dtypes = dtypes_for(ufunc, (x.dtype, x.dtype))
+    if len(set(dtypes)) > 1:
+        fail(
+            TypeMismatch,
+            f"np.{ufunc.__name__}.{method} of {x.type}, whose results have another dtype",
+            "write the loop with tn.scan",
+        )
+    return cast(x, dtypes[-1])
+
+
+def steps(ufunc: np.ufunc, method: str, first: Array, rest: Array, keep: bool) -> Array:
+    """The last result along the first axis, or with `keep` that of every step."""
+    type = TensorType(first.dtype, first.shape)
+    scope = scope_of(first)
+
+    def body(inner: Scope) -> Any:
+        held, new = (Array(inner, inner.builder.parameter(type)) for _ in range(2))
+        return UFUNCS[ufunc](held, new)
+
+    step = trace_inner(f"np.{ufunc.__name__}.{method}", body)
+    for _ in range(2 if keep else 1):  # carried on, and kept
+        step.give(step.leaves[0], type)
+    attributes = {
+        "captures": 0,
+        "carries": 1,
+        "length": rest.shape[0],
+        "reverse": False,
+        "unroll": 1,
+    }
+    inputs = [value_of(first, scope), value_of(rest, scope)]
+    made = scope.node("scan", inputs, attributes, [step.close(())])
+    return Array(scope, made[-1])
+
+
+def reduce_by_steps(
+    ufunc: np.ufunc, x: Array, axis: Any, keepdims: Any, initial: Any, where: Any
+) -> Array:
+    """ufunc.reduce where no reduction of the op table is it."""
+    x = foldable(ufunc, "reduce", x)
+    if where is not True:
+        x = _left_out(ufunc, x, initial, where)
+    axes = axes_of(whole(axis, x), x.ndim)
+    if len(axes) > 1 and ufunc.identity is None and ufunc not in _ANY_ORDER:
+        fail(
+            ValueProblem,
+            f"np.{ufunc.__name__}.reduce over several axes, whose order matters",
+            "reduce one axis at a time",
+        )
+    rest = [i for i in range(x.ndim) if i not in axes]
+    turned = emit("transpose", x, axes=(*axes, *rest))
+    shape = tuple(x.shape[i] for i in rest)
+    count = int(np.prod([x.shape[i] for i in axes]))
+    lines = emit("reshape", turned, shape=(count, *shape))
+    result = _folded(ufunc, lines, initial, shape)
+    if keepdims is True:
+        kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+        result = emit("reshape", result, shape=kept)
+    return result
+
+
+def _folded(ufunc: np.ufunc, lines: Array, initial: Any, shape: tuple[int, ...]) -> Array:
+    if given(initial):
+        first = emit("broadcast", traced(initial, lines.dtype), shape=shape)
+        lines = emit("concatenate", emit("reshape", first, shape=(1, *shape)), lines, axis=0)
+    if lines.shape[0] == 0:
+        if ufunc.identity is None and 0 not in shape:
+            fail(
+                ShapeError,
+                f"np.{ufunc.__name__}.reduce over an empty axis",
+                "give initial=, the result of nothing",
+            )
+        nothing = identity(ufunc, lines)
+        return emit("broadcast", nothing, shape=shape) if shape else nothing
+    if lines.shape[0] == 1:
+        return emit("reshape", lines, shape=shape)
+    return steps(ufunc, "reduce", lines[0], lines[1:], False)
+
+
+def identity(ufunc: np.ufunc, x: Array) -> Array:
+    """The result of a ufunc of nothing, in an array's dtype."""
+    if ufunc.identity == -1 and KIND[x.dtype] in "bu":  # all bits
+        return emit("not", filled(0, x.dtype, ()))
+    return filled(0 if ufunc.identity is None else ufunc.identity, x.dtype, ())
+
+
+def _left_out(ufunc: np.ufunc, x: Array, initial: Any, where: Any) -> Array:
+    if ufunc.identity is None:
+        fail(
+            ValueProblem,
+            f"np.{ufunc.__name__}.reduce has no identity, so it takes no where=",
+            "choose before: np.where",
+        )
+    shape = together(x, traced(where))
+    wide = emit("broadcast", x, shape=shape) if x.shape != shape else x
+    nothing = emit("broadcast", identity(ufunc, x), shape=shape) if shape else identity(ufunc, x)
+    return emit("select", traced(where, BOOL), wide, nothing)
+
+
+def accumulate_by_steps(ufunc: np.ufunc, x: Array, axis: int) -> Array:
+    """ufunc.accumulate where no cumulative row of the op table is it."""
+    x = foldable(ufunc, "accumulate", x)
+    if x.shape[axis] == 0:
+        return x
+    lines = FUNCTIONS[np.moveaxis](x, axis, 0)
+    first = lines[0]
+    kept = steps(ufunc, "accumulate", first, lines[1:], True)
+    tall = emit("reshape", first, shape=(1, *first.shape))
+    made = emit("concatenate", tall, kept, axis=0)
+    result: Array = FUNCTIONS[np.moveaxis](made, 0, axis)
+    return result
