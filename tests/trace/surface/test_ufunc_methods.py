@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import reduce as fold
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from tenfold.trace.array import UFUNCS
 ALL = sorted({getattr(np, n) for n in dir(np) if isinstance(getattr(np, n), np.ufunc)}, key=str)
 PAIRS = [u for u in ALL if u.nin == 2 and u.signature is None]
 FOLDS = [u for u in PAIRS if u.nout == 1]
+# On some machines NumPy's reduce of these leaves out all but the first and last element, where
+# the elements lie side by side.
+SKIPPING = (np.power, np.arctan2, np.ldexp)
 DTYPES = ("?", "i1", "u2", "i8", "f4", "f8", "c8")
 
 
@@ -24,13 +28,13 @@ def _ids(ufunc: np.ufunc) -> str:
     return ufunc.__name__
 
 
-def _same(f: Callable[..., Any], *arguments: Any) -> bool:
-    """Compare with NumPy; whether NumPy has a result."""
+def _same(f: Callable[..., Any], *arguments: Any, plain: Callable[..., Any] | None = None) -> bool:
+    """Compare with NumPy, or with what is plain in it; whether NumPy has a result."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         traced = tn.jit(f, compile="never")
         try:
-            expected = f(*(a.copy() for a in arguments))
+            expected = (plain or f)(*(a.copy() for a in arguments))
         except (TypeError, ValueError):
             with pytest.raises(TenfoldError):
                 traced(*arguments)
@@ -60,7 +64,8 @@ def test_reduce(ufunc: np.ufunc) -> None:
     for dtype in DTYPES:
         x = _draw(dtype, (3, 4))
         found |= _same(lambda x: ufunc.reduce(x), x)
-        found |= _same(lambda x: ufunc.reduce(x, axis=-1, keepdims=True), x)
+        plain = (lambda x: fold(ufunc, x.T)[:, None]) if ufunc in SKIPPING else None
+        found |= _same(lambda x: ufunc.reduce(x, axis=-1, keepdims=True), x, plain=plain)
     x = _draw("f8", (2, 3, 2)) if "dd->d" in ufunc.types else _draw("i8", (2, 3, 2))
     _same(lambda x: ufunc.reduce(x, axis=(0, 2)), x)
     _same(lambda x: ufunc.reduce(x, axis=None), x)

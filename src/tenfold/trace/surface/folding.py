@@ -16,15 +16,15 @@ from tenfold.trace.surface.emit import axes_of, cast, emit, fail, traced
 from tenfold.trace.surface.promotion import dtypes_for
 from tenfold.trace.surface.reductions import given, whole
 from tenfold.trace.surface.shapes import together
-from tenfold.types import BOOL, KIND, TensorType
+from tenfold.types import BOOL, KIND, DType, TensorType
 
 _TRUTHS = (np.logical_or, np.logical_and, np.logical_xor)
 # Those without an identity that may still be taken over several axes.
 _ANY_ORDER = (np.maximum, np.minimum, np.fmax, np.fmin)
 
 
-def foldable(ufunc: np.ufunc, method: str, x: Array) -> Array:
-    """The operand in the dtype that the ufunc takes and gives."""
+def foldable(ufunc: np.ufunc, method: str, x: Array) -> tuple[Array, DType]:
+    """The operand in the dtype that the ufunc gives and takes on, and that of what is new."""
     if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None:
         fail(
             Unsupported,
@@ -32,24 +32,25 @@ def foldable(ufunc: np.ufunc, method: str, x: Array) -> Array:
             "it takes a ufunc of two operands and one result",
         )
     if ufunc in _TRUTHS:
-        return cast(x, BOOL)
-    dtypes = dtypes_for(ufunc, (x.dtype, x.dtype))
-    if len(set(dtypes)) > 1:
+        return cast(x, BOOL), BOOL
+    held, new, made = dtypes_for(ufunc, (x.dtype, x.dtype))
+    if held != made or (new != made and method != "reduce"):  # as NumPy has it
         fail(
             TypeMismatch,
             f"np.{ufunc.__name__}.{method} of {x.type}, whose results have another dtype",
             "write the loop with tn.scan",
         )
-    return cast(x, dtypes[-1])
+    return cast(x, made), new
 
 
 def steps(ufunc: np.ufunc, method: str, first: Array, rest: Array, keep: bool) -> Array:
     """The last result along the first axis, or with `keep` that of every step."""
     type = TensorType(first.dtype, first.shape)
+    newer = TensorType(rest.dtype, first.shape)
     scope = scope_of(first)
 
     def body(inner: Scope) -> Any:
-        held, new = (Array(inner, inner.builder.parameter(type)) for _ in range(2))
+        held, new = (Array(inner, inner.builder.parameter(t)) for t in (type, newer))
         return UFUNCS[ufunc](held, new)
 
     step = trace_inner(f"np.{ufunc.__name__}.{method}", body)
@@ -71,7 +72,7 @@ def reduce_by_steps(
     ufunc: np.ufunc, x: Array, axis: Any, keepdims: Any, initial: Any, where: Any
 ) -> Array:
     """ufunc.reduce where no reduction of the op table is it."""
-    x = foldable(ufunc, "reduce", x)
+    x, new = foldable(ufunc, "reduce", x)
     if where is not True:
         x = _left_out(ufunc, x, initial, where)
     axes = axes_of(whole(axis, x), x.ndim)
@@ -86,14 +87,15 @@ def reduce_by_steps(
     shape = tuple(x.shape[i] for i in rest)
     count = int(np.prod([x.shape[i] for i in axes]))
     lines = emit("reshape", turned, shape=(count, *shape))
-    result = _folded(ufunc, lines, initial, shape)
+    result = _folded(ufunc, lines, initial, new)
     if keepdims is True:
         kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
         result = emit("reshape", result, shape=kept)
     return result
 
 
-def _folded(ufunc: np.ufunc, lines: Array, initial: Any, shape: tuple[int, ...]) -> Array:
+def _folded(ufunc: np.ufunc, lines: Array, initial: Any, new: DType) -> Array:
+    shape = lines.shape[1:]
     if given(initial):
         first = emit("broadcast", traced(initial, lines.dtype), shape=shape)
         lines = emit("concatenate", emit("reshape", first, shape=(1, *shape)), lines, axis=0)
@@ -108,7 +110,7 @@ def _folded(ufunc: np.ufunc, lines: Array, initial: Any, shape: tuple[int, ...])
         return emit("broadcast", nothing, shape=shape) if shape else nothing
     if lines.shape[0] == 1:
         return emit("reshape", lines, shape=shape)
-    return steps(ufunc, "reduce", lines[0], lines[1:], False)
+    return steps(ufunc, "reduce", lines[0], cast(lines[1:], new), False)
 
 
 def identity(ufunc: np.ufunc, x: Array) -> Array:
@@ -133,12 +135,12 @@ def _left_out(ufunc: np.ufunc, x: Array, initial: Any, where: Any) -> Array:
 
 def accumulate_by_steps(ufunc: np.ufunc, x: Array, axis: int) -> Array:
     """ufunc.accumulate where no cumulative row of the op table is it."""
-    x = foldable(ufunc, "accumulate", x)
+    x, new = foldable(ufunc, "accumulate", x)
     if x.shape[axis] == 0:
         return x
     lines = FUNCTIONS[np.moveaxis](x, axis, 0)
     first = lines[0]
-    kept = steps(ufunc, "accumulate", first, lines[1:], True)
+    kept = steps(ufunc, "accumulate", first, cast(lines[1:], new), True)
     tall = emit("reshape", first, shape=(1, *first.shape))
     made = emit("concatenate", tall, kept, axis=0)
     result: Array = FUNCTIONS[np.moveaxis](made, 0, axis)

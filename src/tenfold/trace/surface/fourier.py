@@ -9,7 +9,7 @@ import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.trace.array import FUNCTIONS, Array
-from tenfold.trace.surface.composed import number, same
+from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import axes_of, axis_of, cast, emit, fail, on, static_int, traced
 from tenfold.trace.surface.into import write
 from tenfold.types import BFLOAT16, C64, C128, DTYPES, F32, F64, KIND
@@ -184,8 +184,8 @@ irfft2 = on(np.fft.irfft2)(_plane(irfftn))
 def _rolled(a: Any, axes: Any, shift: Callable[[int], int]) -> Array:
     x = traced(a)
     chosen: Sequence[int] = axes_of(axes, x.ndim)
-    if not chosen:
-        return same(x)
+    if not x.ndim:
+        fail(ShapeError, "a shift of a 0-d array", "give it at least one axis")
     made: Array = FUNCTIONS[np.roll](x, tuple(shift(x.shape[i]) for i in chosen), tuple(chosen))
     return made
 

@@ -48,6 +48,8 @@ def reduce(
         x = cast(x, dtype)
         if found in (total, product):
             kwargs["dtype"] = dtype
+    if kwargs.get("initial") is not None and ufunc in _TRUTHS:
+        found = None  # np.any and np.all take no initial
     if found is not None:
         return found(x, axis, keepdims=keepdims, out=out, **kwargs)
     initial, where = kwargs.pop("initial", None), kwargs.pop("where", True)
