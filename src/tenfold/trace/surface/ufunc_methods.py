@@ -67,7 +67,7 @@ def outer(ufunc: np.ufunc, x: Any, y: Any, /, *, out: Any = None, **kwargs: Any)
     return result if out is None else into(result, out, True)
 
 
-_KINDS: dict[np.ufunc, str] = {
+AT: dict[np.ufunc, str] = {
     np.add: "add",
     np.multiply: "mul",
     np.maximum: "max",
@@ -76,9 +76,9 @@ _KINDS: dict[np.ufunc, str] = {
 
 
 def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /, *, out: Any = None) -> None:
-    kind = _KINDS.get(ufunc)
+    kind = AT.get(ufunc)
     if kind is None or b is None:
-        names = ", ".join(u.__name__ for u in _KINDS)
+        names = ", ".join(u.__name__ for u in AT)
         fail(Unsupported, f"np.{ufunc.__name__}.at", f"there is at of {names}")
     x = updatable(a)
     key = read_key(x.type, indices)

@@ -1,4 +1,5 @@
-"""Unsupported: the NumPy functions that are not traced, why, and what to write instead.
+"""Unsupported: the NumPy functions that are not traced, why, and what to write instead; and what
+those that are traced do otherwise than NumPy's.
 
 docs/numpy.md is made from these tables; so are the errors of the functions.
 """
@@ -49,6 +50,7 @@ _OWN: dict[str, tuple[str, str]] = {
 _VALUES = "the text of an array needs its values, which only a running program has"
 _PRINT = "print in the program: tn.print(x, label=…)"
 _MEMORY = "traced arrays are values and have no memory"
+_APART = "leave the question out: two traced arrays never share any"
 _DATES = "Tenfold has no dtype for dates"
 _FILES = "a file is written when the program runs, not while it is traced"
 _RETURN = "return the array and save it outside, or write it with tn.call_host"
@@ -57,8 +59,8 @@ _NEVER: dict[str, tuple[str, str]] = {
     "array2string": (_VALUES, _PRINT),
     "array_repr": (_VALUES, _PRINT),
     "array_str": (_VALUES, _PRINT),
-    "may_share_memory": (_MEMORY, "nothing: writes to one array never reach another"),
-    "shares_memory": (_MEMORY, "nothing: writes to one array never reach another"),
+    "may_share_memory": (_MEMORY, _APART),
+    "shares_memory": (_MEMORY, _APART),
     "busday_count": (_DATES, _HOST),
     "busday_offset": (_DATES, _HOST),
     "is_busday": (_DATES, _HOST),
@@ -138,4 +140,27 @@ UNDISPATCHED: dict[str, str] = {
     "frompyfunc": "a ufunc of Python objects, which no program has; np.where and tn.vmap may do",
     "nested_iters": "it walks memory, which traced arrays have not; tn.scan walks axes",
     "row_stack": "the old name of np.vstack, which is traced",
+}
+
+# What traced functions do otherwise than NumPy's.
+DIFFERENCES: dict[str, str] = {
+    "argpartition": "the order of a stable argsort, one of those allowed",
+    "array_equal": "a bool of the program, not of Python",
+    "allclose": "a bool of the program, not of Python",
+    "array_equiv": "a bool of the program, not of Python",
+    "digitize": "bins are taken to rise, unless they are known while tracing",
+    "empty_like": "of zeros, so that no run differs from another",
+    "geomspace": "an end that is 0 gives NaN",
+    "gradient": "traced places along an axis are never taken for even ones",
+    "linalg.lstsq": "residuals are given for every matrix with more rows than columns",
+    "nanargmax": "of NaNs alone the place 0",
+    "nanargmin": "of NaNs alone the place 0",
+    "partition": "sorted altogether, which is one of the orders allowed",
+    "piecewise": "each function is given the whole array, and has to work element by element",
+    "polyfit": "no warning of a poor condition",
+    "polymul": "leading zeros are kept",
+    "real_if_close": "of real numbers only: otherwise the dtype hangs on values",
+    "min_scalar_type": "of arrays with axes: for a number it hangs on the value",
+    "poly": "of real roots",
+    "where": "with two values: with none, how many places there are hangs on values",
 }
