@@ -22,6 +22,7 @@ from tenfold.trace.surface.reductions import (
     product,
     smallest,
     total,
+    unordered,
     whole,
 )
 from tenfold.types import BFLOAT16, BOOL, DTYPES, F32, F64, KIND
@@ -221,7 +222,7 @@ def nanprod(
     return product(_without_nans(traced(a), 1), axis, dtype, out, keepdims, initial, where)
 
 
-def _nan_extreme(op: str, skip: float) -> Callable[..., Array]:
+def _nan_extreme(op: str, ufunc: np.ufunc, skip: float) -> Callable[..., Array]:
     def apply(
         a: Any,
         axis: Any = None,
@@ -231,6 +232,8 @@ def _nan_extreme(op: str, skip: float) -> Callable[..., Array]:
         where: Any = True,
     ) -> Array:
         x = traced(a)
+        if KIND[x.dtype] == "c":
+            return unordered(ufunc, x, axis, out, keepdims, initial, where)
         if KIND[x.dtype] != "f":
             return finish(fold(op, x, axis, keepdims, initial, where), out)
         result = fold(op, _without_nans(x, skip), axis, keepdims, initial, where)
@@ -242,8 +245,8 @@ def _nan_extreme(op: str, skip: float) -> Callable[..., Array]:
     return apply
 
 
-nanmax = on(np.nanmax)(_nan_extreme("reduce_max", -np.inf))
-nanmin = on(np.nanmin)(_nan_extreme("reduce_min", np.inf))
+nanmax = on(np.nanmax)(_nan_extreme("reduce_max", np.fmax, -np.inf))
+nanmin = on(np.nanmin)(_nan_extreme("reduce_min", np.fmin, np.inf))
 
 
 def _present(x: Array, where: Any) -> Any:
@@ -280,11 +283,15 @@ def nanvar(
     keepdims: Any = False,
     *,
     where: Any = True,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
 ) -> Array:
     x = traced(a)
     if KIND[x.dtype] in "fc":
         axis = whole(axis, x)
-    return var(x, axis, dtype, out, ddof, keepdims, where=_present(x, where))
+    chosen = _present(x, where)
+    given = {"where": chosen, "mean": mean, "correction": correction}
+    return var(x, axis, dtype, out, ddof, keepdims, **given)
 
 
 @on(np.nanstd)
@@ -297,11 +304,15 @@ def nanstd(
     keepdims: Any = False,
     *,
     where: Any = True,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
 ) -> Array:
     x = traced(a)
     if KIND[x.dtype] in "fc":
         axis = whole(axis, x)
-    return std(x, axis, dtype, out, ddof, keepdims, where=_present(x, where))
+    chosen = _present(x, where)
+    given = {"where": chosen, "mean": mean, "correction": correction}
+    return std(x, axis, dtype, out, ddof, keepdims, **given)
 
 
 def _nan_position(name: str, position: Callable[..., Array], skip: float) -> Callable[..., Array]:

@@ -144,17 +144,26 @@ UNDISPATCHED: dict[str, str] = {
 
 # What traced functions do otherwise than NumPy's.
 DIFFERENCES: dict[str, str] = {
+    **dict.fromkeys(
+        ("argmax", "argmin", "isin", "searchsorted", "digitize", "histogram"), "of real numbers"
+    ),
+    "nanargmax": "of real numbers; of NaNs alone the place 0",
+    "nanargmin": "of real numbers; of NaNs alone the place 0",
+    **dict.fromkeys(
+        ("quantile", "percentile", "nanquantile", "nanpercentile"), "no `weights` but None"
+    ),
+    "pad": "modes constant, edge, reflect, symmetric, wrap",
+    "fill_diagonal": "of a matrix, and not with `wrap`",
+    "reshape": "in C order",
     "argpartition": "the order of a stable argsort, one of those allowed",
     "array_equal": "a bool of the program, not of Python",
     "allclose": "a bool of the program, not of Python",
     "array_equiv": "a bool of the program, not of Python",
-    "digitize": "bins are taken to rise, unless they are known while tracing",
+    "digitize": "of real numbers; bins are taken to rise, unless they are known while tracing",
     "empty_like": "of zeros, so that no run differs from another",
     "geomspace": "an end that is 0 gives NaN",
     "gradient": "traced places along an axis are never taken for even ones",
     "linalg.lstsq": "residuals are given for every matrix with more rows than columns",
-    "nanargmax": "of NaNs alone the place 0",
-    "nanargmin": "of NaNs alone the place 0",
     "partition": "sorted altogether, which is one of the orders allowed",
     "piecewise": "each function is given the whole array, and has to work element by element",
     "polyfit": "no warning of a poor condition",
