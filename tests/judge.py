@@ -120,6 +120,16 @@ def _plain(node: Node, inputs: list[Judged]) -> list[Judged]:
             for n, (a, b) in enumerate(zip(others, results, strict=True)):
                 most[n] = np.maximum(most[n], _distance(a, b))
         errors = [e + m for e, m in zip(errors, most, strict=True)]
+    if any(np.isinf(e).any() for _, e in inputs):  # several may be anything at once
+        for sign in (1.0, -1.0):
+            try:
+                others = _call(node, [_moved(v, e, sign) for v, e in inputs])
+            except TenfoldError:
+                continue
+            errors = [
+                np.maximum(e, _distance(a, b))
+                for e, a, b in zip(errors, others, results, strict=True)
+            ]
     own = [_own(node, values, r) for r in results]
     return [(r, _finite(e + o)) for r, e, o in zip(results, errors, own, strict=True)]
 
@@ -159,7 +169,10 @@ def _moved(value: Array, error: Array, sign: Any) -> Array:
         made.real, made.imag = (_moved(p, error, sign) for p in (value.real, value.imag))
         return made
     moved = (value.astype(np.float64) + error * sign).astype(value.dtype)
-    anything = np.where(np.broadcast_to(sign, value.shape) > 0, 0.0, np.nan).astype(value.dtype)
+    if np.ndim(sign):
+        anything = np.broadcast_to(sign * np.inf, value.shape).astype(value.dtype)
+    else:
+        anything = np.full(value.shape, 0.0 if sign > 0 else np.nan).astype(value.dtype)
     moved = np.where(np.isinf(error), anything, moved)
     return np.where(error > 0, moved, value).astype(value.dtype)
 
@@ -222,8 +235,8 @@ def _product_bound(node: Node, value: Array, bound: float, size: Array) -> Array
 
 _NAMES = """
     neg abs floor ceil trunc round max min fmax fmin select reshape transpose broadcast slice
-    reverse pad concatenate gather dynamic_slice dynamic_update reduce_max reduce_min bitcast sort
-    constant iota real imag conj complex
+    reverse pad concatenate gather dynamic_slice dynamic_update reduce_max reduce_min bitcast
+    sort constant iota real imag conj complex
 """
 _EXACT = frozenset(_NAMES.split())
 

@@ -70,6 +70,40 @@ def test_elementwise_work_is_done_in_place() -> None:
     assert plan.peak_bytes <= 64 * 64 * 4 + 192
 
 
+def test_donated_inputs_are_used() -> None:
+    graph = tn.trace(lambda x, w: np.tanh(x + 1) @ w, some(64, 64), some(64, 64))
+    assert plan_for(graph).peak_bytes >= 64 * 64 * 4
+    plan = plan_for(graph, donated=[0])
+    assert plan.peak_bytes == 0
+    from tenfold.execute import Program
+    from tenfold.reference import evaluate
+
+    x, w = some(64, 64) * 0.5, some(64, 64) * 0.1
+    (wanted,) = evaluate(graph, [x, w])
+    (got,) = Program(plan)([x.copy(), w])
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+def test_loops_work_in_place_where_that_is_safe() -> None:
+    x = some(9000)
+
+    def updates(i: Any, c: Any) -> Any:
+        return tn.dynamic_update(c, tn.dynamic_slice(c, (i,), (3,)) + 1, (i,))
+
+    for body, least in (
+        (lambda i, c: c * 0.5 + 1, 0),
+        (updates, 0),
+        (lambda i, c: c[::-1] + 1, x.nbytes),  # reads elsewhere than it writes
+    ):
+        graph = tn.trace(lambda x, body=body: tn.fori_loop(0, 7, body, x), x)
+        plan = plan_for(graph)
+        assert (plan.peak_bytes >= x.nbytes) == (least > 0)
+        from tenfold.execute import Program
+        from tenfold.reference import evaluate
+
+        np.testing.assert_array_equal(Program(plan)([x])[0], evaluate(graph, [x])[0])
+
+
 def test_what_is_handed_out_is_made_in_place() -> None:
     plan = plan_for(tn.trace(lambda x: (x * 2, (x * 2).reshape(6, 4)), some(4, 6)))
     copies = [step for step in plan.steps if isinstance(step, CopyStep)]

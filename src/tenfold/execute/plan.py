@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tenfold.backends.cpu.blas import blas
 from tenfold.backends.cpu.schedule import tune
-from tenfold.backends.cpu.support import missing
+from tenfold.backends.cpu.support import missing, outside
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.graph import Graph
 from tenfold.plan import Plan, make_plan
 
 
-def plan_for(graph: Graph, target: Target | None = None) -> Plan:
+def plan_for(graph: Graph, target: Target | None = None, donated: Sequence[int] = ()) -> Plan:
     """The plan of a graph on the CPU."""
     chosen = target or host_target()
 
@@ -19,5 +21,10 @@ def plan_for(graph: Graph, target: Target | None = None) -> Plan:
 
     routines = frozenset(("contract",)) if blas() is not None else frozenset[str]()
     return make_plan(
-        graph, supports=supports, routines=routines, tune=lambda kernel: tune(kernel, chosen)
+        graph,
+        supports=supports,
+        routines=routines,
+        tune=lambda kernel: tune(kernel, chosen),
+        outside=outside,
+        donated=donated,
     )

@@ -74,7 +74,7 @@ class Program:
         entry = Entry(
             name="call",
             plan="tn_plan",
-            arguments=tuple(Argument(p.type) for p in own),
+            arguments=tuple(Argument(p.type, n in self.plan.donated) for n, p in enumerate(own)),
             outputs=self.plan.graph.output_types,
             captures=len(captures),
             guards=tuple("cell" if key is None else "dict" for _, key, _ in guards),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tenfold.graph import Graph, Node
@@ -41,19 +41,44 @@ def make_plan(
     supports: Supports | None = None,
     routines: frozenset[str] = frozenset(("contract",)),
     tune: Callable[[Kernel], Kernel] | None = None,
+    outside: Callable[[Kernel], tuple[str, ...]] | None = None,
+    donated: Sequence[int] = (),
 ) -> Plan:
     """The plan of a graph and of every scope in it, each distinct scope planned once.
 
     What a backend brings: `supports` says which instructions it lacks, `routines` which it has,
-    and `tune` gives a kernel the form it likes, perhaps with scratch buffers at the end.
+    `tune` gives a kernel the form it likes, perhaps with scratch buffers at the end, and `outside`
+    names the functions of another library that a kernel calls element by element. `donated` are
+    parameters whose memory the plan may use for values of its own once it has read them.
     """
     forms: dict[Form, Lowered] = {}
     plans: dict[str, Plan] = {}
-    for scope in (*graph.scopes(), graph):
-        plans[scope.digest] = _Planner(
-            lay_products(expand(scope, table), table), table, plans, forms, supports, routines, tune
-        ).run()
+    for digest, scope in _expanded(graph, table).items():
+        planner = _Planner(lay_products(scope, table), table, plans, forms, supports)
+        planner.routines = routines
+        planner.tune = tune
+        planner.outside = outside
+        planner.donated = tuple(donated) if digest == graph.digest else ()
+        plans[digest] = planner.run()
     return plans[graph.digest]
+
+
+def _expanded(graph: Graph, table: Table) -> dict[str, Graph]:
+    """The graph and every scope in it, expanded, each after those it owns: compositions may
+    bring scopes of their own."""
+    made: dict[str, Graph] = {}
+    opened: dict[str, Graph] = {}
+    stack = [(graph, False)]
+    while stack:
+        scope, done = stack.pop()
+        if done:
+            made[scope.digest] = opened[scope.digest]
+        elif scope.digest not in opened:
+            opened[scope.digest] = expand(scope, table)
+            stack.append((scope, True))
+            for node in reversed(opened[scope.digest].nodes):
+                stack.extend((inner, False) for inner in reversed(node.scopes))
+    return made
 
 
 @dataclass(slots=True)
@@ -78,15 +103,15 @@ class _Planner:
         plans: dict[str, Plan],
         forms: dict[Form, Lowered],
         supports: Supports | None,
-        routines: frozenset[str],
-        tune: Callable[[Kernel], Kernel] | None,
     ) -> None:
         self.graph = graph
         self.table = table
         self.plans = plans
         self.forms = forms
-        self.routines = routines
-        self.tune = tune
+        self.routines: frozenset[str] = frozenset()
+        self.tune: Callable[[Kernel], Kernel] | None = None
+        self.outside: Callable[[Kernel], tuple[str, ...]] | None = None
+        self.donated: tuple[int, ...] = ()
         self.fused: Fused = fuse(graph, table, supports)
         self.cells: list[_Cell] = []
         self.cell: dict[int, int] = {}  # by value
@@ -111,17 +136,23 @@ class _Planner:
             if item.group is not None:
                 for bound in former.forms(item.group):
                     self.kernel(bound)
+            elif item.copied >= 0:
+                self.copy(item.copied, graph.starts[item.node])
             else:
                 self.other(item.node)
         outputs = self.hand_out()
-        slots, arena, live = self.lay_out()
         notes = tuple(
             f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
             for reason, (count, first) in self.fused.notes.items()
         )
+        if self.outside is not None:
+            for name in sorted({n for kernel in self.kernels for n in self.outside(kernel)}):
+                notes += (f"{name} is called from libm, lane by lane",)
+        safe = self.safe()
+        slots, arena, live = self.lay_out()
         return Plan(
             graph, slots, tuple(self.steps), outputs, tuple(self.kernels), tuple(self.used),
-            tuple(self.constants), arena, live, (), notes,
+            tuple(self.constants), arena, live, self.donated, notes, safe,
         )  # fmt: skip
 
     # Cells.
@@ -177,6 +208,7 @@ class _Planner:
             if cell.place != OUTPUT or cell.number != number:
                 made = self.new(self.graph.types[value], OUTPUT, number)
                 if self.graph.types[value].size:
+                    self.candidates.append((len(self.steps), source, made))
                     self.add(CopyStep(source, made), [source], [made])
                 source = made
             outputs.append(source)
@@ -224,6 +256,12 @@ class _Planner:
         for source, target in lowered.in_place:
             self.candidates.append((at, reads[source], writes[target]))
         self.add(step, reads, [*writes, *scratch])
+
+    def copy(self, source: int, target: int) -> None:
+        """Begin a value as a copy of another; where that dies here, it may take its memory."""
+        read, write = self.of(source), self.of(target)
+        self.candidates.append((len(self.steps), read, write))
+        self.add(CopyStep(read, write), [read], [write])
 
     def literal(self, value: int) -> bytes:
         position = self.makers.get(value)
@@ -283,12 +321,20 @@ class _Planner:
         scan = node.op == "scan"
         carries = node["carries"] if scan else len(reads) - captures
         length = node["length"] if scan else -1
+        alone = {i for i, o in self.used[plans[-1]].safe if i == o + captures}
         second = []
-        if length not in (0, 1):
-            second = [
-                self.new(self.graph.types[v])
-                for v in range(self.graph.starts[position], self.graph.starts[position] + carries)
-            ]
+        for carry in range(carries):
+            source, target = reads[captures + carry], writes[carry]
+            if captures + carry in alone and length != 0:
+                # The body may work in place: it begins with a copy, and there is no second place.
+                self.candidates.append((len(self.steps), source, target))
+                self.add(CopyStep(source, target), [source], [target])
+                reads[captures + carry] = target
+                second.append(target)
+            elif length in (0, 1):
+                second.append(target)
+            else:
+                second.append(self.new(self.cells[target].type))
         flag = -1 if scan else self.new(TensorType(DTYPES["bool"], ()))
         step = LoopStep(
             node.op, position, plans, tuple(reads), tuple(writes), captures, carries,
@@ -299,12 +345,24 @@ class _Planner:
 
     # Memory.
 
+    def safe(self) -> tuple[tuple[int, int], ...]:
+        """Inputs that may share memory with outputs: read for the last time by the step that
+        writes the output, element for element."""
+        found = []
+        for at, source, target in self.candidates:
+            a, b = self.cells[source], self.cells[target]
+            if a.place == INPUT and b.place == OUTPUT and a.last == b.first == at:
+                found.append((a.number, b.number))
+        return tuple(found)
+
     def lay_out(self) -> tuple[tuple[Slot, ...], int, int]:
         cells = self.cells
         for at, source, target in self.candidates:
             a, b = cells[source], cells[target]
+            ours = a.place == ARENA or (a.place == INPUT and a.number in self.donated)
             if (
-                a.place == b.place == ARENA
+                ours
+                and b.place == ARENA
                 and a.last == at
                 and b.first == at
                 and b.share < 0
@@ -325,7 +383,12 @@ class _Planner:
         offsets, total = lay_out(requests)
         at_offset = dict(zip(asked, offsets, strict=True))
         slots = tuple(
-            Slot(c.type, c.place, c.number, at_offset.get(owner[n], 0) + c.shift)
+            Slot(
+                c.type,
+                cells[owner[n]].place,
+                cells[owner[n]].number,
+                at_offset.get(owner[n], 0) + c.shift,
+            )
             for n, c in enumerate(cells)
         )
         return slots, total, greatest_live(requests)

@@ -40,7 +40,7 @@ def explain(plan: Plan) -> str:
                 ops = [one.graph.nodes[n].op for n in step.nodes]
                 lines.append(f"    fused: {' '.join(ops[:40])}{' …' if len(ops) > 40 else ''}")
                 lines += [f"    from {line}" for line in one.lines(step)]
-        lines += [f"  not fused: {note}" for note in one.notes]
+        lines += [f"  note: {note}" for note in one.notes]
     lines += [
         f"on the host: {step.op}: {step.reason}" + (f"  # {step.source}" if step.source else "")
         for step in plan.host_steps

@@ -11,7 +11,7 @@ import numpy as np
 
 from tenfold.graph.op import Ranges, Table
 from tenfold.kernel.index import strides
-from tenfold.ops.ranges import Range
+from tenfold.ops.ranges import Range, Start
 from tenfold.plan.fuse import Fused
 from tenfold.plan.groups import Group, find
 from tenfold.plan.lower import LITERAL, SAME, Form, FormNode, Place, Target
@@ -40,6 +40,7 @@ class _Wish:
     place: Place
     into: int = -1
     shift: int = 0  # in bytes
+    starts: tuple[tuple[int, int], ...] = ()  # where the program says: a value and its limit
 
 
 class Former:
@@ -95,11 +96,17 @@ class Former:
                 self.ranges[position] = lowering.ranges(types, dict(node.attributes))
             one = self.ranges[position][number]
             steps = strides(node.types[0].shape)
-            starts = [s for s in one.starts if isinstance(s, int)]
-            shift = sum(s * step for s, step in zip(starts, steps, strict=True))
+            fixed = [s if isinstance(s, int) else 0 for s in one.starts]
+            shift = sum(s * step for s, step in zip(fixed, steps, strict=True))
+            starts: tuple[tuple[int, int], ...] = ()
+            if any(isinstance(s, Start) for s in one.starts):
+                starts = tuple(
+                    (node.inputs[s.input], s.limit) if isinstance(s, Start) else (-1, 0)
+                    for s in one.starts
+                )
             place = fused.write_places[position, number]
             size = node.types[0].dtype.itemsize
-            wishes.append(_Wish(node.inputs[one.input], place, result, shift * size))
+            wishes.append(_Wish(node.inputs[one.input], place, result, shift * size, starts))
         return wishes
 
     def place(self, value: int) -> Place:
@@ -131,7 +138,9 @@ class Former:
 
     def bind(self, group: Group, wishes: Sequence[_Wish], cut: frozenset[int]) -> Bound:
         """The form that writes these values; `cut` are values of the group found in memory."""
-        order, inputs = self.reach(group, [w.value for w in wishes], cut)
+        wanted = [w.value for w in wishes]
+        wanted += [v for w in wishes for v, _ in w.starts if v >= 0]
+        order, inputs = self.reach(group, wanted, cut)
         number = {value: n for n, value in enumerate(order)}
         number.update((value, ~n) for n, value in enumerate(inputs))
         types = self.graph.types
@@ -160,6 +169,7 @@ class Former:
                 self.number(number, w.value, nodes, order),
                 local(w.place),
                 types[w.into] if w.into >= 0 else None,
+                tuple((number[v] if v >= 0 else None, limit) for v, limit in w.starts),
             )
             for w in wishes
         )

@@ -16,6 +16,7 @@ from typing import Any
 
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Element, Pointwise, Ranges, Table
+from tenfold.ops.ranges import Range, Start
 from tenfold.plan.access import Access, Pattern, access_of
 from tenfold.plan.groups import Axes, Group, comparable, find
 from tenfold.plan.product import inline, product_access
@@ -26,6 +27,7 @@ from tenfold.types import TensorType
 # None where it has.
 Supports = Callable[[str, tuple[str, ...], str], str | None]
 
+UPDATED = 4096  # elements; larger values are updated in place, or copied and updated
 JOINED = 8  # inputs of a concatenation that are chosen from element by element
 
 
@@ -37,6 +39,7 @@ class Item:
     number: int
     group: Group | None = None
     node: int = -1
+    copied: int = -1  # the value that the node's result begins as a copy of
 
 
 @dataclass(slots=True)
@@ -158,7 +161,13 @@ class _Fuser:
                 return product_access(types, node.types[0], given)
         if len(node.types) != 1 or not isinstance(lowering, Pointwise | Element | Ranges):
             return None
-        if isinstance(lowering, Ranges) and len(types) > JOINED:
+        if isinstance(lowering, Ranges) and (
+            len(types) > JOINED
+            or (
+                node.types[0].size > UPDATED
+                and _updates(lowering.ranges(types, dict(node.attributes)))
+            )
+        ):
             return None
         access = access_of(op, types, node.attributes, node.types[0])
         if self.supports is not None:
@@ -188,13 +197,24 @@ class _Fuser:
     # Joining groups.
 
     def attach(
-        self, position: int, inputs: Sequence[int], access: Access, shape: Sequence[int]
+        self,
+        position: int,
+        inputs: Sequence[int],
+        access: Access,
+        shape: Sequence[int],
+        after: float = 0,
+        apart: bool = False,
     ) -> tuple[Group, Place]:
-        """The group that a new member with this access belongs to, and its place there."""
+        """The group that a new member with this access belongs to, and its place there. It is not
+        before the time `after`; kept `apart` it joins no group."""
         if access.reduced:
             self.store_turned(inputs)
         streams: set[int] = set()
         edges, earliest = self.edges(inputs, access, streams)
+        earliest = max(earliest, after)
+        if apart:
+            for edge in edges.values():
+                edge.reason = "it is written over what it is computed from"
         while True:
             time = self.settle(edges, earliest)
             union = Union(self.axes, self.place, access, shape)
@@ -327,19 +347,46 @@ class _Fuser:
         """Many inputs written into ranges of one value, each by the group that makes it."""
         node, start = self.graph.nodes[position], self.graph.starts[position]
         types = [self.types[v] for v in node.inputs]
+        parts = lowering.ranges(types, dict(node.attributes))
         last: float = 0
-        for number, one in enumerate(lowering.ranges(types, dict(node.attributes))):
+        first = 0.0
+        whole = -1
+        if _updates(parts):
+            whole = node.inputs[parts[0].input]
+            first = self.demand(whole)
+        for number, one in enumerate(parts):
             shape = types[one.input].shape
-            if 0 in shape:
+            if 0 in shape or (whole >= 0 and not number):
                 continue
+            value = node.inputs[one.input]
+            moving = [node.inputs[s.input] for s in one.starts if isinstance(s, Start)]
+            apart = whole >= 0 and self.reads(value, whole)
+            if apart:
+                first = max(first, self.demand(value))
             pattern = tuple(None if n == 1 else i for i, n in enumerate(shape))
-            access = Access(((pattern,),), (0,), (0,))
-            group, place = self.attach(position, [node.inputs[one.input]], access, shape)
+            scalars = ((((),),) * len(moving)) if moving else ()
+            zeros = (0,) * (1 + len(moving))
+            access = Access(((pattern,), *scalars), zeros, zeros)
+            after = first + 1 if whole >= 0 else 0.0
+            group, place = self.attach(position, [value, *moving], access, shape, after, apart)
             group.writes.append((position, number))
             self.write_places[position, number] = place
             group.consumer = min(group.consumer, group.time + 1)
             last = max(last, group.time)
+        if whole >= 0:
+            home = self.home[self.alias[whole]]
+            if home is not None:
+                maker = find(home)[0]
+                maker.consumer = min(maker.consumer, first)
+            self.items.append(Item(first, self.number(), None, position, whole))
+            last = max(last, first)
         self.ready[start] = last + 1
+
+    def reads(self, value: int, other: int) -> bool:
+        """Whether a value is computed from another that lies in memory, or is a view of it."""
+        root, other = self.root[value], self.root[other]
+        home = self.home[root]
+        return root == other or (home is not None and other in find(home)[0].streams)
 
     def demand(self, value: int) -> float:
         """Have a value in memory; when it can be read from there."""
@@ -411,6 +458,8 @@ class _Fuser:
             if item.group is not None:
                 for value in item.group.streams:
                     stored[value] = 1
+            elif item.copied >= 0:
+                stored[self.alias[item.copied]] = 1
             else:
                 for value in self.graph.nodes[item.node].inputs:
                     stored[self.alias[value]] = 1
@@ -422,6 +471,11 @@ class _Fuser:
 _CONSTANT = Access((), (), (), view=True)
 _NOTHING = Access((), (), ())  # of values without elements, or already in memory
 _IDENTITY: Pattern = (-1,)  # the pattern that composes to the other
+
+
+def _updates(parts: Sequence[Range]) -> bool:
+    """Whether the result begins as a copy of the first input, and others are written over it."""
+    return len(parts) == 2 and any(isinstance(s, Start) for s in parts[1].starts)
 
 
 def _composed(pattern: Pattern, through: Pattern | None) -> Pattern | None:

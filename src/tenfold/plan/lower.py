@@ -16,7 +16,7 @@ from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.index import ZERO, flat, strides
 from tenfold.kernel.kernel import READ, WRITE
 from tenfold.ops.elements import Read, Site
-from tenfold.plan.joining import as_element
+from tenfold.plan.joining import as_element, clamped
 from tenfold.plan.product import contract
 from tenfold.types import DTYPES, SHORT, TensorType
 
@@ -46,6 +46,7 @@ class Target:
     node: int
     place: Place
     into: TensorType | None = None
+    starts: tuple[tuple[int | None, int], ...] = ()  # computed ones: who, and its limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,11 @@ class _Lowering:
             position = at(target.place)
             value = self.demand(target.node, position)
             type = target.into or form.nodes[target.node].type
+            if target.starts:
+                position = tuple(
+                    p if who is None else p + clamped(builder, self.demand(who, ()), limit)
+                    for p, (who, limit) in zip(position, target.starts, strict=True)
+                )
             builder.store(number, flat(position, strides(type.shape)), value)
         kernel = builder.finish()
         pairs = _in_place(kernel, len(form.inputs), form)

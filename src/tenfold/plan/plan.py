@@ -137,6 +137,7 @@ class Plan:
     greatest_live: int  # bytes of arena slots alive at once, at most
     donated: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()  # what was not fused, and why
+    safe: tuple[tuple[int, int], ...] = ()  # inputs and outputs that may share memory
 
     @cached_property
     def every(self) -> tuple[Plan, ...]:

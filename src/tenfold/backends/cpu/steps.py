@@ -117,8 +117,11 @@ _COPY = (
     + "  %c.one = add i64 %pc, 2\n  %c.two = add i64 %pc, 4\n"
     + _operand("%c.target", "%c.one")
     + _operand("%c.source", "%c.two")
-    + """  call void @llvm.memcpy.p0.p0.i64(ptr %c.target, ptr %c.source, i64 %c.bytes, i1 false)
-  %c.next = add i64 %pc, 6
+    + """  %c.next = add i64 %pc, 6
+  %c.same = icmp eq ptr %c.target, %c.source
+  br i1 %c.same, label %next, label %move.bytes
+move.bytes:
+  call void @llvm.memcpy.p0.p0.i64(ptr %c.target, ptr %c.source, i64 %c.bytes, i1 false)
   br label %next
 """
 )
@@ -450,6 +453,7 @@ entry:
         )
         + f"""next:
   %pc = phi i64 [ {HEADER}, %base.test ], [ %k.next, %run ], [ %c.next, %copy ],
+    [ %c.next, %move.bytes ],
     [ %h.next, %host ], [ %p.next, %poll ], [ %g.next, %gemm.end ],
     [ %b.next, %chosen ], [ %l.next, %out.test ]
 """

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 from tenfold.backends.cpu.emit import emit
+from tenfold.backends.cpu.functions import LIBM, ours
 from tenfold.backends.cpu.schedule import choose
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import Unsupported
-from tenfold.kernel import Builder
+from tenfold.kernel import Builder, Kernel
 
 
 @cache
@@ -25,3 +26,14 @@ def missing(instruction: str, operands: tuple[str, ...], result: str, target: Ta
     except Unsupported as error:
         return error.message
     return None
+
+
+def outside(kernel: Kernel) -> tuple[str, ...]:
+    """The functions of libm that a kernel calls lane by lane, with their dtypes."""
+    found = set()
+    for i in kernel.instructions:
+        if i.op in LIBM and i.dtype in ("f16", "bf16", "f32", "f64"):
+            dtype = "f64" if i.dtype == "f64" else "f32"
+            if not ours(i.op, dtype):
+                found.add(f"{i.op} of {dtype}")
+    return tuple(sorted(found))

@@ -1,4 +1,8 @@
-"""Folding: reduce and accumulate of any ufunc of two operands, one step after the other."""
+"""Folding: reduce and accumulate of ufuncs that no row of the op table reduces by.
+
+Where the order is free, neighbours are reduced in pairs, half as many each time: a few nodes for
+each doubling. Else it is a loop along the axis.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,14 @@ from tenfold.trace.surface.shapes import together
 from tenfold.types import BOOL, KIND, DType, TensorType
 
 _TRUTHS = (np.logical_or, np.logical_and, np.logical_xor)
-# Those without an identity that may still be taken over several axes.
+# Those without an identity that NumPy still takes over several axes.
 _ANY_ORDER = (np.maximum, np.minimum, np.fmax, np.fmin)
+# Those that may be taken in any order.
+_FREE = (
+    *(np.bitwise_or, np.bitwise_and, np.bitwise_xor, np.logical_or, np.logical_and),
+    *(np.logical_xor, np.logaddexp, np.logaddexp2, np.hypot, np.gcd, np.lcm),
+    *_ANY_ORDER,
+)
 
 
 def foldable(ufunc: np.ufunc, method: str, x: Array) -> tuple[Array, DType]:
@@ -110,7 +120,17 @@ def _folded(ufunc: np.ufunc, lines: Array, initial: Any, new: DType) -> Array:
         return emit("broadcast", nothing, shape=shape) if shape else nothing
     if lines.shape[0] == 1:
         return emit("reshape", lines, shape=shape)
+    if ufunc in _FREE:
+        return _paired(ufunc, lines)
     return steps(ufunc, "reduce", lines[0], cast(lines[1:], new), False)
+
+
+def _paired(ufunc: np.ufunc, lines: Array) -> Array:
+    while (count := lines.shape[0]) > 1:
+        half = count // 2
+        made = UFUNCS[ufunc](lines[:half], lines[half : 2 * half])
+        lines = emit("concatenate", made, lines[2 * half :], axis=0) if count % 2 else made
+    return emit("reshape", lines, shape=lines.shape[1:])
 
 
 def identity(ufunc: np.ufunc, x: Array) -> Array:
