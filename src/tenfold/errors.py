@@ -49,6 +49,10 @@ class ShapeError(TenfoldError, ValueError):
     """Shapes that do not fit together, or an axis that is not there."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that is not there; as NumPy's of this name it is an IndexError too."""
+
+
 class ValueProblem(TenfoldError, ValueError):
     """An argument of the right type whose value can't be used."""
 
@@ -93,5 +97,13 @@ class FileError(TenfoldError, ValueError):
     """A file that is not what it says: damaged, truncated, of another kind or version."""
 
 
+class PlanError(FileError):
+    """A plan file that can't be used: damaged, of another version, or one that does not hold."""
+
+
 class HookError(TenfoldError, KeyError):
     """A hook or host call whose callable is not bound."""
+
+
+class RecompileWarning(UserWarning):
+    """A function is compiled again and again."""

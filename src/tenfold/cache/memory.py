@@ -1,13 +1,23 @@
-"""Plans in memory: found by graph and options, bounded, the least recently used dropped."""
+"""Plans in memory, and behind that on disk: found by graph and options, the least recently used
+dropped."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
-from tenfold.execute import Program, plan_for
+from tenfold.backends.cpu.target import host_target
+from tenfold.cache.recompile import Watch
+from tenfold.cache.record import Caller, record_of
+from tenfold.cache.stored import find_program, keep_program, options_of, why_missing
+from tenfold.execute import Program
 from tenfold.graph import Graph
+from tenfold.plan import Plan
 from tenfold.stats import count, timed
+
+log = logging.getLogger("tenfold")
 
 CAPACITY = 512
 
@@ -21,15 +31,25 @@ class Plans:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.capacity = capacity
-        self._held: OrderedDict[tuple[str, bool], Program] = OrderedDict()
+        self._held: OrderedDict[tuple[str, bool], tuple[Graph, Program]] = OrderedDict()
         self._lock = threading.RLock()
         self._making: dict[tuple[str, bool], threading.Lock] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def get(self, graph: Graph, *, strict: bool = False) -> Program:
-        """The program of a graph, made if it is not here."""
+    def get(
+        self,
+        graph: Graph,
+        *,
+        strict: bool = False,
+        caller: Callable[[], Caller] | None = None,
+        watch: Watch | None = None,
+    ) -> Program:
+        """The program of a graph, made if it is neither here nor on disk.
+
+        `caller` says which function it is for, to be asked on a miss; `watch` counts its misses.
+        """
         key = (graph.digest, strict)
         found = self._find(key, graph)
         if found is not None:
@@ -39,31 +59,72 @@ class Plans:
         with making:  # one thread makes it, the others wait and find it
             found = self._find(key, graph)
             if found is None:
-                count("cache_misses")
-                with timed("plan"):
-                    plan = plan_for(graph)
-                count("plans")
-                found = Program(plan, strict=strict)
+                found = self._stored(graph, strict) or self._make(graph, strict, caller, watch)
                 with self._lock:
-                    self._held[key] = found
+                    self._held[key] = (graph, found)
                     while len(self._held) > self.capacity:
                         self._held.popitem(last=False)
             with self._lock:
                 self._making.pop(key, None)
         return found
 
+    def holds(self, graph: Graph, *, strict: bool = False) -> bool:
+        """Whether the program of a graph is here."""
+        with self._lock:
+            found = self._held.get((graph.digest, strict))
+            return found is not None and found[0] == graph
+
+    def _stored(self, graph: Graph, strict: bool) -> Program | None:
+        """The program of a graph from disk."""
+        with timed("load"):
+            found = find_program(graph, options_of(strict), lambda: _planned(graph))
+        if found is None:
+            return None
+        count("cache_hits")
+        return found[0]
+
+    def _make(
+        self,
+        graph: Graph,
+        strict: bool,
+        caller: Callable[[], Caller] | None,
+        watch: Watch | None,
+    ) -> Program:
+        """A new program, kept on disk too."""
+        count("cache_misses")
+        options = options_of(strict)
+        asked = caller() if caller else None
+        if asked is not None:
+            lines = why_missing(graph, options, asked)
+            if lines:
+                log.info("%s is compiled anew: %s", asked, "; ".join(lines))
+        made = Program(_planned(graph), strict=strict)
+        keep_program(graph, options, made, None, asked)
+        if asked is not None and watch is not None:
+            watch.note(record_of(asked, graph.digest, host_target(), options))
+        return made
+
     def _find(self, key: tuple[str, bool], graph: Graph) -> Program | None:
         with self._lock:
             found = self._held.get(key)
-            if found is None or found.plan.graph != graph:
+            if found is None or found[0] != graph:
                 return None
             self._held.move_to_end(key)
             count("cache_hits")
-            return found
+            return found[1]
 
     def clear(self) -> None:
         with self._lock:
             self._held.clear()
+
+
+def _planned(graph: Graph) -> Plan:
+    from tenfold.execute.plan import plan_for
+
+    with timed("plan"):
+        plan = plan_for(graph)
+    count("plans")
+    return plan
 
 
 plans = Plans()

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tenfold.trace.array import Array
 from tenfold.trace.scope import current
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -17,11 +18,12 @@ def anywhere(function: F) -> F:
     """This function, which outside a trace is traced for its arrays and run at once.
 
     Arguments that are NumPy's arrays are traced; all others are known while tracing.
+    On lazy arrays it is as lazy as they are.
     """
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current() is not None:
+        if current() is not None or any(isinstance(a, Array) for a in (*args, *kwargs.values())):
             return function(*args, **kwargs)
         from tenfold.trace.eager import at_once  # it imports this package
 

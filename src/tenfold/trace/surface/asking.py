@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ConcreteError
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import UFUNCS, Array, on_host
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.composed import filled
-from tenfold.trace.surface.emit import alias, fail, on, traced
+from tenfold.trace.surface.emit import alias, fail, is_traced, on, traced
 from tenfold.trace.surface.reductions import every
 from tenfold.types import BOOL, KIND
 
@@ -24,6 +24,8 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 @on(np.min_scalar_type)
 def min_scalar_type(a: Any) -> Any:
     x = traced(a)
+    if x.ndim == 0 and not is_traced(x):
+        return on_host(np.min_scalar_type, (x,), {})
     if x.ndim == 0:
         fail(
             ConcreteError,
@@ -41,6 +43,9 @@ def common_type(*arrays: Any) -> Any:
 @on(np.real_if_close)
 def real_if_close(a: Any, tol: Any = 100) -> Array:
     x = traced(a)
+    if KIND[x.dtype] == "c" and not is_traced(x):
+        made: Array = on_host(np.real_if_close, (x, tol), {})
+        return made
     if KIND[x.dtype] == "c":
         fail(
             ConcreteError,

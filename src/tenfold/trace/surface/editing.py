@@ -9,7 +9,7 @@ import numpy as np
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError
 from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.surface.composed import filled, number
-from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, shape_of, traced
+from tenfold.trace.surface.emit import axis_of, cast, emit, fail, is_traced, on, shape_of, traced
 from tenfold.trace.surface.key import has_traced
 from tenfold.trace.surface.taking import take
 from tenfold.types import I64
@@ -23,6 +23,8 @@ def _line(arr: Any, axis: Any) -> tuple[Array, int]:
 
 
 def _known(name: str, obj: Any) -> Any:
+    if isinstance(obj, Array) and not is_traced(obj):
+        return np.asarray(obj)
     if has_traced(obj):
         fail(
             ConcreteError,

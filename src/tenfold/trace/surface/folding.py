@@ -89,7 +89,7 @@ def reduce_by_steps(
     if len(axes) > 1 and ufunc.identity is None and ufunc not in _ANY_ORDER:
         fail(
             ValueProblem,
-            f"np.{ufunc.__name__}.reduce over several axes, whose order matters",
+            f"np.{ufunc.__name__}.reduce over several axes, whose order counts",
             "reduce one axis at a time",
         )
     rest = [i for i in range(x.ndim) if i not in axes]

@@ -9,7 +9,7 @@ import numpy as np
 from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.surface.composed import filled, number
-from tenfold.trace.surface.emit import cast, emit, fail, on, shape_of, static_int, traced
+from tenfold.trace.surface.emit import cast, emit, fail, is_traced, on, shape_of, static_int, traced
 from tenfold.trace.surface.indexing import updatable
 from tenfold.types import BOOL, I64, KIND
 
@@ -90,13 +90,13 @@ def ix_(*args: Any) -> tuple[Array, ...]:
         if x.ndim != 1:
             fail(ShapeError, f"ix_: argument {i} is {x.type}", "give vectors")
         if x.dtype == BOOL:
-            if isinstance(given, Array):
+            if is_traced(given):
                 fail(
                     ConcreteError,
                     "np.ix_ of a traced mask: how many it chooses, only a running program knows",
                     "give the places: tn.flatnonzero(mask, size=n)",
                 )
-            x = traced(np.flatnonzero(given))
+            x = traced(np.flatnonzero(np.asarray(given)))
         if not x.size and not isinstance(given, (Array, np.ndarray)):  # an empty list
             x = cast(x, I64)
         shape = tuple(x.size if k == i else 1 for k in range(len(args)))

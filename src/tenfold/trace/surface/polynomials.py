@@ -12,11 +12,11 @@ import ml_dtypes
 import numpy as np
 
 from tenfold.errors import ShapeError, Unsupported, ValueProblem
-from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
+from tenfold.trace.array import FUNCTIONS, UFUNCS, Array, on_host
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.composed import filled
 from tenfold.trace.surface.convolution import convolve
-from tenfold.trace.surface.emit import cast, emit, fail, on, static_int, traced
+from tenfold.trace.surface.emit import cast, emit, fail, is_traced, on, static_int, traced
 from tenfold.trace.surface.promotion import common
 from tenfold.trace.surface.reductions import total
 from tenfold.types import F32, F64, I64, KIND
@@ -85,7 +85,11 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Array:
 @on(np.poly)
 def poly(seq_of_zeros: Any) -> Array:
     roots = traced(seq_of_zeros)
-    if roots.ndim > 1 or KIND[roots.dtype] == "c":
+    special = roots.ndim > 1 or KIND[roots.dtype] == "c"
+    if special and not is_traced(roots):
+        known: Array = on_host(np.poly, (roots,), {})
+        return known
+    if special:
         fail(
             Unsupported,
             f"np.poly of {roots.type}: whether its result is complex, only a running program knows",

@@ -6,12 +6,13 @@ docs/numpy.md is made from these tables; so are the errors of the functions.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from tenfold.errors import ConcreteError
-from tenfold.trace.array import REASONS, Reason
+from tenfold.trace.array import REASONS, Reason, on_host
+from tenfold.trace.scope import current
 from tenfold.trace.surface.emit import fail, on
 
 # Functions whose results have no shape before the program runs.
@@ -73,8 +74,10 @@ _NEVER: dict[str, tuple[str, str]] = {
 
 
 def _refuse(name: str, what: str, remedy: str) -> Any:
-    def apply(*args: Any, **kwargs: Any) -> NoReturn:
-        fail(ConcreteError, f"np.{name}: {what} is known only to a running program", remedy)
+    def apply(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:  # a lazy array is run
+            return on_host(getattr(np, name), args, kwargs)
+        return fail(ConcreteError, f"np.{name}: {what} is known only to a running program", remedy)
 
     return apply
 
