@@ -99,3 +99,11 @@ def test_outer(ufunc: np.ufunc) -> None:
     x = _draw("f8", (3,)) if "dd->d" in ufunc.types else _draw("i8", (3,))
     _same(lambda x, y: ufunc.outer(x, y), x, x[:0])
     _same(lambda x, y: ufunc.outer(x, y), x, x[0])
+
+
+def test_lazy_arrays_fold_too() -> None:
+    x = np.arange(1.0, 7.0).reshape(2, 3)
+    lazy = tn.asarray(x)
+    for f in (np.subtract.reduce, np.hypot.reduce, np.subtract.accumulate):
+        np.testing.assert_allclose(np.asarray(f(lazy)), f(x), 1e-15)
+    assert np.asarray(np.apply_along_axis(np.sum, 1, lazy)).tolist() == [6.0, 15.0]

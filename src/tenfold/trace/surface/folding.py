@@ -14,7 +14,7 @@ from tenfold.errors import ShapeError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
 from tenfold.trace.inner import trace_inner
 from tenfold.trace.operand import scope_of, value_of
-from tenfold.trace.scope import Scope
+from tenfold.trace.scope import Scope, current
 from tenfold.trace.surface.composed import filled
 from tenfold.trace.surface.emit import axes_of, cast, emit, fail, traced
 from tenfold.trace.surface.promotion import dtypes_for
@@ -55,6 +55,11 @@ def foldable(ufunc: np.ufunc, method: str, x: Array) -> tuple[Array, DType]:
 
 def steps(ufunc: np.ufunc, method: str, first: Array, rest: Array, keep: bool) -> Array:
     """The last result along the first axis, or with `keep` that of every step."""
+    if current() is None:  # of lazy arrays: a program of its own
+        from tenfold.trace.eager import at_once  # it imports this package
+
+        made_at_once: Array = at_once(lambda a, b: steps(ufunc, method, a, b, keep), first, rest)
+        return made_at_once
     type = TensorType(first.dtype, first.shape)
     newer = TensorType(rest.dtype, first.shape)
     scope = scope_of(first)
