@@ -383,9 +383,8 @@ def draw_program(seed: int, steps: int = 150) -> tuple[Graph, list[Array]]:
 
 def compare(graph: Graph, arrays: Sequence[Array], *, apart: bool = False) -> str | None:
     """What is wrong with the plan of a graph on these arguments, or None."""
-    from judge import Uncertain, disagreement, judged
-
     from tenfold.execute import Program, plan_for
+    from tenfold.parity.agree import Uncertain, disagreement, judged
 
     try:
         wanted = judged(graph, arrays)

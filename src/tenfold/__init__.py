@@ -144,10 +144,11 @@ from tenfold.api.namespace.statistics import (
     sum,
     var,
 )
+from tenfold.api.parity import bisect, parity
 from tenfold.api.policy import configure
 from tenfold.api.program import evaluate, parse, trace, trace_values
 from tenfold.config import config
-from tenfold.errors import TenfoldError
+from tenfold.errors import ParityError, ParityWarning, TenfoldError
 from tenfold.graph import Graph
 from tenfold.stats import stats
 from tenfold.trace.array import Array
@@ -226,6 +227,8 @@ __all__ = [
     "Graph",
     "Jitted",
     "Loaded",
+    "ParityError",
+    "ParityWarning",
     "TenfoldError",
     "TensorType",
     "__array_api_version__",
@@ -251,6 +254,7 @@ __all__ = [
     "backends",
     "bfloat16",
     "bincount",
+    "bisect",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -363,6 +367,7 @@ __all__ = [
     "not_equal",
     "ones",
     "ones_like",
+    "parity",
     "parse",
     "permute_dims",
     "pi",

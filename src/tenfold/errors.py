@@ -107,3 +107,11 @@ class HookError(TenfoldError, KeyError):
 
 class RecompileWarning(UserWarning):
     """A function is compiled again and again."""
+
+
+class ParityError(TenfoldError, ArithmeticError):
+    """A compiled program that does not give what the reference gives."""
+
+
+class ParityWarning(UserWarning):
+    """A compiled program was refuted; the reference answers in its place."""

@@ -21,8 +21,10 @@ from tenfold.api.arguments import (
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
 from tenfold.api.kinds import taken_in
+from tenfold.api.verify import verify_option
 from tenfold.errors import TypeMismatch, ValueProblem
 from tenfold.graph import Graph
+from tenfold.parity.certificate import Certificate
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.stats import count, timed
@@ -105,8 +107,10 @@ class Options:
     donate: Any = ()
     compile: str = "now"
     strict: bool = False
+    verify: Any = None  # None: as TENFOLD_VERIFY says
 
     def __post_init__(self) -> None:
+        verify_option(self.verify)
         if self.compile not in ("now", "never"):
             raise ValueProblem(
                 f"jit: compile={self.compile!r} is no way to compile", fix="give 'now' or 'never'"
@@ -138,6 +142,11 @@ class Jitted:
         self._lock = threading.RLock()
         self._watch: Watch | None = None
         self.traces = 0
+
+    @property
+    def strict(self) -> bool:
+        """Whether contraction is forbidden, and divergence an error."""
+        return self._options.strict
 
     @property
     def _binder(self) -> Binder:
@@ -185,8 +194,39 @@ class Jitted:
         if self._options.compile == "never":
             return traced.results(run_graph(traced.graph, arrays, callbacks), give)
         program = self._program(call, traced)
-        self._open(call, entry, program)
-        return traced.results(program(arrays, callbacks), give)
+        return traced.results(self._answer(call, entry, program, arrays, callbacks), give)
+
+    def _answer(
+        self,
+        call: Call,
+        entry: Entry,
+        program: Program,
+        arrays: list[np.ndarray[Any, Any]],
+        callbacks: Callbacks,
+    ) -> list[np.ndarray[Any, Any]]:
+        """The outputs by the plan, once it is certified; by the reference if it is refuted."""
+        from tenfold.api.checking import checked_call, refused
+
+        graph, strict = entry.traced.graph, self._options.strict
+        verify = verify_option(self._options.verify)
+        if program.refuted is not None:
+            if strict:
+                raise refused(program)
+            return run_graph(graph, arrays, callbacks)
+        if verify == "always" or (verify != "off" and program.certificate is None):
+            outputs = checked_call(program, graph, arrays, callbacks, verify, strict)
+        else:
+            outputs = program(arrays, callbacks)
+        if program.refuted is None and verify != "always":
+            self._open(call, entry, program)
+        return outputs
+
+    def _donated(self, call: Call) -> tuple[int, ...]:
+        """The leaves that the caller gives up."""
+        if not self._binder.donate:
+            return ()
+        names = enumerate(call.leaf_names())
+        return tuple(n for n, name in names if _donated(name, self._binder.donate))
 
     def _program(self, call: Call, traced: Traced) -> Program:
         from tenfold.api.explain_cache import caller_of
@@ -197,12 +237,14 @@ class Jitted:
         return plans.get(
             traced.graph,
             strict=self._options.strict,
+            donated=self._donated(call),
             caller=lambda: caller_of(call, traced, self.__wrapped__),
             watch=self._watch,
         )
 
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
+        from tenfold.api.checking import guarded
         from tenfold.api.door import DOORS, Door, guards, is_flat
         from tenfold.api.unpack import can_unpack
 
@@ -216,6 +258,10 @@ class Jitted:
             watched = guards(entry.places())
             captures = [h.snapshot for h in entry.held]
             if watched is None or (entry.door and entry.door.still(captures, watched)):
+                return
+            if verify_option(self._options.verify) != "off" and not guarded(
+                program, captures, watched, self._options.strict
+            ):
                 return
             entry.door = Door(program, captures, watched, call, entry.traced, signature)
             others = [e for e in self._doors if e is not entry]
@@ -303,6 +349,19 @@ class Jitted:
             captures={h.name: h.snapshot for h in entry.held},
         )
 
+    def certificate(self, *args: Any, **kwargs: Any) -> Certificate | None:
+        """The certificate of the plan for these arguments; None before it has been checked.
+
+        >>> import numpy as np, tenfold as tn
+        >>> f = tn.jit(lambda x: np.exp(x).sum(), verify="first")
+        >>> y = f(np.ones(100))
+        >>> f.certificate(np.ones(100)).complete
+        True
+        """
+        call = self._bind(args, kwargs)
+        found: Certificate | None = self._program(call, self._entry(call).traced).certificate
+        return found
+
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for these arguments (arrays or `tn.spec`)."""
         return self._entry(self._bind(args, kwargs)).traced.graph
@@ -385,12 +444,18 @@ def jit(
     donate: Any = (),
     compile: str = "now",
     strict: bool = False,
+    verify: Any = None,
 ) -> Jitted: ...
 
 
 @overload
 def jit(
-    *, static: Any = (), donate: Any = (), compile: str = "now", strict: bool = False
+    *,
+    static: Any = (),
+    donate: Any = (),
+    compile: str = "now",
+    strict: bool = False,
+    verify: Any = None,
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
@@ -401,13 +466,20 @@ def jit(
     donate: Any = (),
     compile: str = "now",
     strict: bool = False,
+    verify: Any = None,
 ) -> Any:
     """Trace a function once for each signature, compile it, and replay the plan.
 
     `static` names arguments (or gives their positions) that are Python values rather than
     arrays: each value is traced apart. `donate` names arguments that the function may update in
     place: the caller gives them up. `compile="never"` stays on the reference evaluator. `strict`
-    forbids contraction and reassociation of floating-point operations.
+    forbids contraction and reassociation of floating-point operations, and makes a plan that
+    disagrees with the reference an error.
+
+    `verify="first"`, the default, checks a new plan against the reference in its first call, on
+    the arguments of that call, for some 3 seconds at most; a number of seconds is another limit,
+    "always" checks in every call, "off" never. What disagrees is not used: the reference answers,
+    with a ParityWarning. The environment variable TENFOLD_VERIFY sets the default.
 
     >>> import numpy as np, tenfold as tn
     >>> @tn.jit
@@ -418,7 +490,7 @@ def jit(
     >>> f.traces
     1
     """
-    options = Options(static, donate, compile, strict)
+    options = Options(static, donate, compile, strict, verify)
     if function is None:
         return lambda f: Jitted(f, options)
     return Jitted(function, options)

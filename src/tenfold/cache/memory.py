@@ -11,15 +11,18 @@ from collections.abc import Callable
 from tenfold.backends.cpu.target import host_target
 from tenfold.cache.recompile import Watch
 from tenfold.cache.record import Caller, record_of
-from tenfold.cache.stored import find_program, keep_program, options_of, why_missing
+from tenfold.cache.stored import certify, find_program, keep_program, options_of, why_missing
 from tenfold.execute import Program
 from tenfold.graph import Graph
+from tenfold.parity.certificate import verdict_from_data, verdict_to_data
 from tenfold.plan import Plan
 from tenfold.stats import count, timed
 
 log = logging.getLogger("tenfold")
 
 CAPACITY = 512
+
+Key = tuple[str, bool, tuple[int, ...]]  # digest, strict, donated parameters
 
 
 class Plans:
@@ -31,9 +34,9 @@ class Plans:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.capacity = capacity
-        self._held: OrderedDict[tuple[str, bool], tuple[Graph, Program]] = OrderedDict()
+        self._held: OrderedDict[Key, tuple[Graph, Program]] = OrderedDict()
         self._lock = threading.RLock()
-        self._making: dict[tuple[str, bool], threading.Lock] = {}
+        self._making: dict[Key, threading.Lock] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -43,14 +46,16 @@ class Plans:
         graph: Graph,
         *,
         strict: bool = False,
+        donated: tuple[int, ...] = (),
         caller: Callable[[], Caller] | None = None,
         watch: Watch | None = None,
     ) -> Program:
         """The program of a graph, made if it is neither here nor on disk.
 
-        `caller` says which function it is for, to be asked on a miss; `watch` counts its misses.
+        `donated` are parameters that the plan may write into. `caller` says which function it is
+        for, to be asked on a miss; `watch` counts its misses.
         """
-        key = (graph.digest, strict)
+        key = (graph.digest, strict, donated)
         found = self._find(key, graph)
         if found is not None:
             return found
@@ -59,7 +64,9 @@ class Plans:
         with making:  # one thread makes it, the others wait and find it
             found = self._find(key, graph)
             if found is None:
-                found = self._stored(graph, strict) or self._make(graph, strict, caller, watch)
+                found = self._stored(graph, strict, donated)
+                found = found or self._make(graph, strict, donated, caller, watch)
+                found.graph = graph
                 with self._lock:
                     self._held[key] = (graph, found)
                     while len(self._held) > self.capacity:
@@ -71,40 +78,44 @@ class Plans:
     def holds(self, graph: Graph, *, strict: bool = False) -> bool:
         """Whether the program of a graph is here."""
         with self._lock:
-            found = self._held.get((graph.digest, strict))
+            found = self._held.get((graph.digest, strict, ()))
             return found is not None and found[0] == graph
 
-    def _stored(self, graph: Graph, strict: bool) -> Program | None:
-        """The program of a graph from disk."""
+    def _stored(self, graph: Graph, strict: bool, donated: tuple[int, ...]) -> Program | None:
+        """The program of a graph from disk, with what a check found of it."""
         with timed("load"):
-            found = find_program(graph, options_of(strict), lambda: _planned(graph))
+            options = options_of(strict, donated)
+            found = find_program(graph, options, lambda: _planned(graph, donated))
         if found is None:
             return None
         count("cache_hits")
-        return found[0]
+        program, verdict = found
+        program.certificate, program.refuted = verdict_from_data(verdict)
+        return program
 
     def _make(
         self,
         graph: Graph,
         strict: bool,
+        donated: tuple[int, ...],
         caller: Callable[[], Caller] | None,
         watch: Watch | None,
     ) -> Program:
         """A new program, kept on disk too."""
         count("cache_misses")
-        options = options_of(strict)
+        options = options_of(strict, donated)
         asked = caller() if caller else None
         if asked is not None:
             lines = why_missing(graph, options, asked)
             if lines:
                 log.info("%s is compiled anew: %s", asked, "; ".join(lines))
-        made = Program(_planned(graph), strict=strict)
+        made = Program(_planned(graph, donated), strict=strict)
         keep_program(graph, options, made, None, asked)
         if asked is not None and watch is not None:
             watch.note(record_of(asked, graph.digest, host_target(), options))
         return made
 
-    def _find(self, key: tuple[str, bool], graph: Graph) -> Program | None:
+    def _find(self, key: Key, graph: Graph) -> Program | None:
         with self._lock:
             found = self._held.get(key)
             if found is None or found[0] != graph:
@@ -118,11 +129,17 @@ class Plans:
             self._held.clear()
 
 
-def _planned(graph: Graph) -> Plan:
+def keep_verdict(program: Program) -> None:
+    """Write what a check found beside the program on disk, for later processes."""
+    options = options_of(program.strict, program.donated)
+    certify(program.graph, options, verdict_to_data(program.certificate, program.refuted))
+
+
+def _planned(graph: Graph, donated: tuple[int, ...]) -> Plan:
     from tenfold.execute.plan import plan_for
 
     with timed("plan"):
-        plan = plan_for(graph)
+        plan = plan_for(graph, donated=donated)
     count("plans")
     return plan
 

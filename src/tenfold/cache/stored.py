@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,8 @@ class _Fixed:
 stores.append(_Fixed())
 
 
-def options_of(strict: bool) -> Options:
-    return (("strict", str(strict)),)
+def options_of(strict: bool, donated: Sequence[int] = ()) -> Options:
+    return (("strict", str(strict)), ("donated", ",".join(map(str, donated))))
 
 
 def find_program(

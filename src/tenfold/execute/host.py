@@ -44,7 +44,7 @@ def make_callable(
 
     def call(table: int, arena: int) -> None:
         arrays = [
-            _array(plan, slot, table, arena).reshape(type.shape)
+            slot_array(plan, slot, table, arena).reshape(type.shape)
             for slot, type in zip(reads, types, strict=True)
         ]
         for array in arrays:
@@ -53,7 +53,7 @@ def make_callable(
         if isinstance(step, KernelStep):
             raise SystemError("a kernel found a fault that the evaluator does not find")
         for slot, result in zip(step.outputs, results, strict=True):
-            made = _array(plan, slot, table, arena)
+            made = slot_array(plan, slot, table, arena)
             made[...] = np.asarray(result).reshape(made.shape)
 
     return call
@@ -87,7 +87,7 @@ def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
     return Graph(tuple(Parameter(graph.types[v]) for v in step.reads), tuple(nodes), ())
 
 
-def _array(plan: Plan, number: int, table: int, arena: int) -> Array:
+def slot_array(plan: Plan, number: int, table: int, arena: int) -> Array:
     """The array over a slot."""
     slot = plan.slots[number]
     if slot.place == CONSTANT:
@@ -106,4 +106,4 @@ def _array(plan: Plan, number: int, table: int, arena: int) -> Array:
     return made
 
 
-__all__ = ["Running", "make_callable"]
+__all__ = ["Running", "make_callable", "slot_array"]

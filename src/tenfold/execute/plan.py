@@ -8,6 +8,7 @@ from tenfold.backends.cpu.blas import blas
 from tenfold.backends.cpu.schedule import tune
 from tenfold.backends.cpu.support import missing, outside
 from tenfold.backends.cpu.target import Target, host_target
+from tenfold.execute.faults import with_fault
 from tenfold.graph import Graph
 from tenfold.plan import Plan, make_plan
 
@@ -20,7 +21,7 @@ def plan_for(graph: Graph, target: Target | None = None, donated: Sequence[int] 
         return missing(instruction, operands, result, chosen)
 
     routines = frozenset(("contract",)) if blas() is not None else frozenset[str]()
-    return make_plan(
+    plan = make_plan(
         graph,
         supports=supports,
         routines=routines,
@@ -28,3 +29,4 @@ def plan_for(graph: Graph, target: Target | None = None, donated: Sequence[int] 
         outside=outside,
         donated=donated,
     )
+    return with_fault(plan)

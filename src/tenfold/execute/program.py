@@ -12,6 +12,7 @@ from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.program import Words
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import TypeMismatch
+from tenfold.execute.faults import guards_with_fault, loosen
 from tenfold.execute.fixed import GATE, fixed
 from tenfold.execute.host import Running, make_callable
 from tenfold.execute.kernels import obtain, plan_image
@@ -27,6 +28,10 @@ _RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhi
 class Program:
     """A plan that can be called. Any number of threads may do so at once."""
 
+    # What a check found, set by whoever checks; the first one stays.
+    certificate: Any = None
+    refuted: str | None = None
+
     def __init__(
         self,
         plan: Plan,
@@ -36,6 +41,8 @@ class Program:
         target: Target | None = None,
     ) -> None:
         self.plan = plan
+        self.graph = plan.graph  # or the graph that the plan's was made of
+        self.strict = strict
         self.target = target or host_target()
         self.strict = strict
         self.running = Running()
@@ -79,7 +86,9 @@ class Program:
         entry = Entry(
             name="call",
             plan="tn_plan",
-            arguments=tuple(Argument(t, n in self.donated) for n, t in enumerate(own)),
+            arguments=guards_with_fault(
+                [Argument(t, n in self.donated) for n, t in enumerate(own)]
+            ),
             outputs=self.outputs,
             captures=len(captures),
             guards=tuple("cell" if key is None else "dict" for _, key, _ in guards),
@@ -90,6 +99,7 @@ class Program:
         door = gate(lambda text: fixed(GATE, self.target))
         bound = make_entry(entry, self.image, door, slow, captures, guards, native)
         bound.binding.program = self  # type: ignore[attr-defined]
+        loosen(bound.binding)
         return bound
 
     def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:

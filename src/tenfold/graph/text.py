@@ -66,7 +66,8 @@ def show_node(
         text += " : " + ", ".join(map(repr, node.types))
     notes = []
     if node.op == "constant":
-        notes.append(np.array2string(constant_value(node), separator=","))
+        value = np.array2string(constant_value(node), separator=",")
+        notes.append(" ".join(value.split()))  # in one line, however many rows it has
     if node.source is not None:
         notes.append(str(node.source))
     return text + (f"  # {'; '.join(notes)}" if notes else "")

@@ -251,7 +251,9 @@ class _Planner:
             self.makers.get(v) for v in bound.targets
         }
         nodes = tuple(sorted(p for p in positions if p is not None))
-        step = KernelStep(number, (*reads, *writes, *scratch), params, nodes, bound.inputs)
+        step = KernelStep(
+            number, (*reads, *writes, *scratch), params, nodes, bound.inputs, bound.targets
+        )
         at = len(self.steps)
         for source, target in lowered.in_place:
             self.candidates.append((at, reads[source], writes[target]))

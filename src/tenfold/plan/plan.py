@@ -41,6 +41,7 @@ class KernelStep:
     params: tuple[bytes, ...]
     nodes: tuple[int, ...]  # positions in the graph
     reads: tuple[int, ...] = ()  # the values in the first slots
+    writes: tuple[int, ...] = ()  # the values, or wholes of ranges, in the slots after these
     kind: str = field(default="kernel", init=False)
 
 

@@ -1,0 +1,74 @@
+"""tn.parity and tn.bisect: compiled programs beside the reference, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tenfold.api.jit import Jitted
+from tenfold.errors import Unsupported
+from tenfold.reference import Callbacks
+
+if TYPE_CHECKING:  # the compiler is loaded when something is compiled
+    from tenfold.parity.bisect import Bisection
+    from tenfold.parity.table import Table
+
+
+def parity(
+    function: Callable[..., Any], *args: Any, backends: Sequence[str] = ("cpu",), **kwargs: Any
+) -> Table:
+    """Every node of a function, compiled, beside the reference: a table.
+
+    Each node is judged on the reference's values for what its kernel reads. The columns: the
+    largest error in units in the last place, NaN and infinities on one side alone, near-ties (where
+    a comparison may go either way within the bounds), and the line.
+
+    >>> import numpy as np, tenfold as tn
+    >>> table = tn.parity(lambda x: np.sqrt(x) * 2, np.arange(3.0))
+    >>> table.agrees, [row.op for row in table]
+    (True, ['sqrt', 'mul'])
+    """
+    from tenfold.cache import plans
+    from tenfold.parity.table import Table, compare_nodes
+
+    jitted = _jitted(function)
+    traced, arrays = jitted.ready_to_run(*args, **kwargs)
+    found = []
+    for backend in backends:
+        if backend != "cpu":
+            raise Unsupported(f"parity: no backend {backend!r}", fix="there is 'cpu'")
+        program = plans.get(traced.graph, strict=jitted.strict)
+        rows = compare_nodes(program, arrays, Callbacks(traced.callbacks))
+        found.append((backend, tuple(rows)))
+    return Table(tuple(found))
+
+
+def bisect(
+    function: Callable[..., Any],
+    *args: Any,
+    script: str | Path | None = "divergence.py",
+    **kwargs: Any,
+) -> Bisection:
+    """The first node whose compiled value diverges from the reference's, and a script to show it.
+
+    The plan is replayed step by step on the reference's values, through every round of its loops
+    and the branches taken; then the bad kernel is looked into. The script, written where `script`
+    says unless it is None or all is well, has a small graph and small inputs and needs nothing of
+    the function.
+
+    >>> import numpy as np, tenfold as tn
+    >>> tn.bisect(lambda x: np.tanh(x).sum(), np.ones(5))
+    the plan agrees with the reference at every step
+    """
+    from tenfold.cache import plans
+    from tenfold.parity.bisect import bisect as bisect_program
+
+    jitted = _jitted(function)
+    traced, arrays = jitted.ready_to_run(*args, **kwargs)
+    program = plans.get(traced.graph, strict=jitted.strict)
+    return bisect_program(program, traced.graph, arrays, Callbacks(traced.callbacks), script)
+
+
+def _jitted(function: Callable[..., Any]) -> Jitted:
+    return function if isinstance(function, Jitted) else Jitted(function)

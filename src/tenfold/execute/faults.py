@@ -1,0 +1,353 @@
+"""Planted faults: what a broken compiler would do, put into plans on purpose. For tests alone.
+
+`TENFOLD_FAULT` holds a kind and its argument, `instruction tanh>sinh`. Every plan that is made and
+every entry that is bound while it is set has the fault, in this process and in those it starts, if
+there is a place for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu import ndarray as nd
+from tenfold.backends.cpu.entry import Argument
+from tenfold.backends.cpu.gate import RECORD_WORDS
+from tenfold.kernel import Kernel
+from tenfold.kernel.index import Index
+from tenfold.kernel.kernel import PARALLEL, REDUCED, Instruction, renumbered
+from tenfold.plan import BranchStep, KernelStep, LoopStep, Plan
+from tenfold.plan.plan import ARENA, OUTPUT
+from tenfold.types import DTYPES, KIND, SHORT, TensorType
+
+VARIABLE = "TENFOLD_FAULT"
+
+
+@contextmanager
+def plant(kind: str, argument: str = "") -> Iterator[None]:
+    """Plant a fault in whatever is compiled meanwhile."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = f"{kind} {argument}".strip()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+def planted() -> tuple[str, str] | None:
+    """The fault that is to be planted, or None."""
+    text = os.environ.get(VARIABLE)
+    if not text:
+        return None
+    kind, _, argument = text.partition(" ")
+    return kind, argument
+
+
+def with_fault(plan: Plan) -> Plan:
+    """The plan with the fault in it and in all plans below it."""
+    fault = planted()
+    if fault is None:
+        return plan
+    kind, argument = fault
+    made: dict[int, Plan] = {}
+    for one in plan.every:
+        changed = replace(one, plans=tuple(made[id(p)] for p in one.plans))
+        if kind in KERNELS:
+            change = KERNELS[kind]
+            changed = replace(changed, own=tuple(change(k, argument) for k in changed.own))
+        elif kind in PLANS:
+            changed = PLANS[kind](changed, argument)
+        made[id(one)] = changed
+    return made[id(plan)]
+
+
+# Faults in kernels.
+
+
+def _each(kernel: Kernel, change: Callable[[Instruction], Instruction]) -> Kernel:
+    return replace(kernel, instructions=tuple(change(i) for i in kernel.instructions), free=())
+
+
+def _instruction(kernel: Kernel, argument: str) -> Kernel:
+    """One instruction in place of another."""
+    old, new = argument.split(">")
+    return _each(kernel, lambda i: replace(i, op=new) if i.op == old else i)
+
+
+def _operands(kernel: Kernel, argument: str) -> Kernel:
+    """The operands of an instruction the other way about."""
+
+    def swap(i: Instruction) -> Instruction:
+        if i.op != argument:
+            return i
+        return replace(i, args=(*i.args[:-2], i.args[-1], i.args[-2]))
+
+    return _each(kernel, swap)
+
+
+def _literal(kernel: Kernel, argument: str) -> Kernel:
+    """A literal 1 in the code that became 2, or 0 that became 1."""
+    old, new = argument.split(">")
+
+    def change(i: Instruction) -> Instruction:
+        if i.op != "const":
+            return i
+        dtype = DTYPES[i.dtype]
+        if i.attr[0] != np.asarray(float(old)).astype(dtype).tobytes():
+            return i
+        return replace(i, attr=(np.asarray(float(new)).astype(dtype).tobytes(),))
+
+    return _each(kernel, change)
+
+
+def _index(kernel: Kernel, argument: str) -> Kernel:
+    """Loads from elsewhere in the same buffer."""
+
+    def change(i: Instruction) -> Instruction:
+        if i.op != "load" or i.index is None:
+            return i
+        size = kernel.buffers[i.attr[0]].size
+        return replace(i, index=_elsewhere(i.index, size, argument)) if size > 1 else i
+
+    return _each(kernel, change)
+
+
+def _elsewhere(index: Index, size: int, way: str) -> Index:
+    if way == "reverse":
+        return index * -1 + (size - 1)
+    if way == "first":
+        return Index((), 0)
+    return (index + 1) % size
+
+
+def _store(kernel: Kernel, argument: str) -> Kernel:
+    """Stores to elsewhere in the same buffer."""
+    stores = tuple(
+        replace(s, index=_elsewhere(s.index, kernel.buffers[s.buffer].size, argument))
+        if kernel.buffers[s.buffer].size > 1 else s
+        for s in kernel.stores
+    )  # fmt: skip
+    return replace(kernel, stores=stores)
+
+
+def _mask(kernel: Kernel, argument: str) -> Kernel:
+    """Masks that leave out the first or the last of what lies inside."""
+
+    def change(i: Instruction) -> Instruction:
+        if i.op != "inside":
+            return i
+        low, high = i.attr
+        return replace(i, attr=(low + 1, high) if argument == "low" else (low, high - 1))
+
+    return _each(kernel, change)
+
+
+def _lane(kernel: Kernel, argument: str) -> Kernel:
+    """The last element of an axis left out, as by a wrong tail."""
+    kind = REDUCED if argument == "reduced" else PARALLEL
+    axes = tuple(
+        replace(a, extent=a.extent - 1) if a.kind == kind and a.extent > 1 else a
+        for a in kernel.axes
+    )
+    return replace(kernel, axes=axes, free=())
+
+
+def _identity(kernel: Kernel, argument: str) -> Kernel:
+    """Accumulators that begin with a wrong number."""
+    kind, _, number = argument.partition("=")
+    joins = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or", "all": "and"}
+    instructions: list[Instruction] = []
+    at: list[int] = []
+    for i in kernel.instructions:
+        instructions.append(renumbered(i, at))
+        if i.op == "reduce" and i.attr[0] == kind:
+            raw = np.asarray(float(number)).astype(DTYPES[i.dtype]).tobytes()
+            instructions.append(Instruction("const", i.dtype, (), (raw,)))
+            count = len(instructions)
+            instructions.append(Instruction(joins[kind], i.dtype, (count - 2, count - 1)))
+        at.append(len(instructions) - 1)
+    return kernel.with_instructions(instructions, at)
+
+
+def _reduction(kernel: Kernel, argument: str) -> Kernel:
+    """One reduction in place of another."""
+    old, new = argument.split(">")
+
+    def change(i: Instruction) -> Instruction:
+        if i.op != "reduce" or i.attr[0] != old:
+            return i
+        return replace(i, attr=(new, *i.attr[1:]))
+
+    return _each(kernel, change)
+
+
+KERNELS: dict[str, Callable[[Kernel, str], Kernel]] = {
+    "instruction": _instruction,
+    "operands": _operands,
+    "literal": _literal,
+    "index": _index,
+    "store": _store,
+    "mask": _mask,
+    "lane": _lane,
+    "identity": _identity,
+    "reduction": _reduction,
+}
+
+
+# Faults in plans.
+
+
+def _constant(plan: Plan, argument: str) -> Plan:
+    """A wrong parameter of a kernel, or a wrong byte in an array of constants."""
+    steps = []
+    for step in plan.steps:
+        if isinstance(step, KernelStep) and step.params and argument != "array":
+            first = bytearray(step.params[0])
+            first[-2 if len(first) > 1 else 0] ^= 0x10
+            step = replace(step, params=(bytes(first), *step.params[1:]))
+        steps.append(step)
+    constants = list(plan.constants)
+    if argument == "array" and constants:
+        raw = bytearray(constants[0])
+        raw[-2 if len(raw) > 1 else 0] ^= 0x10
+        constants[0] = bytes(raw)
+    return replace(plan, steps=tuple(steps), constants=tuple(constants))
+
+
+def _slot(plan: Plan, argument: str) -> Plan:
+    """A slot whose memory is given away while what it holds is still to be read.
+
+    The argument says which pair of slots, of those there are."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for at, step in enumerate(plan.steps):
+        for slot in _slots(step):
+            first.setdefault(slot, at)
+            last[slot] = at
+    pairs = [
+        (a, b)
+        for a in sorted(first)
+        for b in sorted(first)
+        if plan.slots[a].place == plan.slots[b].place == ARENA
+        and first[a] < first[b] < last[a]
+        and plan.slots[a].offset != plan.slots[b].offset
+        and plan.slots[b].type.nbytes <= plan.slots[a].type.nbytes
+        and plan.slots[b].type.nbytes
+    ]
+    if not pairs:
+        return plan
+    a, b = pairs[int(argument or 0) % len(pairs)]
+    slots = list(plan.slots)
+    slots[b] = replace(slots[b], offset=slots[a].offset)
+    return replace(plan, slots=tuple(slots))
+
+
+def _slots(step: Any) -> tuple[int, ...]:
+    if step.kind == "kernel":
+        return tuple(step.slots)
+    if step.kind == "copy":
+        return (step.source, step.target)
+    return (*step.inputs, *step.outputs)
+
+
+def _carry(plan: Plan, argument: str) -> Plan:
+    """Two carries of a loop in each other's place: when they go in, or when they come out."""
+    steps = []
+    for step in plan.steps:
+        if isinstance(step, LoopStep) and step.carries > 1:
+            a = step.captures if argument == "in" else 0
+            rows = list(step.inputs if argument == "in" else step.outputs)
+            if plan.slots[rows[a]].type == plan.slots[rows[a + 1]].type:
+                rows[a], rows[a + 1] = rows[a + 1], rows[a]
+                where = "inputs" if argument == "in" else "outputs"
+                step = replace(step, **{where: tuple(rows)})  # type: ignore[arg-type]
+        steps.append(step)
+    return replace(plan, steps=tuple(steps))
+
+
+def _results(plan: Plan, argument: str) -> Plan:
+    """Two results of a plan in each other's place, in the plans of loops and branches too."""
+    types = plan.graph.output_types
+    if len(types) < 2 or types[0] != types[1]:
+        return plan
+    turn = {0: 1, 1: 0}
+    slots = tuple(
+        replace(s, number=turn.get(s.number, s.number)) if s.place == OUTPUT else s
+        for s in plan.slots
+    )
+    return replace(plan, slots=slots)
+
+
+def _loop(plan: Plan, argument: str) -> Plan:
+    """A loop the other way about, or of one round less."""
+    steps = []
+    for step in plan.steps:
+        if isinstance(step, LoopStep) and step.op == "scan":
+            if argument == "reverse":
+                step = replace(step, reverse=not step.reverse)
+            elif step.length > 1:
+                step = replace(step, length=step.length - 1)
+        steps.append(step)
+    return replace(plan, steps=tuple(steps))
+
+
+def _branch(plan: Plan, argument: str) -> Plan:
+    """The branches in another order."""
+    steps = tuple(
+        replace(s, plans=tuple(reversed(s.plans))) if isinstance(s, BranchStep) else s
+        for s in plan.steps
+    )
+    return replace(plan, steps=steps)
+
+
+PLANS: dict[str, Callable[[Plan, str], Plan]] = {
+    "constant": _constant,
+    "slot": _slot,
+    "carry": _carry,
+    "results": _results,
+    "loop": _loop,
+    "branch": _branch,
+}
+
+
+# Faults in the guards of an entry.
+
+
+def guards_with_fault(arguments: Sequence[Argument]) -> tuple[Argument, ...]:
+    """The arguments as a faulty entry looks at them."""
+    fault = planted()
+    if fault is None or fault[0] != "guard":
+        return tuple(arguments)
+    made = []
+    for argument in arguments:
+        type = argument.type
+        if fault[1] == "dtype" and KIND[type.dtype] == "f" and SHORT[type.dtype] != "bf16":
+            integers = {2: "i16", 4: "i32", 8: "i64"}
+            type = TensorType(DTYPES[integers[type.dtype.itemsize]], type.shape)
+        elif fault[1] == "rank":
+            type = TensorType(type.dtype, (1, *type.shape))
+        elif fault[1] == "extent" and type.rank:
+            type = TensorType(type.dtype, (type.shape[0] + 1, *type.shape[1:]))
+        made.append(replace(argument, type=type))
+    return tuple(made)
+
+
+def loosen(binding: Any) -> None:
+    """Take from an entry what it asks of the flags of its arguments."""
+    fault = planted()
+    dropped = {"contiguous": nd.CONTIGUOUS, "aligned": nd.ALIGNED}
+    if fault is None or fault[0] != "guard" or fault[1] not in dropped:
+        return
+    at = RECORD_WORDS
+    for argument in binding.entry.arguments:
+        # The third word of an argument has its flags in the lower half, its rank in the upper.
+        binding._record[at + 2] &= np.uint64(~dropped[fault[1]] & (2**64 - 1))
+        at += 3 + argument.type.rank

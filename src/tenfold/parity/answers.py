@@ -1,0 +1,88 @@
+"""Callbacks in a check: they run once, in the reference's run; the plan is answered from memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tenfold.graph.op import Ask
+from tenfold.reference import Callbacks
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for, and the answer."""
+
+    name: str
+    answers: tuple[Any, ...]
+
+
+def _name(ask: Ask) -> str:
+    return f"{ask.op} {ask.attributes.get('name') or ask.attributes.get('label') or ''}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(Callbacks):
+    """Callbacks that are called, their answers kept."""
+
+    asked: list[Asked] = field(default_factory=list)
+
+    @staticmethod
+    def of(callbacks: Callbacks) -> Recorded:
+        return Recorded(callbacks.defaults, callbacks.overrides)
+
+    def answer(self, ask: Ask) -> list[Any]:
+        answers = Callbacks.answer(self, ask)
+        self.asked.append(Asked(_name(ask), tuple(answers)))
+        return answers
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed(Callbacks):
+    """Answers from memory, in the order in which they were asked for.
+
+    Where the reference did not come to its end, what lies beyond it is called. `wrong` says where
+    something else was asked for.
+    """
+
+    asked: tuple[Asked, ...] = ()
+    ended: bool = True
+    given: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def of(recorded: Recorded, ended: bool) -> Replayed:
+        return Replayed(recorded.defaults, recorded.overrides, tuple(recorded.asked), ended)
+
+    def answer(self, ask: Ask) -> list[Any]:
+        at, name = len(self.given), _name(ask)
+        self.given.append(name)
+        if at >= len(self.asked):
+            if not self.ended:
+                return Callbacks.answer(self, ask)
+            self.wrong.append(f"{name} is asked for after the last callback of the reference")
+            raise Differs
+        if self.asked[at].name != name:
+            self.wrong.append(f"callback {at} is {name}, the reference's {self.asked[at].name}")
+            raise Differs
+        ask.arguments.clear()
+        return [np.array(answer) for answer in self.asked[at].answers]
+
+    def left(self) -> str:
+        """What the plan did not ask for, or nothing."""
+        if self.wrong:
+            return self.wrong[0]
+        if self.ended and len(self.given) < len(self.asked):
+            return (
+                f"callback {len(self.given)}, {self.asked[len(self.given)].name}, is not asked for"
+            )
+        return ""
+
+
+class Differs(Exception):
+    """The plan asks for other callbacks than the reference."""
+
+
+__all__ = ["Asked", "Differs", "Recorded", "Replayed"]

@@ -1,0 +1,137 @@
+"""The certificate of a plan: what was checked, when, on what, and how well it agreed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from tenfold.errors import FileError
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One step of a plan, over all the times it was checked.
+
+    `plan` counts the plans from the innermost. `ulp` is the largest error in units in the last
+    place of the reference's values.
+    """
+
+    plan: int
+    step: int
+    what: str
+    times: int
+    ulp: float
+    ties: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRecord:
+    """A loop: how many rounds the reference went, and how many of them were checked."""
+
+    name: str
+    rounds: int
+    checked: int
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """That a plan agrees with the reference, step by step.
+
+    `cut` says what a limit left out, empty where it left out nothing. `end_to_end` is the largest
+    error of each output of the whole plan, in ulp; it is recorded, not judged, and empty where the
+    reference did not come to its end.
+    """
+
+    graph: str
+    target: str
+    inputs: tuple[str, ...]  # the types of the arguments
+    inputs_digest: str
+    steps: tuple[StepRecord, ...]
+    loops: tuple[LoopRecord, ...]
+    near_ties: tuple[str, ...]
+    checked: int  # checks of steps
+    unreached: int  # steps that the run did not come to: branches not taken, loops of no rounds
+    cut: str
+    notes: tuple[str, ...]  # steps that were judged in part, or with the whole plan
+    end_to_end: tuple[float, ...]
+    versions: tuple[tuple[str, str], ...]
+    date: str
+    seconds: float
+    guards: int = 0  # violations that the native entry was seen to turn away
+
+    @property
+    def complete(self) -> bool:
+        """Whether no limit left anything out."""
+        return not self.cut
+
+    @property
+    def ulp(self) -> float:
+        """The largest error of any step."""
+        return max((step.ulp for step in self.steps), default=0.0)
+
+    def to_data(self) -> dict[str, Any]:
+        """The certificate as plain data."""
+        return {"version": VERSION, **asdict(self)}
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> Certificate:
+        """The certificate that `to_data` wrote down; lists may stand for tuples."""
+        try:
+            given = dict(data)
+            if given.pop("version") != VERSION:
+                raise FileError("a certificate of another version", fix="check the plan again")
+            given["steps"] = tuple(StepRecord(**_known(StepRecord, s)) for s in given["steps"])
+            given["loops"] = tuple(LoopRecord(**_known(LoopRecord, s)) for s in given["loops"])
+            for name in ("inputs", "near_ties", "notes", "end_to_end"):
+                given[name] = tuple(given[name])
+            given["versions"] = tuple((str(a), str(b)) for a, b in given["versions"])
+            return Certificate(**given)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise FileError(f"a damaged certificate: {error}") from error
+
+    def __str__(self) -> str:
+        worst = max(self.steps, key=lambda s: s.ulp, default=None)
+        lines = [
+            f"certificate of {self.graph[:12]} on {self.target}, {self.date}",
+            f"  inputs ({', '.join(self.inputs)}), {self.inputs_digest[:12]}",
+            f"  {self.checked} checks of {len(self.steps)} steps in {self.seconds:.2f} s"
+            + (f"; {self.guards} guards tried" if self.guards else ""),
+        ]
+        if worst is not None:
+            lines.append(f"  largest error {worst.ulp:.3g} ulp, in {worst.what}")
+        lines += [
+            f"  loop {loop.name}: {loop.checked} of {loop.rounds} rounds checked"
+            for loop in self.loops
+        ]
+        if self.end_to_end:
+            lines.append(f"  end to end {', '.join(f'{e:.3g}' for e in self.end_to_end)} ulp")
+        lines += [f"  near-tie: {tie}" for tie in self.near_ties]
+        lines += [f"  {note}" for note in self.notes]
+        if self.unreached:
+            lines.append(f"  {self.unreached} steps were not reached by these inputs")
+        lines.append(f"  cut off: {self.cut}" if self.cut else "  nothing cut off")
+        lines.append("  with " + ", ".join(f"{name} {number}" for name, number in self.versions))
+        return "\n".join(lines)
+
+
+def verdict_to_data(certificate: Certificate | None, refuted: str | None) -> dict[str, Any]:
+    """What is known of a plan, as plain data: its certificate, or why it was refuted."""
+    return {
+        "certificate": None if certificate is None else certificate.to_data(),
+        "refuted": refuted,
+    }
+
+
+def verdict_from_data(data: Mapping[str, Any]) -> tuple[Certificate | None, str | None]:
+    """The certificate and the refutation that `verdict_to_data` wrote down."""
+    found, refuted = data.get("certificate"), data.get("refuted")
+    if refuted is not None and not isinstance(refuted, str):
+        raise FileError("a damaged certificate: the refutation is no text")
+    return None if found is None else Certificate.from_data(found), refuted
+
+
+def _known(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+    return {f.name: data[f.name] for f in fields(kind)}

@@ -1,0 +1,160 @@
+"""Check one step: run it natively on the reference's values and judge what it gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tenfold.errors import TenfoldError
+from tenfold.parity.agree import Agreement, compare, raw, same_bits
+from tenfold.parity.judge import Judgement, judge
+from tenfold.parity.loops import ROUNDS, few_rounds
+from tenfold.parity.replay import Replay, overlaps, written
+from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
+from tenfold.plan import LoopStep
+from tenfold.plan.plan import CONSTANT, INPUT
+from tenfold.types import KIND
+
+if TYPE_CHECKING:
+    from tenfold.parity.walk import State
+
+Array = np.ndarray[Any, Any]
+
+
+def check_step(replay: Replay, state: State, at: int) -> Judgement | Disagreement | str:
+    """How a step agrees; or what is wrong with it; or why it was not judged alone."""
+    about, frame = state.about, state.frame
+    assert frame is not None
+    step = about.plan.steps[at]
+    fault = _overwritten(state, at)
+    if fault is not None:
+        return fault
+    if about.effects[at]:
+        _give(state, at)
+        return f"{about.what(at)} calls Python: it was run with the whole plan, not alone"
+    _prepare(state, at)
+    try:
+        replay.run(frame, at)
+    except TenfoldError as error:
+        return _wrong(state, at, VALUES, f"it raised {type(error).__name__}: {error.message}")
+    if isinstance(step, LoopStep):
+        node = about.graph.nodes[step.node]
+        rounds = node["length"] if node.op == "scan" else state.loops[step.node].number
+        if rounds > ROUNDS:
+            # Errors may grow without bound over many rounds: a few are judged instead.
+            wrong = few_rounds(replay, state, at)
+            if wrong is not None:
+                return _wrong(state, at, LOOP, wrong)
+            _give(state, at)
+            return Judgement([Agreement(0.0)])
+    return _judged(state, at)
+
+
+def judged_step(replay: Replay, state: State, at: int) -> list[Agreement]:
+    """How the results of a step compare, whether they agree or not; none where it calls Python."""
+    about, frame = state.about, state.frame
+    assert frame is not None
+    for slot, value in about.layout.reads[at]:  # no kernel step has been run before it
+        held = frame.memory(value, slot)
+        if about.plan.slots[slot].place not in (CONSTANT, INPUT):
+            held[...] = np.asarray(state.values[value]).reshape(held.shape)
+    if about.effects[at]:
+        return []
+    replay.run(frame, at)
+    part = about.parts[at]
+    got = []
+    for slot, value in about.layout.writes[at]:
+        wanted = np.asarray(state.values[value])
+        got.append(np.array(frame.memory(value, slot).reshape(wanted.shape)))
+    wanted_of = [np.asarray(state.values[v]) for v in part.outputs]
+    node = part.graph.nodes[0]
+    if node.op in ("while", "scan"):  # errors may grow over the rounds: recorded, not judged
+        return [compare(a, b, None) for a, b in zip(got, wanted_of, strict=True)]
+    return judge(part.graph, part.arrays(state.values), got, wanted_of).found
+
+
+def _overwritten(state: State, at: int) -> Disagreement | None:
+    """Whether something that the step reads is not what its maker left there."""
+    about, frame = state.about, state.frame
+    assert frame is not None
+    for slot, value in about.layout.reads[at]:
+        held = frame.memory(value, slot)
+        wanted = np.asarray(state.values[value])
+        if not wanted.size or same_bits(held, wanted.reshape(held.shape)):
+            continue
+        guilty = [
+            n
+            for n in range(at - 1, -1, -1)
+            if any(overlaps(about.plan, slot, s)
+                   for s in written(about.plan, about.plan.steps[n], about.layout, n))
+        ]  # fmt: skip
+        text = f"its slot for %{value} holds something else"
+        if guilty:
+            text += f", last written by {about.what(guilty[0])}"
+        case = Case(about.graph, tuple(state.inputs))
+        nodes = tuple(about.parts[at].graph.nodes)
+        name = f"{state.name}%{value}"
+        return Disagreement(MEMORY, about.what(at), name, text, case, nodes)
+    return None
+
+
+def _prepare(state: State, at: int) -> None:
+    """Fill what the step writes with what is surely wrong, unless it reads from there."""
+    about, frame = state.about, state.frame
+    assert frame is not None
+    for slot, value in about.layout.writes[at]:
+        earlier = about.layout.first_write[value] < at or value in about.layout.begun
+        whole = about.layout.whole_of(about.plan, value, slot)
+        if earlier or any(overlaps(about.plan, whole, s) for s, _ in about.layout.reads[at]):
+            continue
+        held = frame.memory(value, slot)
+        wanted = np.asarray(state.values[value]).reshape(held.shape)
+        if KIND[held.dtype] == "b":
+            held[...] = ~wanted
+        elif held.size:
+            raw(held)[...] = ~raw(wanted)
+
+
+def _judged(state: State, at: int) -> Judgement | Disagreement:
+    about, frame = state.about, state.frame
+    assert frame is not None
+    part = about.parts[at]
+    got: dict[int, Array] = {}
+    for slot, value in about.layout.writes[at]:
+        held = frame.memory(value, slot)
+        wanted = np.asarray(state.values[value])
+        made = np.array(held.reshape(wanted.shape))
+        if about.layout.last_write[value] > at and wanted.size:  # others write the rest
+            left = raw(made).reshape(wanted.size, -1)
+            before = ~raw(wanted).reshape(wanted.size, -1)
+            if KIND[held.dtype] == "b":
+                before = raw(~wanted).reshape(wanted.size, -1)
+            untouched = (left == before).all(axis=1).reshape(wanted.shape)
+            made = np.where(untouched, wanted, made).astype(wanted.dtype)
+        got[value] = made
+    _give(state, at)
+    wanted_of = [np.asarray(state.values[v]) for v in part.outputs]
+    found = judge(part.graph, part.arrays(state.values), [got[v] for v in part.outputs], wanted_of)
+    if found.wrong is None:
+        return found
+    value = part.outputs[found.wrong]
+    return _wrong(state, at, VALUES, found.found[found.wrong].text, value)
+
+
+def _give(state: State, at: int) -> None:
+    """Put the reference's values where the step writes."""
+    about, frame = state.about, state.frame
+    assert frame is not None
+    for slot, value in about.layout.writes[at]:
+        held = frame.memory(value, slot)
+        held[...] = np.asarray(state.values[value]).reshape(held.shape)
+
+
+def _wrong(state: State, at: int, kind: str, text: str, value: int | None = None) -> Disagreement:
+    about = state.about
+    part = about.parts[at]
+    which = part.outputs[0] if value is None and part.outputs else value
+    case = Case(part.graph, tuple(part.arrays(state.values)))
+    name = f"{state.name}%{which}"
+    return Disagreement(kind, about.what(at), name, text, case, part.graph.nodes)

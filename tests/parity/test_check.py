@@ -1,0 +1,239 @@
+"""Checks of new plans: what is certified, what is left out and said, and what callers see."""
+
+import msgpack
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.cache import plans
+from tenfold.errors import FileError
+from tenfold.execute import Program, plan_for
+from tenfold.parity.agree import compare
+from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
+from tenfold.parity.check import check
+from tenfold.parity.guards import try_guards
+
+X = np.random.default_rng(3).normal(size=(12, 7)).astype("f4")
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    plans.clear()
+
+
+def program_of(function, *args):
+    graph = tn.trace(function, *args)
+    return Program(plan_for(graph)), graph
+
+
+def test_a_certificate_tells_what_was_checked():
+    f = tn.jit(lambda x: np.exp(x).sum(0), verify="first")
+    assert f.certificate(X) is None
+    first = f(X)
+    made = f.certificate(X)
+    assert made.complete
+    assert made.inputs == ("f32[12,7]",)
+    assert made.checked == len(made.steps) == 1
+    assert made.graph == f.trace(X).digest
+    assert made.guards > 3
+    assert made.ulp < 8
+    assert dict(made.versions)["numpy"] == np.__version__
+    assert "nothing cut off" in str(made)
+    np.testing.assert_array_equal(f(X), first)  # the plan answered at once: the same bits
+
+
+def test_a_certificate_is_plain_data():
+    f = tn.jit(lambda x: tn.scan(lambda c, r: (c + r, c), x[0], x), verify="first")
+    f(X)
+    made = f.certificate(X)
+    packed = msgpack.packb(made.to_data())
+    assert Certificate.from_data(msgpack.unpackb(packed)) == made
+    whole = msgpack.unpackb(msgpack.packb(verdict_to_data(made, None)))
+    assert verdict_from_data(whole) == (made, None)
+    assert verdict_from_data(verdict_to_data(None, "wrong")) == (None, "wrong")
+    with pytest.raises(FileError):
+        Certificate.from_data({"version": 1})
+    with pytest.raises(FileError, match="version"):
+        Certificate.from_data({**made.to_data(), "version": 99})
+
+
+def test_loops_are_checked_at_both_ends_and_between():
+    def f(x):
+        return tn.scan(lambda c, i: (np.sin(c) + i, c.sum()), x[0], np.arange(100, dtype="f4"))
+
+    program, graph = program_of(f, X)
+    captures = [np.arange(100, dtype="f4")][: len(graph.parameters) - 1]
+    made = check(program, graph, [X, *captures]).verdict
+    assert isinstance(made, Certificate)
+    (loop,) = made.loops
+    assert loop.rounds == 100
+    assert loop.checked == 9  # 0, 1, 2, 4, …, 64 and the last
+    every = check(program, graph, [X, *captures], every=True).verdict
+    assert every.loops[0].checked == 100
+
+
+def test_a_branch_not_taken_is_said():
+    f = tn.jit(
+        lambda x, n: tn.switch(n, [lambda v: v * 2, lambda v: np.exp(v), lambda v: v - 1], x),
+        verify="first",
+    )
+    f(X, 1)
+    made = f.certificate(X, 1)
+    assert made.unreached == 2
+    assert "not reached" in str(made)
+
+
+def test_callbacks_run_once_and_in_order():
+    seen = []
+
+    def body_of(c, r):
+        tn.hook("inside", r.sum(), lambda v: seen.append("inside"))
+        return c + r, c.sum()
+
+    f = tn.jit(lambda x: tn.scan(body_of, x[0], tn.hook("before", x, lambda v: seen.append("b"))),
+               verify="first")  # fmt: skip
+    f(X)
+    assert seen == ["b"] + ["inside"] * len(X)
+    assert f.certificate(X) is not None
+    seen.clear()
+    f(X)
+    assert seen == ["b"] + ["inside"] * len(X)
+
+
+def test_a_limit_is_stated_and_callbacks_still_run_once():
+    seen = []
+
+    def f(x):
+        first = tn.hook("a", x * 2, lambda v: seen.append("a"))
+        for _ in range(20):
+            first = np.sin(first) + 1
+        return tn.hook("b", first, lambda v: seen.append("b"))
+
+    g = tn.jit(f, verify=0.0)
+    g(X)
+    assert seen == ["a", "b"]
+    made = g.certificate(X)
+    assert not made.complete
+    assert "limit of 0 s" in made.cut
+    assert made.end_to_end == ()
+    assert "cut off: after 0 checks" in str(made)
+
+
+def test_a_raising_callback_is_the_callers():
+    f = tn.jit(lambda x: tn.hook("h", x * 2, lambda v: 1 / 0) + 1, verify="first")
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            f(X)
+    assert f.certificate(X) is None
+    f.with_hooks({"h": None})(X)
+    assert f.certificate(X) is not None
+
+
+def test_always_and_off(monkeypatch):
+    import sys
+
+    calls = []
+    module = sys.modules["tenfold.api.checking"]
+    real = module.check
+    monkeypatch.setattr(module, "check", lambda *a, **k: calls.append(1) or real(*a, **k))
+    f = tn.jit(lambda x: x * 3 + 1, verify="always")
+    for _ in range(3):
+        f(X)
+    assert len(calls) == 3
+    plans.clear()
+    g = tn.jit(lambda x: x * 3 + 1, verify="off")
+    g(X)
+    assert len(calls) == 3
+    assert g.certificate(X) is None
+    for wrong in ("sometimes", -1, True):
+        with pytest.raises(tn.TenfoldError, match="no way to check"):
+            tn.jit(lambda x: x, verify=wrong)
+
+
+def test_the_environment_sets_the_default(monkeypatch):
+    monkeypatch.setenv("TENFOLD_VERIFY", "off")
+    f = tn.jit(lambda x: x * 5)
+    f(X)
+    assert f.certificate(X) is None
+    monkeypatch.setenv("TENFOLD_VERIFY", "2.5")
+    f(X.copy()[:3])
+    assert f.certificate(X[:3]) is not None
+
+
+def test_near_ties_are_listed():
+    x = np.linspace(-20, 20, 5000).astype("f4")
+    edge = np.exp(x)  # the reference says it is never above; compiled, an ulp may tip it
+    program, graph = program_of(lambda x, e: np.exp(x) > e, x, edge)
+    found = check(program, graph, [x, edge])
+    assert found.agrees
+    differs = (np.asarray(program([x, edge])[0]) != found.outputs[0]).sum()
+    assert sum(step.ties for step in found.verdict.steps) == differs
+    assert bool(found.verdict.near_ties) == bool(differs)
+
+
+def test_large_steps_are_judged_on_a_sample_that_is_stated():
+    x = np.random.default_rng(0).normal(size=300_000).astype("f4")
+    program, graph = program_of(lambda x: np.tanh(x) * np.exp(x), x)
+    found = check(program, graph, [x], limit=None).verdict
+    assert isinstance(found, Certificate)
+    assert any("of 300000 elements judged" in note for note in found.notes)
+
+
+def test_compositions_are_checked_too():
+    f = tn.jit(lambda x: np.clip(x, -0.5, 0.5) * 2, verify="first")
+    np.testing.assert_array_equal(f(X), np.clip(X, -0.5, 0.5) * 2)
+    assert f.certificate(X).complete
+    assert f.certificate(X) is f.certificate(X)  # found again in the cache
+
+
+def test_deep_and_nested_programs():
+    def inner(c, r):
+        return tn.while_loop(lambda v: v[1] < 3, lambda v: (v[0] * 0.5 + r, v[1] + 1), (c, 0))[0], c
+
+    def f(x):
+        y = x
+        for _ in range(300):
+            y = np.sort(y * 1.01, axis=0)
+        return tn.scan(inner, y[0], x)
+
+    program, graph = program_of(f, X)
+    found = check(program, graph, [X], limit=None).verdict
+    assert isinstance(found, Certificate), str(found)
+
+
+def test_every_guard_is_tried():
+    program, _ = program_of(lambda x, n: x * n, X, np.int32(3))
+    count, fault = try_guards(program)
+    assert fault is None
+    assert count >= 9
+
+
+def test_what_compare_tells():
+    value = np.array([1.0, np.nan, np.inf, 2.0])
+    got = np.array([1.0 + 2**-52, 1.0, np.nan, 2.0])
+    found = compare(got, value, np.full(4, 2.0**-50))
+    assert not found.agrees
+    assert found.at == (1,)
+    assert (found.nans, found.infinities) == (2, 1)
+    close = compare(got[:1], value[:1], np.full(1, 2.0**-52))
+    assert close.agrees
+    assert close.ulp == 1
+
+
+def test_parity_is_a_table_of_all_nodes():
+    found = tn.parity(lambda x: tn.scan(lambda c, r: (np.sin(c) * r, c.sum()), x[0], x), X)
+    assert found.agrees
+    assert {"sin", "mul", "reduce_sum", "scan"} <= {row.op for row in found}
+    inner = next(row for row in found if row.op == "sin")
+    assert inner.times >= 3
+    assert inner.name.startswith("%")
+    assert "test_check.py" in inner.line
+    assert "ulp" in str(found)
+    with pytest.raises(tn.TenfoldError, match="no backend"):
+        tn.parity(lambda x: x, X, backends=["abacus"])
+
+
+def test_bisect_of_a_program_that_agrees(tmp_path):
+    found = tn.bisect(lambda x: np.exp(x), X, script=tmp_path / "none.py")
+    assert found.disagreement is None
+    assert not (tmp_path / "none.py").exists()
