@@ -11,7 +11,7 @@ import numpy as np
 from tenfold.graph import Graph, Parameter
 from tenfold.graph.op import Pointwise
 from tenfold.ops import TABLE
-from tenfold.parity.agree import Agreement, Uncertain, compare, judged, same_bits
+from tenfold.parity.agree import Agreement, Uncertain, Watch, compare, judged, same_bits
 from tenfold.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -43,7 +43,11 @@ class Judgement:
 
 
 def judge(
-    graph: Graph, arguments: Sequence[Array], got: Sequence[Array], wanted: Sequence[Array]
+    graph: Graph,
+    arguments: Sequence[Array],
+    got: Sequence[Array],
+    wanted: Sequence[Array],
+    watch: Watch | None = None,
 ) -> Judgement:
     """Compiled outputs beside the reference's. The bounds are worked out only where bits differ."""
     if all(same_bits(a, b) for a, b in zip(got, wanted, strict=True)):
@@ -52,7 +56,7 @@ def judge(
     if size > LARGE and _elementwise(graph, size):
         return _sampled(graph, arguments, got, wanted)
     try:
-        bounds = judged(graph, arguments)
+        bounds = judged(graph, arguments, watch)
     except Uncertain:
         return Judgement([compare(a, b, None) for a, b in zip(got, wanted, strict=True)], True)
     return Judgement(

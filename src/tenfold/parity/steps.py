@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.errors import TenfoldError
-from tenfold.parity.agree import Agreement, compare, raw, same_bits
+from tenfold.parity.agree import Agreement, Watch, compare, raw, same_bits
 from tenfold.parity.judge import Judgement, judge
 from tenfold.parity.loops import ROUNDS, few_rounds
+from tenfold.parity.part import goes_long
 from tenfold.parity.replay import Replay, overlaps, written
 from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
 from tenfold.plan import LoopStep
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def check_step(replay: Replay, state: State, at: int) -> Judgement | Disagreement | str:
-    """How a step agrees; or what is wrong with it; or why it was not judged alone."""
+def check_step(
+    replay: Replay, state: State, at: int, watch: Watch | None = None
+) -> Judgement | Disagreement | str:
+    """How a step agrees; or what is wrong with it; or why it was not judged alone. `watch` is
+    called now and then, and may raise."""
     about, frame = state.about, state.frame
     assert frame is not None
     step = about.plan.steps[at]
@@ -40,15 +44,16 @@ def check_step(replay: Replay, state: State, at: int) -> Judgement | Disagreemen
         return _wrong(state, at, VALUES, f"it raised {type(error).__name__}: {error.message}")
     if isinstance(step, LoopStep):
         node = about.graph.nodes[step.node]
-        rounds = node["length"] if node.op == "scan" else state.loops[step.node].number
+        went = state.loops.get(step.node)
+        rounds = node["length"] if node.op == "scan" else went.number if went else 0
         if rounds > ROUNDS:
             # Errors may grow without bound over many rounds: a few are judged instead.
-            wrong = few_rounds(replay, state, at)
+            wrong = few_rounds(replay, state, at, watch)
             if wrong is not None:
                 return _wrong(state, at, LOOP, wrong)
             _give(state, at)
             return Judgement([Agreement(0.0)])
-    return _judged(state, at)
+    return _judged(state, at, watch)
 
 
 def judged_step(replay: Replay, state: State, at: int) -> list[Agreement]:
@@ -116,7 +121,7 @@ def _prepare(state: State, at: int) -> None:
             raw(held)[...] = ~raw(wanted)
 
 
-def _judged(state: State, at: int) -> Judgement | Disagreement:
+def _judged(state: State, at: int, watch: Watch | None) -> Judgement | Disagreement | str:
     about, frame = state.about, state.frame
     assert frame is not None
     part = about.parts[at]
@@ -135,7 +140,12 @@ def _judged(state: State, at: int) -> Judgement | Disagreement:
         got[value] = made
     _give(state, at)
     wanted_of = [np.asarray(state.values[v]) for v in part.outputs]
-    found = judge(part.graph, part.arrays(state.values), [got[v] for v in part.outputs], wanted_of)
+    made_of = [got[v] for v in part.outputs]
+    if any(goes_long(node) for node in part.graph.nodes) and not all(
+        same_bits(a, b) for a, b in zip(made_of, wanted_of, strict=True)
+    ):
+        return f"{about.what(at)} has a long loop inside: its parts were judged, not the whole"
+    found = judge(part.graph, part.arrays(state.values), made_of, wanted_of, watch)
     if found.wrong is None:
         return found
     value = part.outputs[found.wrong]
