@@ -10,7 +10,7 @@ from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from fuzz import draw_program  # noqa: E402
+from fuzz import draw_program
 
 # Among them those that once showed a fault of the check: ranges of values, copies before loops.
 SEEDS = (1, 48, 64, 75, 118, 163, 213, 253, 346, 661, 807, *range(5000, 5010))
