@@ -24,9 +24,16 @@ docs: .venv/made
 	$(PY) -m pip install --quiet --disable-pip-version-check pdoc
 	.venv/bin/pdoc --output-directory site tenfold
 
+# Random programs, compiled and compared with the evaluator: about an hour.
+fuzz: .venv/made
+	$(PY) tests/fuzz.py 20000
+
 bench: .venv/made
 	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(PY) benchmarks/trace.py
+
+fuzz: .venv/made
+	$(PY) tests/fuzz_files.py 200000
 
 clean:
 	rm -rf .venv build dist

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Self
 
+from numpy.linalg import LinAlgError
+
 
 class TenfoldError(Exception):
     """The root of every error that Tenfold raises on purpose.
@@ -47,8 +49,16 @@ class ShapeError(TenfoldError, ValueError):
     """Shapes that do not fit together, or an axis that is not there."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that is not there; as NumPy's of this name it is an IndexError too."""
+
+
 class ValueProblem(TenfoldError, ValueError):
     """An argument of the right type whose value can't be used."""
+
+
+class MatrixProblem(TenfoldError, LinAlgError):
+    """A matrix that can't be solved or factored: singular, not positive definite, not finite."""
 
 
 class IndexProblem(TenfoldError, IndexError):
@@ -87,8 +97,16 @@ class FileError(TenfoldError, ValueError):
     """A file that is not what it says: damaged, truncated, of another kind or version."""
 
 
+class PlanError(FileError):
+    """A plan file that can't be used: damaged, of another version, or one that does not hold."""
+
+
 class HookError(TenfoldError, KeyError):
     """A hook or host call whose callable is not bound."""
+
+
+class RecompileWarning(UserWarning):
+    """A function is compiled again and again."""
 
 
 class ParityError(TenfoldError, ArithmeticError):

@@ -403,3 +403,60 @@ def test_host_results_are_checked_and_copied() -> None:
     (copy,) = checked("f", [mine], wanted)
     mine[0] = 5
     assert copy[0] == 0
+
+
+# Cumulative, special and searching.
+
+
+def test_cumulative_edges(one: One) -> None:
+    x = np.array([1.0, NAN, 2.0])
+    equal(one("cummax", x, axis=0, reverse=False), [1, NAN, NAN])
+    equal(one("cummin", x, axis=0, reverse=True), [NAN, NAN, 2])
+    truths = np.array([False, True, False])
+    assert one("cummax", truths, axis=0, reverse=False).tolist() == [False, True, True]
+    assert one("cummin", truths, axis=0, reverse=False).tolist() == [False, False, False]
+    most = np.array([127, 1], np.int8)
+    assert one("cumsum", most, axis=0, reverse=False).tolist() == [127, -128]
+    small = np.full(3000, 1.0, np.float16)
+    assert one("cumsum", small, axis=0, reverse=False)[-1] == 3000  # in f16 it would stop at 2048
+
+
+def test_special_edges(one: One) -> None:
+    equal(one("erf_inv", np.array([1.0, -1.0, 1.5, -2.0, NAN])), [INF, -INF, NAN, NAN, NAN])
+    assert np.signbit(one("erf_inv", np.array(-0.0)))
+    equal(one("lgamma", np.array([0.0, -0.0, -1.0, -7.0, INF, -INF])), [INF] * 6)
+    equal(one("digamma", np.array([0.0, -0.0, -1.0, -INF, INF])), [-INF, INF, NAN, NAN, INF])
+
+
+def test_gcd_edges(one: One) -> None:
+    least = np.array(-(2**31), np.int32)
+    assert one("gcd", np.array(0), np.array(0)) == 0
+    assert one("gcd", np.array(-12), np.array(18)) == 6
+    assert one("gcd", least, np.array(0, np.int32)) == least
+    assert one("gcd", least, np.array(6, np.int32)) == 2
+
+
+def test_top_k_and_searchsorted_edges(one: One, call: Callable[..., Any]) -> None:
+    from tenfold.ops import TABLE
+
+    values, places = call(TABLE["top_k"], [np.array([1.0, NAN, 3.0, 3.0])], {"k": 3})
+    equal(values, [NAN, 3, 3])
+    assert places.tolist() == [1, 2, 3]
+    line = np.array([1.0, 2.0, NAN])
+    assert one("searchsorted", line, np.array([NAN]), side="left") == 2
+    assert one("searchsorted", line, np.array([NAN]), side="right") == 3
+
+
+def test_a_window_that_does_not_fit_is_left_out(one: One) -> None:
+    x = np.arange(5)
+    made = one("windows", x, window=(2,), strides=(2,), dilation=(1,))
+    assert made.tolist() == [[0, 1], [2, 3]]
+    assert one("windows", x, window=(6,), strides=(1,), dilation=(1,)).shape == (0, 6)
+
+
+def test_the_kernel_of_conv_is_not_turned_round(one: One) -> None:
+    x, w = np.array([[[1, 2, 3]]]), np.array([[[1, 10]]])
+    given = {"strides": (1,), "low": (1,), "high": (1,), "x_dilation": (1,), "dilation": (1,)}
+    assert one("conv", x, w, **given, groups=1).tolist() == [[[10, 21, 32, 3]]]
+    wide = {**given, "low": (0,), "high": (0,), "x_dilation": (2,)}
+    assert one("conv", x, w, **wide, groups=1).tolist() == [[[1, 20, 2, 30]]]

@@ -26,7 +26,8 @@ WANTED = """
     clip cast bitcast reduce_sum reduce_prod reduce_max reduce_min reduce_any reduce_all argmax
     argmin reduce reshape transpose broadcast pad slice reverse concatenate iota constant gather
     scatter dynamic_slice dynamic_update contract sort argsort lu qr svd switch while scan custom
-    hook print call_host
+    hook print call_host erf_inv lgamma digamma gcd threefry cumsum cumprod cummax cummin windows
+    conv searchsorted top_k cholesky eigh eig solve triangular_solve det slogdet fft rfft irfft
 """
 
 

@@ -126,6 +126,32 @@ def test_each_link_alone_is_one_kernel(name: str) -> None:
     assert kinds(plan) == {"kernel": 1}
 
 
+def test_a_tree_over_many_inputs_is_one_kernel() -> None:
+    def tree(*xs: Any) -> Any:
+        level = [np.tanh(x) for x in xs]
+        for _ in range(4):  # every sum reads every input, in another order
+            level = [a * 0.5 + b for a, b in zip(level, level[1:] + level[:1], strict=True)]
+        total = level[0]
+        for x in level[1:]:
+            total = total + x
+        return total
+
+    plan = planned(tree, *(some(20) for _ in range(40)))
+    assert kinds(plan) == {"kernel": 1}
+
+
+def test_too_many_inputs_are_split() -> None:
+    def total(*xs: Any) -> Any:
+        found = xs[0]
+        for x in xs[1:]:
+            found = found + x
+        return found
+
+    plan = planned(total, *(some(20) for _ in range(200)))
+    assert 2 <= kinds(plan)["kernel"] <= 5
+    assert all(len(kernel.buffers) <= 64 for kernel in plan.kernels)
+
+
 def shared(x: Any) -> Any:
     for _ in range(30):
         x = np.tanh(x + x) * x

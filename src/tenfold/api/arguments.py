@@ -14,6 +14,7 @@ from tenfold.errors import OverflowProblem, TenfoldError, TypeMismatch, ValuePro
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.function import Leaf
+from tenfold.trace.lazy import LAZY
 from tenfold.types import BOOL, C128, F64, I64, TensorType, as_dtype
 
 _WEAK: dict[type, TensorType] = {
@@ -142,6 +143,8 @@ def describe_leaf(leaf: Any, name: str, function: Callable[..., Any], fixed: boo
         return Leaf(_BOOL, name, None, fixed)
     if isinstance(leaf, TensorType):
         return Leaf(leaf, name, None, fixed)
+    if isinstance(leaf, Array) and leaf._scope is LAZY:
+        return Leaf(leaf.type, name, None, fixed)
     if isinstance(leaf, (np.ndarray, np.generic)):
         try:
             return Leaf(TensorType(as_dtype(leaf.dtype), leaf.shape), name, None, fixed)

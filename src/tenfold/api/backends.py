@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tenfold.backends  # noqa: F401  so that `tn.backends` is the function, not this package
+import tenfold.backends  # noqa: F401  now: imported later it would take the place of tn.backends
 
 
 def backends() -> dict[str, dict[str, str]]:

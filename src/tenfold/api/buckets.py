@@ -56,7 +56,7 @@ class Buckets:
 
     def rows(self, call: Call) -> int:
         """How many rows a call has."""
-        found = {}
+        found: dict[str, int] = {}
         for leaf, name, marked in zip(
             call.leaves, call.leaf_names(), self.marks(call), strict=True
         ):
@@ -66,7 +66,7 @@ class Buckets:
                     raise ShapeError(
                         f"the argument {name!r} has buckets but no axis", fix="pass an array"
                     )
-                found[name] = shape[0]
+                found[name] = int(shape[0])
         if len(set(found.values())) != 1:
             listed = ", ".join(f"{name}: {n}" for name, n in found.items())
             raise ShapeError(

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.trace.array import Array
+
 _LIBRARIES = {*sys.stdlib_module_names, "numpy", "tenfold", "ml_dtypes", "scipy", "jax", "torch"}
 _SETTINGS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _LONGEST = 10_000  # entries of a container that are looked at
@@ -51,7 +53,7 @@ class Place:
 class Survey:
     """What a function closes over, as it stood before the trace."""
 
-    arrays: dict[int, tuple[Place, np.ndarray[Any, Any]]] = field(default_factory=dict)
+    arrays: dict[int, tuple[Place, Any]] = field(default_factory=dict)
     settings: list[tuple[Place, Any]] = field(default_factory=list)
 
     def name(self, array: Any) -> str | None:
@@ -92,7 +94,7 @@ def _walk(function: Callable[..., Any], codes: set[CodeType]) -> Survey:
     while stack:
         root, value, name, steps = stack.pop()
         place = Place(name, root, steps)
-        if isinstance(value, np.ndarray):
+        if isinstance(value, (np.ndarray, Array)):
             found.arrays.setdefault(id(value), (place, value))
             continue
         if isinstance(value, _SETTINGS):

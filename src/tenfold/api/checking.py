@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.bind import Guard
+from tenfold.cache import keep_verdict
 from tenfold.errors import ParityError, ParityWarning
 from tenfold.execute import Program
 from tenfold.graph import Graph
@@ -37,7 +38,9 @@ def checked_call(
     limit = verify if isinstance(verify, float) else None if verify == "always" else LIMIT
     found = check(program, graph, arrays, callbacks, limit)
     if isinstance(found.verdict, Certificate):
-        program.certificate = program.certificate or found.verdict
+        if program.certificate is None:
+            program.certificate = found.verdict
+            keep_verdict(program)
         # The plan answers, now as in every later call: the same bits.
         return program(arrays, found.callbacks) if found.made is None else found.made
     refute(program, found.verdict, strict)
@@ -64,6 +67,7 @@ def refute(program: Program, fault: Disagreement, strict: bool) -> None:
     """Mark a program as refuted and say so."""
     named = located(fault, strict=program.strict)
     program.refuted = str(named)
+    keep_verdict(program)
     fix = "tn.bisect(f, *args) writes a script that shows it"
     if strict:
         raise refused(program)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from tenfold.api import policy  # noqa: F401  says how graphs are run
 from tenfold.api.arguments import (
     Binder,
     Call,
@@ -19,6 +20,7 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.captures import Place, Survey, survey, unchanged
+from tenfold.api.kinds import taken_in
 from tenfold.api.verify import verify_option
 from tenfold.errors import TypeMismatch, ValueProblem
 from tenfold.graph import Graph
@@ -26,13 +28,16 @@ from tenfold.parity.certificate import Certificate
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.stats import count, timed
+from tenfold.trace.array import Array
 from tenfold.trace.function import Traced, trace_function
 from tenfold.trace.scope import current
+from tenfold.trace.surface.emit import is_traced
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.api.door import Door
+    from tenfold.api.load import Loaded
+    from tenfold.cache import Watch
     from tenfold.execute import Program
-    from tenfold.plan import Plan
 
 
 @dataclass(slots=True)
@@ -41,11 +46,11 @@ class Held:
 
     name: str
     place: Place | None  # None: made while tracing, never looked for again
-    array: np.ndarray[Any, Any]
+    array: Any  # NumPy's, or a lazy one
     snapshot: np.ndarray[Any, Any]
 
     @staticmethod
-    def take(name: str, place: Place | None, array: np.ndarray[Any, Any]) -> Held:
+    def take(name: str, place: Place | None, array: Any) -> Held:
         return Held(name, place, array, _snapshot(array))
 
     def fits(self) -> bool:
@@ -53,9 +58,14 @@ class Held:
         if self.place is None:
             return True
         now = self.place.look()
-        if now is self.array:
+        if isinstance(now, Array):
+            if is_traced(now):
+                return False
+            if now is self.array and now._host() is self.snapshot:
+                return True
+        elif now is self.array:
             return True
-        if not isinstance(now, np.ndarray):
+        elif not isinstance(now, np.ndarray):
             return False
         if now.dtype != self.snapshot.dtype or now.shape != self.snapshot.shape:
             return False
@@ -63,7 +73,9 @@ class Held:
         return True
 
 
-def _snapshot(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _snapshot(array: Any) -> np.ndarray[Any, Any]:
+    if isinstance(array, Array):
+        return array._host()  # which nobody can write to
     copy = np.array(as_array(array), order="C")
     copy.flags.writeable = False
     return copy
@@ -128,6 +140,7 @@ class Jitted:
         self._lazy_binder: Binder | None = None
         self._entries: dict[Any, list[Entry]] = {}
         self._lock = threading.RLock()
+        self._watch: Watch | None = None
         self.traces = 0
 
     @property
@@ -170,30 +183,64 @@ class Jitted:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Mapping[str, Any] | None
     ) -> Any:
         call = self._binder.bind(args, kwargs)
+        give = taken_in(call.leaves)
+        if self._options.compile == "now":
+            _load_runtime()
         entry, arrays = self._ready(call)
         traced = entry.traced
         if hooks:
             check_names(hooks, _hook_names(traced.graph), "the hook")
         callbacks = Callbacks(traced.callbacks, hooks or {})
         if self._options.compile == "never":
-            return traced.results(run_graph(traced.graph, arrays, callbacks))
+            return traced.results(run_graph(traced.graph, arrays, callbacks), give)
+        program = self._program(call, traced)
+        return traced.results(self._answer(call, entry, program, arrays, callbacks), give)
+
+    def _answer(
+        self,
+        call: Call,
+        entry: Entry,
+        program: Program,
+        arrays: list[np.ndarray[Any, Any]],
+        callbacks: Callbacks,
+    ) -> list[np.ndarray[Any, Any]]:
+        """The outputs by the plan, once it is certified; by the reference if it is refuted."""
         from tenfold.api.checking import checked_call, refused
 
-        program = _program(traced.graph, self._options)
+        graph, strict = entry.traced.graph, self._options.strict
         verify = verify_option(self._options.verify)
         if program.refuted is not None:
-            if self._options.strict:
+            if strict:
                 raise refused(program)
-            return traced.results(run_graph(traced.graph, arrays, callbacks))
+            return run_graph(graph, arrays, callbacks)
         if verify == "always" or (verify != "off" and program.certificate is None):
-            outputs = checked_call(
-                program, traced.graph, arrays, callbacks, verify, self._options.strict
-            )
+            outputs = checked_call(program, graph, arrays, callbacks, verify, strict)
         else:
             outputs = program(arrays, callbacks)
         if program.refuted is None and verify != "always":
             self._open(call, entry, program)
-        return traced.results(outputs)
+        return outputs
+
+    def _donated(self, call: Call) -> tuple[int, ...]:
+        """The leaves that the caller gives up."""
+        if not self._binder.donate:
+            return ()
+        names = enumerate(call.leaf_names())
+        return tuple(n for n, name in names if _donated(name, self._binder.donate))
+
+    def _program(self, call: Call, traced: Traced) -> Program:
+        from tenfold.api.explain_cache import caller_of
+        from tenfold.cache import Watch, plans
+
+        if self._watch is None:
+            self._watch = Watch(self.__qualname__)
+        return plans.get(
+            traced.graph,
+            strict=self._options.strict,
+            donated=self._donated(call),
+            caller=lambda: caller_of(call, traced, self.__wrapped__),
+            watch=self._watch,
+        )
 
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
@@ -201,6 +248,8 @@ class Jitted:
         from tenfold.api.door import DOORS, Door, guards, is_flat
         from tenfold.api.unpack import can_unpack
 
+        if any(isinstance(h.array, Array) for h in entry.held):
+            return  # a lazy array may be updated in place, which native code does not look for
         signature = self._binder.signature
         flat = is_flat(call, entry.traced, self._binder.names)
         if not flat and not can_unpack(signature, call, entry.traced):
@@ -249,8 +298,12 @@ class Jitted:
             )
         self.traces += 1
         count("traces")
-        held = [Held.take(c.name, found.place(c.array), c.array) for c in traced.captures]
-        taken = {id(c.array) for c in traced.captures} - {id(a) for a in traced.baked}
+        origins = [c.array if c.origin is None else c.origin for c in traced.captures]
+        held = [
+            Held.take(c.name, found.place(a), a)
+            for c, a in zip(traced.captures, origins, strict=True)
+        ]
+        taken = {id(a) for a in origins} - {id(a) for a in traced.baked}
         # Arrays that are read but are no inputs went into something computed while tracing:
         # another array in such a place traces anew.
         aside = [(p, a) for key, (p, a) in found.arrays.items() if key not in taken]
@@ -258,8 +311,14 @@ class Jitted:
 
     def ready_to_run(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
         """The trace for these arguments, and the arrays that its graph is run on."""
-        entry, arrays = self._ready(self._binder.bind(args, kwargs))
+        entry, arrays = self._ready(self._bind(args, kwargs))
         return entry.traced, arrays
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """A call, its lazy arrays and those of other libraries as NumPy's."""
+        call = self._binder.bind(args, kwargs)
+        taken_in(call.leaves)
+        return call
 
     def _ready(self, call: Call) -> tuple[Entry, list[np.ndarray[Any, Any]]]:
         entry = self._entry(call)
@@ -267,16 +326,28 @@ class Jitted:
         arrays = [as_array(leaf) for leaf in call.leaves]
         return entry, [*arrays, *(h.snapshot for h in entry.held)]
 
-    def plan(self, *args: Any, **kwargs: Any) -> Plan:
-        """The plan that runs for these arguments (arrays or `tn.spec`).
+    def plan(self, *args: Any, **kwargs: Any) -> Loaded:
+        """The plan that runs for these arguments (arrays or `tn.spec`): to look at, call, save.
 
         >>> import numpy as np, tenfold as tn
         >>> f = tn.jit(lambda x: np.exp(-x * x).sum())
         >>> len(f.plan(np.ones(100)).kernels)
         1
         """
-        traced = self._entry(self._binder.bind(args, kwargs)).traced
-        return _program(traced.graph, self._options).plan
+        call = self._bind(args, kwargs)
+        entry = self._entry(call)
+        traced = entry.traced
+        program = self._program(call, traced)
+        from tenfold.api.load import Loaded
+        from tenfold.api.signature import Signature
+
+        return Loaded(
+            Signature.of(call, traced, self._binder),
+            lambda: program,
+            lambda: traced.graph,
+            callbacks=Callbacks(traced.callbacks),
+            captures={h.name: h.snapshot for h in entry.held},
+        )
 
     def certificate(self, *args: Any, **kwargs: Any) -> Certificate | None:
         """The certificate of the plan for these arguments; None before it has been checked.
@@ -287,17 +358,17 @@ class Jitted:
         >>> f.certificate(np.ones(100)).complete
         True
         """
-        traced = self._entry(self._binder.bind(args, kwargs)).traced
-        found: Certificate | None = _program(traced.graph, self._options).certificate
+        call = self._bind(args, kwargs)
+        found: Certificate | None = self._program(call, self._entry(call).traced).certificate
         return found
 
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for these arguments (arrays or `tn.spec`)."""
-        return self._entry(self._binder.bind(args, kwargs)).traced.graph
+        return self._entry(self._bind(args, kwargs)).traced.graph
 
     def captures(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray[Any, Any]]:
         """The arrays this function closes over, by name, as they were taken."""
-        entry = self._entry(self._binder.bind(args, kwargs))
+        entry = self._entry(self._bind(args, kwargs))
         return {h.name: h.snapshot for h in entry.held}
 
     def refresh(self) -> None:
@@ -341,10 +412,17 @@ class Jitted:
         return f"<tn.jit of {self.__qualname__}>"
 
 
-def _program(graph: Graph, options: Options) -> Program:
-    from tenfold.cache import plans
+@functools.cache
+def _load_runtime() -> None:
+    """Bring in what runs plans; before tracing, so that nothing stands between it and a result."""
+    import tenfold.api.door
+    import tenfold.api.explain_cache
+    import tenfold.api.unpack
+    import tenfold.cache
+    import tenfold.graph.file  # noqa: F401
+    from tenfold.execute.prepare import prepare
 
-    return plans.get(graph, strict=options.strict)
+    prepare()
 
 
 _KEPT = "_tenfold_jitted"

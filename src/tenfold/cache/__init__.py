@@ -1,5 +1,6 @@
 """Caches of plans."""
 
-from tenfold.cache.memory import Plans, plans
+from tenfold.cache.memory import Plans, keep_verdict, plans
+from tenfold.cache.recompile import Watch
 
-__all__ = ["Plans", "plans"]
+__all__ = ["Plans", "Watch", "keep_verdict", "plans"]

@@ -1,15 +1,29 @@
-"""Plans in memory: found by graph and options, bounded, the least recently used dropped."""
+"""Plans in memory, and behind that on disk: found by graph and options, the least recently used
+dropped."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
-from tenfold.execute import Program, plan_for
+from tenfold.backends.cpu.target import host_target
+from tenfold.cache.recompile import Watch
+from tenfold.cache.record import Caller, record_of
+from tenfold.cache.stored import certify, find_program, keep_program, options_of, why_missing
+from tenfold.errors import FileError
+from tenfold.execute import Program
 from tenfold.graph import Graph
+from tenfold.parity.certificate import verdict_from_data, verdict_to_data
+from tenfold.plan import Plan
 from tenfold.stats import count, timed
 
+log = logging.getLogger("tenfold")
+
 CAPACITY = 512
+
+Key = tuple[str, bool, tuple[int, ...]]  # digest, strict, donated parameters
 
 
 class Plans:
@@ -21,16 +35,28 @@ class Plans:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.capacity = capacity
-        self._held: OrderedDict[tuple[str, bool], Program] = OrderedDict()
+        self._held: OrderedDict[Key, tuple[Graph, Program]] = OrderedDict()
         self._lock = threading.RLock()
-        self._making: dict[tuple[str, bool], threading.Lock] = {}
+        self._making: dict[Key, threading.Lock] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def get(self, graph: Graph, *, strict: bool = False) -> Program:
-        """The program of a graph, made if it is not here."""
-        key = (graph.digest, strict)
+    def get(
+        self,
+        graph: Graph,
+        *,
+        strict: bool = False,
+        donated: tuple[int, ...] = (),
+        caller: Callable[[], Caller] | None = None,
+        watch: Watch | None = None,
+    ) -> Program:
+        """The program of a graph, made if it is neither here nor on disk.
+
+        `donated` are parameters that the plan may write into. `caller` says which function it is
+        for, to be asked on a miss; `watch` counts its misses.
+        """
+        key = (graph.digest, strict, donated)
         found = self._find(key, graph)
         if found is not None:
             return found
@@ -39,32 +65,87 @@ class Plans:
         with making:  # one thread makes it, the others wait and find it
             found = self._find(key, graph)
             if found is None:
-                count("cache_misses")
-                with timed("plan"):
-                    plan = plan_for(graph)
-                count("plans")
-                found = Program(plan, strict=strict)
+                found = self._stored(graph, strict, donated)
+                found = found or self._make(graph, strict, donated, caller, watch)
                 found.graph = graph
                 with self._lock:
-                    self._held[key] = found
+                    self._held[key] = (graph, found)
                     while len(self._held) > self.capacity:
                         self._held.popitem(last=False)
             with self._lock:
                 self._making.pop(key, None)
         return found
 
-    def _find(self, key: tuple[str, bool], graph: Graph) -> Program | None:
+    def holds(self, graph: Graph, *, strict: bool = False) -> bool:
+        """Whether the program of a graph is here."""
+        with self._lock:
+            found = self._held.get((graph.digest, strict, ()))
+            return found is not None and found[0] == graph
+
+    def _stored(self, graph: Graph, strict: bool, donated: tuple[int, ...]) -> Program | None:
+        """The program of a graph from disk, with what a check found of it."""
+        with timed("load"):
+            options = options_of(strict, donated)
+            found = find_program(graph, options, lambda: _planned(graph, donated))
+        if found is None:
+            return None
+        count("cache_hits")
+        program, verdict = found
+        try:
+            program.certificate, program.refuted = verdict_from_data(verdict)
+        except FileError as error:  # then it is checked again
+            log.warning("%s; the plan will be checked again", error.message)
+        return program
+
+    def _make(
+        self,
+        graph: Graph,
+        strict: bool,
+        donated: tuple[int, ...],
+        caller: Callable[[], Caller] | None,
+        watch: Watch | None,
+    ) -> Program:
+        """A new program, kept on disk too."""
+        count("cache_misses")
+        options = options_of(strict, donated)
+        asked = caller() if caller else None
+        if asked is not None:
+            lines = why_missing(graph, options, asked)
+            if lines:
+                log.info("%s is compiled anew: %s", asked, "; ".join(lines))
+        made = Program(_planned(graph, donated), strict=strict)
+        keep_program(graph, options, made, None, asked)
+        if asked is not None and watch is not None:
+            watch.note(record_of(asked, graph.digest, host_target(), options))
+        return made
+
+    def _find(self, key: Key, graph: Graph) -> Program | None:
         with self._lock:
             found = self._held.get(key)
-            if found is None or found.graph != graph:
+            if found is None or found[0] != graph:
                 return None
             self._held.move_to_end(key)
             count("cache_hits")
-            return found
+            return found[1]
 
     def clear(self) -> None:
         with self._lock:
             self._held.clear()
+
+
+def keep_verdict(program: Program) -> None:
+    """Write what a check found beside the program on disk, for later processes."""
+    options = options_of(program.strict, program.donated)
+    certify(program.graph, options, verdict_to_data(program.certificate, program.refuted))
+
+
+def _planned(graph: Graph, donated: tuple[int, ...]) -> Plan:
+    from tenfold.execute.plan import plan_for
+
+    with timed("plan"):
+        plan = plan_for(graph, donated=donated)
+    count("plans")
+    return plan
 
 
 plans = Plans()

@@ -7,15 +7,18 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from tenfold.backends.cpu.blas import blas
-from tenfold.backends.cpu.compile import Compiled, assemble, compile_kernels
 from tenfold.backends.cpu.loader import Image, load
-from tenfold.backends.cpu.steps import PLAN_TEXT, STEPS_TEXT
 from tenfold.backends.cpu.target import Target
+from tenfold.execute.fixed import CALLER, STEPS, fixed
 from tenfold.kernel import Kernel
 from tenfold.stats import count, timed
+
+if TYPE_CHECKING:
+    from tenfold.backends.cpu.compile import Compiled, Module
 
 
 @dataclass(eq=False)
@@ -24,6 +27,7 @@ class Code:
 
     compiled: Compiled
     image: Image
+    module: Module | None = None  # the object code it came in, to be written to a file
 
 
 _known: WeakValueDictionary[tuple[str, str, bool], Code] = WeakValueDictionary()
@@ -44,29 +48,32 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
                 found[kernel] = code
         count("kernels_reused", len(found))
         if missing:
+            from tenfold.backends.cpu.compile import compile_kernels
+
             with timed("compile"):
                 module = compile_kernels(missing, target, strict)
             with timed("load"):
                 image = load([module.data], [made.name for made in module.kernels])
             for kernel, made in zip(missing, module.kernels, strict=True):
-                code = found[kernel] = Code(made, image)
+                code = found[kernel] = Code(made, image, module)
                 _known[names[kernel]] = code
             count("kernels_compiled", len(missing))
     return found
 
 
 @cache
-def _steps(target: Target) -> tuple[Image, bytes]:
-    """The function that carries out steps, and the object that calls it for one plan."""
-    library = blas()
+def steps_image(target: Target, products: bool) -> Image:
+    """The function that carries out steps."""
+    library = blas() if products else None
     # Without the library no plan has a product of its: any address will do.
     given = {f"tn_{x}gemm": id(None) for x in "sdcz"} if library is None else library.symbols
-    return load([assemble(STEPS_TEXT, target)], ["tn_steps"], given), assemble(PLAN_TEXT, target)
+    return load([fixed(STEPS, target)], ["tn_steps"], given)
 
 
-def plan_image(target: Target, words: int) -> Image:
+def plan_image(target: Target, words: int, products: bool = True) -> Image:
     """The native function of a plan whose words lie at this address."""
-    steps, data = _steps(target)
-    image = load([data], ["tn_plan", "tn_code"], {}, [steps])
+    image = load(
+        [fixed(CALLER, target)], ["tn_plan", "tn_code"], {}, [steps_image(target, products)]
+    )
     ctypes.c_uint64.from_address(image.address("tn_code")).value = words
     return image

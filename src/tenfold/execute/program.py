@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.bind import Bound, Guard, gate, make_entry
-from tenfold.backends.cpu.compile import assemble
 from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.program import Words
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import TypeMismatch
 from tenfold.execute.faults import guards_with_fault, loosen
+from tenfold.execute.fixed import GATE, fixed
 from tenfold.execute.host import Running, make_callable
 from tenfold.execute.kernels import obtain, plan_image
 from tenfold.plan import Plan
@@ -28,6 +28,10 @@ _RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhi
 class Program:
     """A plan that can be called. Any number of threads may do so at once."""
 
+    # What a check found, set by whoever checks; the first one stays.
+    certificate: Any = None
+    refuted: str | None = None
+
     def __init__(
         self,
         plan: Plan,
@@ -40,6 +44,7 @@ class Program:
         self.graph = plan.graph  # or the graph that the plan's was made of
         self.strict = strict
         self.target = target or host_target()
+        self.strict = strict
         self.running = Running()
         self.callbacks = callbacks or Callbacks()
         self.code = obtain(plan.kernels, self.target, strict)
@@ -49,11 +54,13 @@ class Program:
             for kernel, code in self.code.items()
         }
         self.words = Words(plan, kernels, self._ask)
+        self.parameters = tuple(p.type for p in plan.graph.parameters)
+        self.outputs = plan.graph.output_types
+        self.donated = plan.donated
+        self.arena_bytes = plan.arena_bytes
+        self.weight = self.words.weights[id(plan)]
         self.image = plan_image(self.target, self.words.address)
         self._call: Callable[..., Any] | None = None
-        # What a check found, set by whoever checks: plain data, and the first one stays.
-        self.certificate: Any = None
-        self.refuted: Any = None
 
     def _ask(self, which: int, step: int) -> int:
         """The address of the callable of a host step, or of a kernel whose check fails."""
@@ -75,22 +82,21 @@ class Program:
 
         `captures` stand for the graph's last parameters. `packed`: one output comes in a tuple.
         """
-        parameters = self.plan.graph.parameters
-        own = parameters[: len(parameters) - len(captures)]
+        own = self.parameters[: len(self.parameters) - len(captures)]
         entry = Entry(
             name="call",
             plan="tn_plan",
             arguments=guards_with_fault(
-                [Argument(p.type, n in self.plan.donated) for n, p in enumerate(own)]
+                [Argument(t, n in self.donated) for n, t in enumerate(own)]
             ),
-            outputs=self.plan.graph.output_types,
+            outputs=self.outputs,
             captures=len(captures),
             guards=tuple("cell" if key is None else "dict" for _, key, _ in guards),
-            arena_bytes=self.plan.arena_bytes,
+            arena_bytes=self.arena_bytes,
             packed=packed,
-            release=self.words.weights[id(self.plan)] > _RELEASED,
+            release=self.weight > _RELEASED,
         )
-        door = gate(lambda text: assemble(text, self.target))
+        door = gate(lambda text: fixed(GATE, self.target))
         bound = make_entry(entry, self.image, door, slow, captures, guards, native)
         bound.binding.program = self  # type: ignore[attr-defined]
         loosen(bound.binding)
@@ -100,15 +106,12 @@ class Program:
         """The outputs for these arrays, in the order of the parameters; all are new arrays."""
         if self._call is None:
             self._call = self.bind(self._declined, packed=True).call
-        given = [
-            _fitted(array, parameter.type)
-            for array, parameter in zip(arrays, self.plan.graph.parameters, strict=True)
-        ]
+        given = [_fitted(array, type) for array, type in zip(arrays, self.parameters, strict=True)]
         with self.running.using(callbacks or self.callbacks):
             return [np.asarray(made) for made in self._call(*given)]
 
     def _declined(self, *arrays: Any) -> Any:
-        types = ", ".join(str(p.type) for p in self.plan.graph.parameters)
+        types = ", ".join(map(str, self.parameters))
         raise TypeMismatch(f"the program takes ({types})", fix="convert the arrays to these types")
 
 

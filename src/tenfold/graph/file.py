@@ -9,6 +9,7 @@ a scope stands in it as its own digest.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import msgpack
@@ -63,10 +64,20 @@ def canonical_bytes(graph: Graph) -> bytes:
 
 
 def write(graph: Graph, *, bare: bool = False) -> bytes:
-    graphs = (*graph.scopes(), graph)
-    notes = [] if bare else [_notes(g) for g in graphs]
-    payload: bytes = msgpack.packb(([g._canonical for g in graphs], notes), use_bin_type=True)
+    payload = pack((graph,), bare=bare)
     return MAGIC + VERSION.to_bytes(2, "little") + hashlib.sha256(payload).digest() + payload
+
+
+def pack(graphs: Sequence[Graph], *, bare: bool = False) -> bytes:
+    """These graphs and all inside them, each distinct one once, inner ones first."""
+    distinct: dict[str, Graph] = {}
+    for graph in graphs:
+        for one in (*graph.scopes(), graph):
+            distinct.setdefault(one.digest, one)
+    notes = [] if bare else [_notes(g) for g in distinct.values()]
+    sections = [g._canonical for g in distinct.values()]
+    payload: bytes = msgpack.packb((sections, notes), use_bin_type=True)
+    return payload
 
 
 def _notes(graph: Graph) -> tuple[Any, ...]:
@@ -97,10 +108,17 @@ def read(data: bytes) -> Graph:
         raise FileError(
             "damaged graph file: the checksum does not fit", fix="fetch or write the file again"
         )
+    graphs = unpack(payload)
+    if not graphs:
+        raise FileError("the graph file holds no graph", fix="write the file again")
+    return list(graphs.values())[-1]
+
+
+def unpack(payload: bytes) -> dict[str, Graph]:
+    """The graphs that `pack` wrote, by digest, in their order."""
+    graphs: dict[str, Graph] = {}
     try:
         sections, notes = msgpack.unpackb(payload, use_list=False, strict_map_key=False)
-        graphs: dict[str, Graph] = {}
-        graph = None
         for i, section in enumerate(sections):
             graph = _read_section(section, graphs, notes[i] if notes else None)
             graphs[graph.digest] = graph
@@ -108,9 +126,7 @@ def read(data: bytes) -> Graph:
         raise
     except Exception as error:  # whatever a malformed file makes of unpacking it
         raise FileError(f"malformed graph file: {error!r}", fix="write the file again") from error
-    if graph is None:
-        raise FileError("the graph file holds no graph", fix="write the file again")
-    return graph
+    return graphs
 
 
 def _read_section(section: bytes, graphs: dict[str, Graph], notes: Any) -> Graph:

@@ -10,10 +10,11 @@ have a `row` function that asks only for what differs:
     row("add", 2, np.add, "biufc", edges="integers wrap; bool: or")
 
 What rows are made of: type rules in `rules`, attributes in `attributes`, what references share
-in `reference`, element generators in `elements`, ranges in `ranges`, batching rules in
-`batching` (of ops with scopes or effects in `batch_control`, `lanes` and `differs`), guards of
-ops that may raise in `guards`, and what tests draw in `samples`. The tests walk the table: they
-find a new row by themselves and name what it lacks.
+in `reference`, formulas of compositions in `expression`, element generators in `elements`,
+ranges in `ranges`, batching rules in `batching` (of ops with scopes or effects in
+`batch_control`, `lanes` and `differs`), guards of ops that may raise in `guards`, and what tests
+draw in `samples`. The tests walk the table: they find a new row by themselves and name what it
+lacks.
 """
 
 from __future__ import annotations
@@ -27,13 +28,21 @@ from tenfold.ops import (
     choosing,
     constants,
     control,
+    cumulative,
+    divisors,
     effects,
     elementwise,
+    fourier,
     indexing,
     linalg,
     reductions,
+    searching,
     shapes,
+    solving,
     sorting,
+    special,
+    threefry,
+    windows,
 )
 
 _ROWS = (
@@ -46,6 +55,14 @@ _ROWS = (
     *indexing.ROWS,
     *linalg.ROWS,
     *sorting.ROWS,
+    *special.ROWS,
+    *divisors.ROWS,
+    *threefry.ROWS,
+    *cumulative.ROWS,
+    *windows.ROWS,
+    *searching.ROWS,
+    *solving.ROWS,
+    *fourier.ROWS,
     *control.ROWS,
     *effects.ROWS,
 )

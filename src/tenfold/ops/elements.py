@@ -175,6 +175,14 @@ def pad(site: Site) -> Generate:
     return kernel.select(condition, element, value)
 
 
+def windows(site: Site) -> Generate:
+    rank = site.types[0].rank
+    outer, inner = site.position[:rank], site.position[rank:]
+    strides, dilation = site.attributes["strides"], site.attributes["dilation"]
+    rows = zip(outer, strides, inner, dilation, strict=True)
+    return (yield Read(0, tuple(p * s + w * d for p, s, w, d in rows)))
+
+
 # Indices that are computed.
 
 

@@ -134,7 +134,7 @@ def _infer_pad(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
     return _of(type, shape)
 
 
-def _pad(x: Array, value: Array, low: Shape, high: Shape, interior: Shape) -> Array:
+def padded(x: Array, value: Array, low: Shape, high: Shape, interior: Shape) -> Array:
     spaced = tuple(n + max(n - 1, 0) * k for n, k in zip(x.shape, interior, strict=True))
     wide = np.full(spaced, value, x.dtype)
     wide[tuple(slice(None, None, k + 1) for k in interior)] = x
@@ -281,7 +281,7 @@ ROWS = (
     row(
         "pad",
         _infer_pad,
-        _pad,
+        padded,
         Element(elements.pad),
         batching.unless_none(_batch_pad, "pad"),
         (((), ()), {"low": (), "high": (), "interior": ()}),

@@ -270,7 +270,7 @@ def _own(node: Node, values: list[Array], result: Array) -> Array:
         return np.zeros(result.shape)
     bound = TABLE[node.op].bound + (4 if short[0] == "c" else 1)
     size = _size(result)
-    if node.op in ("reduce_sum", "contract", "reduce_prod"):
+    if node.op in _SUMS:
         count = max(max((v.size for v in values), default=1) // max(result.size, 1), 2)
         bound = (bound + 1) * (np.log2(count) + 1)
         if node.op == "reduce_prod":
@@ -299,6 +299,8 @@ def _product_bound(node: Node, value: Array, bound: float, size: Array) -> Array
     safe = np.asarray(reach < limit) | ~np.asarray(np.any(value == 0, axis=axes) | (reach >= limit))
     return np.where(safe, bound * np.where(np.isfinite(size), size, 0.0) + 1e-300, np.inf)
 
+
+_SUMS = ("reduce_sum", "contract", "reduce_prod", "conv", "cumsum")
 
 _NAMES = """
     neg abs floor ceil trunc round max min fmax fmin select reshape transpose broadcast slice

@@ -23,7 +23,7 @@ from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.graph.op import Composition
 from tenfold.ops import TABLE
-from tenfold.parity.agree import compare, raw, same_bits
+from tenfold.parity.agree import Uncertain, compare, disagreement, judged, raw, same_bits
 from tenfold.parity.answers import Differs, Recorded, Replayed
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
 from tenfold.parity.part import misplaced, whole_graphs, written_out
@@ -155,10 +155,18 @@ def _composed(graph: Graph) -> bool:
 def _expansion(
     graph: Graph, arrays: Sequence[Array], outputs: list[Array], others: list[Array]
 ) -> Disagreement | None:
-    """Compositions are exact: the expanded graph gives the same bits."""
-    for number, (a, b) in enumerate(zip(others, outputs, strict=True)):
-        if not same_bits(a, b) and compare(a, b, np.zeros(b.shape)).at is not None:
-            text = f"output {number} of the graph with compositions written out differs"
+    """The graph with its compositions written out has to give what the graph itself gives, within
+    the bounds of its ops; most compositions are exact."""
+    if all(same_bits(a, b) for a, b in zip(others, outputs, strict=True)) or graph.effects:
+        return None
+    try:
+        expected = judged(graph, arrays)
+    except Uncertain:
+        return None  # a choice between branches hangs on the last bits
+    for number, (got, one) in enumerate(zip(others, expected, strict=True)):
+        found = disagreement(got, one)
+        if found is not None:
+            text = f"output {number} of the graph with compositions written out: {found}"
             case = Case(graph, tuple(arrays))
             return Disagreement(EXPANSION, "expanding compositions", "%", text, case)
     return None

@@ -1,6 +1,9 @@
 """Plans: how a graph is run, as steps over slots."""
 
-from tenfold.plan.build import make_plan
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from tenfold.plan.plan import (
     BranchStep,
     CopyStep,
@@ -12,6 +15,19 @@ from tenfold.plan.plan import (
     Slot,
     Step,
 )
+
+if TYPE_CHECKING:
+    from tenfold.plan.build import make_plan
+
+
+def __getattr__(name: str) -> Any:
+    # Whoever only reads plans, or runs one that was found, does without the planner.
+    if name != "make_plan":
+        raise AttributeError(f"module 'tenfold.plan' has no attribute {name!r}")
+    from tenfold.plan.build import make_plan
+
+    return make_plan
+
 
 __all__ = [
     "BranchStep",

@@ -53,14 +53,32 @@ def make_plan(
     """
     forms: dict[Form, Lowered] = {}
     plans: dict[str, Plan] = {}
-    for scope in (*graph.scopes(), graph):
-        planner = _Planner(lay_products(expand(scope, table), table), table, plans, forms, supports)
+    for digest, scope in _expanded(graph, table).items():
+        planner = _Planner(lay_products(scope, table), table, plans, forms, supports)
         planner.routines = routines
         planner.tune = tune
         planner.outside = outside
-        planner.donated = tuple(donated) if scope is graph else ()
-        plans[scope.digest] = planner.run()
+        planner.donated = tuple(donated) if digest == graph.digest else ()
+        plans[digest] = planner.run()
     return plans[graph.digest]
+
+
+def _expanded(graph: Graph, table: Table) -> dict[str, Graph]:
+    """The graph and every scope in it, expanded, each after those it owns: compositions may
+    bring scopes of their own."""
+    made: dict[str, Graph] = {}
+    opened: dict[str, Graph] = {}
+    stack = [(graph, False)]
+    while stack:
+        scope, done = stack.pop()
+        if done:
+            made[scope.digest] = opened[scope.digest]
+        elif scope.digest not in opened:
+            opened[scope.digest] = expand(scope, table)
+            stack.append((scope, True))
+            for node in reversed(opened[scope.digest].nodes):
+                stack.extend((inner, False) for inner in reversed(node.scopes))
+    return made
 
 
 @dataclass(slots=True)

@@ -217,7 +217,7 @@ class _Fuser:
                 edge.reason = "it is written over what it is computed from"
         while True:
             time = self.settle(edges, earliest)
-            union = Union(self.axes, self.place, access, shape)
+            union = Union(self.axes, self.place, access, shape, streams)
             order = edges.items()
             if len(edges) > 1:
                 order = sorted(  # type: ignore[assignment]

@@ -33,7 +33,12 @@ class Union:
     """The groups that a member with this access and shape would bring together."""
 
     def __init__(
-        self, axes: Axes, place: Sequence[Place | None], access: Access, shape: Sequence[int]
+        self,
+        axes: Axes,
+        place: Sequence[Place | None],
+        access: Access,
+        shape: Sequence[int],
+        streams: set[int],
     ) -> None:
         self.axes = axes
         self.place = place
@@ -45,7 +50,8 @@ class Union:
         self.owners: dict[int, set[Group]] = {}
         self.groups: list[tuple[Group, Edge]] = []
         self.weight = access.weight
-        self.streams = 0
+        self.own = streams
+        self.streams = len(streams)  # at most
         self.reductions: list[tuple[int, ...]] = []
 
     def add(self, group: Group, edge: Edge) -> str | None:
@@ -56,7 +62,9 @@ class Union:
             return "the kernel would grow too long to compile"
         self.streams += len(group.streams)
         if self.streams > STREAMS:
-            return "the kernel would read too many arrays at once"
+            every = self.own.union(group.streams, *(g.streams for g, _ in self.groups))
+            if len(every) > STREAMS:
+                return "the kernel would read too many arrays at once"
         if group.whole and prod(self.shape) > 1:
             return "a scalar reduced from a large array is needed by a whole array"
         if (edge.turned and group.reductions) or (access.reduced and (edge.turned or group.turned)):

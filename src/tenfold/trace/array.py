@@ -1,4 +1,4 @@
-"""Array: what a traced function sees instead of a NumPy array.
+"""Array: what a traced function sees instead of a NumPy array, and lazy arrays outside any.
 
 It is a mutable handle on a value: `x += v` and `x[i] = v` move the handle to a new value, so
 every alias sees the update, as in NumPy. A view remembers its base and the base's version:
@@ -11,20 +11,27 @@ import difflib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
+from operator import index
 from typing import Any, NoReturn
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, MutationError, TypeMismatch, Unsupported
-from tenfold.trace.scope import Scope, Trace, current, leak
-from tenfold.trace.source import describe, here
+from tenfold.errors import ConcreteError, MutationError, TypeMismatch, Unsupported, ValueProblem
+from tenfold.trace.dlpack import export
+from tenfold.trace.lazy import LAZY, Host, leaf, own
+from tenfold.trace.realise import realised
+from tenfold.trace.scope import Scope, current, leak
+from tenfold.trace.source import Raw, describe, here
 from tenfold.types import DType, Shape, TensorType
 
 # What NumPy's functions and ufuncs do on traced arrays; `tenfold.trace.surface` fills these.
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
 METHODS: dict[str, Callable[..., Any]] = {}  # reduce, accumulate, outer, at of any ufunc
+
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # of the array API standard
 
 
 def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
@@ -41,7 +48,7 @@ def _operators(ufunc: np.ufunc) -> tuple[Callable[[Any, Any], Any], ...]:
 
 
 class Array:
-    """A traced array."""
+    """A traced array, or a lazy one: its scope is LAZY, and it has a value when one is needed."""
 
     __slots__ = (
         "__weakref__",
@@ -61,14 +68,14 @@ class Array:
     def __init__(
         self,
         scope: Scope,
-        value: int,
+        value: Any,
         *,
         weak: type | None = None,
         base: Array | None = None,
         argument: str | None = None,
     ) -> None:
         self._scope = scope
-        self._value = value
+        self._value = value  # its number in the scope's builder; of a lazy array the Value
         self._weak = weak  # int, float or complex: a Python number, whose dtype gives way
         self._version = 0  # counts updates
         root = base if base is None or base._base is None else base._base
@@ -76,13 +83,14 @@ class Array:
         self._seen = 0 if root is None else root._version
         self._argument = argument  # the name of a parameter that must not be updated
         self._pending: Array | None = None  # for `x[i] += v`: x, to which this must be written
-        self._owed = 0  # how many such updates of this array are not written yet
+        self._owed: tuple[Raw | None, ...] = ()  # lines of such updates not written to it yet
 
     # -- type
 
     @property
     def type(self) -> TensorType:
-        return self._scope.builder.types[self._value]
+        found: TensorType = self._scope.builder.types[self._value]
+        return found
 
     @property
     def shape(self) -> Shape:
@@ -114,7 +122,10 @@ class Array:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"<traced {self.type} in {self._scope.label}>"
+        if self._scope is not LAZY:
+            return f"<traced {self.type} in {self._scope.label}>"
+        text = np.array2string(self._host(), separator=", ", prefix="Array(")
+        return f"Array({text}, dtype={self.dtype})"
 
     # -- reading and updating
 
@@ -126,8 +137,9 @@ class Array:
                 where=describe(here()),
                 fix="take the view again after the update, or copy it before: x[1:].copy()",
             )
-        if self._pending is not None or self._owed or (base is not None and base._owed):
-            raise unwritten(self._scope.trace)
+        owed = self._owed or (base is not None and base._owed)
+        if owed or self._pending is not None:
+            raise unwritten(owed[0] if owed else here())
 
     def _settle(self) -> None:
         """Let go of a base that nobody else can see: `y = (x + 1).reshape(2, 2); y += 1`."""
@@ -135,11 +147,17 @@ class Array:
             self._check_readable()
             self._base = None
 
-    def _update(self, value: int) -> None:
+    def _update(self, value: Any) -> None:
         """Move this handle to a new value."""
-        scope = current()
-        if scope is None or not scope.holds(self._scope):
-            raise leak(self, scope)
+        scope = current() or LAZY
+        if self._scope is LAZY and scope is not LAZY:
+            raise MutationError(
+                f"an array from outside is updated in place inside {scope.label}",
+                where=describe(here()),
+                fix="copy it first: x = x.copy(); or pass it in and return the new value",
+            )
+        if not scope.holds(self._scope):
+            raise leak(self, None if scope is LAZY else scope)
         self._settle()
         if self._base is not None:
             raise _write_through_view().at(describe(here()))
@@ -182,9 +200,10 @@ class Array:
             self._update(result._value)
             return self
         self._check_readable()
-        self._base._owed += 1
+        self._base._owed += (here(),)
         result._pending = self._base
-        self._scope.trace.pending[id(result)] = result, here()
+        if self._scope is not LAZY:
+            self._scope.trace.pending[id(result)] = result, here()
         return result
 
     def __getitem__(self, key: Any) -> Any:
@@ -193,7 +212,7 @@ class Array:
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(value, Array) and value._pending is self:
             value._pending = None
-            self._owed -= 1
+            self._owed = self._owed[:-1]
             self._scope.trace.pending.pop(id(value), None)
         FUNCTIONS["setitem"](self, key, value)
 
@@ -202,7 +221,14 @@ class Array:
             raise TypeMismatch("iteration over a 0-d array", where=describe(here()))
         return (self[i] for i in range(self.shape[0]))
 
-    # -- values that only a running program has
+    # -- values, which a traced array has only in a running program
+
+    def _host(self, what: str = "this", fix: str = "return the array first") -> Host:
+        """The array of a lazy array, which can't be written to; a traced one has none."""
+        if self._scope is not LAZY:
+            self._concrete(what, fix)
+        self._check_readable()
+        return realised(self._value)
 
     def _concrete(self, what: str, fix: str) -> NoReturn:
         raise ConcreteError(
@@ -212,52 +238,104 @@ class Array:
         )
 
     def __bool__(self) -> bool:
-        self._concrete(
+        host = self._host(
             "a Python branch (if, while, and, or, not)",
             "write tn.cond(p, f, g, *args) or np.where(p, a, b); for a loop tn.while_loop; "
             "for and, or, not the operators &, |, ~",
         )
+        return bool(host)
 
     def __int__(self) -> int:
-        self._concrete("int()", "keep it an array: x.astype(int)")
+        return int(self._host("int()", "keep it an array: x.astype(int)"))
 
     def __float__(self) -> float:
-        self._concrete("float()", "keep it an array: x.astype(float)")
+        return float(self._host("float()", "keep it an array: x.astype(float)"))
 
     def __complex__(self) -> complex:
-        self._concrete("complex()", "keep it an array: x.astype(complex)")
+        return complex(self._host("complex()", "keep it an array: x.astype(complex)"))
 
     def __index__(self) -> int:
-        self._concrete(
+        host = self._host(
             "an index, size or range()",
             "index traced arrays with it (x[i], tn.dynamic_slice), loop with tn.fori_loop, or make "
             "the argument static",
         )
+        return index(host)
 
     def __round__(self, digits: int | None = None) -> Any:
         rounded = FUNCTIONS[np.round](self, digits or 0)
         return rounded if digits is not None else FUNCTIONS[np.astype](rounded, int)
 
     def item(self, *args: Any) -> Any:
-        self._concrete(".item()", "return the array and call .item() outside")
+        return self._host(".item()", "return the array and call .item() outside").item(*args)
 
     def tolist(self) -> Any:
-        self._concrete(".tolist()", "return the array and call .tolist() outside")
+        return self._host(".tolist()", "return the array and call .tolist() outside").tolist()
 
     def tobytes(self, *args: Any) -> Any:
-        self._concrete(".tobytes()", "return the array and call .tobytes() outside")
+        host = self._host(".tobytes()", "return the array and call .tobytes() outside")
+        return host.tobytes(*args)
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        self._concrete(
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Host:
+        host = self._host(
             "a conversion to a NumPy array",
             "to index a NumPy array w by it write tn.asarray(w)[i]; to join traced arrays write "
             "np.stack([a, b]); or run NumPy's function on the host with tn.call_host",
         )
+        return np.array(host, dtype, copy=copy)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        host: Any = self._host("a buffer", "return the array and take its buffer outside")
+        return memoryview(host)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        host = self._host("DLPack", "return the array and hand it on outside")
+        return export(host, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    @property
+    def device(self) -> str:
+        """Where the array is."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+        """The array on a device; there is one, the CPU."""
+        if device != "cpu" or stream is not None:
+            raise ValueProblem(
+                f"there is no device {device!r}" if device != "cpu" else "the CPU has no streams",
+                where=describe(here()),
+                fix="use 'cpu', without a stream",
+            )
+        return self
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        namespace = sys.modules["tenfold"]
+        if api_version not in (None, *VERSIONS):
+            raise ValueProblem(
+                f"the array API standard {api_version!r}",
+                where=describe(here()),
+                fix=f"this namespace follows {', '.join(VERSIONS)}",
+            )
+        return namespace
 
     def __format__(self, spec: str) -> str:
+        if self._scope is LAZY:
+            return format(self._host(), spec) if spec or not self.shape else repr(self)
         if spec:
             self._concrete("formatting", "print values with tn.print(x, label=…)")
         return repr(self)
+
+    def __str__(self) -> str:
+        return str(self._host()) if self._scope is LAZY else repr(self)
 
     def __copy__(self) -> Array:
         return self.copy()
@@ -265,7 +343,9 @@ class Array:
     def __deepcopy__(self, memo: Any) -> Array:
         return self.copy()
 
-    def __reduce__(self) -> NoReturn:
+    def __reduce__(self) -> Any:
+        if self._scope is LAZY:
+            return lazy, (self._host(),)
         raise TypeMismatch(
             "a traced array can't be pickled", where=describe(here()), fix="return it first"
         )
@@ -279,22 +359,22 @@ class Array:
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any
     ) -> Any:
-        if current() is None:
-            raise leak(self, None)
         found = UFUNCS.get(ufunc)
         if found is None or (method != "__call__" and method not in METHODS):
-            raise _missing(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+            if self._scope is LAZY and current() is None:
+                return on_host(getattr(ufunc, method), inputs, {**kwargs, "out": out})
+            raise missing(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
         if method != "__call__":
             return METHODS[method](ufunc, *inputs, out=out, **kwargs)
         where = kwargs.pop("where", True)
         dtype = kwargs.pop("dtype", None)
         casting = kwargs.pop("casting", "same_kind")
         if casting not in ("same_kind", "unsafe"):
-            raise _missing(f"np.{ufunc.__name__} with casting={casting!r}")
+            raise missing(f"np.{ufunc.__name__} with casting={casting!r}")
         for name in ("order", "subok"):  # traced arrays have no memory order and no subclasses
             kwargs.pop(name, None)
         if kwargs:
-            raise _missing(f"np.{ufunc.__name__} with {', '.join(kwargs)}")
+            raise missing(f"np.{ufunc.__name__} with {', '.join(kwargs)}")
         if dtype is not None and ufunc not in _COMPARISONS:
             inputs = tuple(FUNCTIONS["as_dtype"](x, dtype, casting) for x in inputs)
         result = found(*inputs)
@@ -303,21 +383,24 @@ class Array:
         return FUNCTIONS["into"](result, out, where, casting)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if current() is None:
-            raise leak(self, None)
         found = FUNCTIONS.get(func)
         if found is None:
+            if self._scope is LAZY and current() is None:
+                return on_host(func, args, kwargs)
             module = func.__module__.replace("numpy", "np", 1)
-            raise _missing(f"{module}.{func.__name__}")
+            raise missing(f"{module}.{func.__name__}")
         if kwargs:
             strange = kwargs.keys() - _keywords(found)
             if strange:
-                raise _missing(f"np.{func.__name__} with {', '.join(sorted(strange))}")
+                raise missing(f"np.{func.__name__} with {', '.join(sorted(strange))}")
         return found(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"a traced array has no attribute {name!r}")
+        if self._scope is LAZY and current() is None:
+            found = getattr(self._host(), name)
+            return partial(_called, found) if callable(found) else given_back(found)
         raise MissingMethod(
             f"x.{name} is not among the methods of NumPy arrays that Tenfold traces",
             where=describe(here()),
@@ -383,6 +466,49 @@ class Array:
         return result
 
 
+# -- between lazy arrays and the host
+
+
+def lazy(array: Any) -> Array:
+    """A lazy array of what can be made an array; later changes of that are not seen."""
+    return Array(LAZY, leaf(own(array)))
+
+
+def fresh(array: Any) -> Array:
+    """A lazy array of an array that was made for it: nobody else holds it."""
+    return Array(LAZY, leaf(np.asarray(array)))
+
+
+def given_back(result: Any) -> Any:
+    """What a host function gave, its arrays and NumPy scalars as lazy arrays."""
+    if isinstance(result, (np.ndarray, np.generic)):
+        return lazy(result)
+    if isinstance(result, tuple) and hasattr(result, "_fields"):
+        return type(result)(*map(given_back, result))
+    if isinstance(result, (list, tuple)):
+        return type(result)(map(given_back, result))
+    return result
+
+
+def taken(item: Any) -> Any:
+    """An argument of a host function, its lazy arrays as NumPy's."""
+    if isinstance(item, Array):
+        return item._host()
+    if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
+        return type(item)(map(taken, item))
+    return item
+
+
+def on_host(function: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function of NumPy's on the values of lazy arrays: for what has no op, or a shape
+    that depends on values."""
+    return given_back(function(*taken(args), **{k: taken(v) for k, v in kwargs.items()}))
+
+
+def _called(method: Any, *args: Any, **kwargs: Any) -> Any:
+    return on_host(method, args, kwargs)
+
+
 def _holders(view: Array) -> int:
     """How many references there are to the base of a view."""
     return sys.getrefcount(view._base)
@@ -417,12 +543,11 @@ def _weak_result(ufunc: np.ufunc, left: Any, right: Any) -> type | None:
 _COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 
 
-def unwritten(trace: Trace) -> MutationError:
+def unwritten(raw: Raw | None) -> MutationError:
     """The error of a view that was updated, and the update not written to its array.
 
     `x[1:] += v` updates a view and then writes it to x; `y = x[1:]; y += v` does not write it.
     """
-    _, raw = next(iter(trace.pending.values()))
     return _write_through_view().at(describe(raw))
 
 
@@ -451,7 +576,7 @@ def _nearest(name: str, prefix: str, names: Iterable[str]) -> str:
     return f"{hint}tn.call_host runs it on the host"
 
 
-def _missing(name: str) -> Unsupported:
+def missing(name: str) -> Unsupported:
     """The error of a NumPy function that Tenfold lacks, with the nearest one it has."""
     function, _, keyword = name.partition(" with ")
     last = function.rpartition(".")[2]

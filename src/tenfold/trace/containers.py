@@ -31,6 +31,16 @@ class Structure:
     def count(self) -> int:
         return self.tokens.count(LEAF)
 
+    @property
+    def closed(self) -> bool:
+        """Whether each container has as many parts as it says; one that was read may not."""
+        wanted = 1
+        for token in self.tokens:
+            if wanted <= 0:
+                return False
+            wanted += -1 + (width(token) if token[0] not in ("leaf", "static") else 0)
+        return wanted == 0
+
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """The container with these leaves.
 

@@ -1,42 +1,32 @@
 """Running at once: what control flow and effects do outside any trace.
 
-The function is traced for the arguments and the graph is run. How graphs are run is not known
-down here: the layer that knows says so with `use`.
+The function is traced for the arguments and the graph is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ScopeError
-from tenfold.graph import Graph
-from tenfold.trace.array import Array
+from tenfold.trace.array import Array, fresh
 from tenfold.trace.containers import flatten
 from tenfold.trace.function import Leaf, Traced, trace_function
+from tenfold.trace.lazy import LAZY
 from tenfold.trace.operand import is_operand, refusal, weak_of
+from tenfold.trace.realise import run
 from tenfold.trace.scope import leak
 from tenfold.types import TensorType, as_dtype
 
-Callables = tuple[Callable[..., Any], ...]
-Runner = Callable[[Graph, Sequence[Any], Callables], list[Any]]
-
-_runner: list[Runner] = []
-
-
-def use(runner: Runner) -> None:
-    """From now on graphs are run by this: `runner(graph, arguments, callables)`."""
-    _runner[:] = [runner]
-
 
 def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What the function gives for these containers of NumPy arrays and numbers."""
+    """What the function gives for these containers of arrays and numbers: lazy arrays where one
+    was given, else NumPy's."""
     traced, inputs = prepare(function, *arguments)
-    if not _runner:
-        raise ScopeError("nothing is there to run a graph with", fix="import tenfold")
-    return traced.results(_runner[0](traced.graph, inputs, traced.callbacks))
+    outputs = run(traced.graph, inputs, traced.callbacks)
+    given = any(isinstance(item, Array) for item in flatten(arguments)[1])
+    return traced.results(outputs, fresh if given else None)
 
 
 def prepare(function: Callable[..., Any], *arguments: Any) -> tuple[Traced, list[Any]]:
@@ -44,7 +34,7 @@ def prepare(function: Callable[..., Any], *arguments: Any) -> tuple[Traced, list
     structure, found = flatten(arguments)
     inputs, leaves = [], []
     for item in found:
-        if isinstance(item, Array):
+        if isinstance(item, Array) and item._scope is not LAZY:
             raise leak(item, None)
         if not is_operand(item):
             raise refusal(item)

@@ -46,11 +46,12 @@ class Traced:
         for position, dtype in self.limits:
             literal(leaves[position], dtype)
 
-    def results(self, outputs: Sequence[Any]) -> Any:
-        """The graph's outputs as the function gives them: in its containers, 0-d arrays as
-        NumPy scalars, Python numbers as such."""
+    def results(self, outputs: Sequence[Any], give: Callable[[Any], Any] | None = None) -> Any:
+        """The graph's outputs as the function gives them: in its containers, arrays as `give`
+        makes them (0-d ones as NumPy scalars), Python numbers as such."""
+        give = give or scalar
         given = zip(outputs, self.weak, strict=True)
-        return self.outputs.unflatten([weak(o.item()) if weak else scalar(o) for o, weak in given])
+        return self.outputs.unflatten([weak(o.item()) if weak else give(o) for o, weak in given])
 
 
 def scalar(array: Any) -> Any:
@@ -85,7 +86,7 @@ def trace_function(
             error.at(describe(blame(error)))
             raise
         if trace.pending:
-            raise unwritten(trace)
+            raise unwritten(next(iter(trace.pending.values()))[1])
         try:
             structure, found = flatten(result)
             outputs = [as_value(item, scope) for item in found]

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, OverflowProblem, TypeMismatch, Unsupported
+from tenfold.errors import OverflowProblem, TypeMismatch, Unsupported
 from tenfold.trace.array import Array
+from tenfold.trace.lazy import LAZY
+from tenfold.trace.realise import realised
 from tenfold.trace.scope import Scope, current, leak
 from tenfold.trace.source import describe, here
 from tenfold.types import DTYPES, KIND, DType, as_dtype
@@ -27,23 +29,22 @@ def _known(array: Any) -> DType:
 
 
 def scope_of(*operands: Any) -> Scope:
-    """The scope an operation on these operands is traced in."""
-    scope = current()
-    if scope is None:
-        for operand in operands:
-            if isinstance(operand, Array):
-                raise leak(operand, None)
-        raise ConcreteError(
-            "no function is being traced", fix="call this inside tn.jit or tn.trace"
-        )
-    return scope
+    """The scope an operation on these operands belongs to: the innermost that is open, else that
+    of lazy arrays."""
+    return current() or LAZY
 
 
 def value_of(array: Array, scope: Scope) -> int:
-    """The value of a traced array in this scope: its own, or a capture of it."""
+    """The value of an array in this scope: its own, or a capture of it. A lazy array in a trace
+    is captured as a NumPy array is."""
     array._check_readable()
     if array._scope is scope:
-        return array._value
+        value: int = array._value  # or a Value, if the array is lazy: only its scope can tell
+        return value
+    if array._scope is LAZY:
+        return scope.foreign(realised(array._value), array)
+    if scope is LAZY:
+        raise leak(array, None)
     chain = scope.chain(array._scope)
     if chain[-1].parent is not array._scope:
         raise leak(array, scope)

@@ -33,6 +33,7 @@ class Capture:
     name: str
     array: np.ndarray[Any, Any]
     value: int
+    origin: Any = None  # the lazy array it comes from
 
 
 @dataclass(slots=True)
@@ -108,20 +109,22 @@ class Scope:
         attributes = {"data": array.tobytes(), "type": f"{short}[{dims}]" if dims else short}
         return self.node("constant", (), attributes)[0]
 
-    def foreign(self, array: np.ndarray[Any, Any]) -> int:
-        """The value that stands for an array from outside the trace."""
-        found = self.trace.captured.get(id(array))
+    def foreign(self, array: np.ndarray[Any, Any], origin: Any = None) -> int:
+        """The value that stands for an array from outside the trace, or for the array of a lazy
+        one, its origin."""
+        key = id(array if origin is None else origin)
+        found = self.trace.captured.get(key)
         if found is None:
-            name = self.trace.names(array)
+            name = self.trace.names(array if origin is None else origin)
             dtype = as_dtype(array.dtype)
             if name is None and array.size <= CONSTANT_SIZE:
                 return self.constant(np.ascontiguousarray(array, dtype).reshape(array.shape))
             root = self.chain(None)[-1]
             name = name or f"made.{len(self.trace.captures)}"
             value = root.builder.parameter(TensorType(dtype, array.shape), name)
-            found = Capture(name, array, value)
+            found = Capture(name, array, value, origin)
             self.trace.captures.append(found)
-            self.trace.captured[id(array)] = found
+            self.trace.captured[key] = found
         chain = self.chain(None)
         return self.carry_in(found.value, chain[:-1])
 

@@ -1,4 +1,4 @@
-"""Functions with an op of their own that NumPy lacks."""
+"""Special functions and the last ufuncs."""
 
 from __future__ import annotations
 
@@ -6,27 +6,63 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 
-from tenfold.trace.surface import special
+import tenfold as tn
+from tenfold.errors import TypeMismatch
+from tenfold.trace.array import UFUNCS
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        (special.erf, scipy.special.erf),
-        (special.erfc, scipy.special.erfc),
-        (special.sigmoid, scipy.special.expit),
-        (special.rsqrt, lambda x: 1 / np.sqrt(x)),
-    ],
-)
-def test_special(ours: Any, theirs: Any, run: Any) -> None:
-    x = np.array([0.25, 1.0, 3.5])
-    (got,) = run(ours, x)
-    np.testing.assert_allclose(got, theirs(x), rtol=1e-14)
-    (got,) = run(ours, x.astype(np.float32))
-    assert got.dtype == np.float32
-    (got,) = run(ours, np.array([1, 2]))
-    assert got.dtype == np.float64
-    (got,) = run(lambda x: x * ours(0.5), x.astype(np.float16))
-    assert got.dtype == np.float64
+def test_every_ufunc_is_there() -> None:
+    ufuncs = {getattr(np, n) for n in dir(np) if isinstance(getattr(np, n), np.ufunc)}
+    assert not ufuncs - set(UFUNCS)
+
+
+def test_special_functions() -> None:
+    special = pytest.importorskip("scipy.special", reason="scipy has the other ones")
+    x = np.linspace(-0.99, 0.99, 31)
+    for name, other in (
+        ("erf", special.erf),
+        ("erfc", special.erfc),
+        ("erf_inv", special.erfinv),
+        ("lgamma", special.gammaln),
+        ("digamma", special.digamma),
+        ("sigmoid", special.expit),
+    ):
+        function = getattr(tn, name)
+        np.testing.assert_allclose(function(x), other(x), 1e-12)
+        assert tn.jit(function)(x.astype(np.float32)).dtype == np.float32
+        np.testing.assert_allclose(function(3), other(3.0) if name != "erf_inv" else np.nan)
+    with pytest.raises(TypeMismatch, match="lgamma"):
+        tn.lgamma(np.array(1j))
+
+
+def test_i0(compare: Any) -> None:
+    x = np.concatenate([np.linspace(-40, 40, 101), [0.0, 300.0, 700.0]])
+    compare(np.i0, x)
+    compare(np.i0, np.arange(5))
+    (got,) = [tn.jit(np.i0)(np.array([0.0, 1.5, 50.0], np.float32))]
+    np.testing.assert_allclose(got, np.i0(np.array([0.0, 1.5, 50.0])), 1e-5)
+
+
+@pytest.mark.parametrize("ufunc", [np.gcd, np.lcm])
+def test_divisors(ufunc: Any, compare: Any, draw: Any) -> None:
+    for dtype in ("i8", "u16", "i64", "u64"):
+        compare(ufunc, draw(dtype), draw(dtype, (4,), 1))
+    compare(ufunc, draw("i8"), draw("u16", (4,)))
+    compare(lambda x: ufunc(x, 6), draw("i32"))
+    with pytest.raises(TypeMismatch):
+        tn.jit(ufunc)(np.ones(2), np.ones(2))
+
+
+def test_frexp(compare: Any) -> None:
+    for dtype in (np.float16, np.float32, np.float64):
+        info = np.finfo(dtype)
+        x = [0.0, -0.0, 1.0, -3.5, info.max, info.tiny, info.smallest_subnormal, 0.1]
+        x += [-info.smallest_subnormal * 5, np.inf, -np.inf, np.nan]
+        compare(np.frexp, np.array(x, dtype), exact=True)
+    compare(np.frexp, np.arange(5))
+
+
+def test_isnat_takes_no_numbers(trace: Any) -> None:
+    with pytest.raises(TypeMismatch, match=r"np\.isnat does not take"):
+        trace(np.isnat, np.ones(2))

@@ -18,7 +18,7 @@ from tenfold.types import BFLOAT16, DTYPES, KIND, as_dtype
 
 NUMPYS = [d for d in DTYPES.values() if d != BFLOAT16]
 CORE = (np.matmul, np.vecdot, np.matvec, np.vecmat)
-PLAIN = [u for u in UFUNCS if u not in CORE]
+PLAIN = [u for u in UFUNCS if u not in CORE and u is not np.isnat]  # that is of dates alone
 
 
 def _numpy(f: Any, *args: Any) -> Any:
@@ -273,10 +273,6 @@ def test_methods_of_ufuncs(compare: Any, trace: Any) -> None:
         return y
 
     compare(f, x)
-    with pytest.raises(Unsupported, match=r"np.add.accumulate"):
-        trace(np.add.accumulate, x)
-    with pytest.raises(Unsupported, match=r"np.subtract.reduce"):
-        trace(np.subtract.reduce, x)
 
 
 def test_wrong_operands(trace: Any) -> None:
@@ -287,5 +283,3 @@ def test_wrong_operands(trace: Any) -> None:
         trace(lambda x: x + "a", x)
     with pytest.raises(TenfoldError, match="do not broadcast"):
         trace(lambda x: x + np.ones(4), x)
-    with pytest.raises(Unsupported, match=r"np.gcd"):
-        trace(lambda x: np.gcd(x, x), np.ones(3, int))

@@ -20,6 +20,7 @@ from itertools import pairwise
 
 from tenfold.backends.cpu.accumulate import reduce
 from tenfold.backends.cpu.casts import bitcast, cast, widen
+from tenfold.backends.cpu.entry import PARAM_BYTES
 from tenfold.backends.cpu.integers import power_routine
 from tenfold.backends.cpu.loops import Loops, Position
 from tenfold.backends.cpu.memory import element_size, load, store
@@ -42,8 +43,6 @@ from tenfold.backends.cpu.writer import (
 from tenfold.kernel.index import AXIS, MOD, Atom
 from tenfold.kernel.kernel import BOTH, Kernel
 from tenfold.kernel.nest import Compute, Guard, Item, Loop, Write, nest
-
-PARAM_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,4 +265,4 @@ def outer_extent(kernel: Kernel, schedule: Schedule) -> int:
     return kernel.axes[schedule.outer].extent if schedule.outer is not None else 1
 
 
-__all__ = ["PARAM_BYTES", "Code", "emit", "outer_extent"]
+__all__ = ["Code", "emit", "outer_extent"]

@@ -24,6 +24,7 @@ from tenfold.types import TensorType
 
 DONE, FAILED, DECLINED = 0, 1, 2
 
+PARAM_BYTES = 16  # that a kernel's parameter takes, whatever its dtype
 STACK_ARENA = 8192  # an arena up to this size lies on the stack
 
 

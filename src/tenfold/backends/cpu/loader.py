@@ -18,6 +18,8 @@ from tenfold.backends.cpu.elf import read
 from tenfold.backends.cpu.link import link
 from tenfold.errors import FileError
 
+LINKED = b"TFIMAGE\n"  # what an image that was linked before begins with
+
 
 class Image:
     """Code in memory, with the addresses of what it exports. Dropped, its memory is freed."""
@@ -51,7 +53,8 @@ def load(
     symbols: Mapping[str, int] | None = None,
     libraries: Sequence[Image] = (),
 ) -> Image:
-    """Link objects with each other, with given addresses, and with images loaded before.
+    """Link objects with each other, with given addresses, and with images loaded before; or bring
+    back one that `prelink` made.
 
     `exports` are the names that will be asked for. An import is sought in `symbols`, then in
     `libraries`, which the new image keeps alive, then in Python, libm and a little of libc.
@@ -60,7 +63,11 @@ def load(
     for library in reversed(libraries):
         given.update(library.symbols)
     given.update(symbols or {})
-    if route() == "elf":
+    if objects and objects[0].startswith(LINKED):  # linked before: one image alone
+        from tenfold.backends.cpu.prelink import load_linked
+
+        image = load_linked(objects[0], given, tuple(libraries))
+    elif route() == "elf":
         image = _load_elf(objects, given, libraries)
     else:
         image = _load_by_llvm(objects, exports, given, libraries)

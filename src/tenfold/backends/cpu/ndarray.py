@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-import sysconfig
 from functools import cache
 from typing import Any
 
@@ -56,7 +55,7 @@ def supported() -> str | None:
     """Why the native entry point can't be used in this process, or None when it can."""
     if sys.implementation.name != "cpython":
         return f"it is made for CPython, this is {sys.implementation.name}"
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if "t" in getattr(sys, "abiflags", ""):
         return "it is not made for Python without a GIL"
     if struct.calcsize("P") != 8 or sys.byteorder != "little":
         return "it is made for 64-bit little-endian machines"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.blas import PLAIN, TRANSPOSED
-from tenfold.backends.cpu.emit import PARAM_BYTES
+from tenfold.backends.cpu.entry import PARAM_BYTES
 from tenfold.backends.cpu.steps import ARENA_BASE, NULL_BASE, TABLE_BASE, Word
 from tenfold.kernel import Kernel
 from tenfold.types import KIND, SHORT

@@ -27,7 +27,7 @@ def _operands(*operands: Any) -> list[Any]:
 @on(np.where)
 def where(condition: Any, x: Any = ABSENT, y: Any = ABSENT, /) -> Array:
     if x is ABSENT and y is ABSENT:
-        nonzero(condition)
+        return nonzero(condition)  # type: ignore[no-any-return]
     if y is ABSENT:
         fail(TypeMismatch, "where with one of its two values", "write np.where(c, x, y)")
     x, y = _operands(x, y)

@@ -1,7 +1,4 @@
-"""Creation: new arrays, made where they are used rather than captured.
-
-Outside of a trace these are NumPy's own.
-"""
+"""Creation: new arrays, made where they are used rather than captured."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ import numpy as np
 from tenfold.errors import ShapeError, ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
-from tenfold.trace.scope import current
 from tenfold.trace.surface.composed import filled, number
 from tenfold.trace.surface.diagonals import eye as on_diagonal
 from tenfold.trace.surface.emit import (
@@ -22,6 +18,7 @@ from tenfold.trace.surface.emit import (
     dtype_of,
     emit,
     fail,
+    is_traced,
     on,
     shape_of,
     static_int,
@@ -31,24 +28,18 @@ from tenfold.trace.surface.promotion import common
 from tenfold.types import F64, I64, KIND, DType
 
 
-def asarray(x: Any, dtype: Any = None) -> Any:
-    """An array of what can be made one; inside a trace a traced array, which traced ones index."""
-    if current() is None:
-        return np.asarray(x, None if dtype is None else dtype_of(dtype))
+def asarray(x: Any, dtype: Any = None) -> Array:
+    """An array of what can be made one: inside a trace one that traced arrays index."""
     return traced(x) if dtype is None else traced(x, dtype_of(dtype))
 
 
-def zeros(shape: Any, dtype: Any = np.float64) -> Any:
+def zeros(shape: Any, dtype: Any = np.float64) -> Array:
     """An array of zeros."""
-    if current() is None:
-        return np.zeros(shape, dtype_of(dtype))
     return filled(0, dtype_of(dtype), shape_of(shape))
 
 
-def ones(shape: Any, dtype: Any = np.float64) -> Any:
+def ones(shape: Any, dtype: Any = np.float64) -> Array:
     """An array of ones."""
-    if current() is None:
-        return np.ones(shape, dtype_of(dtype))
     return filled(1, dtype_of(dtype), shape_of(shape))
 
 
@@ -57,10 +48,8 @@ def empty(shape: Any, dtype: Any = np.float64) -> Any:
     return zeros(shape, dtype)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Array:
     """An array of one value, or of an array's values broadcast."""
-    if current() is None:
-        return np.full(shape, fill_value, None if dtype is None else dtype_of(dtype))
     value = traced(fill_value) if dtype is None else traced(fill_value, dtype_of(dtype))
     return emit("broadcast", value, shape=shape_of(shape))
 
@@ -73,22 +62,21 @@ def iota(shape: Any, dtype: Any = np.int64, axis: int = 0) -> Any:
     """
     extents = shape_of(shape)
     at = axis_of(axis, len(extents))
-    if current() is None:
-        along = np.arange(extents[at]).astype(dtype_of(dtype))
-        lone = along.reshape([-1 if i == at else 1 for i in range(len(extents))])
-        return np.broadcast_to(lone, extents).copy()
     return emit("iota", dtype=dtype_of(dtype), shape=extents, axis=at)
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+def _bound(bound: Any) -> Any:
+    """A bound of a range: a lazy one is run, a traced one has no value yet."""
+    if is_traced(bound):
+        static_int(bound, "a bound of arange")
+    return bound.item() if isinstance(bound, Array) else bound
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Array:
     """Evenly spaced values from start to stop, stop left out."""
     if stop is None:
         start, stop = 0, start
-    if current() is None:
-        return np.arange(start, stop, step, dtype=None if dtype is None else dtype_of(dtype))
-    for bound in (start, stop, step):
-        if isinstance(bound, Array):
-            static_int(bound, "a bound of arange")
+    start, stop, step = (_bound(bound) for bound in (start, stop, step))
     if step == 0:
         fail(ValueProblem, "arange with the step 0", "give a step other than 0")
     kind = common(tuple(dtype_key(b) for b in (start, stop, step))) if dtype is None else None
@@ -104,12 +92,10 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
 
 
 @on(np.linspace)
-def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> Any:
+def linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None
+) -> Array:
     """Evenly spaced values from start to stop, which may be traced scalars."""
-    if current() is None:
-        return np.linspace(
-            start, stop, num, endpoint, dtype=None if dtype is None else dtype_of(dtype)
-        )
     count = static_int(num, "num")
     if count < 0:
         fail(ShapeError, f"linspace with {count} values", "give 0 or more")
@@ -141,10 +127,8 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype:
     return cast(values, made)
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = np.float64) -> Any:  # noqa: N803
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = np.float64) -> Array:  # noqa: N803
     """A matrix with ones on a diagonal and zeros elsewhere."""
-    if current() is None:
-        return np.eye(N, M, k, dtype_of(dtype))
     rows = static_int(N, "an extent")
     columns = rows if M is None else static_int(M, "an extent")
     return cast(on_diagonal(rows, columns, static_int(k, "k")), dtype)

@@ -7,8 +7,16 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, ShapeError, TenfoldError, TypeMismatch, Unsupported
+from tenfold.errors import (
+    AxisError,
+    ConcreteError,
+    ShapeError,
+    TenfoldError,
+    TypeMismatch,
+    Unsupported,
+)
 from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.lazy import LAZY
 from tenfold.trace.operand import as_value, scope_of, value_of
 from tenfold.trace.source import describe, here
 from tenfold.types import DType, as_dtype
@@ -93,7 +101,7 @@ def fail(kind: type[TenfoldError], message: str, fix: str | None = None) -> NoRe
 
 def static_int(value: Any, what: str) -> int:
     """An integer known while tracing."""
-    if isinstance(value, Array):
+    if isinstance(value, Array) and value._scope is not LAZY:
         fail(
             ConcreteError,
             f"{what} is a traced value, which only a running program has",
@@ -110,7 +118,7 @@ def axis_of(axis: Any, rank: int) -> int:
     number = static_int(axis, "an axis")
     if not -rank <= number < rank:
         fail(
-            ShapeError,
+            AxisError,
             f"axis {number} of an array with {rank} axes",
             f"give an axis from {-rank} to {rank - 1}" if rank else "a 0-d array has no axes",
         )
@@ -129,8 +137,15 @@ def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
     return (axis_of(axis, rank),)
 
 
+def is_traced(operand: Any) -> bool:
+    """Whether this is an array whose value only a running program has."""
+    return isinstance(operand, Array) and operand._scope is not LAZY
+
+
 def shape_of(shape: Any, what: str = "an extent of the shape") -> tuple[int, ...]:
     """A shape given as one number or several."""
+    if isinstance(shape, Array) and not is_traced(shape) and shape.ndim == 1:
+        shape = shape.tolist()
     if isinstance(shape, Array) or not isinstance(shape, (Sequence, np.ndarray)):
         return (static_int(shape, what),)
     return tuple(static_int(n, what) for n in shape)

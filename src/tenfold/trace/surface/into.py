@@ -9,13 +9,17 @@ import numpy as np
 from tenfold.errors import MutationError, TypeMismatch, Unsupported
 from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.operand import scope_of, value_of
-from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, on, traced
+from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_traced, on, traced
 from tenfold.trace.surface.promotion import same_kind
 from tenfold.types import BOOL
 
 
 def write(target: Any, source: Array, where: Any = True, *, unsafe: bool = False) -> Array:
     """Move a traced array to the source's value, cast and broadcast to its type."""
+    if isinstance(target, np.ndarray) and not is_traced(source):
+        kept = True if where is True else traced(where, BOOL)._host()
+        np.copyto(target, source._host(), "unsafe" if unsafe else "same_kind", where=kept)
+        return target  # type: ignore[return-value]
     if not isinstance(target, Array):
         fail(
             MutationError,

@@ -16,6 +16,7 @@ from tenfold.trace.surface.emit import (
     cast,
     emit,
     fail,
+    is_traced,
     on,
     shape_of,
     static_int,
@@ -137,12 +138,14 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Array
     x = traced(ary)
     at = axis_of(axis, x.ndim)
     extent = x.shape[at]
-    if isinstance(indices_or_sections, Array):
+    if is_traced(indices_or_sections):
         fail(
             ConcreteError,
             "split at traced places gives shapes that only a running program knows",
             "split at integers known while tracing, or use tn.dynamic_slice",
         )
+    if isinstance(indices_or_sections, Array) and indices_or_sections.ndim:
+        indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, (list, tuple, np.ndarray)):
         places = [0, *(int(i) for i in indices_or_sections), extent]
     else:
@@ -220,7 +223,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Array:
     if axis is None:
         x, axis = emit("reshape", x, shape=(x.size,)), 0
     at = axis_of(axis, x.ndim)
-    if isinstance(repeats, Array):
+    if is_traced(repeats):
         fail(
             ConcreteError,
             "repeat with traced counts gives a shape that only a running program knows",

@@ -9,8 +9,9 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TypeMismatch
 from tenfold.trace.array import Array
+from tenfold.trace.lazy import LAZY
 from tenfold.trace.operand import scope_of
-from tenfold.trace.surface.emit import fail, traced
+from tenfold.trace.surface.emit import fail, is_traced, traced
 from tenfold.types import BOOL, KIND, TensorType
 
 
@@ -108,8 +109,15 @@ def read_key(type: TensorType, key: Any) -> Key:
 
 def _plain(item: Any) -> Any:
     """An item of a key as None, Ellipsis, a slice, a bool, an int, a NumPy or a traced array."""
-    if item is None or item is Ellipsis or isinstance(item, (slice, Array)):
+    if item is None or item is Ellipsis or isinstance(item, slice):
         return item
+    if isinstance(item, Array):
+        # A lazy mask is run: what it chooses has a shape that depends on it. A lazy number is
+        # not: most are computed, and an index that is in the program is checked when it runs.
+        if is_traced(item) or item.dtype != BOOL:
+            return item
+        _bake(item)
+        return item._host()
     if isinstance(item, (bool, np.bool_)):
         return np.asarray(bool(item))
     if isinstance(item, (int, np.integer)):
@@ -138,6 +146,7 @@ def _plain(item: Any) -> Any:
 
 
 def has_traced(item: Any) -> bool:
+    """Whether this is an Array or a nested list with one in it."""
     if isinstance(item, (list, tuple)):
         return any(has_traced(part) for part in item)
     return isinstance(item, Array)
@@ -197,15 +206,22 @@ def _masks(item: Any, type: TensorType, axis: int) -> list[Entry]:
         )
     if isinstance(item, Array):
         return [Mask(item)]
-    scope_of().trace.baked[id(item)] = item  # how many it chooses is part of the graph
+    _bake(item)
     if item.ndim == 0:
         return [Places(np.zeros(int(item), np.int64), new=True)]
     return [Places(index) for index in np.nonzero(item)]
 
 
+def _bake(mask: Any) -> None:
+    """Say that how many a mask chooses is part of the graph."""
+    scope = scope_of()
+    if scope is not LAZY:
+        scope.trace.baked[id(mask)] = mask
+
+
 def _range(item: slice, extent: int) -> Range:
     for bound in (item.start, item.stop, item.step):
-        if isinstance(bound, Array):
+        if is_traced(bound):
             fail(
                 ConcreteError,
                 "a slice with a traced bound has a shape that only a running program knows",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -100,11 +101,25 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
             return result
         shape = tuple(n for i, n in enumerate(array.shape) if i not in axes)
         return emit("reshape", result, shape=shape)
+    if len(axes) == 2 and ord in (2, -2, "nuc"):
+        return _spectral(array, ord, axes, keepdims)
     return fail(
         Unsupported,
         f"np.linalg.norm of {array.type} with ord={ord!r} over {len(axes)} axes",
-        "for matrices say None, 'fro', 1, -1, inf or -inf; for ord=2 use np.linalg.svdvals",
+        "for matrices say None, 'fro', 'nuc', 1, -1, 2, -2, inf or -inf",
     )
+
+
+def _spectral(x: Array, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """A norm of the singular values."""
+    rest = tuple(i for i in range(x.ndim) if i not in axes)
+    s = svdvals(emit("transpose", x, axes=(*rest, *axes)))
+    fold = total if ord == "nuc" else largest if ord == 2 else smallest
+    result = fold(s, -1)
+    if not keepdims:
+        return result
+    shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    return emit("reshape", result, shape=shape)
 
 
 @on(np.linalg.vector_norm)
@@ -114,9 +129,19 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
         shape = array.shape
         flat = norm(emit("reshape", array, shape=(array.size,)), ord, 0)
         return emit("reshape", flat, shape=(1,) * len(shape)) if keepdims else flat
-    if isinstance(axis, tuple) and len(axis) > 1:
-        fail(Unsupported, "np.linalg.vector_norm over several axes", "flatten those axes first")
-    return norm(array, ord, axis, keepdims)
+    axes = axes_of(axis, array.ndim)
+    if len(axes) == 1:
+        return norm(array, ord, axes, keepdims)
+    rest = tuple(i for i in range(array.ndim) if i not in axes)
+    kept = tuple(array.shape[i] for i in rest)
+    turned = emit("transpose", array, axes=(*rest, *axes))
+    flat = norm(
+        emit("reshape", turned, shape=(*kept, math.prod(array.shape[a] for a in axes))), ord, -1
+    )
+    if not keepdims:
+        return flat
+    shape = tuple(1 if i in axes else n for i, n in enumerate(array.shape))
+    return emit("reshape", flat, shape=shape)
 
 
 @on(np.linalg.matrix_norm)

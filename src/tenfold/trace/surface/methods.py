@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from tenfold.errors import ConcreteError, TypeMismatch, Unsupported
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import FUNCTIONS, Array, on_host
 from tenfold.trace.surface import shapes
 from tenfold.trace.surface.composed import filled, same
-from tenfold.trace.surface.emit import alias, cast, dtype_of, emit, fail, on, traced, view
+from tenfold.trace.surface.emit import (
+    alias,
+    cast,
+    dtype_of,
+    emit,
+    fail,
+    is_traced,
+    on,
+    traced,
+    view,
+)
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.sorting import sort_in_place
 from tenfold.types import KIND
@@ -101,17 +111,26 @@ def imag(val: Any) -> Array:
     return view(x, "imag") if KIND[x.dtype] == "c" else filled(0, x.dtype, x.shape)
 
 
-def _nonzero(self: Array) -> NoReturn:
-    nonzero(self)
+def _data_dependent(function: Any) -> Any:
+    """A function whose results have shapes that depend on values: a lazy array is run for it."""
+
+    def apply(a: Any) -> Any:
+        x = traced(a)
+        if is_traced(x):
+            fail(
+                ConcreteError,
+                f"how many elements of {x.type} are not zero, only a running program knows",
+                "say how many at most: tn.nonzero(x, size=n); or use the mask itself: "
+                "np.where(mask, a, b)",
+            )
+        return on_host(function, (x,), {})
+
+    return on(function)(apply)
 
 
-@on(np.nonzero, np.flatnonzero, np.argwhere)
-def nonzero(a: Any) -> NoReturn:
-    fail(
-        ConcreteError,
-        f"how many elements of {traced(a).type} are not zero, only a running program knows",
-        "use the mask itself: np.where(mask, a, b), x.sum(where=mask)",
-    )
+nonzero = _data_dependent(np.nonzero)
+_data_dependent(np.flatnonzero)
+_data_dependent(np.argwhere)
 
 
 def conj(self: Array) -> Array:
@@ -136,7 +155,7 @@ _METHODS: dict[str, Any] = {
     "view": view_as,
     "fill": fill,
     "sort": sort_in_place,
-    "nonzero": _nonzero,
+    "nonzero": lambda self: nonzero(self),
     "conj": conj,
     "conjugate": conj,
     "T": property(lambda self: shapes.transpose(self)),

@@ -62,3 +62,33 @@ def rsqrt(x: Any) -> Any:
     array([0.5, inf])
     """
     return _float("rsqrt", x)
+
+
+def erf_inv(x: Any) -> Any:
+    """The number whose error function is x.
+
+    >>> import numpy as np, tenfold as tn
+    >>> tn.erf_inv(np.array([0.0, 0.5, 1.0])).round(4)
+    array([0.    , 0.4769,    inf])
+    """
+    return _float("erf_inv", x)
+
+
+def lgamma(x: Any) -> Any:
+    """The logarithm of the magnitude of the gamma function.
+
+    >>> import numpy as np, tenfold as tn
+    >>> np.exp(tn.lgamma(np.array([1.0, 5.0]))).round(4)
+    array([ 1., 24.])
+    """
+    return _float("lgamma", x)
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of lgamma.
+
+    >>> import numpy as np, tenfold as tn
+    >>> tn.digamma(np.array([1.0, 0.0])).round(4)
+    array([-0.5772,    -inf])
+    """
+    return _float("digamma", x)

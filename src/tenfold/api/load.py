@@ -1,0 +1,307 @@
+"""Plans that can be called, saved, loaded and sent: no tracing, no source, no compiler needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tenfold.api.arguments import as_array, check_names
+from tenfold.api.safetensors import read_arrays
+from tenfold.api.signature import Signature
+from tenfold.backends.cpu.target import host_target, named
+from tenfold.errors import HookError, PlanError, ValueProblem
+from tenfold.execute.file import SIGNATURE, PlanFile, Reference, write_file
+from tenfold.execute.program import Program
+from tenfold.graph import Graph
+from tenfold.plan import Plan
+from tenfold.reference import Callbacks
+
+Array = np.ndarray[Any, Any]
+Hooks = Mapping[str, Callable[..., Any] | None]
+StrPath = str | os.PathLike[str]
+
+
+class Loaded:
+    """A plan to be called with its function's own arguments. Made by `f.plan` and `tn.load`.
+
+    `notes` say which code runs and why; `certificate` is what the plan was checked by.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        make: Callable[[], Program | Reference],
+        graph: Callable[[], Graph],
+        *,
+        callbacks: Callbacks,
+        captures: Mapping[str, Array],
+        certificate: Mapping[str, Any] | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.signature = signature
+        self.certificate = dict(certificate or {})
+        self.notes = notes
+        self._make = make
+        self._graph = graph
+        self._captures = dict(captures)
+        self._callbacks = callbacks
+        self._made: Program | Reference | None = None
+        self._call: Callable[..., Any] = self._first
+
+    @property
+    def program(self) -> Program | Reference:
+        """What runs; compiled when it is first asked for."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that the plan was made of."""
+        return self._graph()
+
+    @property
+    def plan(self) -> Plan:
+        """The steps and slots that run."""
+        program = self.program
+        if isinstance(program, Reference):
+            raise PlanError(
+                f"{self.signature.name}: no plan runs: there is no compiler here",
+                fix="install llvmlite, or load with trust_code=True a file that holds code for "
+                "this machine",
+            )
+        return program.plan
+
+    def __getattr__(self, name: str) -> Any:
+        """What the plan has: steps, slots, kernels, host_steps, peak_bytes and so on."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.plan, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def _first(self, *args: Any, **kwargs: Any) -> Any:
+        """The first call: lets native code answer those that need no Python."""
+        program = self.program
+        if isinstance(program, Program) and self.signature.flat:
+            held = [self._captures[name] for name in self.signature.captures]
+            packed = not self.signature.single
+            self._call = program.bind(self._slow, held, packed=packed).call
+        else:
+            self._call = self._slow
+        return self._slow(*args, **kwargs)
+
+    def _slow(self, *args: Any, **kwargs: Any) -> Any:
+        arrays = self.signature.bind(args, kwargs)
+        arrays += [self._captures[name] for name in self.signature.captures]
+        return self.signature.results(self.program(arrays, self._callbacks))
+
+    def explain(self) -> str:
+        """What runs, and why so."""
+        return "\n".join((*self.notes, self.plan.explain()))
+
+    def __str__(self) -> str:
+        return str(self.plan)
+
+    def __repr__(self) -> str:
+        return f"<plan of {self.signature.name}: {'; '.join(self.notes) or 'compiled here'}>"
+
+    def to_bytes(
+        self, *, key: bytes | None = None, targets: tuple[str, ...] = (), code: bool = True
+    ) -> bytes:
+        """The bytes of the plan's file; see `save`."""
+        program = self.program
+        if isinstance(program, Reference):
+            self.plan  # noqa: B018  says why there is none
+        assert isinstance(program, Program)
+        host = host_target()
+        return write_file(
+            self.graph,
+            program,
+            self.signature.to_data(),
+            self.certificate,
+            targets=[named(target, host) for target in targets],
+            code=code,
+            key=_key(key),
+        )
+
+    def save(
+        self,
+        path: StrPath,
+        *,
+        key: bytes | StrPath | None = None,
+        targets: tuple[str, ...] = (),
+        code: bool = True,
+    ) -> None:
+        """Write the plan to a file: all that is needed to run it where there is no compiler.
+
+        `targets` are further processors that code is made for ('x86-64-v3'); `key`, bytes or a
+        file that holds them, signs the file for those who have the key. Arrays the function closes
+        over are not in the file; only their names are.
+
+        >>> import numpy as np, tempfile, tenfold as tn
+        >>> plan = tn.jit(lambda x: np.sqrt(x) + 1).plan(np.ones(3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plan.save(f"{folder}/f.plan")
+        ...     tn.load(f"{folder}/f.plan")(np.array([4.0, 9.0, 16.0]))
+        array([3., 4., 5.])
+        """
+        data = self.to_bytes(key=_key(key), targets=targets, code=code)
+        partial = f"{os.fspath(path)}.{os.getpid()}.partial"
+        try:
+            with open(partial, "wb") as file:
+                file.write(data)
+            os.replace(partial, path)
+        except BaseException:
+            if os.path.exists(partial):
+                os.unlink(partial)
+            raise
+
+    def __reduce__(self) -> Any:
+        """The bytes of the file; beside them what was bound to it."""
+        return _revive, (self.to_bytes(), self._captures, self._hooks())
+
+    def _hooks(self) -> dict[str, Callable[..., Any] | None]:
+        """Every hook that has a callable, by name: as bound, or as met while tracing."""
+        found: dict[str, Callable[..., Any] | None] = {}
+        if self.signature.hooks:
+            graph = self.graph
+            for one in (*graph.scopes(), graph):
+                for node in one.nodes:
+                    if node.op not in ("hook", "call_host"):
+                        continue
+                    if 0 <= node["default"] < len(self._callbacks.defaults):
+                        found[node["name"]] = self._callbacks.defaults[node["default"]]
+            found.update(self._callbacks.overrides)
+        return found
+
+
+def _revive(data: bytes, captures: Mapping[str, Array], hooks: Hooks) -> Loaded:
+    """An unpickled plan: whoever unpickles trusts already."""
+    return _loaded(PlanFile.read(data), captures, hooks, True, None, "")
+
+
+def load(
+    path: StrPath,
+    *,
+    captures: Mapping[str, Any] | StrPath | None = None,
+    hooks: Hooks | None = None,
+    trust_code: bool = False,
+    key: bytes | StrPath | None = None,
+) -> Loaded:
+    """A saved plan, to be called as its function was.
+
+    `captures` gives the arrays the function closes over by name: a mapping, or a safetensors file
+    (if none is given, the one beside the plan). `hooks` gives callables by name.
+
+    Native code in the file runs only with `trust_code=True` or where the file is signed by `key`;
+    else the plan is made again from its graph, and `notes` says so.
+    """
+    where = os.fspath(path)
+    # Read, not mapped: whoever cuts the file short later must not pull the pages away.
+    read = PlanFile.read(Path(path).read_bytes())
+    if key is not None:
+        secret = _key(key)
+        assert secret is not None
+        if not read.sections.signed(secret):
+            raise PlanError(
+                f"{where}: it is not signed by this key", fix="load it without key=, or get it anew"
+            )
+        trust_code = True
+    if captures is None:
+        beside = Path(where).with_suffix(".safetensors")
+        captures = read_arrays(beside) if beside.exists() else {}
+        extra = True
+    elif not isinstance(captures, Mapping):
+        captures, extra = read_arrays(captures), True
+    else:
+        extra = False
+    return _loaded(read, captures, hooks or {}, trust_code, None if extra else "the capture", where)
+
+
+def _loaded(
+    read: PlanFile,
+    captures: Mapping[str, Any],
+    hooks: Hooks,
+    trusted: bool,
+    strictly: str | None,
+    where: str,
+) -> Loaded:
+    make: Callable[[], Program | Reference]
+    graph: Callable[[], Graph]
+    notes: list[str] = []
+    found: Program | None = None
+    if trusted:
+        signature = Signature.from_data(read.sections.data(SIGNATURE))
+        found, notes = read.restore()
+    else:
+        notes.append("code in the file is not trusted")
+    if found is not None:
+        restored = found
+        make, graph = (lambda: restored), cache(lambda: read.plan()[0])
+    else:
+        checked, make, more = read.rebuild()
+        notes += more
+        signature = Signature.from_data(read.sections.data(SIGNATURE), checked)
+        graph = lambda: checked  # noqa: E731
+    if strictly:
+        check_names(captures, signature.captures, strictly)
+    check_names(hooks, [name for name, _ in signature.hooks], "the hook")
+    for name, needed in signature.hooks:
+        if needed and name not in hooks:
+            raise HookError(
+                f"{signature.name}: the hook {name!r} has no callable",
+                fix=f"give it to tn.load: hooks={{{name!r}: f}}, or None to silence a hook",
+            )
+    held = _held(signature, captures, graph, found)
+    return Loaded(
+        signature,
+        make,
+        graph,
+        callbacks=Callbacks((), dict(hooks)),
+        captures=held,
+        certificate=read.certificate() if trusted else None,
+        notes=tuple(notes),
+    )
+
+
+def _held(
+    signature: Signature,
+    captures: Mapping[str, Any],
+    graph: Callable[[], Graph],
+    program: Program | None,
+) -> dict[str, Array]:
+    """A copy of each captured array, of the type that the plan was made for."""
+    held: dict[str, Array] = {}
+    if not signature.captures:
+        return held
+    native = getattr(program, "native", None)
+    types = native.parameters if native else [p.type for p in graph().parameters]
+    for name, type in zip(signature.captures, types[len(signature.leaves) :], strict=True):
+        if name not in captures:
+            raise ValueProblem(
+                f"{signature.name}: the captured array {name!r} ({type!r}) is not given",
+                fix=f"give it to tn.load: captures={{{name!r}: array}}, or in a safetensors file",
+            )
+        array = np.array(as_array(captures[name]), order="C")
+        if (array.dtype, array.shape) != (type.dtype, type.shape):
+            raise ValueProblem(
+                f"{signature.name}: the captured array {name!r} is {array.dtype}{array.shape}, "
+                f"this plan was made for {type!r}",
+                fix="give an array of that type, or make a plan for this one",
+            )
+        array.flags.writeable = False
+        held[name] = array
+    return held
+
+
+def _key(key: bytes | StrPath | None) -> bytes | None:
+    if key is None or isinstance(key, bytes):
+        return key
+    return Path(key).read_bytes()

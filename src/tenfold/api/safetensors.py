@@ -1,0 +1,81 @@
+"""Arrays in safetensors files: a JSON header and raw bytes; read and written by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import FileError
+from tenfold.types import DTYPES, SHORT
+
+Array = np.ndarray[Any, Any]
+
+_NAMES = {
+    "BOOL": "bool", "I8": "i8", "I16": "i16", "I32": "i32", "I64": "i64", "U8": "u8", "U16": "u16",
+    "U32": "u32", "U64": "u64", "F16": "f16", "BF16": "bf16", "F32": "f32", "F64": "f64",
+    "C64": "c64", "C128": "c128",
+}  # fmt: skip
+_SHORT = {short: name for name, short in _NAMES.items()}
+_HEADER = 100_000_000  # bytes; the format's own limit
+
+
+def read_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """The arrays in a file, by name, read-only; one of a dtype that Tenfold lacks is left out."""
+    data = np.memmap(path, np.uint8, "r") if os.path.getsize(path) else np.empty(0, np.uint8)
+    try:
+        length = int.from_bytes(data[:8].tobytes(), "little")
+        if len(data) < 8 or length > min(_HEADER, len(data) - 8):
+            raise ValueError("its header does not lie within it")
+        header = json.loads(data[8 : 8 + length].tobytes())
+        body = data[8 + length :]
+        return {
+            str(name): _array(body, given)
+            for name, given in header.items()
+            if name != "__metadata__" and given["dtype"] in _NAMES
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FileError(
+            f"{os.fspath(path)}: no safetensors file: {error}", fix="fetch or write it again"
+        ) from error
+
+
+def _array(body: Array, given: Mapping[str, Any]) -> Array:
+    dtype = DTYPES[_NAMES[given["dtype"]]]
+    shape = tuple(given["shape"])
+    start, end = given["data_offsets"]
+    if not all(type(n) is int and n >= 0 for n in (*shape, start, end)):
+        raise ValueError("a shape or an offset is no number")
+    if end > len(body) or end - start != math.prod(shape) * dtype.itemsize:
+        raise ValueError("an array does not lie within it")
+    made = np.frombuffer(body[start:end].tobytes(), dtype).reshape(shape)
+    if dtype.kind == "b" and made.view(np.uint8).max(initial=0) > 1:
+        raise ValueError("a truth value is neither 0 nor 1")
+    return made
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
+    """Write arrays by name."""
+    header: dict[str, Any] = {}
+    parts: list[bytes] = []
+    start = 0
+    for name, given in arrays.items():
+        array = np.asarray(given)
+        raw = array.astype(array.dtype.newbyteorder("="), copy=False).tobytes()
+        header[name] = {
+            "dtype": _SHORT[SHORT[array.dtype.newbyteorder("=")]],
+            "shape": list(array.shape),
+            "data_offsets": [start, start + len(raw)],
+        }
+        parts.append(raw)
+        start += len(raw)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little"))
+        file.write(text)
+        file.writelines(parts)

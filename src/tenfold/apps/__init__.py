@@ -1,0 +1,1 @@
+"""Applications: programs written with the public `tenfold` only."""

@@ -1,0 +1,1 @@
+"""The prover: knowledge-graph queries evaluated by proof search, in batches."""

@@ -1,0 +1,52 @@
+"""Backend: the same function compiled, or run by the evaluator that defines what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tenfold as tn
+
+BACKENDS = ("compiled", "evaluator")
+
+
+class Traced:
+    """A function that runs on either backend; each is traced when it is first called."""
+
+    def __init__(self, function: Callable[..., Any], static: tuple[str, ...]) -> None:
+        self.__doc__ = function.__doc__
+        self._jitted = {
+            "compiled": tn.jit(function, static=static),
+            "evaluator": tn.jit(function, static=static, compile="never"),
+        }
+
+        self._seen: set[tuple[object, ...]] = set()
+
+    def on(self, backend: str) -> tn.Jitted:
+        """The function on one backend."""
+        return self._jitted[backend]
+
+    def is_new(self, backend: str, *shapes: object) -> bool:
+        """Whether this is the first call with such shapes.
+
+        A plan takes over after the evaluator has confirmed it on the first call's inputs, so a
+        first call should be short: one step of a loop, not all of them.
+        """
+        key = (backend, *shapes)
+        new = backend == "compiled" and key not in self._seen
+        self._seen.add(key)
+        return new
+
+
+def traced(*static: str) -> Callable[[Callable[..., Any]], Traced]:
+    """Make a function run on either backend; `static` names its arguments that are no arrays."""
+    return lambda function: Traced(function, static)
+
+
+def padded(count: int, least: int) -> int:
+    """A power of two with room for so many: what is as large is traced and compiled once.
+
+    >>> padded(5, 4), padded(1, 4)
+    (8, 4)
+    """
+    return max(least, 1 << max(0, count - 1).bit_length())

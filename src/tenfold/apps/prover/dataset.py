@@ -1,0 +1,117 @@
+"""Dataset: the splits, rules and domains of one problem, by name, and what is odd about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tenfold.apps.prover.errors import InputError
+from tenfold.apps.prover.notice import Notice
+from tenfold.apps.prover.terms import Fact, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """What is known (train), what is asked (test), and what is only there to be filtered."""
+
+    name: str
+    train: tuple[Fact, ...]
+    valid: tuple[Fact, ...]
+    test: tuple[Fact, ...]
+    rules: tuple[Rule, ...]
+    domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def splits(self) -> dict[str, tuple[Fact, ...]]:
+        return {"train": self.train, "valid": self.valid, "test": self.test}
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """Every constant of a fact or a domain, sorted."""
+        found = {c for facts in self.splits.values() for f in facts for c in f[1:]}
+        found.update(c for members in self.domains.values() for c in members)
+        return tuple(sorted(found))
+
+    def domain(self, constant: str) -> tuple[str, ...]:
+        """The candidates that may stand in a constant's place: its domain, or every entity."""
+        if not self.domains:
+            return self.entities
+        for members in self.domains.values():
+            if constant in members:
+                return members
+        raise InputError(
+            f"{constant} is in no domain, so nothing says what may stand in its place",
+            fix="add it to a line of domain2constants.txt, or remove that file to rank all",
+        )
+
+
+def build(
+    name: str,
+    train: Iterable[Fact],
+    valid: Iterable[Fact],
+    test: Iterable[Fact],
+    rules: Iterable[Rule],
+    domains: Mapping[str, tuple[str, ...]] | None = None,
+    notices: Iterable[Notice] = (),
+) -> Dataset:
+    """A data set, with notices for what only shows when its parts stand side by side.
+
+    >>> made = build("d", [Fact("p", "a", "b")], [], [Fact("q", "a", "c")], [])
+    >>> for notice in made.notices: print(notice)
+    the predicate q of test is in no fact of train and no rule's head: nothing proves it
+    1 of the constants of test are not in train: c
+    """
+    made = Dataset(
+        name, tuple(train), tuple(valid), tuple(test), tuple(rules), domains or {}, tuple(notices)
+    )
+    found = [*made.notices, *_overlaps(made), *_predicates(made), *_constants(made)]
+    return Dataset(name, made.train, made.valid, made.test, made.rules, made.domains, tuple(found))
+
+
+def _overlaps(data: Dataset) -> list[Notice]:
+    notices = []
+    splits = list(data.splits.items())
+    for i, (first, facts) in enumerate(splits):
+        for second, others in splits[i + 1 :]:
+            both = sorted(set(facts) & set(others))
+            if both:
+                message = f"{first} and {second} share {len(both)} facts: {_few(both)}"
+                notices.append(Notice("overlap", message))
+    return notices
+
+
+def _predicates(data: Dataset) -> list[Notice]:
+    made = {f.predicate for f in data.train} | {r.head.predicate for r in data.rules}
+    notices = []
+    for split in ("valid", "test"):
+        for predicate in sorted({f.predicate for f in data.splits[split]} - made):
+            message = (
+                f"the predicate {predicate} of {split} is in no fact of train and no rule's "
+                "head: nothing proves it"
+            )
+            notices.append(Notice("unknown-predicate", message))
+    for rule in data.rules:
+        for predicate in sorted({a.predicate for a in rule.body} - made):
+            message = (
+                f"the predicate {predicate} is in no fact of train and no rule's head: "
+                f"{rule} never applies"
+            )
+            notices.append(Notice("unknown-predicate", message, rule.where))
+    return notices
+
+
+def _constants(data: Dataset) -> list[Notice]:
+    known = {c for f in data.train for c in f[1:]}
+    notices = []
+    for split in ("valid", "test"):
+        new = sorted({c for f in data.splits[split] for c in f[1:]} - known)
+        if new:
+            message = f"{len(new)} of the constants of {split} are not in train: {_few(new)}"
+            notices.append(Notice("unknown-constant", message))
+    return notices
+
+
+def _few(items: list[Fact] | list[str]) -> str:
+    shown = ", ".join(str(item) for item in items[:3])
+    return f"{shown}, …" if len(items) > 3 else shown

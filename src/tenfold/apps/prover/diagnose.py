@@ -1,0 +1,105 @@
+"""Diagnose: runs that say whether the prover works here, agrees with itself, and how fast it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import tenfold as tn
+from tenfold.apps.prover.by_rollout import lanes_of, search_of
+from tenfold.apps.prover.compare import Difference, compare_closures, compare_rollouts
+from tenfold.apps.prover.errors import InputError
+from tenfold.apps.prover.evaluation import evaluate
+from tenfold.apps.prover.load import load
+from tenfold.apps.prover.program import program_of
+from tenfold.apps.prover.queries import queries, sample
+from tenfold.apps.prover.settings import Settings
+from tenfold.apps.prover.summary import by_mode
+
+BACKENDS = ("python", "evaluator", "compiled")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A run by one backend: seconds by stage, and whether it found what the first one found."""
+
+    backend: str
+    seconds: dict[str, float]
+    same: bool
+
+
+def performance(settings: Settings) -> Iterator[Timed]:
+    """The same run by the reference, the evaluator and compiled; that twice, to see it warm."""
+    first: Any = None
+    for turn, backend in enumerate((*BACKENDS, "compiled")):
+        run = evaluate(replace(settings, backend=backend))
+        made = by_mode(run)
+        first = made if first is None else first
+        name = f"{backend}, again" if turn == len(BACKENDS) else backend
+        yield Timed(name, run.seconds, _alike(made, first))
+
+
+def seed_test(settings: Settings, count: int) -> Iterator[tuple[int, bool]]:
+    """For each seed, whether the compiled engine finds what the plain reference finds.
+
+    The embedded data set is made anew by each seed.
+    """
+    for seed in range(count):
+        data = settings.data
+        if data == "family" or data.startswith("family:"):
+            rest = [p for p in data.partition(":")[2].split(",") if p and "seed=" not in p]
+            data = "family:" + ",".join([*rest, f"seed={seed}"])
+        here = replace(settings, data=data, seed=seed)
+        ours = by_mode(evaluate(replace(here, backend="compiled")))
+        yield seed, _alike(ours, by_mode(evaluate(replace(here, backend="python"))))
+
+
+def _alike(ours: Any, theirs: Any) -> bool:
+    """Equal figures; where choices were near-ties, equal counts of queries and candidates."""
+    if ours["both"]["near_ties"] or theirs["both"]["near_ties"]:
+        names = ("queries", "candidates")
+        return all(ours["both"][name] == theirs["both"][name] for name in names)
+    return bool(ours == theirs)
+
+
+def compare(settings: Settings) -> tuple[int, Difference | None]:
+    """The compiled engine against the evaluator, step by step."""
+    data = load(settings.data)
+    program = program_of(data)
+    if settings.engine == "closure":
+        return compare_closures(program, settings.height)
+    if settings.search == "exhaustive":
+        raise InputError("exhaustive search is compared by its ends", fix="say --performance")
+    asked = sample(queries(data, program, settings.modes, settings.limit or 4), 15, settings.seed)
+    lanes = [lane for query in asked for lane in lanes_of(query, settings)]
+    search = replace(search_of(settings, program), batch=len(lanes))
+    return compare_rollouts(program, lanes, search)
+
+
+def smoke() -> Iterator[tuple[str, bool]]:
+    """A minute's check that everything works here: each engine, against its reference."""
+    small = Settings("family:families=2", limit=6, sample=5, height=3, steps=4, batch=36)
+    kinds: dict[str, dict[str, Any]] = {
+        "closure": {"sample": None},
+        "rollout, greedy": {"engine": "rollout", "check": True},
+        "rollout, sampled": {"engine": "rollout", "search": "sampled", "check": True},
+        "rollout, beam": {"engine": "rollout", "search": "beam", "check": True},
+        "rollout, learned": {"engine": "rollout", "policy": "learned", "check": True},
+        "rollout, exhaustive": {"engine": "rollout", "search": "exhaustive", "height": 2},
+    }
+    for name, changes in kinds.items():
+        here = replace(small, **changes)
+        ours = by_mode(evaluate(here))
+        yield name, _alike(ours, by_mode(evaluate(replace(here, backend="python"))))
+    yield "closure, proofs replayed", evaluate(replace(small, check=True)).checked > 0
+
+
+def compiling() -> str:
+    """What was traced, planned and compiled in this process, and how long that took."""
+    made = dict(tn.stats())
+    seconds = made.pop("seconds")
+    assert isinstance(seconds, dict)
+    counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in made.items())
+    spent = ", ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())
+    return f"{counts}\nseconds: {spent}"

@@ -1,0 +1,142 @@
+"""Exhaustive run: the lowest proof of each candidate, by iterative deepening, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tenfold.apps.prover.errors import CapacityError
+from tenfold.apps.prover.exhaustive import ROWS, STORE, Search, Store, exhaust
+from tenfold.apps.prover.joins import Packing
+from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.program import Program
+from tenfold.apps.prover.resolution import Base, base_of
+from tenfold.apps.prover.rollout_run import OVERFLOWS, Lane, Rolled, Room, check_words
+
+EVERY_BIT = np.uint64(2**64 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Exhaustion:
+    """The limits of a search, and the room it begins with."""
+
+    height: int = 10
+    # its successors are those of all states of a piece together
+    room: Room = field(default_factory=lambda: Room(successors=1 << 12))
+    places: int = 1 << 14  # for states of a batch
+    batch: int = 32
+    overflow: str = "grow"
+    backend: str = "compiled"
+    mask: np.uint64 = EVERY_BIT  # which bits of a hash count; fewer for tests of collisions
+
+
+def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> list[Rolled]:
+    """How each lane ends: PROVED at its lowest height, REFUTED, or DEPTH.
+
+    >>> from tenfold.apps.prover.program import Clause
+    >>> swap = Clause((0, -1, -2), ((0, -2, -1),))
+    >>> made = Program(("p",), ("a", "b"), ((0, 0, 1),), (swap,))
+    >>> exhaust_all(made, [Lane((0, 1, 0))], Exhaustion(places=32))[0].height
+    1
+    """
+    base = base_of(program)
+    check_words(program, base)
+    results: dict[int, Rolled] = {}
+    left = list(range(len(lanes)))
+    for height in range(search.height + 1):
+        again: list[int] = []
+        for number, result in _at_height(program, base, lanes, left, search, height):
+            if result.outcome == Outcome.DEPTH and height < search.height:
+                again.append(number)
+            else:
+                results[number] = result
+        left = sorted(again)
+        if not left:
+            break
+    return [results[i] for i in range(len(lanes))]
+
+
+def _at_height(
+    program: Program,
+    base: Base,
+    lanes: Sequence[Lane],
+    numbers: list[int],
+    search: Exhaustion,
+    height: int,
+) -> list[tuple[int, Rolled]]:
+    """The ends of some lanes at one height; those that overflow run again with more room."""
+    ended: list[tuple[int, Rolled]] = []
+    waiting: list[tuple[Room, int, list[int]]] = [
+        (search.room, search.places, numbers[i : i + search.batch])
+        for i in range(0, len(numbers), search.batch)
+    ]
+    while waiting:
+        room, places, part = waiting.pop()
+        done = _run(base, [lanes[i] for i in part], search, height, room, places)
+        if done.status == ROWS:
+            waiting.append((room.more(Outcome.OVERFLOW_STATES), places, part))
+            continue
+        if done.status == STORE:
+            waiting.append((room, 2 * places, part))
+            continue
+        over: dict[Outcome, list[int]] = {}
+        for i, number in enumerate(part):
+            outcome = Outcome(int(done.outcome[i]))
+            if outcome in OVERFLOWS and search.overflow == "error":
+                raise CapacityError(
+                    f"{outcome.name} of {program.name(lanes[number].triple)} at {room}",
+                    fix="give more room, or say overflow grow or mark",
+                )
+            if outcome in OVERFLOWS and search.overflow == "grow":
+                over.setdefault(outcome, []).append(number)
+            else:
+                ended.append((number, _result(done, i, outcome, height)))
+        waiting.extend((room.more(outcome), places, some) for outcome, some in over.items())
+    return ended
+
+
+def _run(
+    base: Base,
+    lanes: Sequence[Lane],
+    search: Exhaustion,
+    height: int,
+    room: Room,
+    places: int,
+) -> Search:
+    packing = Packing(base.bits, base.reverse)
+    filled = [*lanes, *[lanes[0]] * (search.batch - len(lanes))]
+    keys = packing.keys([lane.without or (0, 0, 0) for lane in filled])
+    without = np.where([lane.without is not None for lane in filled], keys, -1)
+    options = {
+        "rows": max(room.successors, search.batch),
+        "places": max(places, search.batch),
+        "size": room.goals,
+        "names": room.variables,
+    }
+    triples = np.array([lane.triple for lane in filled], np.int64)
+    shapes = (*options.values(), len(filled), *(np.shape(table) for table in base))
+
+    def call(pieces: int) -> Search:
+        made = exhaust.on(search.backend)(
+            triples, without, np.int64(height), base, search.mask, np.int64(pieces), **options
+        )
+        return Search(Store(*made[0]), *made[1:])
+
+    if exhaust.is_new(search.backend, *shapes):
+        call(1)
+    return call(1 << 62)
+
+
+def _result(done: Search, lane: int, outcome: Outcome, height: int) -> Rolled:
+    if outcome != Outcome.PROVED:
+        return Rolled(outcome, 0.0, None, 0, ())
+    choices: list[int] = []
+    place = int(done.last[lane])
+    if place >= 0:
+        choices.append(int(done.choice[lane]))
+    while place >= 0 and done.store.parent[place] >= 0:
+        choices.append(int(done.store.choice[place]))
+        place = int(done.store.parent[place])
+    return Rolled(outcome, float(-height), height, len(choices), tuple(reversed(choices)))

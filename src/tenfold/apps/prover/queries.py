@@ -1,0 +1,107 @@
+"""Queries: what is ranked against what. One mode replaces heads or tails, never both at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tenfold.apps.prover.dataset import Dataset
+from tenfold.apps.prover.errors import InputError
+from tenfold.apps.prover.program import Program, Triple
+
+MODES = ("head", "tail")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A fact that is asked, the argument replaced, and what may stand there.
+
+    The pool is shared between queries; `known` are those that make a triple of any split, the
+    query's own among them: they are no corruptions.
+    """
+
+    fact: Triple
+    mode: str
+    pool: frozenset[int]
+    known: frozenset[int]
+
+    @property
+    def own(self) -> int:
+        """The constant that is replaced."""
+        return self.fact[1] if self.mode == "head" else self.fact[2]
+
+    @property
+    def kept(self) -> int:
+        """The constant that stays."""
+        return self.fact[2] if self.mode == "head" else self.fact[1]
+
+    @property
+    def candidates(self) -> list[int]:
+        """What stands in the query's place, in rising order."""
+        return sorted(self.pool - self.known)
+
+    def corrupt(self, candidate: int) -> Triple:
+        """The query with a candidate in its place.
+
+        >>> Query((0, 1, 2), "head", frozenset({5}), frozenset({1})).corrupt(5)
+        (0, 5, 2)
+        """
+        p, s, o = self.fact
+        return (p, candidate, o) if self.mode == "head" else (p, s, candidate)
+
+
+def queries(
+    data: Dataset, program: Program, modes: Sequence[str] = MODES, limit: int | None = None
+) -> list[Query]:
+    """The test facts of a data set, mode by mode, each among all its filtered candidates."""
+    facts = [program.number(f) for f in data.test[:limit]]
+    pools = _Pools(data, program)
+    filtered: dict[tuple[str, int, int], set[int]] = {}
+    for p, s, o in {program.number(f) for split in data.splits.values() for f in split}:
+        filtered.setdefault(("head", p, o), set()).add(s)
+        filtered.setdefault(("tail", p, s), set()).add(o)
+    known = {key: frozenset(members) for key, members in filtered.items()}
+    result = []
+    for mode in modes:
+        if mode not in MODES:
+            raise InputError(f"the mode {mode!r}", fix="say head or tail")
+        for p, s, o in facts:
+            own, kept = (s, o) if mode == "head" else (o, s)
+            result.append(Query((p, s, o), mode, pools.of(own), known[mode, p, kept]))
+    return result
+
+
+class _Pools:
+    """The candidates for each constant's place; equal pools are one object."""
+
+    def __init__(self, data: Dataset, program: Program) -> None:
+        place = {c: i for i, c in enumerate(program.constants)}
+        self.data, self.names = data, program.constants
+        self.pools: dict[int, frozenset[int]] = {}
+        if not data.domains:
+            everyone = frozenset(place[c] for c in data.entities)
+            self.pools = dict.fromkeys(range(len(self.names)), everyone)
+        for members in data.domains.values():
+            pool = frozenset(place[c] for c in members)
+            self.pools.update(dict.fromkeys(pool, pool))
+
+    def of(self, constant: int) -> frozenset[int]:
+        if constant not in self.pools:
+            self.data.domain(self.names[constant])  # which says what is missing
+        return self.pools[constant]
+
+
+def sample(asked: Sequence[Query], count: int, seed: int) -> list[Query]:
+    """The same queries with at most `count` candidates each, drawn once.
+
+    What is drawn for a query depends on the seed, the query and its mode alone.
+    """
+    result = []
+    for query in asked:
+        chosen = query.candidates
+        if len(chosen) > count:
+            draw = random.Random(f"{seed}:{query.mode}:{query.fact}")
+            chosen = draw.sample(chosen, count)
+        result.append(Query(query.fact, query.mode, frozenset(chosen), query.known))
+    return result

@@ -1,0 +1,73 @@
+"""Settings: what a run of the prover is told, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tenfold.apps.prover.errors import InputError
+from tenfold.apps.prover.queries import MODES
+
+CHOICES = {
+    "engine": ("closure", "rollout"),
+    "policy": ("uniform", "learned"),
+    "search": ("exhaustive", "greedy", "sampled", "beam"),
+    "score": ("height", "logprob", "binary"),
+    "overflow": ("grow", "mark", "error"),
+    "backend": ("compiled", "evaluator", "python"),  # python: the engine's plain reference
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A run. Two runs of equal settings give the same ranks, bit for bit."""
+
+    data: str
+    rules: str | None = None
+    constants: tuple[str, ...] = ()
+    modes: tuple[str, ...] = MODES
+    engine: str = "closure"
+    policy: str = "uniform"
+    weights: str | None = None  # a safetensors file; drawn by the seed without one
+    search: str = "greedy"
+    beam: int = 4
+    steps: int = 20
+    score: str = "height"
+    height: int = 10
+    overflow: str = "grow"
+    alone: bool = False  # whether a query may not use itself as a fact
+    backend: str = "compiled"
+    batch: int = 256
+    limit: int | None = None  # queries
+    sample: int | None = None  # candidates of a query
+    seed: int = 0
+    check: bool = False  # replay every proof
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} is {getattr(self, name)!r}", fix=_either(allowed))
+        for mode in self.modes:
+            if mode not in MODES:
+                raise InputError(f"mode is {mode!r}", fix=_either((*MODES, "both")))
+        for name, least in (("batch", 1), ("beam", 1), ("steps", 0), ("height", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}", fix=f"give {least} or more")
+        for name in ("limit", "sample"):
+            if (getattr(self, name) or 0) < 0:
+                raise InputError(f"{name} is {getattr(self, name)}", fix="give 0 or more")
+        if self.engine == "closure" and self.score == "logprob":
+            raise InputError("a closure has no log-probability", fix="say --engine rollout")
+        if self.engine == "closure" and self.alone:
+            raise InputError(
+                "a closure is one for all queries, so none can be left out of its facts",
+                fix="say --engine rollout",
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        return asdict(self)
+
+
+def _either(allowed: tuple[str, ...]) -> str:
+    return f"say {' or '.join(allowed)}"

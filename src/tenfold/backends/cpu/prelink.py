@@ -1,0 +1,135 @@
+"""Linked once, loaded often: an image of object code with the few words that depend on where it
+lies, or on what it imports, listed beside it.
+
+Code refers to itself by relative addresses, so most of an image is the same wherever it lies. To
+find the words that are not, it is linked twice, at two places and with made-up imports; the second
+image has to come out of the first by the list alone, or object code is kept as it is.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from tenfold.backends.cpu.elf import CODE, CONSTANT, LIMIT, PAGE, bad, read
+from tenfold.backends.cpu.link import Memory, Resolve, link
+from tenfold.backends.cpu.loader import LINKED, Image, process_symbol, route
+from tenfold.errors import FileError
+
+_MADE_UP = 0x7A5A_0000_0000_0000  # no address of user space
+_STEP = 1 << 16
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """An image: its three parts without the zeros they end in, and what is to be filled in.
+
+    `own` are numbers of words to which the image's address is added, `imports` the names of
+    imports with the numbers of the words that hold their addresses.
+    """
+
+    sizes: tuple[int, ...]
+    parts: tuple[bytes, ...]
+    own: bytes  # int32
+    imports: tuple[tuple[str, bytes], ...]
+    exports: Mapping[str, int]  # offsets
+
+    def pack(self) -> bytes:
+        data = (self.sizes, self.parts, self.own, self.imports, dict(self.exports))
+        packed: bytes = msgpack.packb(data)
+        return LINKED + packed
+
+
+def prelink(data: bytes, exports: Sequence[str]) -> bytes:
+    """Object code as an image that is quickly loaded; or as it is, where that can't be done."""
+    if route() != "elf":
+        return data
+    item = read(data)
+
+    def made_up(first: int) -> tuple[Resolve, dict[str, int]]:
+        given: dict[str, int] = {}
+
+        def resolve(name: str) -> int:
+            return given.setdefault(name, first + _STEP * len(given))
+
+        return resolve, given
+
+    first, names = made_up(_MADE_UP)
+    found, memory = link([item], first)
+    second, others = made_up(_MADE_UP + (1 << 40))
+    _, again = link([item], second)
+    before, after = _words(memory), _words(again)
+    imports = {name: np.nonzero(before == address)[0] for name, address in names.items()}
+    taken = np.concatenate([np.empty(0, np.int64), *imports.values()])
+    apart = np.nonzero(before != after)[0]
+    own = np.setdiff1d(apart, taken)
+    moved = before.copy()
+    moved[own] += again.base - memory.base
+    for name, at in imports.items():
+        moved[at] = others[name]
+    if list(names) != list(others) or not np.array_equal(moved, after):
+        return data
+    before[own] -= memory.base
+    raw = before.tobytes()
+    _, second_part, third_part = memory.starts
+    parts = (raw[:second_part], raw[second_part:third_part], raw[third_part:])
+    made = Linked(
+        tuple(map(len, parts)),
+        tuple(part.rstrip(b"\0") for part in parts),
+        own.astype("<i4").tobytes(),
+        tuple((name, at.astype("<i4").tobytes()) for name, at in imports.items()),
+        {name: found[name] - memory.base for name in exports},
+    )
+    return made.pack()
+
+
+def _words(memory: Memory) -> Array:
+    return np.frombuffer(bytes(memory.pages), np.int64).copy()
+
+
+def load_linked(
+    data: bytes | memoryview, given: Mapping[str, int] = MappingProxyType({}), *owners: object
+) -> Image:
+    """Bring an image into this process; imports are sought in `given` first. The owners live as
+    long as it does."""
+    try:
+        made = Linked(*msgpack.unpackb(data[len(LINKED) :], use_list=False))
+        return _load(made, given, owners)
+    except FileError:
+        raise
+    except Exception as error:  # whatever malformed data makes of it
+        bad(f"a malformed image: {error!r}")
+
+
+def _load(made: Linked, given: Mapping[str, int], owners: tuple[object, ...]) -> Image:
+    if any(size < 0 or size % PAGE for size in made.sizes) or sum(made.sizes) > LIMIT:
+        bad("an image of no size")
+    if any(len(raw) > size for raw, size in zip(made.parts, made.sizes, strict=True)):
+        bad("an image larger than its pages")
+    memory = Memory(made.sizes)
+    for start, raw in zip(memory.starts, made.parts, strict=True):
+        memory.pages[start : start + len(raw)] = raw
+    words = np.frombuffer(memory.pages, np.int64)
+    words[np.frombuffer(made.own, "<i4")] += memory.base
+    for name, at in made.imports:
+        address = given.get(name)
+        if address is None:
+            address = process_symbol(name)
+        if address is None:
+            raise FileError(f"object code: it needs {name!r}, which is not here; compile it anew")
+        words[np.frombuffer(at, "<i4")] = address
+    del words
+    memory.protect(CODE, mmap.PROT_READ | mmap.PROT_EXEC)
+    memory.protect(CONSTANT, mmap.PROT_READ)
+    if any(not 0 <= offset < memory.size for offset in made.exports.values()):
+        bad("an export lies outside its image")
+    exports = {name: memory.base + offset for name, offset in made.exports.items()}
+    return Image(exports, memory.size, "elf", (memory, *owners))

@@ -1,0 +1,134 @@
+"""Freeze: from a plan and its code to the native form, with every address left open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.compile import Module, compile_kernels
+from tenfold.backends.cpu.prelink import prelink
+from tenfold.backends.cpu.program import Words
+from tenfold.backends.cpu.target import Target
+from tenfold.execute.fixed import CALLER, GATE, STEPS, fixed, interface
+from tenfold.execute.kernels import Code
+from tenfold.execute.native import Native
+from tenfold.kernel import Kernel
+from tenfold.plan import Plan, RoutineStep
+
+Array = np.ndarray[Any, Any]
+
+# Addresses that are left open: the kind, which one, and an offset.
+_KIND, _WHICH = 60, 36
+_KERNEL, _CALL, _KEPT = 1, 2, 3
+_ALIGN = 64
+
+
+class _Open(Words):
+    """The words of a plan with its addresses left open."""
+
+    def keep(self, array: Array) -> int:
+        self.kept.append(array)
+        return _KEPT << _KIND | (len(self.kept) - 1) << _WHICH
+
+
+def make_native(
+    plan: Plan, code: Mapping[Kernel, Code], target: Target, strict: bool, *, whole: bool
+) -> Native:
+    """The native form of a plan whose kernels have this code. `whole`: it needs no compiler even
+    where there is no cache, and its bytes depend on the plan alone."""
+    modules, kernels = _modules(plan, code, target, strict, whole)
+    asks: list[tuple[int, int]] = []
+
+    def ask(which: int, step: int) -> int:
+        asks.append((which, step))
+        return _CALL << _KIND | (len(asks) - 1) << _WHICH
+
+    numbers = {
+        kernel: (_KERNEL << _KIND | n << _WHICH, code[kernel].compiled.extent)
+        for n, kernel in enumerate(plan.kernels)
+    }
+    words = _Open(plan, numbers, ask)
+    offsets, size = [], 0
+    for array in words.kept:
+        offsets.append(size)
+        size += -(-array.nbytes // _ALIGN) * _ALIGN
+    memory = np.zeros(size, np.uint8)
+    own: list[Array] = []
+    calls: list[Array] = []
+    asked: list[Array] = []
+    tags = {value: n for n, value in enumerate(words.addresses.values())}
+    for number, (array, offset) in enumerate(zip(words.kept, offsets, strict=True)):
+        raw = array.view(np.uint8).reshape(-1)
+        if _KEPT << _KIND | number << _WHICH in tags:
+            row = array.copy()
+            kinds = np.where(row > 0, row >> _KIND, 0)
+            which = row >> _WHICH & (1 << _KIND - _WHICH) - 1
+            for kind, found in ((_KEPT, own), (_KERNEL, calls), (_CALL, asked)):
+                at = np.nonzero(kinds == kind)[0]
+                where = at + offset // 8
+                if kind == _KEPT:
+                    row[at] = np.array(offsets)[which[at]] + (row[at] & (1 << _WHICH) - 1)
+                    found.append(where[:, None])
+                else:
+                    row[at] = 0
+                    more = which[at][:, None]
+                    if kind == _CALL:
+                        more = np.array(asks, np.int64).reshape(-1, 2)[which[at]]
+                    found.append(np.hstack([where[:, None], more]))
+            raw = row.view(np.uint8)
+        memory[offset : offset + raw.size] = raw
+    root = words.address >> _WHICH & (1 << _KIND - _WHICH) - 1
+    return Native(
+        target,
+        interface(),
+        strict,
+        any(isinstance(step, RoutineStep) for p in plan.every for step in p.steps),
+        modules,
+        kernels,
+        memory.tobytes(),
+        offsets[root],
+        _packed(own),
+        _packed(calls),
+        _packed(asked),
+        tuple(p.type for p in plan.graph.parameters),
+        plan.graph.output_types,
+        plan.donated,
+        plan.arena_bytes,
+        words.weights[id(plan)],
+        tuple((part, fixed(part, target)) for part in (GATE, STEPS, CALLER)) if whole else (),
+    )
+
+
+def _packed(rows: Sequence[Array]) -> bytes:
+    return np.concatenate(rows).astype("<i4").tobytes() if rows else b""
+
+
+def _modules(
+    plan: Plan, code: Mapping[Kernel, Code], target: Target, strict: bool, whole: bool
+) -> tuple[tuple[bytes, ...], tuple[tuple[int, str], ...]]:
+    """Object code that has every kernel of the plan, and little else; kernels by module."""
+    held: dict[int, tuple[Module, list[Kernel]]] = {}
+    alone: list[Kernel] = []
+    for kernel in plan.kernels:
+        module = code[kernel].module
+        if module is None:
+            alone.append(kernel)
+        else:
+            held.setdefault(id(module), (module, []))[1].append(kernel)
+    made: list[tuple[Module, list[Kernel]]] = []
+    for module, kernels in held.values():
+        # Kernels that were compiled beside many others are compiled again by themselves.
+        most = 1 if whole else 4
+        if len(module.kernels) <= most * len(kernels):
+            made.append((module, kernels))
+        else:
+            alone += kernels
+    if whole and (alone or len(made) > 1):
+        made, alone = [], list(plan.kernels)
+    if alone:
+        made.append((compile_kernels(alone, target, strict), alone))
+    found = {k: (n, code[k].compiled.name) for n, (_, kernels) in enumerate(made) for k in kernels}
+    modules = [prelink(module.data, [found[k][1] for k in kernels]) for module, kernels in made]
+    return tuple(modules), tuple(found[k] for k in plan.kernels)

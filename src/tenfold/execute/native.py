@@ -1,0 +1,65 @@
+"""The native form of a plan: object code, and its words with every address left open.
+
+It is what a plan file and a cache entry hold for a target. Bringing it into a process takes
+linking the objects and filling in addresses; no compiler, and no look at the plan itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields
+
+import msgpack
+
+from tenfold.backends.cpu.target import Target
+from tenfold.errors import PlanError
+from tenfold.plan.sections import bad, unpack
+from tenfold.types import TensorType, parse_type
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """One target's code for a plan. Plain data; see `restored` for what is done with it.
+
+    `memory` holds constants, parameters and words. The words at `own` are offsets into it; those
+    at `calls` become addresses of kernels, those at `asks` of callables for a plan's step.
+    """
+
+    target: Target
+    interface: str
+    strict: bool
+    products: bool  # whether it calls the library
+    modules: tuple[bytes, ...]  # linked images, or object code
+    kernels: tuple[tuple[int, str], ...]  # module, name
+    memory: bytes
+    start: int  # where in it the words of the plan itself begin
+    own: bytes  # numbers of words, int32
+    calls: bytes  # pairs: word, kernel
+    asks: bytes  # triples: word, plan, step
+    parameters: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+    donated: tuple[int, ...]
+    arena_bytes: int
+    weight: int
+    fixed: tuple[tuple[str, bytes], ...] = ()  # object code that is the same for every plan
+
+    def pack(self) -> bytes:
+        data = {f.name: getattr(self, f.name) for f in fields(self)}
+        data["target"] = astuple(self.target)
+        for name in ("parameters", "outputs"):
+            data[name] = [repr(t) for t in data[name]]
+        packed: bytes = msgpack.packb(data)
+        return packed
+
+
+def read_native(raw: bytes | memoryview) -> Native:
+    """The native form in these bytes. The code in it is taken on trust; the rest is checked."""
+    data = unpack(raw)
+    try:
+        data["target"] = Target(*data["target"])
+        for name in ("parameters", "outputs"):
+            data[name] = tuple(parse_type(t) for t in data[name])
+        return Native(**data)
+    except PlanError:
+        raise
+    except Exception as error:  # whatever malformed data makes of reading it
+        bad(f"malformed code: {error!r}")

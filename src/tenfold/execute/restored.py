@@ -1,0 +1,107 @@
+"""A program brought back from its native form: nothing is compiled, and the plan is not read
+until someone looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu import prelink  # noqa: F401  what `load` will want
+from tenfold.backends.cpu.blas import blas
+from tenfold.backends.cpu.loader import load, route
+from tenfold.backends.cpu.target import Target
+from tenfold.errors import PlanError
+from tenfold.execute.fixed import bring, interface
+from tenfold.execute.host import Running, make_callable
+from tenfold.execute.kernels import plan_image
+from tenfold.execute.native import Native
+from tenfold.execute.program import Array, Program
+from tenfold.plan import Plan
+from tenfold.reference import Callbacks
+
+
+def unusable(native: Native, host: Target) -> str | None:
+    """Why this code can't run here, or None."""
+    if native.interface != interface():
+        return "it was made by a Tenfold whose code is called in another way"
+    if route() != "elf":
+        return "this system has no loader for it"
+    if native.products and blas() is None:
+        return "it calls a library that is not here"
+    return native.target.missing_on(host)
+
+
+class Restored(Program):
+    """A program over a native form. `read` gives its plan when that is asked for."""
+
+    def __init__(
+        self, native: Native, read: Callable[[], Plan], callbacks: Callbacks | None = None
+    ) -> None:
+        self.native = native
+        self.target = native.target
+        self.strict = native.strict
+        self.running = Running()
+        self.callbacks = callbacks or Callbacks()
+        self.code = {}
+        self.parameters = native.parameters
+        self.outputs = native.outputs
+        self.donated = native.donated
+        self.arena_bytes = native.arena_bytes
+        self.weight = native.weight
+        self._read = read
+        self._call = None
+        for part, data in native.fixed:
+            bring(part, native.target, bytes(data))
+        try:
+            self._memory, start = self._fill()
+            self.image = plan_image(native.target, start, native.products)
+        except (IndexError, ValueError) as error:
+            raise PlanError(f"plan file: malformed code: {error}") from error
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "plan":
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+        self.plan: Plan = self._read()
+        return self.plan
+
+    def _fill(self) -> tuple[Array, int]:
+        """The memory of the plan with every address filled in, and where its words begin."""
+        native = self.native
+        names: list[list[str]] = [[] for _ in native.modules]
+        for module, name in native.kernels:
+            names[module].append(name)
+        self._images = [
+            load([data], exports) for data, exports in zip(native.modules, names, strict=True)
+        ]
+        addresses = np.array(
+            [self._images[module].address(name) for module, name in native.kernels], np.int64
+        )
+        room = np.empty(len(native.memory) // 8 + 8, np.int64)
+        first = -(room.__array_interface__["data"][0] // 8) % 8
+        words = room[first : first + len(native.memory) // 8]
+        words[...] = np.frombuffer(native.memory, np.int64)
+        base: int = words.__array_interface__["data"][0]
+        own, calls, asks = (
+            np.frombuffer(raw, "<i4").reshape(-1, width)
+            for raw, width in ((native.own, 1), (native.calls, 2), (native.asks, 3))
+        )
+        words[own[:, 0]] += base
+        words[calls[:, 0]] = addresses[calls[:, 1]]
+        self._asked = [self._later(int(which), int(step)) for _, which, step in asks]
+        for at, made in zip(asks[:, 0], self._asked, strict=True):
+            words[at] = id(made)
+        return words, base + native.start
+
+    def _later(self, which: int, step: int) -> Callable[[int, int], None]:
+        """The callable of a host step, or of a kernel whose check fails; made when called."""
+        made: list[Callable[[int, int], None]] = []
+
+        def call(table: int, arena: int) -> None:
+            if not made:
+                plan = self.plan.every[which]
+                made.append(make_callable(plan, step, self.running, self.callbacks))
+            made[0](table, arena)
+
+        return call

@@ -1,0 +1,29 @@
+"""What the references and the engines all say of one query."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tenfold.apps.prover.bottom_up import close
+from tenfold.apps.prover.closure import close_by_joins
+from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.program import Program
+from tenfold.apps.prover.top_down import Searcher
+
+from .conftest import fact
+
+
+def height(program: Program, asked: str, limit: int = 10, without: str | None = None) -> int | None:
+    """The height of the lowest proof, on which both references and the closure agree."""
+    goal = program.number(fact(asked))
+    left = program.number(fact(without)) if without else None
+    closure = close(program, limit, left)
+    up = closure.heights.get(goal)
+    down = Searcher(program).prove(goal, limit, left)
+    assert down.height == up
+    assert (down.outcome == Outcome.PROVED) == (up is not None)
+    less = replace(program, facts=tuple(f for f in program.facts if f != left))
+    joined = close_by_joins(less, limit, facts=16, rows=16, backend="evaluator")
+    assert joined.by_triple() == closure.heights
+    assert joined.complete == closure.complete
+    return up

@@ -1,0 +1,55 @@
+"""Small random programs, and what outside systems say of them."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import strategies as st
+
+from tenfold.apps.prover.program import Clause, Program, Triple
+
+PREDICATES = ("p", "q", "r")
+CONSTANTS = ("a", "b", "c", "d")
+
+
+@st.composite
+def programs(draw: st.DrawFn, body: int = 2, clauses: int = 4) -> Program:
+    """Programs over three predicates and four constants, with constants and repeats in rules."""
+    place = st.integers(0, len(CONSTANTS) - 1)
+    triple = st.tuples(st.integers(0, len(PREDICATES) - 1), place, place)
+    term = st.one_of(st.integers(-3, -1), st.integers(-3, -1), place)
+    atom = st.tuples(st.integers(0, len(PREDICATES) - 1), term, term)
+    facts = draw(st.lists(triple, max_size=7))
+    made = []
+    for _ in range(draw(st.integers(0, clauses))):
+        atoms = draw(
+            st.lists(atom, min_size=0 if draw(st.integers(0, 9)) == 0 else 1, max_size=body)
+        )
+        bound = [t for a in atoms for t in a[1:] if t < 0]
+        end = st.one_of(st.sampled_from(bound), st.sampled_from(bound), place) if bound else place
+        head = (draw(st.integers(0, len(PREDICATES) - 1)), draw(end), draw(end))
+        made.append(renamed(head, tuple(atoms)))
+    return Program(PREDICATES, CONSTANTS, tuple(sorted(set(facts))), tuple(dict.fromkeys(made)))
+
+
+def renamed(head: Triple, body: tuple[Triple, ...]) -> Clause:
+    """The clause with its variables numbered in order of appearance."""
+    names: dict[int, int] = {}
+
+    def atom(a: Triple) -> Triple:
+        s, o = (t if t >= 0 else names.setdefault(t, -1 - len(names)) for t in a[1:])
+        return (a[0], s, o)
+
+    return Clause(atom(head), tuple(map(atom, body)))
+
+
+def everything(program: Program) -> list[Triple]:
+    """Every ground atom."""
+    constants = range(len(program.constants))
+    return list(product(range(len(program.predicates)), constants, constants))
+
+
+def text(program: Program, atom: Triple, height: str = "") -> str:
+    """An atom as Prolog writes it; for clingo with the height as a third argument."""
+    s, o = (f"V{-t}" if t < 0 else program.constants[t] for t in atom[1:])
+    return f"{program.predicates[atom[0]]}({s},{o}{height})"

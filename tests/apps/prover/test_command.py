@@ -1,0 +1,297 @@
+"""The command `tenfold prove`, and what it writes."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tenfold.apps.prover.evaluation import evaluate
+from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.ranks import KINDS
+from tenfold.apps.prover.settings import Settings
+from tenfold.apps.prover.summary import by_mode, by_relation, figures
+from tenfold.cli import app
+
+SMALL = "family:families=2"
+
+
+def prove(*options: str) -> tuple[int, str]:
+    """Run the command, by the evaluator unless another backend is named: most runs are small."""
+    if "--backend" not in options:
+        options = (*options, "--backend", "evaluator")
+    result = CliRunner().invoke(app, ["prove", *options], env={"COLUMNS": "120"})
+    return result.exit_code, result.output
+
+
+def prove_to_json(path: Path, *options: str) -> dict[str, Any]:
+    code, output = prove(*options, "--json", str(path / "out.json"))
+    assert code == 0, output
+    made: dict[str, Any] = json.loads((path / "out.json").read_text())
+    return made
+
+
+def test_json_holds_each_mode_and_both(tmp_path: Path) -> None:
+    made = prove_to_json(tmp_path, SMALL)
+    for part in ("head", "tail", "both"):
+        assert set(made[part]) >= {
+            "queries",
+            "candidates",
+            "proved",
+            "mrr",
+            "hits",
+            "outcomes",
+            "overflows",
+        }
+        assert set(made[part]["mrr"]) == set(KINDS)
+        assert set(made[part]["hits"]) == {"1", "3", "10"}
+        assert set(made[part]["hits"]["10"]) == set(KINDS)
+        total = sum(made[part]["outcomes"].values())
+        assert total == made[part]["candidates"] + made[part]["queries"]
+        assert set(made[part]["overflows"].values()) == {0}
+    for name in ("queries", "candidates", "proved"):
+        assert made["head"][name] + made["tail"][name] == made["both"][name]
+    assert set(made["seconds"]) == {"read", "close", "rank"}
+    assert made["settings"]["data"] == SMALL
+    assert (made["settings"]["engine"], made["settings"]["height"]) == ("closure", 10)
+    assert set(made["versions"]) >= {"tenfold", "numpy", "python"}
+
+
+def test_one_mode_alone(tmp_path: Path) -> None:
+    made = prove_to_json(tmp_path, SMALL, "--mode", "tail")
+    assert "head" not in made
+    assert made["tail"] == made["both"]
+
+
+def test_the_reference_says_the_same(tmp_path: Path) -> None:
+    ours = prove_to_json(tmp_path, SMALL, "--batch", "13")
+    for backend in ("python", "compiled"):
+        other = prove_to_json(tmp_path, SMALL, "--backend", backend)
+        for part in ("head", "tail", "both", "relations"):
+            assert ours[part] == other[part]
+
+
+def test_options_reach_the_run(tmp_path: Path) -> None:
+    rules = tmp_path / "own.txt"
+    rules.write_text("r:1:husband(x,y) -> wife(y,x)\n")
+    made = prove_to_json(
+        tmp_path, SMALL, "--rules", str(rules), "--limit", "7", "--sample", "5", "--height", "1"
+    )
+    assert made["both"]["queries"] == 14
+    assert made["both"]["candidates"] == 70
+    assert made["settings"]["rules"] == str(rules)
+    assert set(made["closure"]["heights"]) == {"0", "1"}
+
+
+def test_binary_scores_only_say_whether(tmp_path: Path) -> None:
+    made = prove_to_json(tmp_path, SMALL, "--score", "binary")
+    expected = prove_to_json(tmp_path, SMALL)
+    assert made["both"]["proved"] == expected["both"]["proved"]
+    assert made["both"]["mrr"]["realistic"] <= expected["both"]["mrr"]["realistic"]
+
+
+def test_countries(data: Path, tmp_path: Path) -> None:
+    made = prove_to_json(tmp_path, str(data / "countries_s3"), "--mode", "tail")
+    mrr = made["tail"]["mrr"]
+    assert (mrr["optimistic"], round(mrr["realistic"], 3)) == (1, 0.917)
+    assert made["tail"]["proved"] == 24
+    assert len(made["notices"]) == 2
+
+
+def test_the_table_has_a_line_for_each_relation_and_mode() -> None:
+    code, output = prove(SMALL, "--mode", "head")
+    assert code == 0
+    for relation in ("husband", "mother", "all"):
+        assert relation in output
+    assert "Outcomes: PROVED" in output
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("nowhere",),
+        ("family:x=1",),
+        (SMALL, "--mode", "middle"),
+        (SMALL, "--engine", "steam"),
+        (SMALL, "--backend", "steam"),
+        (SMALL, "--score", "steam"),
+        (SMALL, "--batch", "0"),
+        (SMALL, "--height", "-1"),
+        (SMALL, "--limit", "-1"),
+        (SMALL, "--score", "logprob"),
+        (SMALL, "--alone"),
+        (SMALL, "--engine", "rollout", "--weights", "nowhere", "--policy", "learned"),
+    ],
+)
+def test_what_is_wrong_is_said_without_a_traceback(options: tuple[str, ...]) -> None:
+    code, output = prove(*options)
+    assert code == 2
+    assert "Traceback" not in output
+    assert output.strip()
+
+
+def test_no_queries_have_no_means(tmp_path: Path) -> None:
+    made = prove_to_json(tmp_path, SMALL, "--limit", "0")
+    assert made["both"]["mrr"]["realistic"] is None
+    assert made["both"]["queries"] == 0
+
+
+def test_figures_by_relation_come_to_those_of_all() -> None:
+    run = evaluate(Settings(SMALL))
+    whole = by_mode(run)["both"]
+    parts = [part for modes in by_relation(run).values() for part in modes.values()]
+    assert sum(part["queries"] for part in parts) == whole["queries"]
+    weighed = math.fsum(part["mrr"]["realistic"] * part["queries"] for part in parts)
+    assert math.isclose(weighed / whole["queries"], whole["mrr"]["realistic"])
+    assert figures([])["outcomes"] == {o.name: 0 for o in Outcome}
+
+
+ROLL = (
+    SMALL,
+    "--engine",
+    "rollout",
+    "--limit",
+    "4",
+    "--sample",
+    "3",
+    "--height",
+    "3",
+    "--mode",
+    "tail",
+)
+
+
+@pytest.mark.parametrize("search", ["greedy", "sampled", "beam"])
+@pytest.mark.parametrize("policy", ["uniform", "learned"])
+def test_rollouts_and_their_reference(tmp_path: Path, search: str, policy: str) -> None:
+    options = (*ROLL, "--search", search, "--policy", policy, "--steps", "4", "--check-proofs")
+    options = (*options, "--score", "logprob" if policy == "uniform" else "height")
+    ours = prove_to_json(tmp_path, *options, "--batch", "16")
+    plain = prove_to_json(tmp_path, *options, "--backend", "python")
+    if not ours["both"]["near_ties"]:
+        assert ours["tail"] == plain["tail"]
+        assert ours["checked"] == plain["checked"] == ours["tail"]["outcomes"].get("PROVED")
+    assert ours["closure"] is None
+
+
+def test_exhaustive_rollout(tmp_path: Path) -> None:
+    options = (*ROLL, "--search", "exhaustive", "--height", "2")
+    ours = prove_to_json(tmp_path, *options, "--check-proofs", "--batch", "16")
+    plain = prove_to_json(tmp_path, *options, "--backend", "python")
+    closed = prove_to_json(tmp_path, *ROLL, "--engine", "closure", "--height", "2")
+    assert ours["tail"] == plain["tail"]
+    for name in ("mrr", "hits", "proved", "candidates"):
+        assert ours["tail"][name] == closed["tail"][name]
+
+
+def test_a_query_may_not_use_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    for name, text in {"train": "p(a,b).", "valid": "", "test": "p(a,b).", "rules": ""}.items():
+        (folder / f"{name}.txt").write_text(text)
+    options = (str(folder), "--engine", "rollout", "--batch", "4")
+    assert prove_to_json(tmp_path, *options)["both"]["proved"] == 2
+    assert prove_to_json(tmp_path, *options, "--alone")["both"]["proved"] == 0
+
+
+def test_marked_overflows_make_bounds(tmp_path: Path) -> None:
+    folder = tmp_path / "wide"
+    folder.mkdir()
+    many = "\n".join(f"p(a,n{i:02})." for i in range(40))
+    files = {
+        "train": f"{many}\nq(n39,z).\nq(n39,y).",
+        "valid": "",
+        "test": "r(a,z).",
+        "rules": "r:1:p(x,u), q(u,y) -> r(x,y)",
+    }
+    for name, text in files.items():
+        (folder / f"{name}.txt").write_text(text)
+    options = (str(folder), "--engine", "rollout", "--mode", "tail", "--batch", "16")
+    grown = prove_to_json(tmp_path, *options)
+    assert grown["tail"]["outcomes"]["PROVED"] == 2  # r(a,z) and r(a,y)
+    assert grown["tail"]["mrr"]["pessimistic"] == 0.5
+    marked = prove_to_json(tmp_path, *options, "--overflow", "mark")
+    assert marked["tail"]["overflows"]["states"] == 43
+    assert marked["tail"]["mrr"]["optimistic"] == 1
+    assert marked["tail"]["mrr"]["pessimistic"] == 1 / 43
+    code, output = prove(*options, "--overflow", "error")
+    assert code == 2
+    assert "OVERFLOW_STATES" in output
+
+
+def test_closures_are_checked_too(tmp_path: Path) -> None:
+    made = prove_to_json(tmp_path, SMALL, "--check-proofs")
+    assert made["checked"] == made["closure"]["facts"]
+
+
+def test_interrupted_runs_go_on(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    whole = prove_to_json(tmp_path, SMALL, "--resume", str(journal))
+    lines = journal.read_text().splitlines(keepends=True)
+    assert len(lines) == 1 + whole["both"]["queries"]
+    journal.write_text("".join(lines[:20]) + lines[20][:7])  # cut short in the middle of a line
+    again = prove_to_json(tmp_path, SMALL, "--resume", str(journal))
+    assert again["both"] == whole["both"]
+    assert journal.read_text() == "".join(lines)
+    code, output = prove(SMALL, "--resume", str(journal), "--height", "2")
+    assert code == 2
+    assert "other settings" in output
+
+
+def test_weights_from_a_file(tmp_path: Path) -> None:
+    from tenfold.apps.prover.load import load
+    from tenfold.apps.prover.policy import random_weights
+    from tenfold.apps.prover.program import program_of
+    from tenfold.apps.prover.safetensors import write_tensors
+
+    program = program_of(load(SMALL))
+    file = tmp_path / "weights.safetensors"
+    made = random_weights(program, 64, seed=0)
+    write_tensors(file, made._asdict())
+    options = (*ROLL, "--policy", "learned", "--score", "logprob", "--steps", "3", "--batch", "16")
+    drawn = prove_to_json(tmp_path, *options, "--seed", "0")
+    read = prove_to_json(tmp_path, *options, "--seed", "0", "--weights", str(file))
+    assert drawn["tail"] == read["tail"]
+    write_tensors(file, made._replace(predicates=made.predicates[1:])._asdict())
+    code, output = prove(*options, "--weights", str(file))
+    assert code == 2
+    assert "predicates has the shape" in output
+    file.write_bytes(b"no tensors")
+    code, output = prove(*options, "--weights", str(file))
+    assert code == 2
+    assert "safetensors" in output
+
+
+def test_the_page_stands_alone(tmp_path: Path) -> None:
+    from html.parser import HTMLParser
+
+    for options in ((), ("--engine", "rollout", "--limit", "3", "--sample", "3", "--steps", "2")):
+        file = tmp_path / "page.html"
+        code, output = prove(SMALL, *options, "--html", str(file))
+        assert code == 0, output
+        text = file.read_text()
+        parser = HTMLParser()
+        parser.feed(text)
+        assert "http" not in text
+        assert text.count("<svg") >= 3
+        assert ("Proofs" in text) == (not options)
+
+
+def test_names_are_escaped_on_the_page(tmp_path: Path) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    files = {
+        "train": "p('<b>',c).",
+        "valid": "",
+        "test": "p(c,'<b>').",
+        "rules": "r:1:p(x,y) -> p(y,x)",
+    }
+    for name, text in files.items():
+        (folder / f"{name}.txt").write_text(text)
+    code, output = prove(str(folder), "--html", str(tmp_path / "page.html"))
+    assert code == 0, output
+    assert "<b>" not in (tmp_path / "page.html").read_text()

@@ -1,0 +1,66 @@
+"""The prover's checks of itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tenfold.apps.prover import diagnose
+from tenfold.apps.prover.closure import State
+from tenfold.apps.prover.compare import first_difference
+from tenfold.apps.prover.settings import Settings
+from tenfold.cli import app
+
+SMALL = Settings("family:families=1,generations=3", limit=3, sample=3, height=3, steps=3, batch=24)
+
+
+def test_closures_compare_step_by_step() -> None:
+    steps, difference = diagnose.compare(SMALL)
+    assert difference is None
+    assert steps > 1
+
+
+def test_rollouts_compare_step_by_step() -> None:
+    rolled = Settings(**{**SMALL.as_dict(), "engine": "rollout", "modes": ("tail",)})
+    assert diagnose.compare(rolled) == (3, None)
+
+
+def test_the_first_difference_is_found() -> None:
+    one = State(*[np.arange(4)] * 11)
+    other = one._replace(index=np.array([0, 1, 5, 6]))
+    found = first_difference(2, State._fields, one, other)
+    assert found is not None
+    assert (found.column, found.place) == ("index", (2,))
+    assert first_difference(2, State._fields, one, one) is None
+    shorter = first_difference(2, ["work"], one, one._replace(work=np.arange(3)))
+    assert shorter is not None
+    assert shorter.compiled == (4,)
+
+
+def test_performance_and_seeds() -> None:
+    assert [one.same for one in diagnose.performance(SMALL)] == [True] * 4
+    assert list(diagnose.seed_test(SMALL, 2)) == [(0, True), (1, True)]
+
+
+def test_the_command_says_so() -> None:
+    result = CliRunner().invoke(
+        app, ["prove", SMALL.data, "--height", "3", "--compare", "--seed-test", "1"]
+    )
+    assert result.exit_code == 0, result.output
+    assert "alike in" in result.output
+    assert "equal  seed 0" in result.output
+
+
+def test_what_was_compiled_is_said() -> None:
+    assert "kernels compiled" in diagnose.compiling()
+
+
+@pytest.mark.parametrize("name", ["closure", "rollout, greedy"])
+def test_smoke(name: str) -> None:
+    found = {}
+    for kind, same in diagnose.smoke():
+        found[kind] = same
+        if kind == name:
+            break
+    assert all(found.values())

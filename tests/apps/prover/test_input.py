@@ -1,0 +1,279 @@
+"""Facts, rules, domains and splits: what is read, and what is said of what can't be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tenfold import TenfoldError
+from tenfold.apps.prover.dataset import build
+from tenfold.apps.prover.errors import InputError
+from tenfold.apps.prover.load import load
+from tenfold.apps.prover.program import program, program_of
+from tenfold.apps.prover.queries import queries, sample
+from tenfold.apps.prover.read_facts import parse_facts
+from tenfold.apps.prover.read_folder import parse_domains, read_folder
+from tenfold.apps.prover.read_rules import parse_rules
+from tenfold.apps.prover.terms import Fact, Variable
+
+
+def one_fact(line: str, *, tabs: bool = False) -> Fact:
+    facts, notices = parse_facts(line, "f", tabs=tabs)
+    assert not notices
+    return facts[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("p(a,b).", Fact("p", "a", "b")),
+        ("  p( a , b )", Fact("p", "a", "b")),
+        ("film.actor(/m/01,a.b.c).", Fact("film.actor", "/m/01", "a.b.c")),
+        ("aunt(5,76).", Fact("aunt", "5", "76")),
+        ("p('new york',\"it's\").", Fact("p", "new york", "it's")),
+        ("p('it''s','a,(b)').", Fact("p", "it's", "a,(b)")),
+        ("p(Upper,lower).", Fact("p", "Upper", "lower")),
+        ("p(a.,b).", Fact("p", "a.", "b")),
+    ],
+)
+def test_facts_in_parentheses(line: str, expected: Fact) -> None:
+    assert one_fact(line) == expected
+
+
+def test_facts_between_tabs() -> None:
+    assert one_fact("new york\tlocated in\t1.5", tabs=True) == Fact("located in", "new york", "1.5")
+
+
+def test_comments_and_empty_lines_are_passed_over() -> None:
+    assert parse_facts("% said\n\n p(a,b).\n", "f")[0] == (Fact("p", "a", "b"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "tabs", "message", "where"),
+    [
+        ("p(a,b).\nq(a).", False, "q has 1 arguments", "f:2"),
+        ("p(a,b,c).", False, "p has 3 arguments", "f:1"),
+        ("p(a,b). q(b,c).", False, "comma", "f:1"),
+        ("p(a,b), q(b,c).", False, "2 atoms", "f:1"),
+        ("p(new york,b).", False, "after the argument 'new'", "f:1"),
+        ("p(a,b", False, "after the argument 'b'", "f:1"),
+        ("p(,b).", False, "argument of 'p' is missing", "f:1"),
+        ("p", False, "no '('", "f:1"),
+        ("(a,b).", False, "no predicate", "f:1"),
+        ("p('a,b).", False, "quote", "f:1"),
+        ("a\tp", True, "2 fields", "f:1"),
+        ("a\tp\tb\nx\ty\tz\tw", True, "4 fields", "f:2"),
+    ],
+)
+def test_wrong_facts_say_where(text: str, tabs: bool, message: str, where: str) -> None:
+    with pytest.raises(InputError, match=message.replace("(", r"\(")) as error:
+        parse_facts(text, "f", tabs=tabs)
+    assert error.value.where == where
+    assert error.value.fix
+    assert isinstance(error.value, TenfoldError)
+    assert isinstance(error.value, ValueError)
+
+
+def test_a_fact_that_stands_twice_is_said_and_kept_once() -> None:
+    facts, (notice,) = parse_facts("p(a,b).\nq(a,b).\np(a,b).", "f")
+    assert len(facts) == 2
+    assert (notice.kind, notice.where) == ("duplicate", "f:3")
+
+
+def test_in_arrow_rules_every_argument_is_a_variable() -> None:
+    (rule,), _ = parse_rules("r0:0.5:p(X,h), q(h,Y) -> s(X,Y)", "r")
+    assert (rule.name, rule.weight, rule.where) == ("r0", 0.5, "r:1")
+    assert rule.head.subject == Variable("X")
+    assert rule.body[0].object == rule.body[1].subject == Variable("h")
+
+
+def test_constants_of_arrow_rules_are_quoted_or_declared() -> None:
+    (rule,), _ = parse_rules("r:1:p(x,'asia'), q(x,paris) -> s(x,asia)", "r", ["paris", "asia"])
+    assert rule.body[0].object == "asia"
+    assert rule.body[1].object == "paris"
+    assert rule.head.object == "asia"
+
+
+def test_in_prolog_rules_capitals_are_variables() -> None:
+    rules, _ = parse_rules("s(X,a.b/c) :- p(X,_Y), q(_,'Z'), q(_,1).\ns(a,b).\ns(a,c) :- .", "r")
+    first, second, third = rules
+    assert first.head.object == "a.b/c"
+    assert first.body[0].object == Variable("_Y")
+    assert first.body[1].object == "Z"
+    assert first.body[1].subject != first.body[2].subject
+    assert first.body[2].object == "1"
+    assert second.body == third.body == ()
+
+
+def test_predicates_with_colons_and_marks_in_quotes() -> None:
+    (rule,), _ = parse_rules("r:1:rdf:type(x,'a->b:-c') -> is:a(x,x)", "r")
+    assert rule.body[0].predicate == "rdf:type"
+    assert rule.body[0].object == "a->b:-c"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("r:1:p(x,y) -> q(x,z)", "unsafe: z"),
+        ("q(X,Y) :- p(X,a).", "unsafe: Y"),
+        ("p(X,X).", "unsafe: X"),
+        ("r:1: -> p(x,y)", "unsafe: x, y"),
+        ("p(x,y) -> q(x,y)", "no id and weight"),
+        ("r:much:p(x,y) -> q(x,y)", "no id and weight"),
+        ("r:nan:p(x,y) -> q(x,y)", "weight nan"),
+        ("r:1:p(x) -> q(x,x)", "p has 1 arguments"),
+        ("r:1:p(x,y) -> q(x,y), q(y,x)", "2 heads"),
+        ("r:1:p(x,y) ->", "0 heads"),
+        ("p(X,Y) q(X,Y)", "neither"),
+        ("r:1:p(x,y) -> q(x,y) :- r(x,y).", "both"),
+    ],
+)
+def test_wrong_rules_say_where(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        parse_rules("% first\n" + text, "r")
+    assert error.value.where == "r:2"
+    assert error.value.fix
+
+
+def test_a_rule_that_stands_twice_is_said_and_kept_once() -> None:
+    rules, (notice,) = parse_rules("r:1:p(x,y) -> q(x,y)\ns:2:p(x,y) -> q(x,y)", "r")
+    assert [rule.name for rule in rules] == ["r"]
+    assert (notice.kind, notice.where) == ("duplicate", "r:2")
+
+
+def test_rules_equal_up_to_renaming_are_one_clause() -> None:
+    rules, _ = parse_rules("q(X,Y) :- p(X,Y).\nq(A,B) :- p(A,B).", "r")
+    assert len(program([], rules).clauses) == 1
+
+
+def folder(path: Path, **files: str) -> Path:
+    given = {"train": "p(a,b).", "valid": "", "test": "p(b,a).", "rules": ""} | files
+    for name, text in given.items():
+        (path / f"{name}.txt").write_text(text)
+    return path
+
+
+def test_a_folder_is_read_whole(tmp_path: Path) -> None:
+    made = read_folder(folder(tmp_path, rules="r:1:p(x,y) -> p(y,x)"))
+    assert made.train == (Fact("p", "a", "b"),)
+    assert made.test == (Fact("p", "b", "a"),)
+    assert len(made.rules) == 1
+    assert not made.notices
+
+
+def test_dev_stands_for_valid_and_tabs_for_parentheses(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    (path / "valid.txt").unlink()
+    (path / "dev.tsv").write_text("c\tp\td\n")
+    assert read_folder(path).valid == (Fact("p", "c", "d"),)
+
+
+def test_overlaps_and_unknown_names_are_said(tmp_path: Path) -> None:
+    made = read_folder(
+        folder(
+            tmp_path,
+            valid="p(a,b).",
+            test="p(a,b).\nq(z,a).",
+            rules="r:1:nothing(x,y) -> p(x,y)",
+        )
+    )
+    kinds = [notice.kind for notice in made.notices]
+    assert kinds.count("overlap") == 3
+    assert kinds.count("unknown-predicate") == 2
+    assert kinds.count("unknown-constant") == 1
+    unknown = [n for n in made.notices if n.kind == "unknown-predicate"]
+    assert unknown[1].where == "rules.txt:1"
+
+
+@pytest.mark.parametrize("name", ["train", "valid", "test", "rules"])
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    path = folder(tmp_path)
+    (path / f"{name}.txt").unlink()
+    with pytest.raises(InputError, match=name):
+        read_folder(path)
+
+
+def test_two_files_for_one_split_are_refused(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    (path / "train.tsv").write_text("a\tp\tb")
+    with pytest.raises(InputError, match="both train"):
+        read_folder(path)
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    (path / "test.txt").write_bytes(b"p(\xff,b).")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_folder(path)
+
+
+def test_no_folder_and_no_pykeen_are_said() -> None:
+    with pytest.raises(InputError, match="no folder"):
+        load("nowhere/at/all")
+    with pytest.raises(InputError, match="PyKEEN"):
+        load("pykeen:no-such-data-set")
+
+
+def test_domains() -> None:
+    assert parse_domains("r a b a\n\nc x", "d") == {"r": ("a", "b"), "c": ("x",)}
+    with pytest.raises(InputError, match="twice") as error:
+        parse_domains("r a\nr b", "d")
+    assert error.value.where == "d:2"
+    with pytest.raises(InputError, match="domains r and c"):
+        parse_domains("r a\nc a", "d")
+
+
+def facts(text: str) -> tuple[Fact, ...]:
+    return parse_facts(text, "f")[0]
+
+
+def test_candidates_come_from_the_domain_of_the_argument_replaced() -> None:
+    domains = {"regions": ("asia", "europe", "africa"), "countries": ("japan", "chad")}
+    made = build("d", facts("in(chad,africa)."), (), facts("in(japan,asia)."), (), domains)
+    known = program_of(made)
+    head, tail = queries(made, known)
+    assert [known.constants[c] for c in tail.candidates] == ["africa", "europe"]
+    assert [known.constants[c] for c in head.candidates] == ["chad"]
+
+
+def test_a_constant_without_a_domain_is_an_error() -> None:
+    made = build("d", (), (), facts("in(japan,asia)."), (), {"regions": ("asia",)})
+    with pytest.raises(InputError, match="japan is in no domain"):
+        queries(made, program_of(made))
+
+
+def test_corruptions_known_in_any_split_are_filtered() -> None:
+    made = build("d", facts("p(a,b)."), facts("p(a,c)."), facts("p(a,d).\np(e,e)."), ())
+    known = program_of(made)
+    tail = queries(made, known, ["tail"])[0]
+    assert [known.constants[c] for c in tail.candidates] == ["a", "e"]
+    head = queries(made, known, ["head"])[0]
+    assert [known.constants[c] for c in head.candidates] == ["b", "c", "d", "e"]
+
+
+def test_modes_are_never_mixed() -> None:
+    made = build("d", facts("p(a,b)."), (), facts("p(b,a)."), ())
+    known = program_of(made)
+    assert [q.mode for q in queries(made, known)] == ["head", "tail"]
+    with pytest.raises(InputError, match="both"):
+        queries(made, known, ["both"])
+
+
+def test_a_sample_depends_on_seed_and_query_alone() -> None:
+    made = load("family:families=3")
+    known = program_of(made)
+    asked = queries(made, known)
+    drawn = sample(asked, 5, seed=1)
+    assert sample(asked[::-1], 5, seed=1)[::-1] == drawn
+    assert sample(asked, 5, seed=2) != drawn
+    assert all(q.pool <= set(a.candidates) for q, a in zip(drawn, asked, strict=True))
+    assert {len(q.pool) for q in drawn} == {5}
+    assert [q.candidates for q in sample(asked[:2], 10**6, 0)] == [q.candidates for q in asked[:2]]
+
+
+def test_unknown_names_in_a_query_are_an_error() -> None:
+    made = program(facts("p(a,b)."), ())
+    for wrong in ("p(a,z).", "q(a,b)."):
+        with pytest.raises(InputError, match="not known"):
+            made.number(facts(wrong)[0])

@@ -1,0 +1,78 @@
+"""Proofs from a closure, and the checker that replays them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from tenfold.apps.prover.bottom_up import close
+from tenfold.apps.prover.errors import ProofError
+from tenfold.apps.prover.load import load
+from tenfold.apps.prover.program import Program, program_of
+from tenfold.apps.prover.proof import Explainer, Proof, Reason, check_proof
+
+from .conftest import write
+from .generated import programs
+
+
+@settings(max_examples=60, deadline=None)
+@given(programs(body=3))
+def test_every_fact_of_a_closure_has_a_proof_of_its_height(program: Program) -> None:
+    heights = close(program).heights
+    explainer = Explainer(program, heights)
+    for fact, height in heights.items():
+        assert check_proof(program, explainer.explain(fact)) == height
+
+
+def test_family() -> None:
+    program = program_of(load("family:families=3"))
+    heights = close(program).heights
+    explainer = Explainer(program, heights)
+    for fact, height in heights.items():
+        assert check_proof(program, explainer.explain(fact)) == height
+
+
+def test_a_long_chain_is_no_deep_recursion() -> None:
+    count = 1200
+    rules = "\n".join(f"p{i + 1}(X,Y) :- p{i}(X,Y)." for i in range(count))
+    program = write(f"p0(a,b).\n{rules}")
+    heights = close(program).heights
+    top = max(heights, key=lambda fact: heights[fact])
+    assert check_proof(program, Explainer(program, heights).explain(top)) == count
+
+
+def proved() -> tuple[Program, Proof]:
+    program = write("p(a,b).\np(b,c).\nq(X,Z) :- p(X,Y), p(Y,Z).\nq(X,Y) :- q(Y,X).")
+    heights = close(program).heights
+    return program, Explainer(program, heights).explain((1, 2, 0))
+
+
+def test_wrong_proofs_are_found() -> None:
+    program, proof = proved()
+    assert check_proof(program, proof) == 2
+    fact = proof.fact
+    wrong = {
+        "rests on itself": {fact: Reason(1, ((1, 0, 2),)), (1, 0, 2): Reason(1, (fact,))},
+        "which has no reason": {fact: Reason(1, ((1, 0, 2),))},
+        "is not": {fact: None},
+        "no clause 7": {fact: Reason(7, ())},
+        "1 body atoms": {fact: Reason(1, ())},
+        "other predicates": {fact: Reason(1, ((0, 0, 1),))},
+        "does not unify": {fact: Reason(1, ((1, 0, 1),))},
+        "it has no reason": {(0, 0, 1): None},
+    }
+    for message, reasons in wrong.items():
+        with pytest.raises(ProofError, match=message):
+            check_proof(program, replace(proof, reasons=reasons))
+    with pytest.raises(ProofError, match="is not"):
+        check_proof(program, proof, without=(0, 0, 1))
+
+
+def test_what_has_no_proof_is_said() -> None:
+    program, _ = proved()
+    with pytest.raises(ProofError, match="has no proof"):
+        Explainer(program, {}).explain((0, 0, 0))
+    with pytest.raises(ProofError, match="no clause gives"):
+        Explainer(program, {(0, 0, 0): 3}).explain((0, 0, 0))

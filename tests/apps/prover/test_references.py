@@ -1,0 +1,295 @@
+"""The two references: each by itself, against each other, and against outside systems."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from tenfold.apps.prover.bottom_up import close
+from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.program import Program, Triple
+from tenfold.apps.prover.top_down import Searcher, apply, unify
+
+from .agree import height
+from .conftest import fact, write
+from .generated import everything, programs, text
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ((-1, -1), (0, -2), {-1: 0, -2: 0}),  # p(X,X) with p(a,Y)
+        ((-1, -2), (-3, -3), {-1: -3, -2: -3}),  # p(X,Y) with p(Z,Z)
+        ((0, -1), (-2, -2), {-2: 0, -1: 0}),  # p(a,Y) with p(Z,Z)
+        ((-1, -1), (0, 1), None),  # p(X,X) with p(a,b)
+        ((-1, -2), (-1, -2), {}),  # X with X
+        ((0, 1), (0, 1), {}),
+        ((0, 1), (0, 2), None),
+    ],
+)
+def test_unification(
+    left: tuple[int, int], right: tuple[int, int], expected: dict[int, int] | None
+) -> None:
+    found = unify(tuple(zip(left, right, strict=True)))
+    assert (found is None) == (expected is None)
+    if found is not None and expected is not None:
+        sides = [apply(((0, *side, 0),), found) for side in (left, right)]
+        assert sides[0] == sides[1]
+        assert sides[0] == apply(((0, *left, 0),), expected)
+
+
+def test_repeated_variables_in_heads() -> None:
+    program = write("q(a,b).\nq(b,b).\np(X,X) :- q(X,Y).\nr(a,Y) :- p(Y,Y).", "r(a,c).")
+    assert height(program, "p(a,a)") == 1
+    assert height(program, "p(a,b)") is None
+    assert height(program, "r(a,b)") == 2
+    assert height(program, "r(a,c)") is None
+
+
+def test_a_variable_shared_by_two_body_atoms() -> None:
+    program = write("p(a,b).\np(b,c).\nq(X,Z) :- p(X,Y), p(Y,Z).")
+    assert height(program, "q(a,c)") == 1
+    assert height(program, "q(a,b)") is None
+
+
+def test_variables_of_the_body_alone_and_repeated_in_it() -> None:
+    program = write("p(a,a).\np(b,c).\nr(c,a).\nq(X,Y) :- p(X,X), r(Z,Y).")
+    assert height(program, "q(a,a)") == 1
+    assert height(program, "q(b,a)") is None
+
+
+def test_a_fact_with_and_without_itself() -> None:
+    program = write("p(a,b).\nq(a,b).\np(X,Y) :- q(X,Y).")
+    assert height(program, "p(a,b)") == 0
+    assert height(program, "p(a,b)", without="p(a,b)") == 1
+
+
+def test_a_fact_excluded_deep_in_a_proof() -> None:
+    program = write("p(a,b).\nq(X,Y) :- r(X,Y).\nr(X,Y) :- p(X,Y).\np(X,Y) :- q(X,Y).")
+    assert height(program, "q(a,b)") == 2
+    assert height(program, "q(a,b)", without="p(a,b)") is None
+    assert height(program, "p(a,b)", without="p(a,b)") is None
+
+
+def test_empty_bodies() -> None:
+    program = write("q(b,b).\np(a,b) :- .\np(b,a) :- p(a,b), q(b,b).\nq(b,b) :- .")
+    assert height(program, "p(a,b)") == 1
+    assert height(program, "p(b,a)") == 2
+    assert height(program, "q(b,b)") == 0
+    assert height(program, "p(a,b)", limit=0) is None
+
+
+def test_empty_bodies_without_any_fact() -> None:
+    program = write("p(a,b) :- .\nq(X,Y) :- p(X,Y).")
+    assert height(program, "q(a,b)") == 2
+
+
+def test_constants_in_heads_and_bodies() -> None:
+    program = write("p(a,b).\np(c,b).\nq(X,z) :- p(X,b).\nq(z,a) :- p(a,Y).", "q(b,z).")
+    assert height(program, "q(a,z)") == 1
+    assert height(program, "q(z,a)") == 1
+    assert height(program, "q(b,z)") is None
+
+
+def test_duplicates_change_nothing() -> None:
+    once = write("p(a,b).\nq(X,Y) :- p(Y,X).")
+    twice = write("p(a,b).\np(a,b).\nq(X,Y) :- p(Y,X).\nq(A,B) :- p(B,A).")
+    assert once == twice
+
+
+def test_symmetric_and_transitive_cycles() -> None:
+    program = write(
+        "p(a,b).\np(b,c).\np(c,d).\np(X,Y) :- p(Y,X).\np(X,Z) :- p(X,Y), p(Y,Z).", "p(e,e)."
+    )
+    assert height(program, "p(b,a)", 4) == 1
+    assert height(program, "p(a,c)", 4) == 1
+    assert height(program, "p(a,d)", 4) == 2
+    assert height(program, "p(a,a)", 4) == 2
+    assert close(program).complete
+    assert (4, 4) not in {t[1:] for t in close(program).heights}
+
+
+CHAIN = "\n".join(f"next(n{i},n{i + 1})." for i in range(12)) + (
+    "\nfar(X,Y) :- next(X,Y).\nfar(X,Z) :- next(X,Y), far(Y,Z)."
+)
+
+
+def test_a_proof_at_the_limit_and_one_beyond() -> None:
+    program = write(CHAIN)
+    assert height(program, "far(n0,n7)", 7) == 7
+    assert height(program, "far(n0,n8)", 7) is None
+    searched = Searcher(program).prove(program.number(fact("far(n0,n8)")), 7)
+    assert searched.outcome == Outcome.DEPTH
+    assert not close(program, 7).complete
+    assert close(program, 12).complete
+    assert not close(program, 11).complete
+
+
+def test_outcomes() -> None:
+    program = write(CHAIN)
+    search = Searcher(program)
+    assert search.prove(program.number(fact("far(n3,n2)")), 20).outcome == Outcome.REFUTED
+    given_up = search.prove(program.number(fact("far(n0,n9)")), 20, budget=5)
+    assert given_up.outcome == Outcome.GAVE_UP
+    assert given_up.height is None
+
+
+def test_long_proofs_with_many_variables() -> None:
+    body = ", ".join(f"next(X{i},X{i + 1})" for i in range(12))
+    program = write(CHAIN + f"\nall(X0,X12) :- {body}.")
+    assert height(program, "all(n0,n12)") == 1
+    assert height(program, "all(n12,n0)") is None
+
+
+def test_names_with_dots_slashes_and_numbers() -> None:
+    program = write("film.actor(/m/01,1.5).\nplays(X,'/m/01') :- film.actor('/m/01',X).")
+    assert height(program, "plays(1.5,/m/01)") == 1
+
+
+def test_the_first_state_of_successors() -> None:
+    """Facts in their order, then rules in theirs; known facts dropped, variables renamed."""
+    program = write("p(a,b).\np(a,c).\nq(b,b).\nr(X,Z) :- p(X,Y), q(Y,Z).\np(X,Y) :- q(X,Y).")
+    a, b, c = (program.constants.index(n) for n in "abc")
+    p, q, r = (program.predicates.index(n) for n in "pqr")
+    search = Searcher(program)
+    (start,) = search.successors(((r, a, b, 3),))
+    assert start == ((p, a, -1, 2), (q, -1, b, 2))
+    assert [*search.successors(start)] == [
+        (),
+        ((q, c, b, 2),),
+        ((q, a, -1, 1), (q, -1, b, 2)),
+    ]
+
+
+def test_a_goal_that_stands_twice_keeps_the_lesser_height() -> None:
+    program = write("p(a,b).\nq(X,Y) :- p(X,Y).")
+    search = Searcher(program)
+    assert search.settle(((1, 1, 1, 4), (1, 1, -5, 1), (1, 1, 1, 2)), None) == (
+        (1, 1, 1, 2),
+        (1, 1, -1, 1),
+    )
+
+
+LIMIT = 3
+
+
+@settings(max_examples=120, deadline=None)
+@given(programs())
+def test_they_agree_on_generated_programs(program: Program) -> None:
+    closure = close(program, LIMIT)
+    search = Searcher(program)
+    for goal in everything(program)[::2]:
+        answer = search.prove(goal, LIMIT, budget=2000)
+        expected = closure.heights.get(goal)
+        if answer.outcome == Outcome.GAVE_UP:
+            continue
+        assert answer.height == expected, goal
+        if answer.outcome == Outcome.REFUTED:
+            assert goal not in close(program).heights
+
+
+@settings(max_examples=40, deadline=None)
+@given(programs(body=3))
+def test_a_limit_only_cuts_off(program: Program) -> None:
+    whole = close(program)
+    assert whole.complete
+    for limit in range(3):
+        part = close(program, limit)
+        assert part.heights == {t: h for t, h in whole.heights.items() if h <= limit}
+        assert part.complete == (len(part.heights) == len(whole.heights))
+
+
+@settings(max_examples=40, deadline=None)
+@given(programs(body=3))
+def test_bottom_up_against_the_definition(program: Program) -> None:
+    """Every clause tried with every substitution, round by round."""
+    from itertools import product
+
+    heights = dict.fromkeys(program.facts, 0)
+    for level in range(1, LIMIT + 1):
+        new = {}
+        for head, body in program.clauses:
+            count = max([0, *(-t for atom in (head, *body) for t in atom[1:])])
+            for values in product(range(len(program.constants)), repeat=count):
+
+                def ground(atom: Triple, values: tuple[int, ...] = values) -> Triple:
+                    s, o = (values[-1 - t] if t < 0 else t for t in atom[1:])
+                    return (atom[0], s, o)
+
+                if all(ground(atom) in heights for atom in body) and ground(head) not in heights:
+                    new[ground(head)] = level
+        heights |= new
+    assert close(program, LIMIT).heights == heights
+
+
+def test_clingo_agrees() -> None:
+    clingo = pytest.importorskip("clingo", reason="clingo is not installed")
+
+    @settings(max_examples=60, deadline=None)
+    @given(programs(body=3))
+    def check(program: Program) -> None:
+        lines = [f"{text(program, f, ',0')}." for f in program.facts]
+        lines += [f"{p}(X,Y,H+1) :- {p}(X,Y,H), H < {LIMIT}." for p in program.predicates]
+        for head, body in program.clauses:
+            steps = [f"step(H), H < {LIMIT}", *(text(program, a, ",H") for a in body)]
+            lines.append(f"{text(program, head, ',H+1')} :- {', '.join(steps)}.")
+        lines.append(f"step(0..{LIMIT}).")
+        control = clingo.Control(logger=lambda *_: None)
+        control.add("base", [], "\n".join(lines))
+        control.ground([("base", [])])
+        heights: dict[Triple, int] = {}
+        for atom in control.symbolic_atoms:
+            if atom.symbol.name == "step" or not atom.is_fact:
+                continue
+            s, o, h = atom.symbol.arguments
+            key = (
+                program.predicates.index(atom.symbol.name),
+                program.constants.index(s.name),
+                program.constants.index(o.name),
+            )
+            heights[key] = min(h.number, heights.get(key, LIMIT))
+        assert close(program, LIMIT).heights == heights
+
+    check()
+
+
+def test_swi_prolog_agrees(tmp_path: Path) -> None:
+    swipl = os.environ.get("SWIPL") or shutil.which("swipl")
+    if swipl is None:
+        pytest.skip("SWI-Prolog is not installed")
+
+    @settings(max_examples=12, deadline=None)
+    @given(programs(body=3))
+    def check(program: Program) -> None:
+        lines = [":- style_check(-singleton)."]
+        lines += [f":- table {p}/2.\n:- discontiguous {p}/2." for p in program.predicates]
+        lines += [f"{text(program, f)}." for f in program.facts]
+        for head, body in program.clauses:
+            atoms = ", ".join(text(program, a) for a in body)
+            lines.append(f"{text(program, head)} :- {atoms or 'true'}.")
+        lines += [f"{p}(_,_) :- fail." for p in program.predicates]
+        said = "\n".join(
+            f"forall({p}(X{p},Y{p}), (write({p}-X{p}-Y{p}), nl))," for p in program.predicates
+        )
+        lines.append(f":- initialization(({said} halt)).")
+        file = tmp_path / "program.pl"
+        file.write_text("\n".join(lines))
+        result = subprocess.run(
+            [swipl, "-q", str(file)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        proved = {
+            (program.predicates.index(p), program.constants.index(s), program.constants.index(o))
+            for p, s, o in (line.split("-") for line in result.stdout.split())
+        }
+        assert set(close(program).heights) == proved, result.stderr
+
+    check()

@@ -1,0 +1,55 @@
+"""Every row of the op table, compiled, on its own samples."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from judge import Uncertain, disagreement, judged
+
+from tenfold.errors import TenfoldError
+from tenfold.execute import Program, plan_for
+from tenfold.graph import Builder, Graph
+from tenfold.graph.op import Sample
+from tenfold.ops import TABLE
+from tenfold.types import TensorType, as_dtype
+
+NAMES = [name for name, row in TABLE.items() if not row.effect]
+FEW = 24  # samples of a row
+
+
+def alone(name: str, sample: Sample) -> Graph:
+    builder = Builder(TABLE)
+    types = [TensorType(as_dtype(a.dtype), a.shape) for a in sample.inputs]
+    values = [builder.parameter(t) for t in types]
+    return builder.finish(builder.node(name, values, sample.attributes, sample.scopes))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_compiled(name: str) -> None:
+    samples = list(TABLE[name].samples(np.random.default_rng(5)))
+    builder = Builder(TABLE)
+    arrays, outputs, wanted = [], [], []
+    for sample in samples[:: max(1, len(samples) // FEW)]:
+        graph = alone(name, sample)
+        given = [np.asarray(a) for a in sample.inputs]
+        try:
+            results = judged(graph, given)
+        except Uncertain:
+            continue
+        except TenfoldError as error:  # what the reference refuses, the plan refuses alike
+            with pytest.raises(type(error)):
+                Program(plan_for(graph))(given)
+            continue
+        values = [builder.parameter(p.type) for p in graph.parameters]
+        outputs += builder.node(name, values, sample.attributes, sample.scopes)
+        arrays += given
+        wanted += results
+    got = Program(plan_for(builder.finish(outputs)))(arrays)
+    for mine, theirs in zip(got, wanted, strict=True):
+        assert disagreement(mine, theirs) is None

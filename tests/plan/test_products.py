@@ -1,0 +1,60 @@
+"""Products of every layout, by the library and as kernels."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tenfold.execute import Program, plan_for
+from tenfold.graph import Builder
+from tenfold.ops import TABLE
+from tenfold.plan import RoutineStep
+from tenfold.reference import evaluate
+from tenfold.types import DTYPES, TensorType
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_layout(seed: int) -> None:
+    """Batched, contracted and free axes in any order, with transposes before the product."""
+    drawn = random.Random(seed)
+    numbers = np.random.default_rng(seed)
+    short = drawn.choice(("f32", "f64", "c64", "c128"))
+    batch = [drawn.choice((2, 3)) for _ in range(drawn.choice((0, 0, 1, 2)))]
+    over = [drawn.choice((9, 16, 31)) for _ in range(drawn.choice((1, 1, 2)))]
+    sides = []
+    for _ in "ab":
+        free = [drawn.choice((7, 12, 33)) for _ in range(drawn.choice((0, 1, 1, 2)))]
+        labels = [("b", i) for i in range(len(batch))] + [("k", i) for i in range(len(over))]
+        labels += [("f", i) for i in range(len(free))]
+        drawn.shuffle(labels)
+        shape = tuple({"b": batch, "k": over, "f": free}[kind][i] for kind, i in labels)
+        sides.append((labels, shape))
+    builder = Builder(TABLE)
+    values, arrays = [], []
+    for _, shape in sides:
+        turn = list(range(len(shape)))
+        if drawn.random() < 0.5:
+            drawn.shuffle(turn)
+        source = [0] * len(shape)
+        for i, axis in enumerate(turn):
+            source[axis] = shape[i]
+        array = numbers.standard_normal(source).astype(DTYPES[short])
+        arrays.append(array)
+        value = builder.parameter(TensorType(DTYPES[short], tuple(source)))
+        if turn != sorted(turn):
+            (value,) = builder.node("transpose", [value], {"axes": tuple(turn)})
+        values.append(value)
+    axes = {
+        f"{side}_{name}": tuple(labels.index((kind, i)) for i in range(len(extents)))
+        for side, (labels, _) in zip(("lhs", "rhs"), sides, strict=True)
+        for name, kind, extents in (("batch", "b", batch), ("contract", "k", over))
+    }
+    graph = builder.finish(builder.node("contract", values, axes))
+    plan = plan_for(graph)
+    (got,), (wanted,) = Program(plan)(arrays), evaluate(graph, arrays)
+    np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-3)
+    assert sum(isinstance(step, RoutineStep) for step in plan.steps) <= 1
+    assert len(plan.steps) <= 3
+    assert not plan.host_steps
