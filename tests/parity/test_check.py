@@ -8,6 +8,7 @@ import tenfold as tn
 from tenfold.cache import plans
 from tenfold.errors import FileError
 from tenfold.execute import Program, plan_for
+from tenfold.execute.faults import plant
 from tenfold.parity.agree import compare
 from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
 from tenfold.parity.check import check
@@ -177,6 +178,21 @@ def test_large_steps_are_judged_on_a_sample_that_is_stated():
     found = check(program, graph, [x], limit=None).verdict
     assert isinstance(found, Certificate)
     assert any("of 300000 elements judged" in note for note in found.notes)
+
+
+def test_large_rows_are_judged_on_some_of_them():
+    def softmax(x):
+        e = np.exp(x - x.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    x = np.random.default_rng(0).normal(size=(900, 257)).astype("f4")
+    program, graph = program_of(softmax, x)
+    found = check(program, graph, [x], limit=None).verdict
+    assert isinstance(found, Certificate)
+    assert any("of 231300 elements judged" in note for note in found.notes)
+    with plant("instruction", "exp>exp2"):
+        program, graph = program_of(softmax, x)
+        assert not check(program, graph, [x], limit=None).agrees
 
 
 def test_compositions_are_checked_too():

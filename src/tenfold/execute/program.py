@@ -44,7 +44,6 @@ class Program:
         self.graph = plan.graph  # or the graph that the plan's was made of
         self.strict = strict
         self.target = target or host_target()
-        self.strict = strict
         self.running = Running()
         self.callbacks = callbacks or Callbacks()
         self.code = obtain(plan.kernels, self.target, strict)

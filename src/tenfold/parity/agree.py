@@ -8,7 +8,7 @@ differ exactly where its operands lie within their bounds of a tie.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from tenfold.types import KIND, SHORT, DType, TensorType
 
 Array = np.ndarray[Any, Any]
 Judged = tuple[Array, Array]  # a value and what it may be off by
+Watch = Callable[[], None]
 
 _EPS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52, "c64": 2.0**-23,
         "c128": 2.0**-52}  # fmt: skip
@@ -35,11 +36,11 @@ class Uncertain(Exception):
     """The program takes another way within its bounds: nothing can be said of it."""
 
 
-def judged(graph: Graph, arguments: Sequence[Array]) -> list[Judged]:
-    """The outputs of a graph, each with its bound."""
+def judged(graph: Graph, arguments: Sequence[Array], watch: Watch | None = None) -> list[Judged]:
+    """The outputs of a graph, each with its bound. `watch` is called before every node."""
     with np.errstate(all="ignore"):
         exact = [(np.asarray(a), np.zeros(np.shape(a))) for a in arguments]
-        return _run(graph, exact)
+        return _run(graph, exact, watch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,43 +117,47 @@ def disagreement(got: Array, judged: Judged) -> str | None:
     return None if found.agrees else found.text
 
 
-def _run(graph: Graph, arguments: list[Judged]) -> list[Judged]:
-    values = list(arguments)
-    for node in graph.nodes:
-        values += _node(node, [values[v] for v in node.inputs])
+def _run(graph: Graph, arguments: list[Judged], watch: Watch | None) -> list[Judged]:
+    values: list[Any] = list(arguments)
+    for node, dying in zip(graph.nodes, graph.last_uses, strict=True):
+        if watch is not None:
+            watch()
+        values += _node(node, [values[v] for v in node.inputs], watch)
+        for value in dying:
+            values[value] = None
     return [values[v] for v in graph.outputs]
 
 
-def _node(node: Node, inputs: list[Judged]) -> list[Judged]:
+def _node(node: Node, inputs: list[Judged], watch: Watch | None) -> list[Judged]:
     if node.op == "switch":
         (index, error), *rest = inputs
         if error.any():
             raise Uncertain
-        return _run(node.scopes[min(max(int(index), 0), len(node.scopes) - 1)], rest)
+        return _run(node.scopes[min(max(int(index), 0), len(node.scopes) - 1)], rest, watch)
     if node.op == "while":
         fixed, carries = inputs[: node["captures"]], inputs[node["captures"] :]
         while True:
-            ((again, error),) = _run(node.scopes[0], [*fixed, *carries])
+            ((again, error),) = _run(node.scopes[0], [*fixed, *carries], watch)
             if error.any():
                 raise Uncertain
             if not again:
                 return carries
-            carries = _run(node.scopes[1], [*fixed, *carries])
+            carries = _run(node.scopes[1], [*fixed, *carries], watch)
     if node.op == "scan":
-        return _scan(node, inputs)
+        return _scan(node, inputs, watch)
     if node.op == "custom":
-        return _run(node.scopes[0], inputs)
+        return _run(node.scopes[0], inputs, watch)
     return _plain(node, inputs)
 
 
-def _scan(node: Node, inputs: list[Judged]) -> list[Judged]:
+def _scan(node: Node, inputs: list[Judged], watch: Watch | None) -> list[Judged]:
     first, count = node["captures"], node["carries"]
     fixed, carries, stacked = inputs[:first], inputs[first : first + count], inputs[first + count :]
     made: list[Any] = [(np.empty(t.shape, t.dtype), np.zeros(t.shape)) for t in node.types[count:]]
     turns = range(node["length"])
     for at in reversed(turns) if node["reverse"] else turns:
         slices = [(v[at], e[at]) for v, e in stacked]
-        results = _run(node.scopes[0], [*fixed, *carries, *slices])
+        results = _run(node.scopes[0], [*fixed, *carries, *slices], watch)
         carries = results[:count]
         for (value, error), (v, e) in zip(made, results[count:], strict=True):
             value[at], error[at] = v, e

@@ -35,7 +35,7 @@ class Recorded(Callbacks):
 
     def answer(self, ask: Ask) -> list[Any]:
         answers = Callbacks.answer(self, ask)
-        self.asked.append(Asked(_name(ask), tuple(answers)))
+        self.asked.append(Asked(_name(ask), tuple(np.array(a) for a in answers)))
         return answers
 
 

@@ -81,7 +81,7 @@ def check(
             outputs = evaluate(graph, arrays, recorded, walk.on_time)
             again = Replayed.of(recorded, ended=True)
             others = walk.run(whole, again)
-            fault = walk.fault or _expansion(graph, arrays, outputs, others)
+            fault = walk.fault or _expansion(graph, arrays, outputs, others, walk)
         else:
             outputs = walk.run(whole, recorded)
             fault = walk.fault
@@ -153,14 +153,14 @@ def _composed(graph: Graph) -> bool:
 
 
 def _expansion(
-    graph: Graph, arrays: Sequence[Array], outputs: list[Array], others: list[Array]
+    graph: Graph, arrays: Sequence[Array], outputs: list[Array], others: list[Array], walk: Walk
 ) -> Disagreement | None:
     """The graph with its compositions written out has to give what the graph itself gives, within
     the bounds of its ops; most compositions are exact."""
     if all(same_bits(a, b) for a, b in zip(others, outputs, strict=True)) or graph.effects:
         return None
     try:
-        expected = judged(graph, arrays)
+        expected = judged(graph, arrays, walk.on_time)
     except Uncertain:
         return None  # a choice between branches hangs on the last bits
     for number, (got, one) in enumerate(zip(others, expected, strict=True)):

@@ -11,7 +11,8 @@ import numpy as np
 from tenfold.graph import Graph, Parameter
 from tenfold.graph.op import Pointwise
 from tenfold.ops import TABLE
-from tenfold.parity.agree import Agreement, Uncertain, compare, judged, same_bits
+from tenfold.parity.agree import Agreement, Uncertain, Watch, compare, judged, same_bits
+from tenfold.parity.narrow import Rows, narrowed, row_axes
 from tenfold.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -43,7 +44,11 @@ class Judgement:
 
 
 def judge(
-    graph: Graph, arguments: Sequence[Array], got: Sequence[Array], wanted: Sequence[Array]
+    graph: Graph,
+    arguments: Sequence[Array],
+    got: Sequence[Array],
+    wanted: Sequence[Array],
+    watch: Watch | None = None,
 ) -> Judgement:
     """Compiled outputs beside the reference's. The bounds are worked out only where bits differ."""
     if all(same_bits(a, b) for a, b in zip(got, wanted, strict=True)):
@@ -51,8 +56,14 @@ def judge(
     size = max(a.size for a in wanted)
     if size > LARGE and _elementwise(graph, size):
         return _sampled(graph, arguments, got, wanted)
+    if size > LARGE:
+        for extent, rows, ends in row_axes(graph):
+            count = max(LARGE * extent // size, 1)
+            few = narrowed(graph, extent, count)
+            if few is not None and count < extent:
+                return _by_rows(few, (rows, ends), (arguments, got, wanted), count, watch)
     try:
-        bounds = judged(graph, arguments)
+        bounds = judged(graph, arguments, watch)
     except Uncertain:
         return Judgement([compare(a, b, None) for a, b in zip(got, wanted, strict=True)], True)
     return Judgement(
@@ -82,13 +93,7 @@ def _sampled(
     chosen: list[Array] = [np.arange(0, size, max(size // (LARGE // 4), 1))]
     for a, b in zip(got, wanted, strict=True):
         if a.size == size:
-            with np.errstate(all="ignore"):
-                x, y = a.reshape(-1), b.reshape(-1)
-                if a.dtype.kind not in "fc":
-                    x, y = x.astype(np.float64), y.astype(np.float64)
-                off = np.abs(x - y) / (np.abs(y) + np.finfo(np.float32).tiny)
-                same = (x == y) | (np.isnan(x) & np.isnan(y))
-                off = np.where(same, 0.0, np.where(np.isnan(off), np.inf, off))
+            off = _relative(a.reshape(-1), b.reshape(-1))
             count = min(LARGE // 2, size - 1)
             chosen.append(np.argpartition(off, size - count)[size - count :])
     at = np.unique(np.concatenate(chosen))
@@ -108,6 +113,53 @@ def _sampled(
             Agreement(all_of.ulp, where, found.text, found.ties, all_of.nans, all_of.infinities)
         )
     return Judgement(made, False, int(at.size), size)
+
+
+def _by_rows(
+    few: Graph,
+    axes: tuple[Rows, Rows],
+    arrays: tuple[Sequence[Array], Sequence[Array], Sequence[Array]],
+    count: int,
+    watch: Watch | None,
+) -> Judgement:
+    """Rows with the largest errors stand for all."""
+    (rows, ends), (arguments, got, wanted) = axes, arrays
+    whole = [compare(a, b, None) for a, b in zip(got, wanted, strict=True)]
+    worst: Array | None = None
+    for a, b, axis in zip(got, wanted, ends, strict=True):
+        assert axis is not None
+        off = _relative(a, b)
+        most = off.max(axis=tuple(i for i in range(off.ndim) if i != axis), initial=0.0)
+        worst = most if worst is None else np.maximum(worst, most)
+    assert worst is not None
+    at = np.sort(np.argsort(worst, kind="stable")[-count:])
+
+    def cut(array: Array, axis: int | None) -> Array:
+        return np.asarray(array) if axis is None else np.take(array, at, axis)
+
+    bounds = judged(few, [cut(a, axis) for a, axis in zip(arguments, rows, strict=True)], watch)
+    made = []
+    for a, b, (_, error), all_of, axis in zip(got, wanted, bounds, whole, ends, strict=True):
+        found = compare(cut(a, axis), cut(b, axis), error)
+        where = found.at
+        if where is not None and axis is not None:
+            where = (*where[:axis], int(at[where[axis]]), *where[axis + 1 :])
+        made.append(
+            Agreement(all_of.ulp, where, found.text, found.ties, all_of.nans, all_of.infinities)
+        )
+    size = max(a.size for a in wanted)
+    return Judgement(made, False, size // worst.size * count, size)
+
+
+def _relative(got: Array, value: Array) -> Array:
+    """Errors relative to the reference's values, infinite where only one is NaN."""
+    with np.errstate(all="ignore"):
+        x, y = got, value
+        if got.dtype.kind not in "fc":
+            x, y = got.astype(np.float64), value.astype(np.float64)
+        off = np.abs(x - y) / (np.abs(y) + np.finfo(np.float32).tiny)
+        same = (x == y) | (np.isnan(x) & np.isnan(y))
+        return np.where(same, 0.0, np.where(np.isnan(off), np.inf, off))
 
 
 def _narrowed(graph: Graph, size: int, count: int) -> Graph:

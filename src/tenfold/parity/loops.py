@@ -13,8 +13,8 @@ import numpy as np
 
 from tenfold.graph import Graph, Node, Parameter
 from tenfold.ops import TABLE
-from tenfold.parity.agree import Uncertain, compare, judged
-from tenfold.parity.part import loop_ends
+from tenfold.parity.agree import Uncertain, Watch, compare, judged
+from tenfold.parity.part import FEW, loop_ends
 from tenfold.parity.replay import Frame, Layout, Replay
 from tenfold.plan import LoopStep, Plan, Slot
 from tenfold.plan.plan import ARENA, INPUT, OUTPUT
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from tenfold.parity.walk import State
 
 Array = np.ndarray[Any, Any]
-ROUNDS = 3
+ROUNDS = FEW
 
 
-def few_rounds(replay: Replay, state: State, at: int) -> str | None:
+def few_rounds(replay: Replay, state: State, at: int, watch: Watch | None = None) -> str | None:
     """What is wrong with the first rounds of a loop, or None."""
     about = state.about
     step = about.plan.steps[at]
@@ -50,7 +50,7 @@ def few_rounds(replay: Replay, state: State, at: int) -> str | None:
     replay.run(frame, 0)
     replay.words.pop((id(plan), 0), None)
     try:
-        wanted = judged(graph, given)
+        wanted = judged(graph, given, watch)
     except Uncertain:
         return None
     for number, (got, (value, error)) in enumerate(zip(frame.outputs, wanted, strict=True)):

@@ -15,6 +15,7 @@ from tenfold.plan.expand import expand
 from tenfold.plan.products import lay_products
 
 Array = np.ndarray[Any, Any]
+FEW = 3  # rounds of a loop that can be judged as a whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +146,13 @@ def misplaced(plan: Plan) -> tuple[Node, int] | None:
 def written_out(graph: Graph) -> Graph:
     """The graph that a plan of this graph carries out."""
     return lay_products(expand(graph, TABLE), TABLE)
+
+
+def goes_long(node: Node) -> bool:
+    """Whether a scope of a node has a loop of many rounds, or of nobody knows how many."""
+    return any(
+        inner.op == "while" or (inner.op == "scan" and inner["length"] > FEW)
+        for scope in node.scopes
+        for graph in (scope, *scope.scopes())
+        for inner in graph.nodes
+    )

@@ -72,66 +72,94 @@ _silent = Callbacks()
 
 
 class Layout:
-    """Which value of its graph each slot of a plan holds, and what each step reads and writes."""
+    """Which value of its graph each slot of a plan holds, and what each step reads and writes.
+
+    A kernel may write a value range by range: such a write names the whole's value and a slot that
+    begins where the range does. `writes` has the slot of the whole instead.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.reads: list[tuple[tuple[int, int], ...]] = []  # for each step (slot, value)
         self.writes: list[tuple[tuple[int, int], ...]] = []
         graph = plan.graph
-        held: dict[int, int] = {}
-        found: list[tuple[int, int]] = []
-        copied: set[int] = set()
-        self.begun: set[int] = set()  # values made in what began as a copy of another
         constant = _constants(plan)
-        for number, slot in enumerate(plan.slots[: len(graph.parameters)]):
-            if slot.place == INPUT:
-                held[number] = slot.number
+        held: dict[int, int] = {
+            number: slot.number
+            for number, slot in enumerate(plan.slots[: len(graph.parameters)])
+            if slot.place == INPUT
+        }
+        raw: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]] = []
+        wholes = set(zip(plan.outputs, graph.outputs, strict=True))
         for step in plan.steps:
             if isinstance(step, KernelStep):
                 count = len(step.reads)
                 reads = list(zip(step.slots[:count], step.reads, strict=True))
                 ends = step.slots[count : count + len(step.writes)]
                 writes = list(zip(ends, step.writes, strict=True))
-            elif isinstance(step, CopyStep):
-                value = held[step.source] if step.source in held else constant[step.source]
-                reads = [(step.source, value)]
-                writes = [(step.target, value)]
-                copied.add(step.target)
             else:
-                node, start = graph.nodes[step.node], graph.starts[step.node]
-                made = range(start, start + len(node.types))
-                given = step.inputs if step.kind != "branch" else (step.index, *step.inputs)  # type: ignore[union-attr]
-                reads = list(zip(given, node.inputs, strict=True))
-                writes = list(zip(step.outputs, made, strict=True))
-                self.begun.update(v for s, v in writes if s in copied)
+                reads, writes = _moves(plan, step, held, constant)
+                wholes.update(writes)
+            wholes.update(reads)
             held.update(reads)
             held.update(writes)
-            found += (*reads, *writes)
+            raw.append((reads, writes))
+        # A whole that nobody reads has no slot but those of its ranges: the first is its own.
+        ranges = {place for _, writes in raw for place in writes} - wholes
+        places: dict[tuple[int, str, int], list[int]] = {}
+        for number, value in (
+            *sorted(wholes),
+            *sorted(ranges, key=lambda place: plan.slots[place[0]].offset),
+        ):
+            slot = plan.slots[number]
+            places.setdefault((value, slot.place, slot.number), []).append(number)
+        # Where a value is first and last written in one slot, and which began as copies.
+        self.first_write: dict[tuple[int, int], int] = {}
+        self.last_write: dict[tuple[int, int], int] = {}
+        self.begun: set[tuple[int, int]] = set()
+        copied: set[int] = set()
+        for at, (step, (reads, writes)) in enumerate(zip(plan.steps, raw, strict=True)):
+            if isinstance(step, KernelStep):
+                writes = [(_whole(plan, s, places, v, wholes), v) for s, v in writes]
+                self.begun.update((s, v) for s, v in writes if s in copied)
+            elif isinstance(step, CopyStep):
+                copied.add(step.target)
             self.reads.append(tuple(reads))
-            self.writes.append(tuple(writes))
-        self.slots: dict[tuple[int, str, int], set[int]] = {}  # of a value, in one place
-        for number, value in found:
-            place = (value, plan.slots[number].place, plan.slots[number].number)
-            self.slots.setdefault(place, set()).add(number)
-        self.first_write: dict[int, int] = {}
-        self.last_write: dict[int, int] = {}
-        self.last_use: dict[int, int] = {}
-        for at, (some, others) in enumerate(zip(self.reads, self.writes, strict=True)):
-            for _, value in others:
-                self.first_write.setdefault(value, at)
-                self.last_write[value] = at
-            for _, value in (*some, *others):
-                self.last_use[value] = at
+            self.writes.append(tuple(dict.fromkeys(writes)))
+            for place in writes:
+                self.first_write.setdefault(place, at)
+                self.last_write[place] = at
 
-    def whole_of(self, plan: Plan, value: int, slot: int) -> int:
-        """The slot of a whole value of which this slot may be a range: it begins before it."""
-        one = plan.slots[slot]
-        within = [
-            n
-            for n in self.slots.get((value, one.place, one.number), ())
-            if plan.slots[n].offset <= one.offset < plan.slots[n].offset + plan.slots[n].type.nbytes
-        ]
-        return min(within, key=lambda n: plan.slots[n].offset, default=slot)
+
+def _moves(
+    plan: Plan, step: Any, held: Mapping[int, int], constant: Mapping[int, int]
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """What a step that is no kernel reads and writes. A copy holds the value that it copies."""
+    if isinstance(step, CopyStep):
+        value = held[step.source] if step.source in held else constant[step.source]
+        return [(step.source, value)], [(step.target, value)]
+    node, start = plan.graph.nodes[step.node], plan.graph.starts[step.node]
+    made = range(start, start + len(node.types))
+    given = (step.index, *step.inputs) if step.kind == "branch" else step.inputs
+    reads = list(zip(given, node.inputs, strict=True))
+    return reads, list(zip(step.outputs, made, strict=True))
+
+
+def _whole(
+    plan: Plan,
+    slot: int,
+    places: Mapping[tuple[int, str, int], Sequence[int]],
+    value: int,
+    wholes: set[tuple[int, int]],
+) -> int:
+    """The slot of the whole of which a slot that a kernel writes is a range, or the slot itself."""
+    if (slot, value) in wholes:
+        return slot
+    one = plan.slots[slot]
+    for number in places.get((value, one.place, one.number), ()):
+        whole = plan.slots[number]
+        if whole.offset <= one.offset < whole.offset + max(whole.type.nbytes, 1):
+            return number
+    return slot
 
 
 class Frame:
@@ -154,10 +182,9 @@ class Frame:
         self.arena = np.full(plan.arena_bytes + 64, _JUNK, np.uint8)
         self.arena_at = (self.arena.__array_interface__["data"][0] + 63) & -64
 
-    def memory(self, value: int, slot: int) -> Array:
-        """The array in memory that a slot of this value is, or is a range of."""
-        whole = self.layout.whole_of(self.plan, value, slot)
-        return slot_array(self.plan, whole, self.table_at, self.arena_at)
+    def memory(self, slot: int) -> Array:
+        """The array that a slot is."""
+        return slot_array(self.plan, slot, self.table_at, self.arena_at)
 
 
 def _constants(plan: Plan) -> dict[int, int]:

@@ -7,17 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import TenfoldError
-from tenfold.graph import Builder, Graph
-from tenfold.ops import TABLE
+from tenfold.parity.narrow import narrowed
 from tenfold.parity.verdict import Case
-from tenfold.types import KIND, TensorType
+from tenfold.types import KIND
 
 Array = np.ndarray[Any, Any]
 
 TRIES = 40  # each compiles a program
-# Attributes that hold extents of axes.
-_EXTENTS = frozenset(("shape", "stops", "sizes", "length"))
 
 
 def shrink(case: Case, diverges: Callable[[Case], bool]) -> Case:
@@ -58,40 +54,14 @@ def _steps(extent: int) -> list[int]:
 
 def _narrowed(case: Case, extent: int, smaller: int) -> Case | None:
     """The case with every axis of one extent made shorter; None where its graph does not allow."""
-
-    def cut(shape: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(smaller if n == extent else n for n in shape)
-
-    scopes: dict[str, Graph] = {}
-    try:
-        for graph in (*case.graph.scopes(), case.graph):  # inner ones first
-            builder = Builder(TABLE)
-            first = [builder.parameter(TensorType(p.type.dtype, cut(p.type.shape)), p.name)
-                     for p in graph.parameters]  # fmt: skip
-            values = list(first)
-            for node in graph.nodes:
-                given = {k: _cut_attribute(k, v, extent, smaller) for k, v in node.attributes}
-                inner = [scopes[s.digest] for s in node.scopes]
-                inputs = [values[v] for v in node.inputs]
-                values += builder.node(node.op, inputs, given, inner, node.source)
-            outputs = [values[v] for v in graph.outputs]
-            scopes[graph.digest] = builder.finish(outputs, first, lambda source: source)
-    except (TenfoldError, ValueError, IndexError):
+    made = narrowed(case.graph, extent, smaller)
+    if made is None:
         return None
-    made = scopes[case.graph.digest]
     arrays = []
     for array, parameter in zip(case.arrays, made.parameters, strict=True):
         part = tuple(slice(0, n) for n in parameter.type.shape)
         arrays.append(np.ascontiguousarray(np.asarray(array)[part]).reshape(parameter.type.shape))
     return Case(made, tuple(arrays))
-
-
-def _cut_attribute(name: str, value: Any, extent: int, smaller: int) -> Any:
-    if name in _EXTENTS:
-        if isinstance(value, tuple):
-            return tuple(smaller if n == extent else n for n in value)
-        return smaller if value == extent else value
-    return value
 
 
 def _plain(array: Array) -> list[Array]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.errors import TenfoldError
-from tenfold.parity.agree import Agreement, compare, raw, same_bits
+from tenfold.parity.agree import Agreement, Watch, compare, raw, same_bits
 from tenfold.parity.judge import Judgement, judge
 from tenfold.parity.loops import ROUNDS, few_rounds
+from tenfold.parity.part import goes_long
 from tenfold.parity.replay import Replay, overlaps, written
 from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
 from tenfold.plan import LoopStep
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def check_step(replay: Replay, state: State, at: int) -> Judgement | Disagreement | str:
-    """How a step agrees; or what is wrong with it; or why it was not judged alone."""
+def check_step(
+    replay: Replay, state: State, at: int, watch: Watch | None = None
+) -> Judgement | Disagreement | str:
+    """How a step agrees; or what is wrong with it; or why it was not judged alone. `watch` is
+    called now and then, and may raise."""
     about, frame = state.about, state.frame
     assert frame is not None
     step = about.plan.steps[at]
@@ -33,22 +37,23 @@ def check_step(replay: Replay, state: State, at: int) -> Judgement | Disagreemen
     if about.effects[at]:
         _give(state, at)
         return f"{about.what(at)} calls Python: it was run with the whole plan, not alone"
-    _prepare(state, at)
+    before = _prepare(state, at)
     try:
         replay.run(frame, at)
     except TenfoldError as error:
         return _wrong(state, at, VALUES, f"it raised {type(error).__name__}: {error.message}")
     if isinstance(step, LoopStep):
         node = about.graph.nodes[step.node]
-        rounds = node["length"] if node.op == "scan" else state.loops[step.node].number
+        went = state.loops.get(step.node)
+        rounds = node["length"] if node.op == "scan" else went.number if went else 0
         if rounds > ROUNDS:
             # Errors may grow without bound over many rounds: a few are judged instead.
-            wrong = few_rounds(replay, state, at)
+            wrong = few_rounds(replay, state, at, watch)
             if wrong is not None:
                 return _wrong(state, at, LOOP, wrong)
             _give(state, at)
             return Judgement([Agreement(0.0)])
-    return _judged(state, at)
+    return _judged(state, at, before, watch)
 
 
 def judged_step(replay: Replay, state: State, at: int) -> list[Agreement]:
@@ -56,7 +61,7 @@ def judged_step(replay: Replay, state: State, at: int) -> list[Agreement]:
     about, frame = state.about, state.frame
     assert frame is not None
     for slot, value in about.layout.reads[at]:  # no kernel step has been run before it
-        held = frame.memory(value, slot)
+        held = frame.memory(slot)
         if about.plan.slots[slot].place not in (CONSTANT, INPUT):
             held[...] = np.asarray(state.values[value]).reshape(held.shape)
     if about.effects[at]:
@@ -66,7 +71,7 @@ def judged_step(replay: Replay, state: State, at: int) -> list[Agreement]:
     got = []
     for slot, value in about.layout.writes[at]:
         wanted = np.asarray(state.values[value])
-        got.append(np.array(frame.memory(value, slot).reshape(wanted.shape)))
+        got.append(np.array(frame.memory(slot).reshape(wanted.shape)))
     wanted_of = [np.asarray(state.values[v]) for v in part.outputs]
     node = part.graph.nodes[0]
     if node.op in ("while", "scan"):  # errors may grow over the rounds: recorded, not judged
@@ -79,7 +84,7 @@ def _overwritten(state: State, at: int) -> Disagreement | None:
     about, frame = state.about, state.frame
     assert frame is not None
     for slot, value in about.layout.reads[at]:
-        held = frame.memory(value, slot)
+        held = frame.memory(slot)
         wanted = np.asarray(state.values[value])
         if not wanted.size or same_bits(held, wanted.reshape(held.shape)):
             continue
@@ -99,43 +104,57 @@ def _overwritten(state: State, at: int) -> Disagreement | None:
     return None
 
 
-def _prepare(state: State, at: int) -> None:
-    """Fill what the step writes with what is surely wrong, unless it reads from there."""
+def _prepare(state: State, at: int) -> dict[int, Array]:
+    """Fill what the step writes with what is surely wrong, unless it reads from there.
+
+    What lies in slots that later steps write too, in bytes, by slot."""
     about, frame = state.about, state.frame
     assert frame is not None
     for slot, value in about.layout.writes[at]:
-        earlier = about.layout.first_write[value] < at or value in about.layout.begun
-        whole = about.layout.whole_of(about.plan, value, slot)
-        if earlier or any(overlaps(about.plan, whole, s) for s, _ in about.layout.reads[at]):
+        place = (slot, value)
+        earlier = about.layout.first_write[place] < at or place in about.layout.begun
+        if earlier or any(overlaps(about.plan, slot, s) for s, _ in about.layout.reads[at]):
             continue
-        held = frame.memory(value, slot)
+        held = frame.memory(slot)
         wanted = np.asarray(state.values[value]).reshape(held.shape)
         if KIND[held.dtype] == "b":
             held[...] = ~wanted
         elif held.size:
             raw(held)[...] = ~raw(wanted)
+    return {
+        slot: raw(frame.memory(slot)).copy()
+        for slot, value in about.layout.writes[at]
+        if about.layout.last_write[slot, value] > at
+    }
 
 
-def _judged(state: State, at: int) -> Judgement | Disagreement:
+def _judged(
+    state: State, at: int, before: dict[int, Array], watch: Watch | None
+) -> Judgement | Disagreement | str:
     about, frame = state.about, state.frame
     assert frame is not None
     part = about.parts[at]
     got: dict[int, Array] = {}
     for slot, value in about.layout.writes[at]:
-        held = frame.memory(value, slot)
+        held = frame.memory(slot)
         wanted = np.asarray(state.values[value])
         made = np.array(held.reshape(wanted.shape))
-        if about.layout.last_write[value] > at and wanted.size:  # others write the rest
-            left = raw(made).reshape(wanted.size, -1)
-            before = ~raw(wanted).reshape(wanted.size, -1)
-            if KIND[held.dtype] == "b":
-                before = raw(~wanted).reshape(wanted.size, -1)
-            untouched = (left == before).all(axis=1).reshape(wanted.shape)
+        if slot in before and wanted.size:  # others write the rest
+            same = raw(made).reshape(wanted.size, -1) == before[slot].reshape(wanted.size, -1)
+            untouched = same.all(axis=1).reshape(wanted.shape)
             made = np.where(untouched, wanted, made).astype(wanted.dtype)
+            there = np.where(untouched.reshape(held.shape), held, wanted.reshape(held.shape))
+            held[...] = there.astype(held.dtype)
+        else:
+            held[...] = wanted.reshape(held.shape)
         got[value] = made
-    _give(state, at)
     wanted_of = [np.asarray(state.values[v]) for v in part.outputs]
-    found = judge(part.graph, part.arrays(state.values), [got[v] for v in part.outputs], wanted_of)
+    made_of = [got[v] for v in part.outputs]
+    if any(goes_long(node) for node in part.graph.nodes) and not all(
+        same_bits(a, b) for a, b in zip(made_of, wanted_of, strict=True)
+    ):
+        return f"{about.what(at)} has a long loop inside: its parts were judged, not the whole"
+    found = judge(part.graph, part.arrays(state.values), made_of, wanted_of, watch)
     if found.wrong is None:
         return found
     value = part.outputs[found.wrong]
@@ -147,7 +166,7 @@ def _give(state: State, at: int) -> None:
     about, frame = state.about, state.frame
     assert frame is not None
     for slot, value in about.layout.writes[at]:
-        held = frame.memory(value, slot)
+        held = frame.memory(slot)
         held[...] = np.asarray(state.values[value]).reshape(held.shape)
 
 

@@ -317,7 +317,7 @@ class Walk:
                     state.values.pop(value, None)
 
     def check(self, state: State, at: int) -> None:
-        found = check_step(self.replay, state, at)
+        found = check_step(self.replay, state, at, self.on_time)
         if isinstance(found, Disagreement):
             raise Refuted(found)
         self.note(state, at, found)
