@@ -105,6 +105,10 @@ class HookError(TenfoldError, KeyError):
     """A hook or host call whose callable is not bound."""
 
 
+class CompileWarning(UserWarning):
+    """Compiling in the background failed; the evaluator goes on answering."""
+
+
 class RecompileWarning(UserWarning):
     """A function is compiled again and again."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import threading
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from time import monotonic
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -19,12 +21,14 @@ from tenfold.api.arguments import (
     check_names,
     describe_leaf,
 )
+from tenfold.api.buckets import Buckets, unpad
 from tenfold.api.captures import Place, Survey, survey, unchanged
 from tenfold.api.kinds import taken_in
 from tenfold.api.verify import verify_option
-from tenfold.errors import TypeMismatch, ValueProblem
+from tenfold.errors import CompileWarning, ParityError, TypeMismatch, ValueProblem
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
+from tenfold.promote.background import Job, submit
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.stats import count, timed
@@ -89,6 +93,7 @@ class Entry:
     held: list[Held]
     settings: list[tuple[Place, Any]]
     door: Door | None = None
+    job: Job | None = None  # compiling in the background
 
     def fits(self) -> bool:
         return all(unchanged(p, v) for p, v in self.settings) and all(h.fits() for h in self.held)
@@ -108,12 +113,14 @@ class Options:
     compile: str = "now"
     strict: bool = False
     verify: Any = None  # None: as TENFOLD_VERIFY says
+    buckets: Any = None
 
     def __post_init__(self) -> None:
         verify_option(self.verify)
-        if self.compile not in ("now", "never"):
+        if self.compile not in ("now", "background", "never"):
             raise ValueProblem(
-                f"jit: compile={self.compile!r} is no way to compile", fix="give 'now' or 'never'"
+                f"jit: compile={self.compile!r} is no way to compile",
+                fix="give 'now', 'background' or 'never'",
             )
 
 
@@ -186,15 +193,129 @@ class Jitted:
         give = taken_in(call.leaves)
         if self._options.compile == "now":
             _load_runtime()
+        if self._options.buckets is None:
+            traced, outputs = self._outputs(call, hooks)
+        else:
+            rows, padded, axes = self._padded(call)
+            traced, outputs = self._outputs(padded, hooks)
+            outputs = [unpad(o, a, rows) for o, a in zip(outputs, axes, strict=True)]
+        return traced.results(outputs, give)
+
+    def _outputs(
+        self, call: Call, hooks: Mapping[str, Any] | None
+    ) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
         entry, arrays = self._ready(call)
         traced = entry.traced
         if hooks:
             check_names(hooks, _hook_names(traced.graph), "the hook")
         callbacks = Callbacks(traced.callbacks, hooks or {})
-        if self._options.compile == "never":
-            return traced.results(run_graph(traced.graph, arrays, callbacks), give)
+        program = None
+        if self._options.compile == "now":
+            program = self._program(call, traced)
+        elif self._options.compile == "background":
+            program = self._promoted(call, entry, arrays)
+        if program is None:
+            return traced, run_graph(traced.graph, arrays, callbacks)
+        return traced, self._answer(call, entry, program, arrays, callbacks)
+
+    def _promoted(
+        self, call: Call, entry: Entry, arrays: list[np.ndarray[Any, Any]]
+    ) -> Program | None:
+        """The program, if the background has it ready; the first call asks for it."""
+        with self._lock:
+            job = entry.job
+            if job is None or job.lost:
+                kept = [np.array(a) for a in arrays]  # the caller may change the arrays meanwhile
+                entry.job = submit(lambda: self._promote(call, entry.traced, kept))
+                return None
+        if not job.done.is_set():
+            return None
+        if isinstance(job.error, ParityError):
+            raise job.error
+        if job.error is not None:
+            if not job.told:
+                job.told = True
+                warnings.warn(
+                    f"{self.__qualname__}: compiling in the background failed, the evaluator goes "
+                    f"on answering: {job.error!r}",
+                    CompileWarning,
+                    stacklevel=6,
+                )
+            return None
+        found: Program | None = job.result
+        return found
+
+    def _promote(
+        self, call: Call, traced: Traced, arrays: list[np.ndarray[Any, Any]] | None
+    ) -> Program:
+        """Compile and check, in the background. With callbacks the next call is the check: they
+        must run once for each call."""
+        from tenfold.api.checking import checked_call
+
         program = self._program(call, traced)
-        return traced.results(self._answer(call, entry, program, arrays, callbacks), give)
+        verify = verify_option(self._options.verify)
+        unchecked = program.certificate is None and program.refuted is None
+        if arrays is not None and unchecked and verify != "off" and not traced.graph.effects:
+            strict = self._options.strict
+            checked_call(program, traced.graph, arrays, Callbacks(), verify, strict)
+        return program
+
+    def ready(self, timeout: float | None = None) -> bool:
+        """Whether all that was to be compiled in the background is; waits for it, at most so many
+        seconds.
+
+        >>> import numpy as np, tenfold as tn
+        >>> f = tn.jit(lambda x: x * 2 + 1, compile="background")
+        >>> f(np.ones(3))
+        array([3., 3., 3.])
+        >>> f.ready(60)
+        True
+        """
+        end = None if timeout is None else monotonic() + timeout
+        with self._lock:
+            entries = [entry for kept in self._entries.values() for entry in kept]
+        for entry in entries:
+            job = entry.job
+            if job is not None and not job.lost:
+                left = None if end is None else max(0.0, end - monotonic())
+                if not job.done.wait(left):
+                    return False
+        return True
+
+    def warm(self, *args: Any, **kwargs: Any) -> None:
+        """Compile ahead for arguments like these (arrays or `tn.spec`).
+
+        >>> import tenfold as tn
+        >>> f = tn.jit(lambda x: x * 2 + 1)
+        >>> f.warm(tn.spec((64, 3), "float32"))
+        >>> f.traces
+        1
+        """
+        call = self._bind(args, kwargs)
+        entry = self._entry(call)
+        if self._options.compile == "now":
+            self._program(call, entry.traced)
+        elif self._options.compile == "background":
+            with self._lock:
+                if entry.job is None or entry.job.lost:
+                    entry.job = submit(lambda: self._promote(call, entry.traced, None))
+
+    def _padded(self, call: Call) -> tuple[int, Call, list[int | None]]:
+        """How many rows a call has, the call with its rows padded, and where outputs have rows."""
+        buckets = self._buckets
+        rows = buckets.rows(call)
+        size = buckets.size_for(rows)
+        padded = replace(call, leaves=buckets.pad(call, size))
+
+        def traced_at(extent: int) -> Graph:
+            return self._trace(replace(call, leaves=buckets.pad(call, extent))).traced.graph
+
+        axes = buckets.prove(padded.key, traced_at, size, call)
+        return rows, padded, axes
+
+    @functools.cached_property
+    def _buckets(self) -> Buckets:
+        return Buckets(self._options.buckets, self._binder)
 
     def _answer(
         self,
@@ -445,6 +566,7 @@ def jit(
     compile: str = "now",
     strict: bool = False,
     verify: Any = None,
+    buckets: Any = None,
 ) -> Jitted: ...
 
 
@@ -456,6 +578,7 @@ def jit(
     compile: str = "now",
     strict: bool = False,
     verify: Any = None,
+    buckets: Any = None,
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
@@ -467,12 +590,16 @@ def jit(
     compile: str = "now",
     strict: bool = False,
     verify: Any = None,
+    buckets: Any = None,
 ) -> Any:
     """Trace a function once for each signature, compile it, and replay the plan.
 
     `static` names arguments (or gives their positions) that are Python values rather than
     arrays: each value is traced apart. `donate` names arguments that the function may update in
-    place: the caller gives them up. `compile="never"` stays on the reference evaluator. `strict`
+    place: the caller gives them up. `compile="never"` stays on the reference evaluator;
+    `compile="background"` has it answer until the plan is ready and certified, so that no call
+    waits for the compiler. `buckets={"x": [1, 8, 64]}` pads the rows of x to one of these sizes,
+    where the graph shows that rows do not meet. `strict`
     forbids contraction and reassociation of floating-point operations, and makes a plan that
     disagrees with the reference an error.
 
@@ -490,7 +617,7 @@ def jit(
     >>> f.traces
     1
     """
-    options = Options(static, donate, compile, strict, verify)
+    options = Options(static, donate, compile, strict, verify, buckets)
     if function is None:
         return lambda f: Jitted(f, options)
     return Jitted(function, options)

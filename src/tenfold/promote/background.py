@@ -18,7 +18,7 @@ from typing import Any
 class Job:
     """Something to be done once. `done` is set at its end, whether it went well or not."""
 
-    __slots__ = ("_work", "done", "error", "process", "result")
+    __slots__ = ("_work", "done", "error", "process", "result", "told")
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work: Callable[[], Any] | None = work
@@ -26,6 +26,7 @@ class Job:
         self.result: Any = None
         self.error: BaseException | None = None
         self.process = os.getpid()
+        self.told = False  # whether anyone has said that it failed
 
     def run(self) -> None:
         work, self._work = self._work, None  # what it held dies with it

@@ -1,0 +1,132 @@
+"""Compiling in the background, ahead, and for shapes that vary."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.promote import submit
+
+X = np.linspace(0, 1, 12).reshape(4, 3)
+
+
+def double(x):
+    return np.tanh(x) * 2
+
+
+def test_the_evaluator_answers_until_the_plan_is_ready():
+    gate = threading.Event()
+    submit(gate.wait)  # whatever comes next waits behind this
+    f = tn.jit(double, compile="background", verify="first")
+    for _ in range(3):
+        np.testing.assert_array_equal(f(X), double(X))  # the reference's own bits
+    assert not f.ready(0.01)
+    gate.set()
+    assert f.ready(60)
+    np.testing.assert_allclose(f(X), double(X), rtol=1e-14)
+    assert f.certificate(X) is not None
+    assert f.traces == 1
+    assert type(type(f).__call__).__name__ == "builtin_function_or_method"
+
+
+def test_callbacks_run_once_a_call():
+    seen = []
+    f = tn.jit(lambda x: tn.hook("h", x * 2, seen.append) + 1, compile="background")
+    for n in range(4):
+        f(X)
+        assert len(seen) == n + 1
+        assert f.ready(60)
+
+
+def test_a_failing_compiler_is_told_once(monkeypatch):
+    f = tn.jit(lambda x: x * 3, compile="background")
+
+    def broken(*args):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(type(f), "_promote", broken)
+    f(X)
+    f.ready(60)
+    with pytest.warns(UserWarning, match="no room"):
+        np.testing.assert_array_equal(f(X), X * 3)
+    np.testing.assert_array_equal(f(X), X * 3)
+
+
+def test_warming_up():
+    tn.stats.reset()
+    f = tn.jit(lambda x: np.cos(x) * 1.75)
+    f.warm(tn.spec((4, 3)))
+    assert tn.stats()["plans"] == 1
+    f(X)
+    assert (tn.stats()["plans"], f.traces) == (1, 1)
+    g = tn.jit(lambda x: np.cos(x) * 2.75, compile="background")
+    g.warm(tn.spec((4, 3)))
+    assert g.ready(60)
+
+
+def run_python(text):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_process_may_end_in_the_middle():
+    run_python(
+        """
+        import numpy as np, tenfold as tn
+        for i in range(20):
+            tn.jit(lambda x: np.sin(x * i) + i, compile="background")(np.ones(10))
+        """
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_fork_in_the_middle():
+    out = run_python(
+        """
+        import os, numpy as np, tenfold as tn
+        f = tn.jit(lambda x: np.sin(x) + 1, compile="background")
+        x = np.ones(10)
+        f(x)
+        pid = os.fork()
+        same = np.allclose(f(x), np.sin(x) + 1) and f.ready(60) and np.allclose(f(x), np.sin(x) + 1)
+        f(x); ready = f.ready(60)
+        if pid == 0:
+            os._exit(0 if same and ready else 1)
+        print(same, ready, os.waitpid(pid, 0)[1])
+        """
+    )
+    assert out == "True True 0\n"
+
+
+def test_buckets_share_plans():
+    f = tn.jit(lambda x, w: np.tanh(x @ w).sum(axis=1), buckets={"x": [2, 8]})
+    w = np.ones((3, 5))
+    tn.stats.reset()
+    for rows in (1, 2, 3, 5, 8, 11, 16):
+        x = np.arange(rows * 3.0).reshape(rows, 3) / 10
+        got = f(x, w)
+        assert got.shape == (rows,)
+        np.testing.assert_allclose(got, np.tanh(x @ w).sum(axis=1), rtol=1e-13)
+    assert tn.stats()["plans"] == 3  # 2, 8 and 16 rows
+
+
+def test_buckets_refuse_what_mixes_rows():
+    with pytest.raises(tn.TenfoldError, match="reduce_sum reduces over the rows"):
+        tn.jit(lambda x: x.sum(axis=0), buckets={"x": [4]})(X)
+    with pytest.raises(tn.TenfoldError, match="depends on the number of rows"):
+        tn.jit(lambda x: x / len(x), buckets={"x": [4]})(X)
+    with pytest.raises(tn.TenfoldError, match="no array argument"):
+        tn.jit(lambda x: x, buckets={"y": [4]})(X)
+    with pytest.raises(tn.TenfoldError, match="whole numbers"):
+        tn.jit(lambda x: x, buckets={"x": []})(X)
+    with pytest.raises(tn.TenfoldError, match="different numbers of rows"):
+        tn.jit(lambda x, y: x, buckets={"x": [4], "y": [4]})(X, X[:2])
