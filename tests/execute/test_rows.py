@@ -10,13 +10,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from judge import Uncertain, disagreement, judged
-
 from tenfold.errors import TenfoldError
 from tenfold.execute import Program, plan_for
 from tenfold.graph import Builder, Graph
 from tenfold.graph.op import Sample
 from tenfold.ops import TABLE
+from tenfold.parity.agree import Uncertain, disagreement, judged
 from tenfold.types import TensorType, as_dtype
 
 NAMES = [name for name, row in TABLE.items() if not row.effect]

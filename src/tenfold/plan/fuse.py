@@ -446,6 +446,7 @@ class _Fuser:
         one.streams |= two.streams
         one.reductions = list({*sets, *more})
         one.weight += two.weight
+        one.folds += two.folds
         one.exits += two.exits
         one.costly = one.costly or two.costly
         one.consumer = min(one.consumer, two.consumer)

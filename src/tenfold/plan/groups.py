@@ -16,8 +16,8 @@ class Group:
     """
 
     __slots__ = (
-        "consumer", "costly", "dead", "exits", "into", "members", "number", "reductions", "space",
-        "streams", "time", "turned", "weight", "whole", "writes",
+        "consumer", "costly", "dead", "exits", "folds", "into", "members", "number", "reductions",
+        "space", "streams", "time", "turned", "weight", "whole", "writes",
     )  # fmt: skip
 
     def __init__(self, number: int, time: float) -> None:
@@ -27,6 +27,7 @@ class Group:
         self.weight = 0
         self.costly = False
         self.exits = 0  # how many uses of its members are not by its members, so far
+        self.folds = 0  # how many reductions
         self.reductions: list[tuple[int, ...]] = []
         self.streams: set[int] = set()  # values read from memory
         self.members: list[int] = []  # values

@@ -10,6 +10,7 @@ from tenfold.plan.access import Access, Pattern
 from tenfold.plan.groups import Axes, Group, comparable
 
 WEIGHT = 1600  # instructions of a group, about; beyond this code generation grows costly
+REPEATED = 2 * WEIGHT  # each reduction on the way may compute again what comes before it
 STREAMS = 56  # values that a kernel reads from memory
 CHEAP = 16  # a value of this weight may be computed at several places instead of being stored
 WHOLE = 32768  # elements; a scalar reduced from more is stored before all read it
@@ -50,6 +51,7 @@ class Union:
         self.owners: dict[int, set[Group]] = {}
         self.groups: list[tuple[Group, Edge]] = []
         self.weight = access.weight
+        self.folds = int(bool(access.reduced))
         self.own = streams
         self.streams = len(streams)  # at most
         self.reductions: list[tuple[int, ...]] = []
@@ -83,6 +85,9 @@ class Union:
                 return "it would be computed at several places"
         for free in group.reductions:
             self.reductions.append(tuple(self.resolve(a) for a in free))
+        self.folds += group.folds
+        if self.weight * self.folds > REPEATED:
+            return "its reductions would compute too much again"
         if access.reduced:
             mine = {-1 - i if a is None else a for i, a in enumerate(self.dims[: self.rank])}
             over = {a for a in self.dims[self.rank :] if a is not None}
@@ -132,6 +137,7 @@ class Union:
         dims = self.named(target)
         for group, edge in self.groups:
             target.weight += group.weight * (max(1, edge.pulls) - (group is target))
+            target.folds += 0 if group is target else group.folds
             target.exits -= edge.count
             target.turned = target.turned or edge.turned
             if group is target:
@@ -150,6 +156,7 @@ class Union:
                 target.space = group.space
         target.time = time
         target.weight += access.weight
+        target.folds += bool(access.reduced)
         target.costly = target.costly or access.costly
         target.streams |= streams
         place = tuple(None if n == 1 else a for n, a in zip(self.shape, dims, strict=False))

@@ -11,6 +11,7 @@ import difflib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache, partial
 from operator import index
 from typing import Any, NoReturn
@@ -31,6 +32,15 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
 METHODS: dict[str, Callable[..., Any]] = {}  # reduce, accumulate, outer, at of any ufunc
 
 
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a NumPy function is not traced, and what to write instead."""
+
+    why: str
+    instead: str
+
+
+REASONS: dict[Any, Reason] = {}
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # of the array API standard
 
 
@@ -388,7 +398,7 @@ class Array:
             if self._scope is LAZY and current() is None:
                 return on_host(func, args, kwargs)
             module = func.__module__.replace("numpy", "np", 1)
-            raise missing(f"{module}.{func.__name__}")
+            raise missing(f"{module}.{func.__name__}", REASONS.get(func))
         if kwargs:
             strange = kwargs.keys() - _keywords(found)
             if strange:
@@ -576,8 +586,14 @@ def _nearest(name: str, prefix: str, names: Iterable[str]) -> str:
     return f"{hint}tn.call_host runs it on the host"
 
 
-def missing(name: str) -> Unsupported:
-    """The error of a NumPy function that Tenfold lacks, with the nearest one it has."""
+def missing(name: str, reason: Reason | None = None) -> Unsupported:
+    """The error of a NumPy function that Tenfold lacks: why, or the nearest one it has."""
+    if reason is not None:
+        return Unsupported(
+            f"{name} is not among the NumPy functions that Tenfold traces: {reason.why}",
+            where=describe(here()),
+            fix=reason.instead,
+        )
     function, _, keyword = name.partition(" with ")
     last = function.rpartition(".")[2]
     names = [getattr(f, "__name__", "") for f in (*FUNCTIONS, *UFUNCS) if callable(f)]

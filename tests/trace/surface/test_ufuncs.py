@@ -273,6 +273,8 @@ def test_methods_of_ufuncs(compare: Any, trace: Any) -> None:
         return y
 
     compare(f, x)
+    with pytest.raises(Unsupported, match=r"np.subtract.at"):
+        trace(lambda x: np.subtract.at(x, [0, 0], 1), x)
 
 
 def test_wrong_operands(trace: Any) -> None:

@@ -128,7 +128,8 @@ def linspace(
 ) -> Array:
     """Evenly spaced values from start to stop."""
     check_device(device)
-    return creation.linspace(start, stop, num, endpoint, dtype)
+    made: Array = creation.linspace(start, stop, num, endpoint, dtype=dtype)
+    return made
 
 
 def eye(

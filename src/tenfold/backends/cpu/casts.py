@@ -161,6 +161,8 @@ def _from_half(w: Writer, x: str, wide: bool) -> str:
 def _to_half(w: Writer, x: str, wide: bool) -> str:
     i16, i32, f32 = vector("i16", wide), vector("i32", wide), vector("float", wide)
     if w.modern:
+        # The fence keeps LLVM from rounding a double straight to a half, by a function of its own.
+        x = w.call(f32, f"llvm.arithmetic.fence.{_mangled(f32)}", (f32, x))
         half = w.op(f"fptrunc {f32} {x} to {vector('half', wide)}")
         return w.op(f"bitcast {vector('half', wide)} {half} to {i16}")
     bits = _bits(w, x, wide)

@@ -103,9 +103,10 @@ _lock = threading.Lock()
 def assemble(text: str, target: Target) -> bytes:
     """Object code of a module's text, after a few light passes.
 
-    Always-inline, instruction combining, value numbering and dead code elimination give code as
-    fast as all of LLVM's passes; loop and superword vectorisers are never run, for the text has
-    its vectors already and they take more than linear time.
+    Always-inline, instruction combining and dead code elimination give code as fast as all of
+    LLVM's passes, since a kernel has each value once already; loop and superword vectorisers are
+    never run, for the text has its vectors already and they take more than linear time. LLVM's
+    NewGVN is left out: on some kernels it stops the process with a failed assertion.
     """
     import llvmlite.binding as llvm
 
@@ -120,7 +121,6 @@ def assemble(text: str, target: Target) -> bytes:
         passes = llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
         passes.add_instruction_combine_pass()
-        passes.add_new_gvn_pass()
         passes.add_dead_code_elimination_pass()
         passes.run(module, builder)
         return bytes(machine.emit_object(module))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported, ValueProblem
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
 from tenfold.trace.surface.anywhere import anywhere
 from tenfold.trace.surface.composed import filled, number
 from tenfold.trace.surface.emit import cast, emit, fail, on, static_int, traced
@@ -103,7 +103,7 @@ def histogram(
     flat = emit("reshape", x, shape=(x.size,))
     right = searchsorted(edges, flat, side="right")
     ends = searchsorted(edges[-1:], flat, side="right")  # 1 where at or beyond the last edge
-    last = cast(flat, edges.dtype) == edges[-1]
+    last = UFUNCS[np.equal](flat, edges[-1])
     # Bins are closed on the left; the last one also on the right.
     place = emit("select", last, number(count, I64), right) - 1
     inside = (place >= 0) & ((ends == 0) | last)

@@ -18,6 +18,7 @@ from tenfold.trace.surface.emit import (
     dtype_of,
     emit,
     fail,
+    is_array,
     is_traced,
     on,
     shape_of,
@@ -25,7 +26,8 @@ from tenfold.trace.surface.emit import (
     traced,
 )
 from tenfold.trace.surface.promotion import common
-from tenfold.types import F64, I64, KIND, DType
+from tenfold.trace.surface.shapes import moveaxis, together
+from tenfold.types import I64, KIND, DType
 
 
 def asarray(x: Any, dtype: Any = None) -> Array:
@@ -93,22 +95,28 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Ar
 
 @on(np.linspace)
 def linspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None
-) -> Array:
-    """Evenly spaced values from start to stop, which may be traced scalars."""
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: Any = 0,
+) -> Any:
+    """Evenly spaced values from start to stop, which may be traced, and arrays."""
     count = static_int(num, "num")
     if count < 0:
         fail(ShapeError, f"linspace with {count} values", "give 0 or more")
+    start, stop = (x if is_array(x) else traced(x) for x in (start, stop))
     inner = common((dtype_key(start), dtype_key(stop), float))
-    if KIND[inner] in "biu":
-        inner = F64
     made = inner if dtype is None else dtype_of(dtype)
     low, high = traced(start, inner), traced(stop, inner)
-    if low.ndim or high.ndim:
-        fail(ShapeError, "linspace between arrays", "broadcast by hand: a + (b - a) * t[:, None]")
-    gaps = count - 1 if endpoint else count
-    along = cast(emit("iota", dtype="i64", shape=(count,), axis=0), inner)
+    rest = together(low, high)
+    places = emit("iota", dtype=I64, shape=(count, *(1,) * len(rest)), axis=0)
+    along = cast(places, inner)
     width = emit("sub", high, low)
+    gaps = count - 1 if endpoint else count
+    step = emit("broadcast", number(math.nan, inner), shape=rest)
     if gaps > 0:
         step = emit("div", width, number(gaps, inner))
         flat = emit("eq", step, number(0, inner))
@@ -119,12 +127,14 @@ def linspace(
         spaced = emit("mul", along, width)
     values = emit("add", spaced, low)
     if endpoint and count > 1:
-        places = emit("iota", dtype="i64", shape=(count,), axis=0)
         last = emit("eq", places, number(count - 1, I64))
         values = emit("select", last, high, values)
     if KIND[made] in "iu":
         values = emit("floor", values)
-    return cast(values, made)
+    values = cast(values, made)
+    if axis != 0:
+        values = moveaxis(values, 0, axis)
+    return (values, step) if retstep else values
 
 
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = np.float64) -> Array:  # noqa: N803

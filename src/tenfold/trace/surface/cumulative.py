@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ShapeError, TypeMismatch, Unsupported
-from tenfold.trace.array import FUNCTIONS, METHODS, UFUNCS, Array
-from tenfold.trace.inner import trace_inner
-from tenfold.trace.operand import scope_of, value_of
-from tenfold.trace.scope import Scope
+from tenfold.errors import ShapeError
+from tenfold.trace.array import METHODS, Array
 from tenfold.trace.surface.composed import filled, number
 from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, traced
+from tenfold.trace.surface.folding import accumulate_by_steps
 from tenfold.trace.surface.into import write
-from tenfold.trace.surface.promotion import dtypes_for
-from tenfold.types import BOOL, DTYPES, I64, KIND, DType, TensorType
+from tenfold.types import BOOL, DTYPES, I64, KIND, DType
 
 _OF_NOTHING = {"cumsum": 0, "cumprod": 1}
 
@@ -85,6 +82,8 @@ def _standard(op: str, plain: Callable[..., Array]) -> Callable[..., Array]:
         include_initial: bool = False,
     ) -> Array:
         array = traced(x)
+        if array.ndim == 0:
+            array = emit("reshape", array, shape=(1,))
         if axis is None:
             if array.ndim != 1:
                 fail(
@@ -93,8 +92,6 @@ def _standard(op: str, plain: Callable[..., Array]) -> Callable[..., Array]:
                     "name one: axis=0",
                 )
             axis = 0
-        if array.ndim == 0:
-            fail(ShapeError, "a cumulative function of a 0-d array", "give it at least one axis")
         result = plain(array, axis, dtype)
         if include_initial:
             at = axis_of(axis, array.ndim)
@@ -128,12 +125,6 @@ def accumulate(
     ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None
 ) -> Array:
     """ufunc.accumulate: one op where there is one, else a loop along the axis."""
-    if ufunc.nin != 2 or ufunc.nout != 1:
-        fail(
-            Unsupported,
-            f"np.{ufunc.__name__}.accumulate",
-            "it takes a ufunc of two operands and one result",
-        )
     x = traced(array)
     if x.ndim == 0:
         fail(ShapeError, "accumulate of a 0-d array", "give it at least one axis")
@@ -145,48 +136,11 @@ def accumulate(
     elif ufunc in (np.add, np.multiply):
         x = cast(x, _wide(x.dtype))
     op = _ROWS.get(ufunc)
-    if op is not None and (ufunc not in _BITS or x.dtype == BOOL):
+    bits = ufunc in _BITS and x.dtype != BOOL
+    unordered = KIND[x.dtype] == "c" and ufunc in (np.maximum, np.minimum)
+    if op is not None and not bits and not unordered:
         return _finish(_running(op, x, at), out)
-    return _finish(_looped(ufunc, x, at), out)
-
-
-def _looped(ufunc: np.ufunc, x: Array, axis: int) -> Array:
-    """One step of the ufunc for each place of the axis, in order."""
-    dtypes = dtypes_for(ufunc, (x.dtype, x.dtype))
-    if len(set(dtypes)) > 1:
-        fail(
-            TypeMismatch,
-            f"np.{ufunc.__name__}.accumulate of {x.type}, whose results have another dtype",
-            "write the loop with tn.scan",
-        )
-    x = cast(x, dtypes[-1])
-    if x.shape[axis] == 0:
-        return x
-    lines = FUNCTIONS[np.moveaxis](x, axis, 0)
-    first, rest = lines[0], lines[1:]
-    type = TensorType(x.dtype, first.shape)
-    scope = scope_of(x)
-
-    def body(inner: Scope) -> Any:
-        held, new = (Array(inner, inner.builder.parameter(type)) for _ in range(2))
-        return UFUNCS[ufunc](held, new)
-
-    step = trace_inner(f"np.{ufunc.__name__}.accumulate", body)
-    for _ in range(2):  # carried on, and kept
-        step.give(step.leaves[0], type)
-    given = {
-        "captures": 0,
-        "carries": 1,
-        "length": x.shape[axis] - 1,
-        "reverse": False,
-        "unroll": 1,
-    }
-    inputs = [value_of(first, scope), value_of(rest, scope)]
-    _, kept = scope.node("scan", inputs, given, [step.close(())])
-    tall = emit("reshape", first, shape=(1, *first.shape))
-    made = emit("concatenate", tall, Array(scope, kept), axis=0)
-    result: Array = FUNCTIONS[np.moveaxis](made, 0, axis)
-    return result
+    return _finish(accumulate_by_steps(ufunc, x, at), out)
 
 
 METHODS["accumulate"] = accumulate

@@ -184,6 +184,8 @@ irfft2 = on(np.fft.irfft2)(_plane(irfftn))
 def _rolled(a: Any, axes: Any, shift: Callable[[int], int]) -> Array:
     x = traced(a)
     chosen: Sequence[int] = axes_of(axes, x.ndim)
+    if not x.ndim:
+        fail(ShapeError, "a shift of a 0-d array", "give it at least one axis")
     made: Array = FUNCTIONS[np.roll](x, tuple(shift(x.shape[i]) for i in chosen), tuple(chosen))
     return made
 

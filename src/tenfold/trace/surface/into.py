@@ -8,9 +8,9 @@ import numpy as np
 
 from tenfold.errors import MutationError, TypeMismatch, Unsupported
 from tenfold.trace.array import FUNCTIONS, Array
-from tenfold.trace.operand import scope_of, value_of
+from tenfold.trace.operand import dtype_key, scope_of, value_of
 from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_traced, on, traced
-from tenfold.trace.surface.promotion import same_kind
+from tenfold.trace.surface.promotion import common, same_kind
 from tenfold.types import BOOL
 
 
@@ -86,4 +86,7 @@ FUNCTIONS["same_kind"] = same_kind
 
 @on(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    write(dst, traced(src), where, unsafe=casting == "unsafe")
+    weak = type(src) in (int, float, complex) and isinstance(dst, Array)
+    fits = weak and same_kind(common((dtype_key(src), dst.dtype)), dst.dtype)
+    source = traced(src, dst.dtype) if fits else traced(src)
+    write(dst, source, where, unsafe=casting == "unsafe")

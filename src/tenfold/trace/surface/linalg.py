@@ -115,7 +115,7 @@ def _spectral(x: Array, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arra
     rest = tuple(i for i in range(x.ndim) if i not in axes)
     s = svdvals(emit("transpose", x, axes=(*rest, *axes)))
     fold = total if ord == "nuc" else largest if ord == 2 else smallest
-    result = fold(s, -1)
+    result = fold(s, -1, **({"initial": 0} if ord == 2 else {}))
     if not keepdims:
         return result
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))

@@ -139,6 +139,8 @@ def lexsort(keys: Any, axis: Any = -1) -> Array:
     rows: Sequence[Array] = [traced(k) for k in keys]
     if not rows:
         fail(ValueProblem, "lexsort without keys", "give at least one")
+    if rows[0].ndim == 0:
+        return filled(0, I64, ())
     at = axis_of(axis, rows[0].ndim)
     made = emit("argsort", rows[0], axis=at)
     for row in rows[1:]:

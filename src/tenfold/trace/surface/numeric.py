@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tenfold.errors import ShapeError
+from tenfold.errors import ShapeError, TypeMismatch
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.composed import filled, number, same
@@ -38,6 +38,8 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Array:
     x, places = traced(a), static_int(decimals, "decimals")
     kind = KIND[x.dtype]
     if kind == "b":
+        if places:
+            fail(TypeMismatch, f"round of {x.type} to {places} places", "cast it with .astype")
         result = cast(x, _F16)
     elif kind == "c":
         parts = (round_(emit("real", x), places), round_(emit("imag", x), places))

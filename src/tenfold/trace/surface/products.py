@@ -10,7 +10,7 @@ import numpy as np
 from tenfold.errors import ShapeError
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.operand import dtype_key
-from tenfold.trace.surface.emit import axes_of, axis_of, emit, fail, is_array, on, traced
+from tenfold.trace.surface.emit import axes_of, axis_of, cast, emit, fail, is_array, on, traced
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.joining import stack
 from tenfold.trace.surface.promotion import common, dtypes_for
@@ -40,9 +40,9 @@ def contract(
 
 def _pair(a: Any, b: Any) -> tuple[Array, Array]:
     """Two operands in their common dtype."""
-    a, b = (x if is_array(x) else traced(x) for x in (a, b))
-    dtype = common((dtype_key(a), dtype_key(b)))
-    return traced(a, dtype), traced(b, dtype)
+    x, y = traced(a), traced(b)
+    dtype = common((x.dtype, y.dtype))
+    return cast(x, dtype), cast(y, dtype)
 
 
 def _meet(name: str, x: Array, y: Array, i: int, j: int) -> None:

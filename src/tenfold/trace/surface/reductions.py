@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, ValueProblem
-from tenfold.trace.array import Array
+from tenfold.trace.array import METHODS, Array
 from tenfold.trace.surface.composed import filled
 from tenfold.trace.surface.emit import (
     ABSENT,
@@ -30,6 +30,12 @@ _HALVES = (DTYPES["f16"], BFLOAT16)
 def given(value: Any) -> bool:
     """Whether an argument was given at all."""
     return value is not ABSENT and value is not None
+
+
+def whole(axis: Any, x: Array) -> Any:
+    """The axis; of a 0-d array None for the first or last, which NumPy lets it have."""
+    alone = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    return None if x.ndim == 0 and type(alone) is int and alone in (0, -1) else axis
 
 
 def _kept(x: Array, result: Array, axes: tuple[int, ...], keepdims: Any) -> Array:
@@ -55,6 +61,7 @@ def fold(
     identity: Any = None,
 ) -> Array:
     """Reduce an array in its own dtype; what `where` leaves out counts as the identity."""
+    axis = whole(axis, x)
     axes = axes_of(axis, x.ndim)
     if where is not True and where is not ABSENT:
         fill = initial if identity is None else identity
@@ -128,7 +135,7 @@ total = on(np.sum)(_total("reduce_sum", 0))
 product = on(np.prod)(_total("reduce_prod", 1))
 
 
-def _extreme(op: str) -> Callable[..., Array]:
+def _extreme(op: str, ufunc: np.ufunc) -> Callable[..., Array]:
     def apply(
         a: Any,
         axis: Any = None,
@@ -137,13 +144,26 @@ def _extreme(op: str) -> Callable[..., Array]:
         initial: Any = ABSENT,
         where: Any = True,
     ) -> Array:
-        return finish(fold(op, traced(a), axis, keepdims, initial, where), out)
+        x = traced(a)
+        if KIND[x.dtype] == "c":
+            return unordered(ufunc, x, axis, out, keepdims, initial, where)
+        return finish(fold(op, x, axis, keepdims, initial, where), out)
 
     return apply
 
 
-largest = on(np.max, np.amax)(_extreme("reduce_max"))
-smallest = on(np.min, np.amin)(_extreme("reduce_min"))
+def unordered(
+    ufunc: np.ufunc, x: Array, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any
+) -> Array:
+    """The extreme of complex numbers, for which the op table has no reduction."""
+    made: Array = METHODS["reduce"](
+        ufunc, x, axis, None, out, keepdims is True, initial=initial, where=where
+    )
+    return made
+
+
+largest = on(np.max, np.amax)(_extreme("reduce_max", np.maximum))
+smallest = on(np.min, np.amin)(_extreme("reduce_min", np.minimum))
 
 
 def _truth(op: str, identity: bool) -> Callable[..., Array]:

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, ShapeError
-from tenfold.trace.array import FUNCTIONS, Array, on_host
-from tenfold.trace.scope import current
+from tenfold.errors import ShapeError
+from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.surface.anywhere import anywhere
 from tenfold.trace.surface.composed import filled
-from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, static_int, traced
+from tenfold.trace.surface.emit import axis_of, cast, emit, fail, static_int, traced
 from tenfold.types import BOOL, I64, KIND
 
 
@@ -200,30 +199,3 @@ def _of_nothing(
     if counts:
         made.append(filled(0, I64, (size,)))
     return made[0] if len(made) == 1 else tuple(made)
-
-
-# NumPy's own, whose results have no shape before the program runs.
-
-
-def _refuse(name: str, what: str, remedy: str) -> Any:
-    def apply(*args: Any, **kwargs: Any) -> Any:
-        if current() is None:  # a lazy array is run
-            return on_host(getattr(np, name), args, kwargs)
-        return fail(ConcreteError, f"np.{name}: {what} is known only to a running program", remedy)
-
-    return apply
-
-
-_DISTINCT = "how many values are distinct"
-_SIZED = "say how many at most: tn.unique(x, size=n, fill_value=v)"
-for _name in ("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"):
-    on(getattr(np, _name))(_refuse(_name, _DISTINCT, _SIZED))
-for _name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
-    on(getattr(np, _name))(
-        _refuse(_name, _DISTINCT, "put tn.unique(x, size=n) and np.searchsorted together")
-    )
-_HELD = "how often the condition holds"
-_CUT = "say how many at most: tn.compress(condition, x, size=n); or keep the mask: np.where"
-for _name in ("compress", "extract"):
-    on(getattr(np, _name))(_refuse(_name, _HELD, _CUT))
-on(np.trim_zeros)(_refuse("trim_zeros", "how many zeros there are", "slice with fixed bounds"))

@@ -14,9 +14,7 @@ from tenfold.trace.surface.into import write
 
 def _flat(a: Any, axis: Any) -> tuple[Array, int]:
     x = traced(a)
-    if axis is None or x.ndim == 0:
-        if axis is not None:
-            axis_of(axis, 1)
+    if axis is None:
         return emit("reshape", x, shape=(x.size,)), 0
     return x, axis_of(axis, x.ndim)
 
@@ -32,10 +30,7 @@ def sort(
 ) -> Array:
     _no_fields(order)
     x, at = _flat(a, axis)
-    result = emit("sort", x, axis=at)
-    if axis is not None and traced(a).ndim == 0:
-        return emit("reshape", result, shape=())
-    return result
+    return emit("sort", x, axis=at)
 
 
 @on(np.argsort)
@@ -43,11 +38,10 @@ def argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> Array:
     _no_fields(order)
+    if traced(a).ndim == 0 and axis in (0, -1):  # as NumPy has it, though sort has not
+        axis = None
     x, at = _flat(a, axis)
-    result = emit("argsort", x, axis=at)
-    if axis is not None and traced(a).ndim == 0:
-        return emit("reshape", result, shape=())
-    return result
+    return emit("argsort", x, axis=at)
 
 
 def sort_in_place(

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ShapeError
+from tenfold.errors import ShapeError, TypeMismatch
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import ABSENT, axes_of, cast, emit, fail, on, traced, view
 from tenfold.trace.surface.reductions import (
+    argmax,
+    argmin,
     every,
     finish,
     fold,
@@ -20,6 +22,8 @@ from tenfold.trace.surface.reductions import (
     product,
     smallest,
     total,
+    unordered,
+    whole,
 )
 from tenfold.types import BFLOAT16, BOOL, DTYPES, F32, F64, KIND
 
@@ -218,7 +222,7 @@ def nanprod(
     return product(_without_nans(traced(a), 1), axis, dtype, out, keepdims, initial, where)
 
 
-def _nan_extreme(op: str, skip: float) -> Callable[..., Array]:
+def _nan_extreme(op: str, ufunc: np.ufunc, skip: float) -> Callable[..., Array]:
     def apply(
         a: Any,
         axis: Any = None,
@@ -228,6 +232,8 @@ def _nan_extreme(op: str, skip: float) -> Callable[..., Array]:
         where: Any = True,
     ) -> Array:
         x = traced(a)
+        if KIND[x.dtype] == "c":
+            return unordered(ufunc, x, axis, out, keepdims, initial, where)
         if KIND[x.dtype] != "f":
             return finish(fold(op, x, axis, keepdims, initial, where), out)
         result = fold(op, _without_nans(x, skip), axis, keepdims, initial, where)
@@ -239,8 +245,8 @@ def _nan_extreme(op: str, skip: float) -> Callable[..., Array]:
     return apply
 
 
-nanmax = on(np.nanmax)(_nan_extreme("reduce_max", -np.inf))
-nanmin = on(np.nanmin)(_nan_extreme("reduce_min", np.inf))
+nanmax = on(np.nanmax)(_nan_extreme("reduce_max", np.fmax, -np.inf))
+nanmin = on(np.nanmin)(_nan_extreme("reduce_min", np.fmin, np.inf))
 
 
 def _present(x: Array, where: Any) -> Any:
@@ -262,6 +268,8 @@ def nanmean(
     where: Any = True,
 ) -> Array:
     x = traced(a)
+    if KIND[x.dtype] in "fc":
+        axis = whole(axis, x)
     return mean(x, axis, dtype, out, keepdims, where=_present(x, where))
 
 
@@ -275,9 +283,15 @@ def nanvar(
     keepdims: Any = False,
     *,
     where: Any = True,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
 ) -> Array:
     x = traced(a)
-    return var(x, axis, dtype, out, ddof, keepdims, where=_present(x, where))
+    if KIND[x.dtype] in "fc":
+        axis = whole(axis, x)
+    chosen = _present(x, where)
+    given = {"where": chosen, "mean": mean, "correction": correction}
+    return var(x, axis, dtype, out, ddof, keepdims, **given)
 
 
 @on(np.nanstd)
@@ -290,6 +304,27 @@ def nanstd(
     keepdims: Any = False,
     *,
     where: Any = True,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
 ) -> Array:
     x = traced(a)
-    return std(x, axis, dtype, out, ddof, keepdims, where=_present(x, where))
+    if KIND[x.dtype] in "fc":
+        axis = whole(axis, x)
+    chosen = _present(x, where)
+    given = {"where": chosen, "mean": mean, "correction": correction}
+    return std(x, axis, dtype, out, ddof, keepdims, **given)
+
+
+def _nan_position(name: str, position: Callable[..., Array], skip: float) -> Callable[..., Array]:
+    def apply(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Array:
+        x = traced(a)
+        if KIND[x.dtype] == "c":
+            fail(TypeMismatch, f"{name} of {x.type}", "complex numbers have no greatest")
+        return position(_without_nans(x, skip), axis, out, keepdims=keepdims)
+
+    return apply
+
+
+# Of NaNs alone these give 0, where NumPy raises.
+nanargmax = on(np.nanargmax)(_nan_position("nanargmax", argmax, -np.inf))
+nanargmin = on(np.nanargmin)(_nan_position("nanargmin", argmin, np.inf))

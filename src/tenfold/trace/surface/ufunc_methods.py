@@ -11,12 +11,13 @@ from tenfold.errors import Unsupported
 from tenfold.trace.array import METHODS, UFUNCS, Array
 from tenfold.trace.operand import scope_of, value_of
 from tenfold.trace.surface.emit import cast, emit, fail, traced
+from tenfold.trace.surface.folding import reduce_by_steps
 from tenfold.trace.surface.indexing import fit, indices_of, place, placement, sliced, updatable
 from tenfold.trace.surface.into import into
 from tenfold.trace.surface.key import Mask, read_key
-from tenfold.trace.surface.reductions import every, largest, product, smallest, some, total
+from tenfold.trace.surface.reductions import every, finish, largest, product, smallest, some, total
 from tenfold.trace.surface.shapes import together
-from tenfold.types import BOOL
+from tenfold.types import BOOL, KIND
 
 _REDUCE: dict[np.ufunc, Callable[..., Array]] = {
     np.add: total,
@@ -26,6 +27,8 @@ _REDUCE: dict[np.ufunc, Callable[..., Array]] = {
     np.logical_or: some,
     np.logical_and: every,
 }
+
+_TRUTHS = (np.logical_or, np.logical_and)
 
 
 def reduce(
@@ -37,17 +40,21 @@ def reduce(
     keepdims: bool = False,
     **kwargs: Any,
 ) -> Array:
+    x = traced(array)
     found = _REDUCE.get(ufunc)
-    if found is None:
-        names = ", ".join(u.__name__ for u in _REDUCE)
-        fail(Unsupported, f"np.{ufunc.__name__}.reduce", f"there is reduce of {names}")
-    if dtype is not None:
-        array = cast(traced(array), dtype)
+    if found is not None and KIND[x.dtype] == "c" and ufunc in (np.maximum, np.minimum):
+        found = None  # the op table has no greatest complex number
+    if dtype is not None and ufunc not in _TRUTHS:
+        x = cast(x, dtype)
         if found in (total, product):
             kwargs["dtype"] = dtype
-    if traced(array).ndim == 0 and axis == 0:
-        axis = None
-    return found(array, axis, keepdims=keepdims, out=out, **kwargs)
+    if kwargs.get("initial") is not None and ufunc in _TRUTHS:
+        found = None  # np.any and np.all take no initial
+    if found is not None:
+        return found(x, axis, keepdims=keepdims, out=out, **kwargs)
+    initial, where = kwargs.pop("initial", None), kwargs.pop("where", True)
+    result = reduce_by_steps(ufunc, x, axis, keepdims, initial, where)
+    return finish(result, out)
 
 
 def outer(ufunc: np.ufunc, x: Any, y: Any, /, *, out: Any = None, **kwargs: Any) -> Any:
@@ -60,7 +67,7 @@ def outer(ufunc: np.ufunc, x: Any, y: Any, /, *, out: Any = None, **kwargs: Any)
     return result if out is None else into(result, out, True)
 
 
-_KINDS: dict[np.ufunc, str] = {
+AT: dict[np.ufunc, str] = {
     np.add: "add",
     np.multiply: "mul",
     np.maximum: "max",
@@ -69,9 +76,9 @@ _KINDS: dict[np.ufunc, str] = {
 
 
 def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /, *, out: Any = None) -> None:
-    kind = _KINDS.get(ufunc)
+    kind = AT.get(ufunc)
     if kind is None or b is None:
-        names = ", ".join(u.__name__ for u in _KINDS)
+        names = ", ".join(u.__name__ for u in AT)
         fail(Unsupported, f"np.{ufunc.__name__}.at", f"there is at of {names}")
     x = updatable(a)
     key = read_key(x.type, indices)

@@ -1,0 +1,178 @@
+"""Unsupported: the NumPy functions that are not traced, why, and what to write instead; and what
+those that are traced do otherwise than NumPy's.
+
+docs/numpy.md is made from these tables; so are the errors of the functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import ConcreteError
+from tenfold.trace.array import REASONS, Reason, on_host
+from tenfold.trace.scope import current
+from tenfold.trace.surface.emit import fail, on
+
+# Functions whose results have no shape before the program runs.
+_UNIQUE = "say how many at most: tn.unique(x, size=n, fill_value=v)"
+_SETS = "put tn.unique(x, size=n) and np.searchsorted together"
+_CUT = "say how many at most: tn.compress(condition, x, size=n); or keep the mask: np.where"
+_DISTINCT = "how many values are distinct"
+_HELD = "how often the condition holds"
+_LATE: dict[str, tuple[str, str]] = {
+    "unique": (_DISTINCT, _UNIQUE),
+    "unique_all": (_DISTINCT, _UNIQUE),
+    "unique_counts": (_DISTINCT, _UNIQUE),
+    "unique_inverse": (_DISTINCT, _UNIQUE),
+    "unique_values": (_DISTINCT, _UNIQUE),
+    "union1d": (_DISTINCT, _SETS),
+    "intersect1d": (_DISTINCT, _SETS),
+    "setdiff1d": (_DISTINCT, _SETS),
+    "setxor1d": (_DISTINCT, _SETS),
+    "compress": (_HELD, _CUT),
+    "extract": (_HELD, _CUT),
+    "trim_zeros": ("how many zeros there are", "slice with fixed bounds"),
+    "polydiv": ("how long the remainder is", "divide with tn.scan, or on the host: tn.call_host"),
+    "roots": (
+        "how many leading coefficients are zero",
+        "take np.linalg.eigvals of the companion matrix",
+    ),
+}
+# The same, with errors of their own elsewhere.
+_FOUND = "how many elements are not zero"
+_OWN: dict[str, tuple[str, str]] = {
+    "nonzero": (_FOUND, "say how many at most: tn.nonzero(x, size=n)"),
+    "flatnonzero": (_FOUND, "say how many at most: tn.flatnonzero(x, size=n)"),
+    "argwhere": (_FOUND, "say how many at most: tn.argwhere(x, size=n)"),
+    "bincount": ("the greatest number", "say how many bins there are: tn.bincount(x, length=n)"),
+}
+_VALUES = "the text of an array needs its values, which only a running program has"
+_PRINT = "print in the program: tn.print(x, label=…)"
+_MEMORY = "traced arrays are values and have no memory"
+_APART = "leave the question out: two traced arrays never share any"
+_DATES = "Tenfold has no dtype for dates"
+_FILES = "a file is written when the program runs, not while it is traced"
+_RETURN = "return the array and save it outside, or write it with tn.call_host"
+_HOST = "work on the host: tn.call_host"
+_NEVER: dict[str, tuple[str, str]] = {
+    "array2string": (_VALUES, _PRINT),
+    "array_repr": (_VALUES, _PRINT),
+    "array_str": (_VALUES, _PRINT),
+    "may_share_memory": (_MEMORY, _APART),
+    "shares_memory": (_MEMORY, _APART),
+    "busday_count": (_DATES, _HOST),
+    "busday_offset": (_DATES, _HOST),
+    "is_busday": (_DATES, _HOST),
+    "datetime_as_string": (_DATES, _HOST),
+    "save": (_FILES, _RETURN),
+    "savetxt": (_FILES, _RETURN),
+    "savez": (_FILES, _RETURN),
+    "savez_compressed": (_FILES, _RETURN),
+}
+
+
+def _refuse(name: str, what: str, remedy: str) -> Any:
+    def apply(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:  # a lazy array is run
+            return on_host(getattr(np, name), args, kwargs)
+        return fail(ConcreteError, f"np.{name}: {what} is known only to a running program", remedy)
+
+    return apply
+
+
+for _name, (_what, _remedy) in (_LATE | _OWN).items():
+    _why = f"{_what} is known only to a running program"
+    REASONS[getattr(np, _name)] = Reason(_why, _remedy)
+for _name, (_what, _remedy) in _LATE.items():
+    on(getattr(np, _name))(_refuse(_name, _what, _remedy))
+for _name, (_why, _remedy) in _NEVER.items():
+    REASONS[getattr(np, _name)] = Reason(_why, _remedy)
+
+# The functions that give traced arrays no say: NumPy does not dispatch them.
+_MADE = "NumPy makes the array while tracing, and the program holds it as a constant"
+_NAMED = _MADE + "; tn.{name} makes it in the program"
+_LISTED = "no traced arrays in it: tn.asarray, np.stack or np.concatenate take those"
+_STATIC = "of what is known while tracing, shapes and dtypes, it works as ever"
+_TABLE = "it reads values on the host: call it before, and pass the array"
+_STATE = "NumPy's own settings; they do not reach a program"
+UNDISPATCHED: dict[str, str] = {
+    **{n: _NAMED.replace("{name}", n) for n in ("arange", "empty", "eye", "full", "ones", "zeros")},
+    "identity": _MADE + "; tn.eye makes it in the program",
+    **dict.fromkeys(
+        (
+            *("bartlett", "blackman", "hamming", "hanning", "kaiser", "tri", "indices"),
+            *("diag_indices", "mask_indices", "tril_indices", "triu_indices"),
+            *("fft.fftfreq", "fft.rfftfreq"),
+        ),
+        _MADE,
+    ),
+    **dict.fromkeys(
+        (
+            *("array", "asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray"),
+            *("asfortranarray", "require", "asmatrix", "bmat", "fromiter", "fromfunction"),
+        ),
+        _LISTED,
+    ),
+    **dict.fromkeys(
+        (
+            *("broadcast_shapes", "isdtype", "isscalar", "issubdtype", "iterable"),
+            *("mintypecode", "promote_types", "typename", "base_repr", "binary_repr"),
+            *("datetime_data", "info", "get_include", "show_config", "show_runtime", "test"),
+            *("linalg.test", "fft.test", "isfortran"),
+        ),
+        _STATIC,
+    ),
+    **dict.fromkeys(
+        (
+            *("frombuffer", "fromfile", "fromregex", "fromstring", "genfromtxt", "load"),
+            *("loadtxt", "from_dlpack"),
+        ),
+        _TABLE,
+    ),
+    **dict.fromkeys(
+        (
+            *("get_printoptions", "set_printoptions", "printoptions", "getbufsize"),
+            *("setbufsize", "geterr", "seterr", "geterrcall", "seterrcall"),
+        ),
+        _STATE,
+    ),
+    "format_float_positional": _VALUES + "; " + _PRINT,
+    "format_float_scientific": _VALUES + "; " + _PRINT,
+    "frompyfunc": "a ufunc of Python objects, which no program has; np.where and tn.vmap may do",
+    "nested_iters": "it walks memory, which traced arrays have not; tn.scan walks axes",
+    "row_stack": "the old name of np.vstack, which is traced",
+}
+
+# What traced functions do otherwise than NumPy's.
+DIFFERENCES: dict[str, str] = {
+    **dict.fromkeys(
+        ("argmax", "argmin", "isin", "searchsorted", "digitize", "histogram"), "of real numbers"
+    ),
+    "nanargmax": "of real numbers; of NaNs alone the place 0",
+    "nanargmin": "of real numbers; of NaNs alone the place 0",
+    **dict.fromkeys(
+        ("quantile", "percentile", "nanquantile", "nanpercentile"), "no `weights` but None"
+    ),
+    "pad": "modes constant, edge, reflect, symmetric, wrap",
+    "fill_diagonal": "of a matrix, and not with `wrap`",
+    "reshape": "in C order",
+    "argpartition": "the order of a stable argsort, one of those allowed",
+    "array_equal": "a bool of the program, not of Python",
+    "allclose": "a bool of the program, not of Python",
+    "array_equiv": "a bool of the program, not of Python",
+    "digitize": "of real numbers; bins are taken to rise, unless they are known while tracing",
+    "empty_like": "of zeros, so that no run differs from another",
+    "geomspace": "an end that is 0 gives NaN",
+    "gradient": "traced places along an axis are never taken for even ones",
+    "linalg.lstsq": "residuals are given for every matrix with more rows than columns",
+    "partition": "sorted altogether, which is one of the orders allowed",
+    "piecewise": "each function is given the whole array, and has to work element by element",
+    "polyfit": "no warning of a poor condition",
+    "polymul": "leading zeros are kept",
+    "real_if_close": "of real numbers only: otherwise the dtype hangs on values",
+    "min_scalar_type": "of arrays with axes: for a number it hangs on the value",
+    "poly": "of real roots",
+    "where": "with two values: with none, how many places there are hangs on values",
+}

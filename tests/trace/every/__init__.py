@@ -1,0 +1,1 @@
+"""Every function that is traced, beside NumPy's."""
