@@ -1,5 +1,7 @@
 """Checks of new plans: what is certified, what is left out and said, and what callers see."""
 
+from dataclasses import replace
+
 import msgpack
 import numpy as np
 import pytest
@@ -253,3 +255,36 @@ def test_bisect_of_a_program_that_agrees(tmp_path):
     found = tn.bisect(lambda x: np.exp(x), X, script=tmp_path / "none.py")
     assert found.disagreement is None
     assert not (tmp_path / "none.py").exists()
+
+
+def test_a_program_from_disk_is_checked_if_it_was_not(monkeypatch, tmp_path):
+    monkeypatch.setattr(tn.config, "cache", tmp_path / "cache")
+
+    def f(x):
+        return tn.scan(lambda c, r: (np.sin(c) + r, np.sort(c)), x[0], x)
+
+    tn.jit(f, verify="off")(X)
+    plans.clear()
+    again = tn.jit(f, verify="first")
+    again(X)
+    made = again.certificate(X)
+    assert made.complete
+    plans.clear()
+    assert tn.jit(f).certificate(X) == replace(made, guards=0)  # kept before its door was opened
+
+
+def test_a_refuted_plan_stays_refuted_on_disk(monkeypatch, tmp_path):
+    monkeypatch.setattr(tn.config, "cache", tmp_path / "cache")
+
+    def f(x):
+        return np.exp(x) * 2
+
+    with plant("instruction", "exp>exp2"):
+        with pytest.warns(tn.ParityWarning):
+            tn.jit(f, verify="first")(X)
+        plans.clear()
+        np.testing.assert_array_equal(tn.jit(f, verify="first")(X), f(X))  # without a warning
+    plans.clear()
+    g = tn.jit(f, verify="first")
+    g(X)
+    assert g.certificate(X) is not None  # the sound plan is another entry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from tenfold.execute.faults import guards_with_fault, loosen
 from tenfold.execute.fixed import GATE, fixed
 from tenfold.execute.host import Running, make_callable
 from tenfold.execute.kernels import obtain, plan_image
+from tenfold.kernel import Kernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 from tenfold.types import DTYPES, SHORT, TensorType
@@ -48,11 +49,7 @@ class Program:
         self.callbacks = callbacks or Callbacks()
         self.code = obtain(plan.kernels, self.target, strict)
         self._callables: dict[tuple[int, int], Callable[[int, int], None]] = {}
-        kernels = {
-            kernel: (code.image.address(code.compiled.name), code.compiled.extent)
-            for kernel, code in self.code.items()
-        }
-        self.words = Words(plan, kernels, self._ask)
+        self.words = Words(plan, self.places(), self._ask)
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
         self.donated = plan.donated
@@ -60,6 +57,13 @@ class Program:
         self.weight = self.words.weights[id(plan)]
         self.image = plan_image(self.target, self.words.address)
         self._call: Callable[..., Any] | None = None
+
+    def places(self) -> Mapping[Kernel, tuple[int, int]]:
+        """Where the code of each kernel lies in memory, and the extent it runs over."""
+        return {
+            kernel: (code.image.address(code.compiled.name), code.compiled.extent)
+            for kernel, code in self.code.items()
+        }
 
     def _ask(self, which: int, step: int) -> int:
         """The address of the callable of a host step, or of a kernel whose check fails."""

@@ -3,7 +3,7 @@ until someone looks at it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tenfold.execute.host import Running, make_callable
 from tenfold.execute.kernels import plan_image
 from tenfold.execute.native import Native
 from tenfold.execute.program import Array, Program
+from tenfold.kernel import Kernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 
@@ -65,6 +66,16 @@ class Restored(Program):
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
         self.plan: Plan = self._read()
         return self.plan
+
+    def places(self) -> Mapping[Kernel, tuple[int, int]]:
+        """Where the code of each kernel lies, as its calls have it: an address, and the extent
+        two words after it."""
+        calls = np.frombuffer(self.native.calls, "<i4").reshape(-1, 2)
+        kernels = self.plan.kernels
+        return {
+            kernels[int(number)]: (int(self._memory[at]), int(self._memory[at + 2]))
+            for at, number in calls
+        }
 
     def _fill(self) -> tuple[Array, int]:
         """The memory of the plan with every address filled in, and where its words begin."""

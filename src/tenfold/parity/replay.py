@@ -32,10 +32,7 @@ class Replay:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.kernels: Mapping[Any, tuple[int, int]] = {
-            kernel: (code.image.address(code.compiled.name), code.compiled.extent)
-            for kernel, code in program.code.items()
-        }
+        self.kernels = program.places()
         self.image = plan_image(program.target, 0)
         pointer = ctypes.c_void_p
         kind = ctypes.PYFUNCTYPE(ctypes.c_int32, pointer, pointer, pointer)
