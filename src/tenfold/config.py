@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenfold.errors import ValueProblem
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _OFF = ("", "0", "off", "no", "none")
 GIB = 1 << 30
 
 
-def _folder() -> Path | None:
+def _folder() -> str | None:
     given = os.environ.get("TENFOLD_CACHE")
     if given is not None:
-        return None if given.lower() in _OFF else Path(given).expanduser()
-    home = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return (Path(home) if home else Path.home() / ".cache") / "tenfold" / "plans"
-    except RuntimeError:  # there is no home
+        return None if given.lower() in _OFF else os.path.expanduser(given)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if home.startswith("~"):  # there is no home
         return None
+    return os.path.join(home, "tenfold", "plans")
 
 
 def _limit() -> int:

@@ -148,7 +148,7 @@ def test_options_are_part_of_the_key(folder):
 
 def test_the_environment_names_the_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("TENFOLD_CACHE_BYTES", "1000")
-    for given, want in (("off", None), (str(tmp_path), tmp_path)):
+    for given, want in (("off", None), (str(tmp_path), str(tmp_path))):
         monkeypatch.setenv("TENFOLD_CACHE", given)
         assert (Config().cache, Config().cache_bytes) == (want, 1000)
     monkeypatch.delenv("TENFOLD_CACHE")

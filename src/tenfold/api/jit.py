@@ -27,7 +27,6 @@ from tenfold.api.kinds import taken_in
 from tenfold.api.verify import verify_option
 from tenfold.errors import CompileWarning, ParityError, TypeMismatch, ValueProblem
 from tenfold.graph import Graph
-from tenfold.parity.certificate import Certificate
 from tenfold.promote.background import Job, submit
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
@@ -42,6 +41,7 @@ if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.api.load import Loaded
     from tenfold.cache import Watch
     from tenfold.execute import Program
+    from tenfold.parity.certificate import Certificate
 
 
 @dataclass(slots=True)

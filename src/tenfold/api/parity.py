@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenfold.api.jit import Jitted
@@ -11,6 +10,8 @@ from tenfold.errors import Unsupported
 from tenfold.reference import Callbacks
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
+    from pathlib import Path
+
     from tenfold.parity.bisect import Bisection
     from tenfold.parity.table import Table
 

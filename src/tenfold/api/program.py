@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenfold.api.arguments import check_names
 from tenfold.api.jit import Jitted
@@ -11,9 +11,12 @@ from tenfold.errors import TypeMismatch
 from tenfold.graph import Graph, check
 from tenfold.graph.text import parse as parse_text
 from tenfold.ops import TABLE
-from tenfold.reference import Callbacks, Values, watch_values
+from tenfold.reference import Callbacks
 from tenfold.reference import evaluate as run_graph
 from tenfold.trace.function import scalar
+
+if TYPE_CHECKING:
+    from tenfold.reference.watch import Values
 
 
 def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
@@ -88,6 +91,8 @@ def trace_values(program: Graph | Callable[..., Any], *args: Any, **options: Any
     >>> values[0].name, values[0].value
     ('%1', array([2., 3.]))
     """
+    from tenfold.reference.watch import watch_values
+
     if isinstance(program, Graph):
         return watch_values(program, args, **options)
     jitted = program if isinstance(program, Jitted) else Jitted(program)

@@ -2,6 +2,5 @@
 
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import Watch, evaluate
-from tenfold.reference.watch import Record, Values, watch_values
 
-__all__ = ["Callbacks", "Record", "Values", "Watch", "evaluate", "watch_values"]
+__all__ = ["Callbacks", "Watch", "evaluate"]
