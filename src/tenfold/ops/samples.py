@@ -4,7 +4,7 @@ zero-dimensional, with the values that make trouble among them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from tenfold.ops.reference import Array
 from tenfold.ops.rules import real, taken
 from tenfold.types import KIND, DType, Shape, TensorType
 
-Random = np.random.Generator
+if TYPE_CHECKING:
+    Random = np.random.Generator
+else:
+    Random = Any  # naming it would import NumPy's random numbers
 Draw = Callable[[Random, DType, Shape], Array]
 Samples = Callable[[Random], Sequence[Sample]]
 
