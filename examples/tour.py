@@ -59,6 +59,18 @@ def guarded(v):
 print(guarded(np.array([1.0, 2.0])))
 print(guarded.with_hooks({"seen": None})(np.array([-1.0, 0.5])), "(hook silenced)")
 
+title("what runs: kernels over slots, checked against the reference")
+plan = layer.plan(x, w, b)
+print(plan.explain())
+print(layer.certificate(x, w, b))
+
+title("one program for many: vmap")
+print(tn.vmap(lambda row: row / np.sqrt((row * row).sum()))(x).shape)
+
+title("a plan is a file that any process can call")
+data = plan.to_bytes()
+print(f"{len(data)} bytes")
+
 title("errors say what, where and what to do")
 try:
     tn.jit(lambda p, q: p + q)(np.ones(3, "f4"), np.ones(4, "f4"))
