@@ -153,7 +153,7 @@ def test_the_environment_names_the_folder(tmp_path, monkeypatch):
         assert (Config().cache, Config().cache_bytes) == (want, 1000)
     monkeypatch.delenv("TENFOLD_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert Config().cache == tmp_path / "tenfold" / "plans"
+    assert Config().cache == str(tmp_path / "tenfold" / "plans")
     monkeypatch.setenv("TENFOLD_CACHE_BYTES", "much")
     with pytest.raises(ValueProblem, match="much"):
         Config()

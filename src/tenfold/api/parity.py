@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import tenfold.parity  # noqa: F401  now: imported later it would take the place of tn.parity
 from tenfold.api.jit import Jitted
 from tenfold.errors import Unsupported
 from tenfold.reference import Callbacks

@@ -1,0 +1,1 @@
+"""Parity: agreement with the reference, certificates, bisect."""
