@@ -22,6 +22,7 @@ _OURS = tuple(
     os.path.dirname(os.path.abspath(path)) + os.sep
     for path in (os.path.dirname(__file__), np.__file__)
 )
+_APPS = os.path.join(_OURS[0], "apps")  # applications are users too
 _FILES = tuple(module.__file__ for module in (contextlib, functools))
 _internal: dict[int, bool] = {}  # by id of the code object: hashing one takes long
 _held: list[CodeType] = []  # so that no id is used again
@@ -30,7 +31,7 @@ _lines: dict[int, tuple[CodeType, list[int], list[int | None]]] = {}  # likewise
 
 def _is_internal(code: CodeType) -> bool:
     name = code.co_filename
-    found = name.startswith(_OURS) or name in _FILES
+    found = (name.startswith(_OURS) and not name.startswith(_APPS)) or name in _FILES
     if len(_held) > 65536:
         _internal.clear()
         _held.clear()
