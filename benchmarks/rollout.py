@@ -4,7 +4,7 @@ A step gathers, compares, selects, runs a two-layer network, softmax, argmax and
 some 60 ops. The rollout is unrolled 1, 5, 20, 100 and 400 times, and written as `scan`. Each
 figure is the first call in a fresh process, packages imported, caches empty, no check.
 
-Run: python benchmarks/rollout.py [--peers]
+Run: python benchmarks/rollout.py [--jax] [--torch] [--peers]
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def main() -> None:
         makers = {"tenfold": ours, "jax": jax, "torch": torch}
         print(json.dumps(makers[who](int(steps), bool(int(scanned)))))
         return
-    peers = ["jax", "torch"] if "--peers" in sys.argv else []
+    peers = [who for who in ("jax", "torch") if {"--peers", f"--{who}"} & {*sys.argv}]
     table: dict[tuple[str, int], float] = {}
     print(f"{'':16} {'first call s':>12} {'run ms':>9}")
     for steps in STEPS:
