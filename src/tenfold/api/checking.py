@@ -16,10 +16,7 @@ from tenfold.cache import keep_verdict
 from tenfold.errors import ParityError, ParityWarning
 from tenfold.execute import Program
 from tenfold.graph import Graph
-from tenfold.parity.bisect import located
 from tenfold.parity.certificate import Certificate
-from tenfold.parity.check import LIMIT, check
-from tenfold.parity.guards import try_guards
 from tenfold.parity.verdict import Disagreement
 from tenfold.reference import Callbacks
 
@@ -35,6 +32,9 @@ def checked_call(
     strict: bool,
 ) -> list[Array]:
     """The answer to a call that checks the program too."""
+    # What only a new plan needs is imported here: a plan from disk answers without it.
+    from tenfold.parity.check import LIMIT, check
+
     limit = verify if isinstance(verify, float) else None if verify == "always" else LIMIT
     found = check(program, graph, arrays, callbacks, limit)
     if isinstance(found.verdict, Certificate):
@@ -52,6 +52,8 @@ def guarded(
     program: Program, captures: Sequence[Array], watched: Sequence[Guard], strict: bool
 ) -> bool:
     """Whether the guards of the native entry turn away what they should."""
+    from tenfold.parity.guards import try_guards
+
     count, fault = try_guards(program, captures, watched)
     if fault is not None:
         refute(program, fault, strict)
@@ -65,6 +67,8 @@ def guarded(
 
 def refute(program: Program, fault: Disagreement, strict: bool) -> None:
     """Mark a program as refuted and say so."""
+    from tenfold.parity.bisect import located
+
     named = located(fault, strict=program.strict)
     program.refuted = str(named)
     keep_verdict(program)

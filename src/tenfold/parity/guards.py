@@ -40,8 +40,8 @@ def try_guards(
             return True
         return not turned
 
-    parameters = program.plan.graph.parameters
-    own = [p.type for p in parameters[: len(parameters) - len(captures)]]
+    parameters = program.parameters  # not the plan's: a program from disk need not read its plan
+    own = list(parameters[: len(parameters) - len(captures)])
     count = 0
     call = program.bind(slow, captures, watched, packed=True).call
     good = [_zeros(type) for type in own]
