@@ -23,7 +23,7 @@ def test_random_programs(seed: int) -> None:
 
 
 # What once went wrong: in place across loops, a reduction stored apart, products of nothing.
-@pytest.mark.parametrize("seed", [4, 5, 154, 172, 325, 644, 785, 1050, 1445, 2515, 4307])
+@pytest.mark.parametrize("seed", [4, 5, 154, 172, 325, 644, 785, 1050, 1445, 2515, 4307, 11853])
 def test_programs_that_were_wrong(seed: int) -> None:
     graph, arrays = draw_program(seed)
     assert compare(graph, arrays) is None

@@ -136,7 +136,7 @@ def test_always_and_off(monkeypatch):
     import sys
 
     calls = []
-    module = sys.modules["tenfold.api.checking"]
+    module = sys.modules["tenfold.parity.check"]
     real = module.check
     monkeypatch.setattr(module, "check", lambda *a, **k: calls.append(1) or real(*a, **k))
     f = tn.jit(lambda x: x * 3 + 1, verify="always")

@@ -14,7 +14,7 @@ from typing import Any
 from tenfold.graph.op import Element, Op, Pointwise, Ranges, Table
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.index import ZERO, flat, strides
-from tenfold.kernel.kernel import READ, WRITE
+from tenfold.kernel.kernel import PARALLEL, READ, WRITE
 from tenfold.ops.elements import Read, Site
 from tenfold.plan.joining import as_element, clamped
 from tenfold.plan.product import contract
@@ -224,18 +224,23 @@ def _pointwise(site: Site, instruction: str, dtype: str) -> Generator[Read, Any,
 
 def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int], ...]:
     """Pairs of an input and a target of equal size, the input read only where the target is
-    written: element for element, one may take the other's memory."""
+    written: element for element, one may take the other's memory.
+
+    The target has to run along every parallel axis: in a loop around it, an element would be read
+    again after it was written.
+    """
     if kernel.checks:
         return ()  # whoever looks into a fault wants the inputs as they were
     reads: dict[int, set[Any]] = {}
     for i, free in zip(kernel.instructions, kernel.free, strict=True):
         if i.op == "load":
             reads.setdefault(i.attr[0], set()).add((i.index, free))
+    around = {n for n, a in enumerate(kernel.axes) if a.kind == PARALLEL and a.extent > 1}
     pairs: list[tuple[int, int]] = []
     taken: set[int] = set()
     for number, target in enumerate(form.targets):
         stores = [s for s in kernel.stores if s.buffer == inputs + number]
-        if target.into is not None or len(stores) != 1:
+        if target.into is not None or len(stores) != 1 or not around <= stores[0].index.axes():
             continue
         made = kernel.buffers[inputs + number]
         where = (stores[0].index, kernel.store_free(stores[0]))  # in the same turn of the loops
