@@ -6,7 +6,7 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
@@ -22,106 +22,25 @@ from tenfold.api.arguments import (
     describe_leaf,
 )
 from tenfold.api.buckets import Buckets, unpad
-from tenfold.api.captures import Place, Survey, survey, unchanged
+from tenfold.api.captures import Survey, survey
+from tenfold.api.entry import Entry, Held, Options, snapshot_of
 from tenfold.api.kinds import taken_in
 from tenfold.api.verify import verify_option
-from tenfold.errors import CompileWarning, ParityError, TypeMismatch, ValueProblem
+from tenfold.errors import CompileWarning, ParityError, TypeMismatch
 from tenfold.graph import Graph
-from tenfold.promote.background import Job, submit
+from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.stats import count, timed
 from tenfold.trace.array import Array
 from tenfold.trace.function import Traced, trace_function
 from tenfold.trace.scope import current
-from tenfold.trace.surface.emit import is_traced
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
-    from tenfold.api.door import Door
     from tenfold.api.load import Loaded
     from tenfold.cache import Watch
     from tenfold.execute import Program
     from tenfold.parity.certificate import Certificate
-
-
-@dataclass(slots=True)
-class Held:
-    """A captured array: where it lives, which array was there last, and the copy taken of it."""
-
-    name: str
-    place: Place | None  # None: made while tracing, never looked for again
-    array: Any  # NumPy's, or a lazy one
-    snapshot: np.ndarray[Any, Any]
-
-    @staticmethod
-    def take(name: str, place: Place | None, array: Any) -> Held:
-        return Held(name, place, array, _snapshot(array))
-
-    def fits(self) -> bool:
-        """Whether what lives there now is of the type that was traced; takes it if it is new."""
-        if self.place is None:
-            return True
-        now = self.place.look()
-        if isinstance(now, Array):
-            if is_traced(now):
-                return False
-            if now is self.array and now._host() is self.snapshot:
-                return True
-        elif now is self.array:
-            return True
-        elif not isinstance(now, np.ndarray):
-            return False
-        if now.dtype != self.snapshot.dtype or now.shape != self.snapshot.shape:
-            return False
-        self.array, self.snapshot = now, _snapshot(now)
-        return True
-
-
-def _snapshot(array: Any) -> np.ndarray[Any, Any]:
-    if isinstance(array, Array):
-        return array._host()  # which nobody can write to
-    copy = np.array(as_array(array), order="C")
-    copy.flags.writeable = False
-    return copy
-
-
-@dataclass(slots=True)
-class Entry:
-    """One trace of a function: its graph, and what has to hold for it to be used again."""
-
-    traced: Traced
-    held: list[Held]
-    settings: list[tuple[Place, Any]]
-    door: Door | None = None
-    job: Job | None = None  # compiling in the background
-
-    def fits(self) -> bool:
-        return all(unchanged(p, v) for p, v in self.settings) and all(h.fits() for h in self.held)
-
-    def places(self) -> list[tuple[Place, Any]]:
-        """Where native code has to look, and what has to be found there now."""
-        arrays = [(h.place, h.array) for h in self.held if h.place is not None]
-        return [*((p, p.look()) for p, _ in self.settings), *arrays]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a function is traced and compiled."""
-
-    static: Any = ()
-    donate: Any = ()
-    compile: str = "now"
-    strict: bool = False
-    verify: Any = None  # None: as TENFOLD_VERIFY says
-    buckets: Any = None
-
-    def __post_init__(self) -> None:
-        verify_option(self.verify)
-        if self.compile not in ("now", "background", "never"):
-            raise ValueProblem(
-                f"jit: compile={self.compile!r} is no way to compile",
-                fix="give 'now', 'background' or 'never'",
-            )
 
 
 class Jitted:
@@ -508,7 +427,7 @@ class Jitted:
             for entries in self._entries.values():
                 for entry in entries:
                     for held in entry.held:
-                        held.snapshot = _snapshot(held.array)
+                        held.snapshot = snapshot_of(held.array)
             self._doors.clear()
             type(self).__call__ = Jitted.__call__  # type: ignore[method-assign]
 

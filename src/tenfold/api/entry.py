@@ -1,0 +1,100 @@
+"""What jit keeps of a function: its options, its traces, and the arrays they closed over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tenfold.api.arguments import as_array
+from tenfold.api.captures import Place, unchanged
+from tenfold.api.verify import verify_option
+from tenfold.errors import ValueProblem
+from tenfold.promote.background import Job
+from tenfold.trace.array import Array
+from tenfold.trace.function import Traced
+from tenfold.trace.surface.emit import is_traced
+
+if TYPE_CHECKING:
+    from tenfold.api.door import Door
+
+
+@dataclass(slots=True)
+class Held:
+    """A captured array: where it lives, which array was there last, and the copy taken of it."""
+
+    name: str
+    place: Place | None  # None: made while tracing, never looked for again
+    array: Any  # NumPy's, or a lazy one
+    snapshot: np.ndarray[Any, Any]
+
+    @staticmethod
+    def take(name: str, place: Place | None, array: Any) -> Held:
+        return Held(name, place, array, snapshot_of(array))
+
+    def fits(self) -> bool:
+        """Whether what lives there now is of the type that was traced; takes it if it is new."""
+        if self.place is None:
+            return True
+        now = self.place.look()
+        if isinstance(now, Array):
+            if is_traced(now):
+                return False
+            if now is self.array and now._host() is self.snapshot:
+                return True
+        elif now is self.array:
+            return True
+        elif not isinstance(now, np.ndarray):
+            return False
+        if now.dtype != self.snapshot.dtype or now.shape != self.snapshot.shape:
+            return False
+        self.array, self.snapshot = now, snapshot_of(now)
+        return True
+
+
+def snapshot_of(array: Any) -> np.ndarray[Any, Any]:
+    if isinstance(array, Array):
+        return array._host()  # which nobody can write to
+    copy = np.array(as_array(array), order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+@dataclass(slots=True)
+class Entry:
+    """One trace of a function: its graph, and what has to hold for it to be used again."""
+
+    traced: Traced
+    held: list[Held]
+    settings: list[tuple[Place, Any]]
+    door: Door | None = None
+    job: Job | None = None  # compiling in the background
+
+    def fits(self) -> bool:
+        return all(unchanged(p, v) for p, v in self.settings) and all(h.fits() for h in self.held)
+
+    def places(self) -> list[tuple[Place, Any]]:
+        """Where native code has to look, and what has to be found there now."""
+        arrays = [(h.place, h.array) for h in self.held if h.place is not None]
+        return [*((p, p.look()) for p, _ in self.settings), *arrays]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a function is traced and compiled."""
+
+    static: Any = ()
+    donate: Any = ()
+    compile: str = "now"
+    strict: bool = False
+    verify: Any = None  # None: as TENFOLD_VERIFY says
+    buckets: Any = None
+
+    def __post_init__(self) -> None:
+        verify_option(self.verify)
+        if self.compile not in ("now", "background", "never"):
+            raise ValueProblem(
+                f"jit: compile={self.compile!r} is no way to compile",
+                fix="give 'now', 'background' or 'never'",
+            )
