@@ -1,8 +1,17 @@
 """The whole package is imported before any module of it is tested alone; no test meets plans of
-another run unless it asks for a disk cache of its own."""
+another run unless it asks for a disk cache of its own, nor those of another test."""
 
 import os
 
 os.environ["TENFOLD_CACHE"] = "off"
 
+import pytest
+
 import tenfold  # noqa: F401
+from tenfold.cache.memory import plans
+
+
+@pytest.fixture(autouse=True)
+def _no_plans() -> None:
+    """What a test counts must not depend on which tests ran before it in this process."""
+    plans.clear()
