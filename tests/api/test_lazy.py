@@ -427,30 +427,6 @@ def test_arrays_go_from_thread_to_thread() -> None:
     assert np.allclose(found, expected)
 
 
-# -- other libraries
-
-
-def test_dlpack_with_torch() -> None:
-    torch = pytest.importorskip("torch")
-    x = tn.asarray([1.0, 2.0]) * 2
-    tensor = torch.from_dlpack(x)
-    assert tensor.tolist() == [2.0, 4.0]
-    tensor += 1
-    assert x.tolist() == [2.0, 4.0], "it has a copy"
-    back = tn.from_dlpack(torch.arange(3))
-    assert back.tolist() == [0, 1, 2]
-    f = tn.jit(lambda a: a * 2)
-    given = f(torch.ones(3))
-    assert isinstance(given, torch.Tensor)
-    assert given.tolist() == [2.0, 2.0, 2.0]
-    assert (tn.asarray(torch.ones(2)) + 1).tolist() == [2.0, 2.0]
-
-
-def test_bfloat16_has_no_dlpack() -> None:
-    with pytest.raises(BufferError, match="bfloat16"):
-        tn.ones(2, tn.bfloat16).__dlpack__()
-
-
 # -- the policy
 
 

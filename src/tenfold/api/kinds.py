@@ -12,7 +12,9 @@ from tenfold.errors import TypeMismatch
 from tenfold.trace.array import Array, fresh
 from tenfold.trace.lazy import LAZY
 from tenfold.trace.realise import realise
+from tenfold.types import BFLOAT16
 
+HOST = 1  # DLPack's number of the host's memory
 Give = Callable[[Any], Any]
 _OURS = (np.ndarray, np.generic, Array, bool, int, float, complex)
 
@@ -41,11 +43,17 @@ def taken_in(leaves: list[Any]) -> Give | None:
 
 
 def from_library(array: Any) -> np.ndarray[Any, Any]:
-    """An array of another library as NumPy's, on the same memory where that can be."""
+    """An array of another library as NumPy's: on the same memory where it lies in the host's, as
+    a copy where it lies in a device's or has a dtype that NumPy does not take by DLPack."""
     if hasattr(array, "detach"):  # torch does not export what it takes gradients of
         array = array.detach()
     try:
-        return np.from_dlpack(array)
+        if _is_bfloat16(array):
+            return _from_bfloat16(array)
+        try:
+            return np.from_dlpack(array)
+        except BufferError:
+            return np.from_dlpack(array, device="cpu")
     except (BufferError, RuntimeError, TypeError) as error:
         raise TypeMismatch(
             f"a {type(array).__module__}.{type(array).__name__} can't be taken by DLPack: {error}",
@@ -54,9 +62,51 @@ def from_library(array: Any) -> np.ndarray[Any, Any]:
 
 
 def _giver(array: Any) -> Give | None:
-    """What makes an array of this one's library."""
-    module = sys.modules.get(type(array).__module__.partition(".")[0])
+    """What makes an array of this one's library, where this one lies."""
+    module = _library(array)
     make = getattr(module, "from_dlpack", None)
-    if make is None and hasattr(array, "__array_namespace__"):
-        make = getattr(array.__array_namespace__(), "from_dlpack", None)
-    return None if make is None else lambda made: make(np.asarray(made))
+    if make is None:
+        return None
+    device = getattr(array, "device", None)
+
+    def give(made: Any) -> Any:
+        host = np.asarray(made)
+        if host.dtype == BFLOAT16:
+            return _to_bfloat16(module, host, device)
+        if array.__dlpack_device__()[0] == HOST:
+            return make(host)
+        try:
+            return make(host, device=device)
+        except (TypeError, NotImplementedError):  # CuPy takes none of the host's by DLPack
+            with device:  # type: ignore[union-attr]
+                return module.asarray(host)
+
+    return give
+
+
+def _library(array: Any) -> Any:
+    """The namespace of an array's functions."""
+    if hasattr(array, "__array_namespace__"):
+        return array.__array_namespace__()
+    return sys.modules.get(type(array).__module__.partition(".")[0])
+
+
+# NumPy knows bfloat16 only by ml_dtypes, and DLPack's code for it not at all. JAX uses ml_dtypes
+# too; torch's goes through its bits.
+
+
+def _is_bfloat16(array: Any) -> bool:
+    return str(getattr(array, "dtype", "")).endswith("bfloat16")
+
+
+def _from_bfloat16(array: Any) -> np.ndarray[Any, Any]:
+    if not hasattr(array, "detach"):
+        return np.asarray(array)
+    bits = array.cpu().view(_library(array).int16)
+    return np.from_dlpack(bits).view(BFLOAT16)
+
+
+def _to_bfloat16(module: Any, host: np.ndarray[Any, Any], device: Any) -> Any:
+    if module.__name__ != "torch":
+        return module.asarray(host, device=device)
+    return module.from_dlpack(host.view(np.int16)).view(module.bfloat16).to(device)
