@@ -1,4 +1,4 @@
-"""The whole package is imported before any module of it is tested alone; no test meets plans of
+"""Traced arrays know NumPy's functions before any module is tested alone; no test meets plans of
 another run unless it asks for a disk cache of its own, nor those of another test."""
 
 import os
@@ -7,7 +7,7 @@ os.environ["TENFOLD_CACHE"] = "off"
 
 import pytest
 
-import tenfold  # noqa: F401
+import tenfold.api  # noqa: F401
 from tenfold.cache.memory import plans
 
 

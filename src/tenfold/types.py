@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import index
 from typing import Any
 
@@ -11,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from tenfold.errors import ShapeError, Unsupported
+from tenfold.frozen import frozen
 
 DType = np.dtype[Any]
 Shape = tuple[int, ...]
@@ -69,7 +69,7 @@ def as_dtype(dtype: Any) -> DType:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorType:
     """The type of one value.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tenfold.errors import OverflowProblem, TenfoldError, TypeMismatch, ValueProblem
+from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.function import Leaf
@@ -25,7 +25,7 @@ _WEAK: dict[type, TensorType] = {
 _BOOL = TensorType(BOOL, ())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """The arguments of one call: structure and static values apart from the leaves."""
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 
 _LIBRARIES = {*sys.stdlib_module_names, "numpy", "tenfold", "ml_dtypes", "scipy", "jax", "torch"}
@@ -25,7 +26,7 @@ _LONGEST = 10_000  # entries of a container that are looked at
 _MISSING = object()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A path from something that lasts to a value: how to look at it again."""
 

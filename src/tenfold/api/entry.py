@@ -11,6 +11,7 @@ from tenfold.api.arguments import as_array
 from tenfold.api.captures import Place, unchanged
 from tenfold.api.verify import verify_option
 from tenfold.errors import ValueProblem
+from tenfold.frozen import frozen
 from tenfold.promote.background import Job
 from tenfold.trace.array import Array
 from tenfold.trace.function import Traced
@@ -80,7 +81,7 @@ class Entry:
         return [*((p, p.look()) for p, _ in self.settings), *arrays]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """How a function is traced and compiled."""
 

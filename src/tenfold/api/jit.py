@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from tenfold.api import policy  # noqa: F401  says how graphs are run
 from tenfold.api.arguments import (
     Binder,
     Call,

@@ -11,10 +11,11 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tenfold.errors import ValueProblem
+from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.reference import Callbacks, evaluate
 from tenfold.trace import realise
@@ -27,7 +28,7 @@ Compiler = Callable[[Graph], Compiled | None]
 MODES = ("auto", "always", "never")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Policy:
     """When a graph is compiled."""
 

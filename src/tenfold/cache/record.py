@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tenfold.backends.cpu.target import Target
+from tenfold.frozen import frozen
 from tenfold.version import versions
 
 PROGRAM = "the program"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Caller:
     """The function that a plan is made for, and its fields: shapes, dtypes, static values."""
 

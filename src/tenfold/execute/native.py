@@ -6,17 +6,18 @@ linking the objects and filling in addresses; no compiler, and no look at the pl
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, fields
 
 import msgpack
 
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import PlanError
+from tenfold.frozen import frozen
 from tenfold.plan.sections import bad, unpack
 from tenfold.types import TensorType, parse_type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Native:
     """One target's code for a plan. Plain data; see `restored` for what is done with it.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from tenfold.frozen import frozen
 from tenfold.types import TensorType
 
 # Attribute values are plain data: bool, int, str, bytes, and tuples of these.
@@ -33,7 +34,7 @@ def is_plain(attributes: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A line of the user's program."""
 
@@ -45,7 +46,7 @@ class Source:
         return f"{self.file}:{self.line}, in {self.function}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """One operation: what it is, what it reads, what it gives."""
 
@@ -63,7 +64,7 @@ class Node:
         raise KeyError(f"{self.op} has no attribute {name!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """An input of a graph. Its name takes no part in equality."""
 

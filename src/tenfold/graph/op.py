@@ -7,10 +7,10 @@ checker and the parser are handed the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tenfold.errors import GraphError
+from tenfold.frozen import frozen
 from tenfold.graph.node import Attributes, Graph
 from tenfold.types import TensorType
 
@@ -19,7 +19,7 @@ Types = tuple[TensorType, ...]
 TypeRule = Callable[[Types, Mapping[str, Any], tuple[Graph, ...]], Types]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attribute:
     """One attribute of an op: its name and how a value is brought into its one form."""
 
@@ -27,42 +27,42 @@ class Attribute:
     normalise: Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pointwise:
     """Lowering: one scalar instruction for each output element, inputs broadcast."""
 
     instruction: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Element:
     """Lowering: a generator that computes one output element from readers of the inputs."""
 
     generate: Callable[..., Generator[Any, Any, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Routine:
     """Lowering: a named routine that a backend has, or else runs on the host."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Composition:
     """Lowering: the same value from other ops; `compose(builder, inputs, attributes)`."""
 
     compose: Callable[..., tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranges:
     """Lowering: each input is written into a range of one slot; the routine names the ranges."""
 
     ranges: Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scopes:
     """Lowering: a loop or a branch over sub-plans."""
 
@@ -70,7 +70,7 @@ class Scopes:
 Lowering = Pointwise | Element | Routine | Composition | Ranges | Scopes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     """What the reference of an op with scopes yields to have a scope run; it gets its outputs.
 
@@ -81,7 +81,7 @@ class Run:
     arguments: list[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask:
     """What the reference of an op with an effect yields to have the host called."""
 
@@ -90,7 +90,7 @@ class Ask:
     arguments: list[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lift:
     """What the batching rule of an op with scopes yields to have a scope batched.
 
@@ -107,7 +107,7 @@ class Lift:
     inputs: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """One way to use an op, for tests: input arrays (or their types), attributes, scopes."""
 
@@ -116,7 +116,7 @@ class Sample:
     scopes: tuple[Graph, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Op:
     """Everything about one op.
 

@@ -9,16 +9,17 @@ simplified form, so that equal positions mostly compare equal: multiples move ou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import gcd
 from typing import Any
+
+from tenfold.frozen import frozen
 
 AXIS, VALUE, DIV, MOD = range(4)
 
 Bounds = Mapping[int, tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class Atom:
     """What a coefficient multiplies: `of` is an axis, a value or an index, as `kind` says.
 
@@ -46,7 +47,7 @@ class Atom:
 Term = tuple[Atom, int]
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class Index:
     """A simplified integer expression.
 

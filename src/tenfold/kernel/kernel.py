@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import msgpack
 
 from tenfold.errors import GraphError
+from tenfold.frozen import frozen
 from tenfold.kernel.index import AXIS, VALUE, Atom, Index
 from tenfold.types import DTYPES
 
@@ -58,7 +59,7 @@ _OTHER = "load const param index inside select cast bitcast reduce state"
 OTHERS = tuple(_OTHER.split())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """One axis of the iteration space."""
 
@@ -66,7 +67,7 @@ class Axis:
     kind: str = PARALLEL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buffer:
     """Memory the kernel touches, as flat elements.
 
@@ -82,7 +83,7 @@ class Buffer:
     rows: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instruction:
     """One scalar instruction; `args` are positions of earlier instructions."""
 
@@ -99,7 +100,7 @@ class Instruction:
         return self.args + tuple(sorted(self.index.values()))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store:
     """A write of a value to a buffer, where the condition holds."""
 
@@ -113,7 +114,7 @@ class Store:
         return (self.value, *more, *sorted(self.index.values()))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """A condition that must hold everywhere; where it fails, bit `code` of the fault is set."""
 
@@ -121,7 +122,7 @@ class Check:
     code: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """The shape of a reduction, which fixes its bits.
 
@@ -138,7 +139,7 @@ class Fold:
 Free = frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """A computation over axes; equal kernels have equal digests and are compiled once."""
 

@@ -8,27 +8,27 @@ several axes, the loop over the next one stands inside with the same members.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from tenfold.frozen import frozen
 from tenfold.kernel.kernel import REDUCED, Free, Kernel, stages
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compute:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Write:
     store: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guard:
     check: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """A loop over one axis; without members it is over a parallel or sequential axis."""
 

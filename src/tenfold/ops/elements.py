@@ -7,11 +7,11 @@ returns the value of its own element. Nothing here recurses: whoever drives it k
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tenfold.frozen import frozen
 from tenfold.kernel.index import ZERO, Index, flat, strides, unflatten
 from tenfold.types import SHORT, Shape, TensorType, parse_type
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Position = tuple[Index, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """Where an element is wanted.
 
@@ -38,7 +38,7 @@ class Site:
     condition: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Read:
     """A wish for one element of an input; where the condition fails it is not touched."""
 

@@ -7,15 +7,15 @@ number takes the dtype of the other operand.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tenfold.frozen import frozen
 from tenfold.graph.build import Builder
 from tenfold.ops.batching import constant, make
 from tenfold.types import SHORT, DType, Shape, TensorType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Expression:
     """One value of a builder."""
 

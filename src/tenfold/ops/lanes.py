@@ -9,9 +9,9 @@ node needs no care, for it would do the same in that lane alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tenfold.frozen import frozen
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Lift
@@ -22,7 +22,7 @@ Flags = tuple[bool, ...]
 Lifting = Generator[Lift, Any, Values]  # sent a graph, or values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lanes:
     """Where a rule stands: the graph that is built, the lanes, and what is known of scopes."""
 

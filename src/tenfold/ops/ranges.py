@@ -7,13 +7,13 @@ writes over an earlier one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tenfold.frozen import frozen
 from tenfold.types import TensorType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """A start given when the program runs: a scalar input, clamped to [0, limit]."""
 
@@ -21,7 +21,7 @@ class Start:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """An input, written whole into the result from these starts on, one for each axis."""
 

@@ -9,12 +9,12 @@ differ exactly where its operands lie within their bounds of a tie.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tenfold.errors import TenfoldError
+from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node, Parameter
 from tenfold.graph.op import Pointwise
 from tenfold.ops import TABLE
@@ -43,7 +43,7 @@ def judged(graph: Graph, arguments: Sequence[Array], watch: Watch | None = None)
         return _run(graph, exact, watch)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agreement:
     """How a compiled value compares with the reference's.
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from tenfold.frozen import frozen
 from tenfold.graph.op import Ask
 from tenfold.reference import Callbacks
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What was asked for, and the answer."""
 
@@ -23,7 +24,7 @@ def _name(ask: Ask) -> str:
     return f"{ask.op} {ask.attributes.get('name') or ask.attributes.get('label') or ''}".strip()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recorded(Callbacks):
     """Callbacks that are called, their answers kept."""
 
@@ -39,7 +40,7 @@ class Recorded(Callbacks):
         return answers
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replayed(Callbacks):
     """Answers from memory, in the order in which they were asked for.
 

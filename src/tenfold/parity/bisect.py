@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tenfold.errors import TenfoldError
 from tenfold.execute import Program, plan_for
+from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node
 from tenfold.parity.agree import Uncertain, compare, judged
 from tenfold.parity.check import check
@@ -24,7 +25,7 @@ from tenfold.reference import Callbacks
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Bisection:
     """What bisecting found: None where the plan agrees; else the case, made small, as a script."""
 

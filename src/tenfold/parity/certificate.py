@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from tenfold.errors import FileError
+from tenfold.frozen import frozen
 
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepRecord:
     """One step of a plan, over all the times it was checked.
 
@@ -27,7 +28,7 @@ class StepRecord:
     ties: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopRecord:
     """A loop: how many rounds the reference went, and how many of them were checked."""
 
@@ -36,7 +37,7 @@ class LoopRecord:
     checked: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Certificate:
     """That a plan agrees with the reference, step by step.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from time import perf_counter
@@ -20,6 +19,7 @@ import numpy as np
 
 from tenfold.errors import TenfoldError
 from tenfold.execute import Program
+from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.graph.op import Composition
 from tenfold.ops import TABLE
@@ -36,7 +36,7 @@ Array = np.ndarray[Any, Any]
 LIMIT = 3.0  # seconds, unless told
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Checked:
     """What a check gives: the reference's outputs (None where a limit cut it off), the verdict,
     and the callbacks that go on from where the reference was cut off. `made` are the outputs of

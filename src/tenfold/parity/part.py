@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node, Parameter
 from tenfold.ops import TABLE
 from tenfold.plan import BranchStep, CopyStep, KernelStep, LoopStep, Plan, Step
@@ -18,7 +19,7 @@ Array = np.ndarray[Any, Any]
 FEW = 3  # rounds of a loop that can be judged as a whole
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """Some nodes of a graph as a graph. `inputs` and `outputs` are values of the graph they come
     from; `nodes` are the positions there of the part's nodes."""

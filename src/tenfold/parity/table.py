@@ -10,6 +10,7 @@ import numpy as np
 
 from tenfold.errors import TenfoldError
 from tenfold.execute import Program, plan_for
+from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.parity.agree import Agreement, Uncertain, compare, judged
 from tenfold.parity.part import whole_graphs
@@ -49,7 +50,7 @@ class Row:
             self.wrong = found.text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Table(Sequence[Row]):
     """The rows of one backend after another; it prints as a table."""
 

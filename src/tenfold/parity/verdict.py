@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node
 
 Array = np.ndarray[Any, Any]
@@ -18,7 +19,7 @@ VALUES, MEMORY, LOOP, CALLBACKS, EXPANSION, GUARD = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Case:
     """A graph and arguments on which the fault shows."""
 
@@ -26,7 +27,7 @@ class Case:
     arrays: tuple[Array, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Disagreement:
     """A plan refuted: which step, what is wrong with it, and where in the user's program."""
 

@@ -6,9 +6,9 @@ This is what lets one fusion rule serve every op: no op is named here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tenfold.frozen import frozen
 from tenfold.graph.node import Attributes
 from tenfold.graph.op import Element, Op, Pointwise, Ranges
 from tenfold.kernel import Builder
@@ -26,7 +26,7 @@ Pattern = tuple[int | None, ...]
 Named = tuple[str, tuple[str, ...], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """How one form of node reads its inputs.
 

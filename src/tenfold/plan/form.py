@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tenfold.frozen import frozen
 from tenfold.graph.op import Ranges, Table
 from tenfold.kernel.index import strides
 from tenfold.ops.ranges import Range, Start
@@ -18,7 +18,7 @@ from tenfold.plan.lower import LITERAL, SAME, Form, FormNode, Place, Target
 from tenfold.types import DType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """A form with the values that its parts stand for in the graph.
 
@@ -32,7 +32,7 @@ class Bound:
     shifts: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Wish:
     """A value to be written, along these axes of the group; whole, or into a range of another."""
 

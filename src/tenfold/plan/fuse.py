@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Element, Pointwise, Ranges, Table
 from tenfold.ops.ranges import Range, Start
@@ -31,7 +32,7 @@ UPDATED = 4096  # elements; larger values are updated in place, or copied and up
 JOINED = 8  # inputs of a concatenation that are chosen from element by element
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     """A group or another step, with the time at which it runs."""
 

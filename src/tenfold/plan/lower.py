@@ -11,6 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tenfold.frozen import frozen
 from tenfold.graph.op import Element, Op, Pointwise, Ranges, Table
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.index import ZERO, flat, strides
@@ -27,7 +28,7 @@ Position = tuple[Index, ...]
 Place = tuple[int | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FormNode:
     """One node; an input is the number of a node, or ~number of an array that is read."""
 
@@ -38,7 +39,7 @@ class FormNode:
     reduces: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """What a kernel writes: a node's value along these axes, whole or into a range of a larger
     value, whose address is then that of the range."""
@@ -49,7 +50,7 @@ class Target:
     starts: tuple[tuple[int | None, int], ...] = ()  # computed ones: who, and its limit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """A group without the numbers of its values: equal forms become equal kernels.
 
@@ -63,7 +64,7 @@ class Form:
     extents: tuple[int, ...]  # of the axes that places name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lowered:
     """A kernel with what its parameters stand for: nodes of the form, or raw values.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tenfold.frozen import frozen
 from tenfold.graph import Graph, Source
 from tenfold.kernel import Kernel
 from tenfold.types import TensorType
@@ -13,7 +14,7 @@ from tenfold.types import TensorType
 INPUT, OUTPUT, CONSTANT, ARENA = "input", "output", "constant", "arena"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slot:
     """A place for one value.
 
@@ -32,7 +33,7 @@ class Slot:
         return f"{self.type} {at}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelStep:
     """One call of a kernel: a slot for each of its buffers, a raw value for each parameter."""
 
@@ -45,7 +46,7 @@ class KernelStep:
     kind: str = field(default="kernel", init=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RoutineStep:
     """One call of a library routine."""
 
@@ -57,7 +58,7 @@ class RoutineStep:
     kind: str = field(default="routine", init=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostStep:
     """One op carried out by its NumPy reference, with the reason why."""
 
@@ -70,7 +71,7 @@ class HostStep:
     kind: str = field(default="host", init=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CopyStep:
     """The bytes of one slot into another."""
 
@@ -79,7 +80,7 @@ class CopyStep:
     kind: str = field(default="copy", init=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopStep:
     """A while or a scan over sub-plans.
 
@@ -103,7 +104,7 @@ class LoopStep:
     kind: str = field(default="loop", init=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BranchStep:
     """One of several sub-plans, chosen by an index that is clamped."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from tenfold.frozen import frozen
 
 ALIGN = 64
 PAGE = 4096
@@ -14,7 +15,7 @@ REPAIRS = 40  # rounds of placing anew
 SPANS = 300_000  # steps lived through by all; beyond this no further packing is tried
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """Bytes wanted from one step to another, both included."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from tenfold.errors import HookError, TypeMismatch
+from tenfold.frozen import frozen
 from tenfold.graph.op import Ask
 from tenfold.trace.containers import flatten
 from tenfold.trace.encoding import decode, encode
@@ -20,7 +21,7 @@ from tenfold.types import KIND, DType, parse_type
 Value = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Callbacks:
     """The callables of one run. They are bound by name and number; no graph holds one.
 

@@ -8,13 +8,13 @@ effect is a generator that yields what it wants done (Run, Ask) and is sent the 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from tenfold.errors import GraphError, TenfoldError, TypeMismatch
+from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node, check
 from tenfold.graph.op import Ask, Op, Run
 from tenfold.ops import TABLE
@@ -24,7 +24,7 @@ from tenfold.types import TensorType, as_dtype
 Value = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A scope that is running: its node, the number of the node's first value, which of the
     node's scopes it is, and how often that scope was run before."""

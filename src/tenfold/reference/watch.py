@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, overload
 
 import numpy as np
 
 from tenfold.errors import ValueProblem
+from tenfold.frozen import frozen
 from tenfold.graph import Graph, Source
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import Entry, Value, evaluate
@@ -18,7 +18,7 @@ from tenfold.types import TensorType
 LIMIT = 32  # elements of a value that are printed
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Record:
     """What one node gave, once: in a loop there is one record for each round.
 
@@ -68,7 +68,7 @@ class Record:
         return name == self.source.function or line.endswith(f"/{name}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Values(Sequence[Record]):
     """The records of one run, in the order the nodes ran; it prints as their text."""
 
@@ -147,7 +147,7 @@ def watch_values(
     return Values(tuple(records), tuple(outputs), limit)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Choice:
     names: Collection[str] | None
     ops: Collection[str] | None

@@ -6,12 +6,13 @@ Where two sides differ, the message shows both, by the path of the leaf.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tenfold.errors import ShapeError, TenfoldError, TypeMismatch
+from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.inner import Inner
@@ -26,7 +27,7 @@ _NUMBERS: tuple[Any, ...] = (int, float, complex)
 _SHOWN = 6  # how many differences a message lists
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """What a leaf is."""
 
@@ -96,7 +97,7 @@ def _join(keys: Sequence[Any]) -> tuple[DType, Weak]:
 # -- loops
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """What a loop carries: a container of leaves, and the forms they have inside the loop.
 

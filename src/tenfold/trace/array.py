@@ -7,11 +7,9 @@ reading a view whose base has changed since, or writing through a view, raises.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache, partial
 from operator import index
 from typing import Any, NoReturn
@@ -19,6 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tenfold.errors import ConcreteError, MutationError, TypeMismatch, Unsupported, ValueProblem
+from tenfold.frozen import frozen
 from tenfold.trace.dlpack import export
 from tenfold.trace.lazy import LAZY, Host, leaf, own
 from tenfold.trace.realise import realised
@@ -32,7 +31,7 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
 METHODS: dict[str, Callable[..., Any]] = {}  # reduce, accumulate, outer, at of any ufunc
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """Why a NumPy function is not traced, and what to write instead."""
 
@@ -581,7 +580,9 @@ def _keywords(implementation: Callable[..., Any]) -> frozenset[str]:
 
 
 def _nearest(name: str, prefix: str, names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, names, 1, 0.5)
+    from difflib import get_close_matches  # for this error alone
+
+    near = get_close_matches(name, names, 1, 0.5)
     hint = f"the nearest it has is {prefix}{near[0]}; " if near else ""
     return f"{hint}tn.call_host runs it on the host"
 

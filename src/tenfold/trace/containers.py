@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tenfold.errors import TypeMismatch
+from tenfold.frozen import frozen
 from tenfold.types import TensorType
 
 LEAF = ("leaf",)
@@ -21,7 +21,7 @@ LEAF = ("leaf",)
 _STATIC = (str, bytes, type(None), enum.Enum, type, slice, type(Ellipsis))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Structure:
     """The shape of a container: everything but its leaves."""
 
@@ -205,7 +205,7 @@ def _open(item: Any, kind: type) -> tuple[Any, list[Any] | None]:
     return LEAF, None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Static:
     """A field of a dataclass that is declared static, on its way through `flatten`."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tenfold.errors import TypeMismatch
+from tenfold.frozen import frozen
 from tenfold.trace.agree import form
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
@@ -20,7 +20,7 @@ from tenfold.trace.source import describe, here
 VERSIONS: dict[str, Mapping[str, Callable[..., Any]]] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Custom:
     """An op of the user's own; call it like its fallback."""
 

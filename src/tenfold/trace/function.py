@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tenfold.errors import TenfoldError, TraceError
+from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.trace import surface  # noqa: F401  fills the tables of NumPy's functions
 from tenfold.trace.array import Array, unwritten
@@ -19,7 +19,7 @@ from tenfold.trace.source import blame, describe
 from tenfold.types import DType, TensorType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaf:
     """What tracing knows of one leaf of the arguments."""
 
@@ -29,7 +29,7 @@ class Leaf:
     fixed: bool = True  # must not be updated in place
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traced:
     """A traced function: the graph's parameters are the leaves, then the captures."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tenfold.errors import TypeMismatch, ValueProblem
+from tenfold.frozen import frozen
 from tenfold.ops.batching import move, spread
 from tenfold.ops.lanes import zeros
 from tenfold.trace.agree import Form, form
@@ -134,7 +134,7 @@ def _paths(function: Callable[..., Any], structure: Structure) -> list[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Argument:
     """A traced argument: the whole of it, lanes first, and what one lane has of it."""
 

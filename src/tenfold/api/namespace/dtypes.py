@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -11,6 +10,7 @@ import numpy as np
 
 from tenfold.api.namespace.dispatch import check_device
 from tenfold.errors import TypeMismatch, ValueProblem
+from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.operand import PYTHON
 from tenfold.trace.surface.composed import same
@@ -31,7 +31,7 @@ _KINDS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FloatInfo:
     """The limits of a floating dtype."""
 
@@ -43,7 +43,7 @@ class FloatInfo:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntegerInfo:
     """The limits of an integer dtype."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TypeMismatch
+from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.lazy import LAZY
 from tenfold.trace.operand import scope_of
@@ -15,7 +15,7 @@ from tenfold.trace.surface.emit import fail, is_traced, traced
 from tenfold.types import BOOL, KIND, TensorType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """A slice of an axis: where it starts, its step (of either sign), how many elements."""
 
@@ -29,19 +29,19 @@ class Range:
         return self.step == 1 and self.count == self.extent
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class New:
     """A new axis of extent 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class At:
     """One place of an axis: a number known while tracing (0 or more), or a traced scalar."""
 
     place: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Places of an axis by an array of integers, known while tracing or traced.
 
@@ -52,7 +52,7 @@ class Places:
     new: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mask:
     """A traced array of bools over one or more axes."""
 
@@ -62,7 +62,7 @@ class Mask:
 Entry = Range | New | At | Places | Mask
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """The entries, and before which of them the key spelled out `...`, if it did.
 

@@ -1,0 +1,159 @@
+"""frozen: a dataclass that is frozen and has slots, and whose methods are written when needed.
+
+`dataclasses` writes and compiles the methods of a class when the class is made, which takes as
+long as importing a small module does. Here each is written in its first call: a class costs a
+tenth of that, and a program pays for the classes it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from typing import Any, TypeVar, dataclass_transform, overload
+
+C = TypeVar("C", bound=type)
+Writer = Callable[[Any], Callable[..., Any]]  # writes a method of a class
+
+
+@overload
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(cls: C) -> C: ...
+
+
+@overload
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(*, eq: bool = True, order: bool = False, kw_only: bool = False) -> Callable[[C], C]: ...
+
+
+def frozen(cls: Any = None, *, eq: bool = True, order: bool = False, kw_only: bool = False) -> Any:
+    """The class as a frozen dataclass with slots; `fields`, `replace` and `asdict` work on it.
+
+    >>> @frozen
+    ... class Point:
+    ...     "A place."
+    ...     x: int
+    ...     y: int = 0
+    >>> Point(1), Point(1) == Point(1, 0), hash(Point(1)) == hash(Point(1, 0))
+    (Point(x=1, y=0), True, True)
+    """
+    if cls is None:
+        return lambda cls: _made(cls, eq, order, kw_only)
+    return _made(cls, eq, order, kw_only)
+
+
+def _made(cls: Any, eq: bool, order: bool, kw_only: bool) -> Any:
+    dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)  # finds the fields
+    names = [f.name for f in fields(cls)]
+    inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
+    body = {k: v for k, v in vars(cls).items() if k not in names and k not in _UNSLOTTED}
+    body["__slots__"] = tuple(name for name in names if name not in inherited)
+    body |= {"__setattr__": _refuse, "__delattr__": _refuse}
+    body |= {"__getstate__": _state, "__setstate__": _restore}
+    body.setdefault("__repr__", _show)
+    made = type(cls)(cls.__name__, cls.__bases__, body)
+    made.__qualname__ = cls.__qualname__
+
+    writers: dict[str, Writer] = {"__init__": _init}
+    if eq:
+        writers |= {"__eq__": _eq, "__hash__": _hash}
+    if order:
+        writers |= {name: _compare(name, sign) for name, sign in _SIGNS.items()}
+    for name, write in writers.items():
+        if body.get(name) is None:
+            setattr(made, name, _late(made, name, write))
+    return made
+
+
+_UNSLOTTED = ("__dict__", "__weakref__")
+_SIGNS = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
+
+
+def _late(cls: type, name: str, write: Writer) -> Any:
+    """A method that in its first call writes the one that takes its place."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        written = write(cls)
+        setattr(cls, name, written)
+        return written(self, *args, **kwargs)
+
+    return method
+
+
+def _compiled(cls: type, name: str, text: str, names: dict[str, Any]) -> Any:
+    exec(text, names)
+    method = names[name]
+    method.__qualname__ = f"{cls.__qualname__}.{name}"
+    return method
+
+
+def _init(cls: Any) -> Any:
+    names: dict[str, Any] = {"_missing": MISSING}
+    plain: list[str] = ["self"]
+    keyword: list[str] = []
+    lines: list[str] = []
+    for f in fields(cls):
+        n = f.name
+        names[f"_set_{n}"] = getattr(cls, n).__set__  # of the slot: the class refuses
+        names[f"_default_{n}"], names[f"_make_{n}"] = f.default, f.default_factory
+        made = f"_default_{n}" if f.default_factory is MISSING else f"_make_{n}()"
+        if not f.init:
+            lines.append(f"_set_{n}(self, {made})")
+            continue
+        takes = keyword if f.kw_only else plain
+        if f.default is not MISSING:
+            takes.append(f"{n}=_default_{n}")
+        elif f.default_factory is not MISSING:
+            takes.append(f"{n}=_missing")
+            lines.append(f"if {n} is _missing: {n} = {made}")
+        else:
+            takes.append(n)
+        lines.append(f"_set_{n}(self, {n})")
+    if hasattr(cls, "__post_init__"):
+        lines.append("self.__post_init__()")
+    takes = [*plain, "*", *keyword] if keyword else plain
+    text = f"def __init__({', '.join(takes)}):\n " + "\n ".join(lines or ["pass"])
+    return _compiled(cls, "__init__", text, names)
+
+
+def _hash(cls: Any) -> Any:
+    hashed = [f for f in fields(cls) if (f.compare if f.hash is None else f.hash)]
+    text = f"def __hash__(self):\n return hash({_values('self', hashed)})"
+    return _compiled(cls, "__hash__", text, {})
+
+
+def _compare(name: str, sign: str) -> Writer:
+    def write(cls: Any) -> Any:
+        compared = [f for f in fields(cls) if f.compare]
+        text = (
+            f"def {name}(self, other):\n"
+            f" if other.__class__ is not self.__class__: return NotImplemented\n"
+            f" return {_values('self', compared)} {sign} {_values('other', compared)}"
+        )
+        return _compiled(cls, name, text, {})
+
+    return write
+
+
+_eq = _compare("__eq__", "==")
+
+
+def _values(of: str, chosen: list[Field[Any]]) -> str:
+    return f"({''.join(f'{of}.{f.name}, ' for f in chosen)})"
+
+
+def _show(self: Any) -> str:
+    shown = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr)
+    return f"{type(self).__qualname__}({shown})"
+
+
+def _refuse(self: Any, name: str, value: Any = None) -> None:
+    raise FrozenInstanceError(f"{type(self).__name__}.{name} can't be changed")
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, f.name) for f in fields(self)]
+
+
+def _restore(self: Any, state: list[Any]) -> None:
+    for f, value in zip(fields(self), state, strict=True):
+        object.__setattr__(self, f.name, value)

@@ -1,0 +1,81 @@
+"""The package itself: what `import tenfold` loads, and that every name leads to what it should."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import tenfold as tn
+
+HEAVY = ("llvmlite", "typer", "rich", "ctypes.util", "multiprocessing", "asyncio", "concurrent")
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules that a fresh process has loaded after this code."""
+    script = f"import sys\n{code}\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+def of(package: str, modules: set[str]) -> list[str]:
+    return sorted(m for m in modules if m == package or m.startswith(f"{package}."))
+
+
+def test_importing_loads_no_part_before_it_is_asked_for() -> None:
+    loaded = loaded_by("import tenfold")
+    assert of("tenfold", loaded) == ["tenfold"]
+    assert not of("numpy", loaded)
+
+
+def test_a_traced_program_needs_neither_planner_nor_compiler() -> None:
+    loaded = loaded_by(
+        "import numpy as np, tenfold as tn\n"
+        "assert tn.jit(lambda x: np.tanh(x).sum(), compile='never')(np.zeros(3)) == 0\n"
+        "assert (tn.asarray([1, 2]) + 1).tolist() == [2, 3]"
+    )
+    assert not [m for package in HEAVY for m in of(package, loaded)]
+    unneeded = ("plan", "execute", "parity", "backends", "cache", "cli", "apps", "api.random")
+    assert not [m for name in unneeded for m in of(f"tenfold.{name}", loaded)]
+
+
+def test_a_plan_in_the_cache_runs_without_planner_and_compiler(tmp_path: Path) -> None:
+    code = (
+        f"import tenfold as tn; tn.config.cache = {str(tmp_path)!r}\n"
+        "import numpy as np\n"
+        "assert tn.jit(lambda x: np.tanh(x).sum())(np.zeros(3)) == 0\n"
+    )
+    assert of("llvmlite", loaded_by(code))
+    again = loaded_by(code)
+    assert not [m for package in HEAVY for m in of(package, again)]
+    unneeded = ("plan.build", "plan.fuse", "plan.lower", "parity.check", "kernel.build")
+    assert not [m for name in unneeded for m in of(f"tenfold.{name}", again)]
+
+
+def test_parts_do_not_hide_names() -> None:
+    """`tenfold.trace` is a package and `tn.trace` a function."""
+    loaded_by(
+        "import tenfold.trace.array, tenfold.parity.agree, tenfold.config, tenfold.stats\n"
+        "import tenfold as tn\n"
+        "from tenfold import parity\n"
+        "assert tn.trace.__module__ == 'tenfold.api.program', tn.trace\n"
+        "assert parity.__module__ == 'tenfold.api.parity', parity\n"
+        "assert tn.config.cache_bytes and callable(tn.stats)\n"
+    )
+
+
+def test_the_stub_gives_the_same_names() -> None:
+    """What type checkers see is what there is."""
+    stub = ast.parse(Path(tn.__file__).with_suffix(".pyi").read_text())
+    seen = {"__array_api_version__": tn.__array_api_version__}
+    for line in stub.body:
+        if isinstance(line, ast.ImportFrom) and str(line.module).startswith("tenfold"):
+            for alias in line.names:
+                assert alias.asname == alias.name
+                home = __import__(str(line.module), fromlist=[alias.name])
+                seen[alias.name] = getattr(home, alias.name)
+    assert sorted(seen) == tn.__all__
+    assert set(tn.__all__) <= set(dir(tn))
+    for name, value in seen.items():
+        assert getattr(tn, name) is value, name
