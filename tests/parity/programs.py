@@ -73,6 +73,18 @@ def table(x):
     return np.sort(x + np.array([[1.0], [2.5], [3.5]], "f4"), axis=1)
 
 
+def scattered(x):
+    made = x * 2
+    np.add.at(made, np.array([3, 1, 3, 0, 3]), x[:5] + 1)
+    return made.sum(1)
+
+
+def placed(x):
+    made = x.copy()
+    made[np.array([3, 1, 8])] = x[:3]
+    return made
+
+
 X3 = X[:3].copy()
 
 FAULTS = [
@@ -117,6 +129,12 @@ FAULTS = [
     Fault("identity", "all=0", lambda x: (x > -100).all(1), (X,), ("reduce_all",)),
     Fault("reduction", "max>min", lambda x: x.max(1) - 1, (X,), ("reduce_max",)),
     Fault("reduction", "sum>max", lambda x: x.sum(0), (X,), ("reduce_sum",)),
+    # Writes at computed places.
+    Fault("update", "add>max", scattered, (X,), ("scatter",)),
+    Fault("update", "add>", scattered, (X,), ("scatter",)),
+    Fault("lane", "sequential", scattered, (X,), ("scatter",)),
+    Fault("store", "shift", placed, (X,), ("scatter", "slice")),
+    Fault("index", "shift", placed, (X,), ("scatter", "slice")),
     # A slot reused too early.
     Fault("slot", "0", kept, (X,), ("sort", "add", "mul")),
     Fault("slot", "2", kept, (X,), ("sort", "add", "mul")),

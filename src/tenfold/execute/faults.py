@@ -20,7 +20,7 @@ from tenfold.backends.cpu.entry import Argument
 from tenfold.backends.cpu.gate import RECORD_WORDS
 from tenfold.kernel import Kernel
 from tenfold.kernel.index import Index
-from tenfold.kernel.kernel import PARALLEL, REDUCED, Instruction, renumbered
+from tenfold.kernel.kernel import PARALLEL, REDUCED, SEQUENTIAL, Instruction, renumbered
 from tenfold.plan import BranchStep, KernelStep, LoopStep, Plan
 from tenfold.plan.plan import ARENA, OUTPUT
 from tenfold.types import DTYPES, KIND, SHORT, TensorType
@@ -138,6 +138,13 @@ def _store(kernel: Kernel, argument: str) -> Kernel:
     return replace(kernel, stores=stores)
 
 
+def _update(kernel: Kernel, argument: str) -> Kernel:
+    """Stores that join their value to what is there in another way, or not at all."""
+    old, _, new = argument.partition(">")
+    stores = tuple(replace(s, update=new) if s.update == old else s for s in kernel.stores)
+    return replace(kernel, stores=stores)
+
+
 def _mask(kernel: Kernel, argument: str) -> Kernel:
     """Masks that leave out the first or the last of what lies inside."""
 
@@ -152,7 +159,7 @@ def _mask(kernel: Kernel, argument: str) -> Kernel:
 
 def _lane(kernel: Kernel, argument: str) -> Kernel:
     """The last element of an axis left out, as by a wrong tail."""
-    kind = REDUCED if argument == "reduced" else PARALLEL
+    kind = {"reduced": REDUCED, "sequential": SEQUENTIAL}.get(argument, PARALLEL)
     axes = tuple(
         replace(a, extent=a.extent - 1) if a.kind == kind and a.extent > 1 else a
         for a in kernel.axes
@@ -195,6 +202,7 @@ KERNELS: dict[str, Callable[[Kernel, str], Kernel]] = {
     "literal": _literal,
     "index": _index,
     "store": _store,
+    "update": _update,
     "mask": _mask,
     "lane": _lane,
     "identity": _identity,

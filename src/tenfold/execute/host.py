@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.graph import Graph, Node, Parameter
+from tenfold.graph.op import Scatter
+from tenfold.ops import TABLE
 from tenfold.plan import HostStep, KernelStep, Plan
 from tenfold.plan.plan import ARENA, CONSTANT, OUTPUT
 from tenfold.reference import Callbacks, evaluate
@@ -39,7 +41,10 @@ def make_callable(
     step = plan.steps[number]
     assert isinstance(step, (HostStep, KernelStep))
     graph = _alone(plan, step)
-    reads = step.inputs if isinstance(step, HostStep) else step.slots[: len(step.reads)]
+    if isinstance(step, HostStep):
+        reads = step.inputs
+    else:
+        reads = (*step.slots[: len(step.reads)], *_begun(plan, step).values())
     types = [p.type for p in graph.parameters]
 
     def call(table: int, arena: int) -> None:
@@ -59,6 +64,19 @@ def make_callable(
     return call
 
 
+def _begun(plan: Plan, step: KernelStep) -> dict[int, int]:
+    """Values that a scatter writes over, with the slots where it does. They are half written when
+    a check fails, but what fails is an index."""
+    graph, found = plan.graph, {}
+    slots = dict(zip(step.writes, step.slots[len(step.reads) :], strict=False))
+    for position in step.nodes:
+        node, start = graph.nodes[position], graph.starts[position]
+        fitting = isinstance(TABLE[node.op].lowering, Scatter) and start in slots
+        if fitting and node.inputs[0] not in step.reads:
+            found[node.inputs[0]] = slots[start]
+    return found
+
+
 def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
     """The nodes of a step as a graph of their own."""
     graph = plan.graph
@@ -70,9 +88,10 @@ def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
         effects = (0,) if step.node in graph.effects else ()
         parameters = tuple(Parameter(graph.types[v]) for v in node.inputs)
         return Graph(parameters, (made,), tuple(range(first, first + len(node.types))), effects)
-    number = {value: n for n, value in enumerate(step.reads)}
+    given = (*step.reads, *_begun(plan, step))
+    number = {value: n for n, value in enumerate(given)}
     nodes: list[Node] = []
-    count = len(step.reads)
+    count = len(given)
     for position in step.nodes:
         node, start = graph.nodes[position], graph.starts[position]
         if any(v not in number for v in node.inputs):
@@ -84,7 +103,7 @@ def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
         for value in range(start, start + len(node.types)):
             number.setdefault(value, count)
             count += 1
-    return Graph(tuple(Parameter(graph.types[v]) for v in step.reads), tuple(nodes), ())
+    return Graph(tuple(Parameter(graph.types[v]) for v in given), tuple(nodes), ())
 
 
 def slot_array(plan: Plan, number: int, table: int, arena: int) -> Array:

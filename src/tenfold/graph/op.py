@@ -63,11 +63,29 @@ class Ranges:
 
 
 @frozen
+class Scatter:
+    """Lowering: the result begins as the first input, and the second is written into it at
+    computed positions, in order.
+
+    `place` is a generator like an Element's. It is asked where an element of the second input
+    goes, reads the other inputs, and returns a position in the result. `serial(types, attributes)`
+    has the axes of the second input along which two elements may meet: those are taken in order.
+    `update` is the name of the attribute that says how values are joined, `set` for not at all.
+    `wider(type, attributes)` is the dtype that values are joined in, or None for their own.
+    """
+
+    place: Callable[..., Generator[Any, Any, Any]]
+    serial: Callable[..., tuple[int, ...]]
+    update: str
+    wider: Callable[..., str | None]
+
+
+@frozen
 class Scopes:
     """Lowering: a loop or a branch over sub-plans."""
 
 
-Lowering = Pointwise | Element | Routine | Composition | Ranges | Scopes
+Lowering = Pointwise | Element | Routine | Composition | Ranges | Scatter | Scopes
 
 
 @frozen

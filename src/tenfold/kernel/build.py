@@ -239,14 +239,22 @@ class Builder:
 
     # Effects.
 
-    def store(self, buffer: int, index: Index, value: int, condition: int | None = None) -> None:
-        """Write a value at a flat index, where the condition holds."""
+    def store(
+        self,
+        buffer: int,
+        index: Index,
+        value: int,
+        condition: int | None = None,
+        update: str = "",
+    ) -> None:
+        """Write a value at a flat index, where the condition holds; with an `update`, join it to
+        what is there."""
         known = None if condition is None else self._truth(condition)
         if known is False:
             return
         if known is True:
             condition = None
-        self.stores.append(Store(buffer, index, value, condition))
+        self.stores.append(Store(buffer, index, value, condition, update))
         if self.buffers[buffer].role == READ:
             self.buffers[buffer] = replace(self.buffers[buffer], role=WRITE)
         elif self.buffers[buffer].role == SCRATCH:

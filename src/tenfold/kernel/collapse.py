@@ -71,8 +71,12 @@ def _pair(kernel: Kernel) -> tuple[int, int] | None:
 
 def _alike(kernel: Kernel, outer: int, inner: int, rows: set[int]) -> bool:
     a, b = kernel.axes[outer], kernel.axes[inner]
-    if a.kind != b.kind or SEQUENTIAL in (a.kind, b.kind) or {outer, inner} & rows:
+    if a.kind != b.kind or {outer, inner} & rows:
         return False
+    if a.kind == SEQUENTIAL:  # their order has to stay
+        ordered = [n for n, axis in enumerate(kernel.axes) if axis.kind == SEQUENTIAL]
+        if ordered.index(inner) != ordered.index(outer) + 1:
+            return False
     for instruction in kernel.instructions:
         if instruction.op == "reduce":
             axes = instruction.attr[1:]

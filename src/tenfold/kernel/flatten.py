@@ -36,7 +36,7 @@ def flatten(kernel: Kernel, inner: int) -> Kernel:
     """
     width = kernel.axes[inner].extent
     outer = _outside(kernel, inner)
-    if outer is None or not 1 < width <= TINY:
+    if outer is None or not 1 < width <= TINY or kernel.axes[inner].kind != PARALLEL:
         return kernel
     total = kernel.axes[outer].extent * width
     if total < _LEAST or any(b.rows for b in kernel.buffers):

@@ -43,6 +43,7 @@ _TRUTHS = "eq ne lt le gt ge isnan isinf isfinite signbit"
 ELEMENTWISE: dict[str, int] = dict.fromkeys(_UNARY.split(), 1) | dict.fromkeys(_BINARY.split(), 2)
 COMPARISONS = frozenset(_TRUTHS.split())
 TRANSCENDENTAL = frozenset(_COSTLY.split())
+UPDATES = ("add", "mul", "max", "min")  # how a store may join a value to what is there
 REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 
 # The instructions that are not elementwise:
@@ -102,12 +103,21 @@ class Instruction:
 
 @frozen
 class Store:
-    """A write of a value to a buffer, where the condition holds."""
+    """A write of a value to a buffer, where the condition holds.
+
+    With an `update`, one of UPDATES, the element is read, joined to the value by that instruction
+    and written back: `b[i] = update(b[i], value)`.
+
+    Stores at computed indices may meet. They are then carried out in the order of the sequential
+    axes, the first of them outermost; along parallel axes no two stores of a kernel meet. So a
+    scatter has the axes of its indices as sequential ones, and its windows lie along parallel ones.
+    """
 
     buffer: int
     index: Index
     value: int
     condition: int | None = None
+    update: str = ""
 
     def uses(self) -> tuple[int, ...]:
         more = () if self.condition is None else (self.condition,)
@@ -166,7 +176,10 @@ class Kernel:
 
     def store_free(self, store: Store) -> Free:
         """The axes that must be bound where a store stands."""
-        return store.index.axes().union(*(self.free[v] for v in store.uses()))
+        free = store.index.axes().union(*(self.free[v] for v in store.uses()))
+        if store.update:  # what is the same in each round is still joined in each
+            free |= {n for n, a in enumerate(self.axes) if a.kind == SEQUENTIAL}
+        return free
 
     def with_instructions(
         self, instructions: Sequence[Instruction], at: Mapping[int, int] | Sequence[int]
@@ -183,6 +196,7 @@ class Kernel:
                     _moved(s.index, at),
                     at[s.value],
                     None if s.condition is None else at[s.condition],
+                    s.update,
                 )
                 for s in self.stores
             ),
@@ -289,6 +303,10 @@ def verify(kernel: Kernel) -> None:
             raise wrong("a store depends on a reduced axis")
         if kernel.instructions[store.value].dtype != kernel.buffers[store.buffer].dtype:
             raise wrong(f"%{store.value} is stored to a buffer of another dtype")
+        if store.update and store.update not in UPDATES:
+            raise wrong(f"no update {store.update}")
+        if store.update and kernel.buffers[store.buffer].role != BOTH:
+            raise wrong(f"b{store.buffer} is updated and not both read and written")
 
 
 def to_data(kernel: Kernel) -> list[Any]:
@@ -298,7 +316,7 @@ def to_data(kernel: Kernel) -> list[Any]:
         [[b.dtype, b.size, b.role, b.alias, list(b.rows)] for b in kernel.buffers],
         list(kernel.params),
         [[i.op, i.dtype, list(i.args), list(i.attr), _pack(i.index)] for i in kernel.instructions],
-        [[s.buffer, _pack(s.index), s.value, s.condition] for s in kernel.stores],
+        [[s.buffer, _pack(s.index), s.value, s.condition, s.update] for s in kernel.stores],
         [[c.condition, c.code] for c in kernel.checks],
         [kernel.fold.lanes, kernel.fold.copies, kernel.fold.block],
     ]
@@ -315,7 +333,7 @@ def from_data(data: Sequence[Any]) -> Kernel:
             Instruction(op, dtype, tuple(args), tuple(attr), _unpack(index))
             for op, dtype, args, attr, index in instructions
         ),
-        tuple(Store(b, _unpack(i) or Index(), v, c) for b, i, v, c in stores),
+        tuple(Store(b, _unpack(i) or Index(), v, c, u) for b, i, v, c, u in stores),
         tuple(Check(*c) for c in checks),
         Fold(*fold),
     )

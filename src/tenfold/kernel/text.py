@@ -26,7 +26,10 @@ def show(kernel: Kernel) -> str:
         lines.append(f"  %{n} = {_line(instruction):<44}; {instruction.dtype} {free}".rstrip())
     for store in kernel.stores:
         when = f" if %{store.condition}" if store.condition is not None else ""
-        lines.append(f"  b{store.buffer}[{store.index}] = %{store.value}{when}")
+        value = f"%{store.value}"
+        if store.update:
+            value = f"{store.update} with {value}"
+        lines.append(f"  b{store.buffer}[{store.index}] = {value}{when}")
     lines += [f"  check %{c.condition} else fault {c.code}" for c in kernel.checks]
     return "\n".join(lines)
 

@@ -215,18 +215,28 @@ def _position(site: Site, index: int, extent: int, mode: str) -> Index:
     return kernel.as_index(index, extent)
 
 
-def gather(site: Site) -> Generate:
+def _indexed(site: Site, first: int) -> Generator[Read, int, Position]:
+    """Where in the first input an element of a frame lies, by index arrays from input `first`."""
     axes, at, mode = (site.attributes[key] for key in ("axes", "at", "mode"))
-    x, *indices = site.types
+    x, indices = site.types[0], site.types[first:]
     rank = len(site.position) - (x.rank - len(axes))
     inner = site.position[at : at + rank]
     rest = iter(site.position[:at] + site.position[at + rank :])
     found: dict[int, Index] = {}
-    for i, (axis, type) in enumerate(zip(axes, indices, strict=True), 1):
+    for i, (axis, type) in enumerate(zip(axes, indices, strict=True), first):
         index = yield Read(i, _narrowed(inner, type.shape))
         found[axis] = _position(site, index, x.shape[axis], mode)
-    source = tuple(found[a] if a in found else next(rest) for a in range(x.rank))
+    return tuple(found[a] if a in found else next(rest) for a in range(x.rank))
+
+
+def gather(site: Site) -> Generate:
+    source = yield from _indexed(site, 1)
     return (yield Read(0, source))
+
+
+def scatter(site: Site) -> Generator[Read, int, Position]:
+    """Where an element of the updates, the second input, goes."""
+    return (yield from _indexed(site, 2))
 
 
 def dynamic_slice(site: Site) -> Generate:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold.errors import IndexProblem, ShapeError
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Element, Op, Ranges, Routine, Sample, Types
+from tenfold.graph.op import Element, Op, Ranges, Sample, Scatter, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import batch_indexing, elements, guards, ranges, rules, samples
 from tenfold.ops.batching import unless_none
@@ -149,6 +149,18 @@ def _scatter(
     else:
         _FOLD[kind].at(into, places, values)
     return made.astype(x.dtype, copy=False)
+
+
+def _serial(types: Types, given: Given) -> tuple[int, ...]:
+    """The axes of the updates that come from the indices: two of them may name one place."""
+    x, updates, *_ = types
+    rank = updates.rank - (x.rank - len(given["axes"]))
+    return tuple(range(given["at"], given["at"] + rank))
+
+
+def _joined_in(type: TensorType, given: Given) -> str | None:
+    """Sixteen-bit floats are joined as f32 and rounded once."""
+    return "f32" if type.dtype in NARROW and given["kind"] != "set" else None
 
 
 # Dynamic slice and update.
@@ -322,7 +334,7 @@ ROWS = (
         arity=None,
         infer=_infer_scatter,
         reference=plain(_scatter),
-        lowering=Routine("scatter"),
+        lowering=Scatter(elements.scatter, _serial, "kind", _joined_in),
         edges=(
             f"{_RANGE}; repeated indices: set keeps the last in row-major order, the others "
             "take all, sixteen-bit floats in f32 and rounded once"

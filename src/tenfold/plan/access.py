@@ -6,15 +6,16 @@ This is what lets one fusion rule serve every op: no op is named here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tenfold.frozen import frozen
 from tenfold.graph.node import Attributes
-from tenfold.graph.op import Element, Op, Pointwise, Ranges
+from tenfold.graph.op import Element, Op, Pointwise, Ranges, Scatter
 from tenfold.kernel import Builder
 from tenfold.kernel.index import AXIS, Index, flat, strides
 from tenfold.kernel.kernel import ELEMENTWISE, REDUCED, TRANSCENDENTAL
-from tenfold.ops.elements import Site
+from tenfold.ops.elements import Read, Site
 from tenfold.plan.joining import as_element
 from tenfold.types import SHORT, Shape, TensorType
 
@@ -82,6 +83,30 @@ def access_of(
         return _probe(Element(as_element(op.lowering)), types, dict(attributes), result)
     assert isinstance(op.lowering, Element)
     return _probe(op.lowering, types, dict(attributes), result)
+
+
+def scatter_access(
+    lowering: Scatter, types: Sequence[TensorType], attributes: Attributes
+) -> Access:
+    """How the writes of a scatter read its inputs but the first: for each element of the second."""
+    given = dict(attributes)
+
+    def generate(site: Site) -> Any:
+        yield Read(1, site.position)
+        return (yield from lowering.place(site))
+
+    access = _probe(Element(generate), types, given, types[1])
+    named = access.instructions
+    if given[lowering.update] != "set":
+        short = SHORT[types[0].dtype]
+        named |= {(given[lowering.update], (short, short), short)}
+    return replace(
+        access,
+        patterns=access.patterns[1:],
+        moved=access.moved[1:],
+        computed=access.computed[1:],
+        instructions=named,
+    )
 
 
 def _probe(

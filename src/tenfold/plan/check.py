@@ -82,6 +82,7 @@ def check_kernel(kernel: Kernel) -> None:
             not _below(store.buffer, kernel.buffers)
             or not _below(store.value, kernel.instructions)
             or (store.condition is not None and not _below(store.condition, kernel.instructions))
+            or type(store.update) is not str
         ):
             bad("a kernel's store is malformed")
     for check_ in kernel.checks:
@@ -232,7 +233,7 @@ def _check_kernel_step(plan: Plan, step: KernelStep) -> None:
         donated = slot.place == INPUT and slot.number in plan.donated
         if buffer.role != READ and slot.place not in (ARENA, OUTPUT) and not donated:
             bad(f"a kernel writes into slot {number}, an {slot.place}")
-        if buffer.role in (READ, SCRATCH):  # what is written may begin within a larger value
+        if buffer.role != WRITE:  # what is written may begin within a larger value
             _whole(plan, number)
     for raw, dtype in zip(step.params, kernel.params, strict=True):
         if len(raw) != DTYPES[dtype].itemsize:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenfold.graph import Builder, Graph
-from tenfold.graph.op import Composition, Table
+from tenfold.graph import Builder, Graph, Node
+from tenfold.graph.op import Composition, Scatter, Table
+from tenfold.types import SHORT
 
 
 class _Sourced(Builder):
@@ -26,14 +27,32 @@ class _Sourced(Builder):
 
 
 def expand(graph: Graph, table: Table) -> Graph:
-    """The graph without compositions and without `custom`, whose fallback takes its place."""
-    while any(_expands(node.op, table) for node in graph.nodes):
+    """The graph without compositions and without `custom`, whose fallback takes its place; and
+    with casts around scatters that join values in a wider dtype."""
+    while any(_expands(node, table) for node in graph.nodes):
         graph = _once(graph, table)
     return graph
 
 
-def _expands(name: str, table: Table) -> bool:
-    return name == "custom" or isinstance(table[name].lowering, Composition)
+def _expands(node: Node, table: Table) -> bool:
+    lowering = table[node.op].lowering
+    return (
+        node.op == "custom"
+        or isinstance(lowering, Composition)
+        or (isinstance(lowering, Scatter) and _wider(node, lowering) is not None)
+    )
+
+
+def _wider(node: Node, lowering: Scatter) -> str | None:
+    return lowering.wider(node.types[0], dict(node.attributes))
+
+
+def _widened(builder: Builder, node: Node, inputs: Sequence[int], wide: str) -> tuple[int, ...]:
+    """A scatter of values cast to a wider dtype, and its result cast back."""
+    x, updates, *indices = inputs
+    cast = [builder.node("cast", [v], {"dtype": wide})[0] for v in (x, updates)]
+    made = builder.node(node.op, [*cast, *indices], dict(node.attributes))
+    return builder.node("cast", made, {"dtype": SHORT[node.types[0].dtype]})
 
 
 def _once(graph: Graph, table: Table) -> Graph:
@@ -59,6 +78,8 @@ def _once(graph: Graph, table: Table) -> Graph:
                 break
             if isinstance(lowering, Composition):
                 values.extend(lowering.compose(builder, inputs, dict(node.attributes)))
+            elif isinstance(lowering, Scatter) and (wide := _wider(node, lowering)) is not None:
+                values.extend(_widened(builder, node, inputs, wide))
             else:
                 values.extend(
                     builder.node(node.op, inputs, dict(node.attributes), node.scopes, node.source)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from tenfold.frozen import frozen
-from tenfold.graph.op import Ranges, Table
+from tenfold.graph.op import Ranges, Scatter, Table
 from tenfold.kernel.index import strides
 from tenfold.ops.ranges import Range, Start
 from tenfold.plan.fuse import Fused
 from tenfold.plan.groups import Group, find
-from tenfold.plan.lower import LITERAL, SAME, Form, FormNode, Place, Target
+from tenfold.plan.lower import LITERAL, SAME, Form, FormNode, Place, Scattered, Target
 from tenfold.types import DType
 
 
@@ -41,6 +41,7 @@ class _Wish:
     into: int = -1
     shift: int = 0  # in bytes
     starts: tuple[tuple[int, int], ...] = ()  # where the program says: a value and its limit
+    scatter: int = -1  # the node that says where, element by element
 
 
 class Former:
@@ -90,6 +91,10 @@ class Former:
         for position, number in group.writes:
             node, result = self.graph.nodes[position], self.graph.starts[position]
             lowering = self.table[node.op].lowering
+            place = fused.write_places[position, number]
+            if isinstance(lowering, Scatter):
+                wishes.append(_Wish(node.inputs[1], place, result, scatter=position))
+                continue
             assert isinstance(lowering, Ranges)
             if position not in self.ranges:
                 types = [self.graph.types[v] for v in node.inputs]
@@ -104,7 +109,6 @@ class Former:
                     (node.inputs[s.input], s.limit) if isinstance(s, Start) else (-1, 0)
                     for s in one.starts
                 )
-            place = fused.write_places[position, number]
             size = node.types[0].dtype.itemsize
             wishes.append(_Wish(node.inputs[one.input], place, result, shift * size, starts))
         return wishes
@@ -123,6 +127,10 @@ class Former:
         axes = self.fused.axes
         if len(wishes) < 2:
             return list(wishes), []
+        ordered = [w for w in wishes if w.scatter >= 0]
+        if ordered:  # its axes run in order: a kernel of its own
+            inner, outer = self.parted(group, [w for w in wishes if w.scatter < 0])
+            return inner, [*outer, *ordered]
         places = [[axes.find(a) for a in w.place if a is not None] for w in wishes]
         full = max(places, key=lambda p: (axes.size(p), len(p)))
         levels = {frozenset(axes.find(a) for a in free) for free in group.reductions}
@@ -140,6 +148,7 @@ class Former:
         """The form that writes these values; `cut` are values of the group found in memory."""
         wanted = [w.value for w in wishes]
         wanted += [v for w in wishes for v, _ in w.starts if v >= 0]
+        wanted += [v for w in wishes for v in self.indices(w)]
         order, inputs = self.reach(group, wanted, cut)
         number = {value: n for n, value in enumerate(order)}
         number.update((value, ~n) for n, value in enumerate(inputs))
@@ -170,6 +179,7 @@ class Former:
                 local(w.place),
                 types[w.into] if w.into >= 0 else None,
                 tuple((number[v] if v >= 0 else None, limit) for v, limit in w.starts),
+                self.scattered(w, number),
             )
             for w in wishes
         )
@@ -191,6 +201,16 @@ class Former:
         made = tuple(w.into if w.into >= 0 else w.value for w in wishes)
         shifts = tuple(w.shift for w in wishes)
         return Bound(form, tuple(inputs), tuple(order), made, shifts)
+
+    def indices(self, wish: _Wish) -> tuple[int, ...]:
+        """The values that say where a scatter writes."""
+        return self.graph.nodes[wish.scatter].inputs[2:] if wish.scatter >= 0 else ()
+
+    def scattered(self, wish: _Wish, number: dict[int, int]) -> Scattered | None:
+        if wish.scatter < 0:
+            return None
+        node = self.graph.nodes[wish.scatter]
+        return Scattered(node.op, node.attributes, tuple(number[v] for v in self.indices(wish)))
 
     def number(
         self,

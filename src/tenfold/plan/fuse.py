@@ -16,9 +16,9 @@ from typing import Any
 
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node
-from tenfold.graph.op import Element, Pointwise, Ranges, Table
+from tenfold.graph.op import Element, Pointwise, Ranges, Scatter, Table
 from tenfold.ops.ranges import Range, Start
-from tenfold.plan.access import Access, Pattern, access_of
+from tenfold.plan.access import Access, Pattern, access_of, scatter_access
 from tenfold.plan.groups import Axes, Group, comparable, find
 from tenfold.plan.product import inline, product_access
 from tenfold.plan.union import STREAMS, WEIGHT, Edge, Place, Union
@@ -27,6 +27,9 @@ from tenfold.types import TensorType
 # Why a backend has no code for an instruction, given the dtypes of its operands and its result, or
 # None where it has.
 Supports = Callable[[str, tuple[str, ...], str], str | None]
+
+# Why a member may not join a group that it reads from, or None.
+Refuse = Callable[[Group, Edge], str | None]
 
 UPDATED = 4096  # elements; larger values are updated in place, or copied and updated
 JOINED = 8  # inputs of a concatenation that are chosen from element by element
@@ -90,6 +93,7 @@ class _Fuser:
         self.items: list[Item] = []
         self.notes: dict[str, tuple[int, int]] = {}
         self.write_places: dict[tuple[int, int], Place] = {}
+        self.scatters: dict[Any, Access | None] = {}
         self.numbers = 0
         self.effect = -1.0  # the time of the last step with an effect
 
@@ -170,7 +174,10 @@ class _Fuser:
             )
         ):
             return None
-        access = access_of(op, types, node.attributes, node.types[0])
+        return self.supported(node, access_of(op, types, node.attributes, node.types[0]))
+
+    def supported(self, node: Node, access: Access) -> Access | None:
+        """The access, if there is code for all that it computes."""
         if self.supports is not None:
             for named in sorted(access.instructions):
                 reason = self.supports(*named)
@@ -204,18 +211,18 @@ class _Fuser:
         access: Access,
         shape: Sequence[int],
         after: float = 0,
-        apart: bool = False,
+        refuse: Refuse | None = None,
     ) -> tuple[Group, Place]:
         """The group that a new member with this access belongs to, and its place there. It is not
-        before the time `after`; kept `apart` it joins no group."""
+        before the time `after`, and joins no group that it has to `refuse`."""
         if access.reduced:
             self.store_turned(inputs)
         streams: set[int] = set()
         edges, earliest = self.edges(inputs, access, streams)
         earliest = max(earliest, after)
-        if apart:
-            for edge in edges.values():
-                edge.reason = "it is written over what it is computed from"
+        if refuse is not None:
+            for group, edge in edges.items():
+                edge.reason = edge.reason or refuse(group, edge)
         while True:
             time = self.settle(edges, earliest)
             union = Union(self.axes, self.place, access, shape, streams)
@@ -332,6 +339,11 @@ class _Fuser:
         if isinstance(lowering, Ranges):
             self.ranges(position, lowering)
             return
+        if isinstance(lowering, Scatter):
+            access = self.scatter_form(node, lowering)
+            if access is not None:
+                self.scatter(position, access)
+                return
         time = max((self.demand(value) for value in node.inputs), default=0.0)
         if effect:
             time = max(time, self.effect + 1)
@@ -369,7 +381,8 @@ class _Fuser:
             zeros = (0,) * (1 + len(moving))
             access = Access(((pattern,), *scalars), zeros, zeros)
             after = first + 1 if whole >= 0 else 0.0
-            group, place = self.attach(position, [value, *moving], access, shape, after, apart)
+            refuse: Refuse | None = (lambda group, edge: _OVER) if apart else None
+            group, place = self.attach(position, [value, *moving], access, shape, after, refuse)
             group.writes.append((position, number))
             self.write_places[position, number] = place
             group.consumer = min(group.consumer, group.time + 1)
@@ -381,6 +394,49 @@ class _Fuser:
                 maker.consumer = min(maker.consumer, first)
             self.items.append(Item(first, self.number(), None, position, whole))
             last = max(last, first)
+        self.ready[start] = last + 1
+
+    def scatter_form(self, node: Node, lowering: Scatter) -> Access | None:
+        """How a scatter reads what it writes, and where; None where there is no code for it."""
+        types = tuple(self.types[v] for v in node.inputs)
+        form = (node.op, node.attributes, types)
+        if form not in self.scatters:
+            access = scatter_access(lowering, types, node.attributes)
+            self.scatters[form] = self.supported(node, access)
+        return self.scatters[form]
+
+    def scatter(self, position: int, access: Access) -> None:
+        """A value that begins as a copy of another, and the group that writes into it. That has
+        loops of its own, so it takes in only what is computed for it alone."""
+        node, start = self.graph.nodes[position], self.graph.starts[position]
+        whole, *others = node.inputs
+        first = self.demand(whole)
+        root = self.root[whole]
+        for value in others:
+            home = self.home[self.root[value]]
+            if home is not None and self.reads(value, whole):
+                first = max(first, self.demand(value))
+                find(home)[0].consumer = min(find(home)[0].consumer, first)
+
+        def refuse(group: Group, edge: Edge) -> str | None:
+            if root in group.streams:
+                return _OVER
+            alone = group.exits <= edge.count and not group.writes and not group.reductions
+            return None if alone else "what is written in order is computed apart"
+
+        last = first
+        shape = self.types[others[0]].shape
+        if 0 not in shape:
+            group, place = self.attach(position, others, access, shape, first + 1, refuse)
+            group.ordered = True
+            group.writes.append((position, 1))
+            self.write_places[position, 1] = place
+            group.consumer = min(group.consumer, group.time + 1)
+            last = group.time
+        maker = self.home[self.alias[whole]]
+        if maker is not None:
+            find(maker)[0].consumer = min(find(maker)[0].consumer, first)
+        self.items.append(Item(first, self.number(), None, position, whole))
         self.ready[start] = last + 1
 
     def reads(self, value: int, other: int) -> bool:
@@ -428,7 +484,7 @@ class _Fuser:
         """Make one group of two whose spaces run along the same axes, if that is wise."""
         if one.weight + two.weight > WEIGHT or len(one.streams | two.streams) > STREAMS:
             return False
-        if one.turned != two.turned or one.whole != two.whole:
+        if one.turned != two.turned or one.whole != two.whole or one.ordered or two.ordered:
             return False
         a, b = ([self.axes.find(x) for x in g.space] for g in (one, two))
         rename = dict(zip(b, a, strict=True))
@@ -470,6 +526,7 @@ class _Fuser:
         return stored
 
 
+_OVER = "it is written over what it is computed from"
 _CONSTANT = Access((), (), (), view=True)
 _NOTHING = Access((), (), ())  # of values without elements, or already in memory
 _IDENTITY: Pattern = (-1,)  # the pattern that composes to the other

@@ -16,8 +16,8 @@ class Group:
     """
 
     __slots__ = (
-        "consumer", "costly", "dead", "exits", "folds", "into", "members", "number", "reductions",
-        "space", "streams", "time", "turned", "weight", "whole", "writes",
+        "consumer", "costly", "dead", "exits", "folds", "into", "members", "number", "ordered",
+        "reductions", "space", "streams", "time", "turned", "weight", "whole", "writes",
     )  # fmt: skip
 
     def __init__(self, number: int, time: float) -> None:
@@ -35,6 +35,7 @@ class Group:
         self.space: tuple[int, ...] = ()  # axes of its largest member, reduced ones too
         self.whole = False  # reduces a large space to a scalar
         self.turned = False  # holds a transpose that moves the last axis
+        self.ordered = False  # writes at computed positions, in order
         self.into: Group | None = None
         self.dead = False  # merged in such a way that its members have no place of their own
 

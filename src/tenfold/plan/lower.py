@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tenfold.frozen import frozen
-from tenfold.graph.op import Element, Op, Pointwise, Ranges, Table
+from tenfold.graph.op import Element, Op, Pointwise, Ranges, Scatter, Table
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.index import ZERO, flat, strides
-from tenfold.kernel.kernel import PARALLEL, READ, WRITE
+from tenfold.kernel.kernel import BOTH, PARALLEL, READ, REDUCED, SEQUENTIAL, WRITE
 from tenfold.ops.elements import Read, Site
 from tenfold.plan.joining import as_element, clamped
 from tenfold.plan.product import contract
@@ -40,6 +40,15 @@ class FormNode:
 
 
 @frozen
+class Scattered:
+    """The op that says where each element of a value goes, and the nodes (or ~arrays) it asks."""
+
+    op: str
+    attributes: Any
+    indices: tuple[int, ...]
+
+
+@frozen
 class Target:
     """What a kernel writes: a node's value along these axes, whole or into a range of a larger
     value, whose address is then that of the range."""
@@ -48,6 +57,7 @@ class Target:
     place: Place
     into: TensorType | None = None
     starts: tuple[tuple[int | None, int], ...] = ()  # computed ones: who, and its limit
+    scatter: Scattered | None = None
 
 
 @frozen
@@ -93,6 +103,7 @@ class _Frame:
 class _Lowering:
     def __init__(self, form: Form, table: Table) -> None:
         self.form = form
+        self.table = table
         self.builder = _Builder()
         self.params: list[int | bytes] = []
         self.memo: dict[Any, int] = {}
@@ -110,8 +121,12 @@ class _Lowering:
             builder.buffer(SHORT[type.dtype], type.size, READ)
         for target in form.targets:
             type = target.into or form.nodes[target.node].type
-            builder.buffer(SHORT[type.dtype], type.size, WRITE)
-        axes = [builder.axis(extent) for extent in form.extents]
+            builder.buffer(SHORT[type.dtype], type.size, BOTH if target.scatter else WRITE)
+        serial = self.serial()
+        axes = [
+            builder.axis(extent, SEQUENTIAL if n in serial else PARALLEL)
+            for n, extent in enumerate(form.extents)
+        ]
 
         def at(place: Place) -> Position:
             return tuple(ZERO if a is None else axes[a] for a in place)
@@ -123,12 +138,15 @@ class _Lowering:
             position = at(target.place)
             value = self.demand(target.node, position)
             type = target.into or form.nodes[target.node].type
+            update = ""
+            if target.scatter is not None:
+                position, update = self.scattered(target, target.scatter, position)
             if target.starts:
                 position = tuple(
                     p if who is None else p + clamped(builder, self.demand(who, ()), limit)
                     for p, (who, limit) in zip(position, target.starts, strict=True)
                 )
-            builder.store(number, flat(position, strides(type.shape)), value)
+            builder.store(number, flat(position, strides(type.shape)), value, update=update)
         kernel = builder.finish()
         pairs = _in_place(kernel, len(form.inputs), form)
         buffers = list(kernel.buffers)
@@ -142,6 +160,43 @@ class _Lowering:
             for n in range(len(kernel.params))
         ]
         return Lowered(kernel, tuple(params), pairs)
+
+    def serial(self) -> set[int]:
+        """The axes along which writes are in order."""
+        found: set[int] = set()
+        for target in self.form.targets:
+            if target.scatter is not None:
+                lowering, types = self.asked(target, target.scatter)
+                given = dict(target.scatter.attributes)
+                places = (target.place[a] for a in lowering.serial(types, given))
+                found.update(a for a in places if a is not None)
+        return found
+
+    def asked(self, target: Target, scatter: Scattered) -> tuple[Scatter, list[TensorType]]:
+        lowering = self.table[scatter.op].lowering
+        assert isinstance(lowering, Scatter)
+        assert target.into is not None
+        indices = [self.typed(i) for i in scatter.indices]
+        return lowering, [target.into, self.typed(target.node), *indices]
+
+    def scattered(
+        self, target: Target, scatter: Scattered, position: Position
+    ) -> tuple[Position, str]:
+        """Where an element of a scatter's updates goes, and what joins it to what is there."""
+        lowering, types = self.asked(target, scatter)
+        given = dict(scatter.attributes)
+        generator = lowering.place(Site(self.builder, position, types, given))
+        sent: int | None = None
+        try:
+            while True:
+                read = generator.send(sent)
+                sent = self.demand(scatter.indices[read.input - 2], read.position)
+        except StopIteration as stop:
+            update = given[lowering.update]
+            return stop.value, "" if update == "set" else update
+
+    def typed(self, node: int) -> TensorType:
+        return self.form.inputs[~node] if node < 0 else self.form.nodes[node].type
 
     def demand(self, node: int, position: Position) -> int:
         """The value of an element of a node, with all that it needs."""
@@ -170,7 +225,7 @@ class _Lowering:
     def open(self, node: int, position: Position, condition: int | None) -> _Frame:
         one, op = self.form.nodes[node], self.ops[node]
         assert op is not None
-        types = [self.form.inputs[~i] if i < 0 else self.form.nodes[i].type for i in one.inputs]
+        types = [self.typed(i) for i in one.inputs]
         stage = self.stage[node] + (not one.reduces)
         site = Site(self.builder, position, types, dict(one.attributes), stage, condition)
         return _Frame(node, position, condition, _generate(op, site, SHORT[one.type.dtype]))
@@ -227,8 +282,8 @@ def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int],
     """Pairs of an input and a target of equal size, the input read only where the target is
     written: element for element, one may take the other's memory.
 
-    The target has to run along every parallel axis: in a loop around it, an element would be read
-    again after it was written.
+    The target has to run along every axis that is not reduced: in a loop around it, an element
+    would be read again after it was written.
     """
     if kernel.checks:
         return ()  # whoever looks into a fault wants the inputs as they were
@@ -236,7 +291,7 @@ def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int],
     for i, free in zip(kernel.instructions, kernel.free, strict=True):
         if i.op == "load":
             reads.setdefault(i.attr[0], set()).add((i.index, free))
-    around = {n for n, a in enumerate(kernel.axes) if a.kind == PARALLEL and a.extent > 1}
+    around = {n for n, a in enumerate(kernel.axes) if a.kind != REDUCED and a.extent > 1}
     pairs: list[tuple[int, int]] = []
     taken: set[int] = set()
     for number, target in enumerate(form.targets):

@@ -9,7 +9,7 @@ from tenfold.backends.cpu.reductions import Slot
 from tenfold.backends.cpu.schedule import Schedule
 from tenfold.backends.cpu.state import State
 from tenfold.backends.cpu.writer import LANES, Writer, vector
-from tenfold.kernel.kernel import Kernel
+from tenfold.kernel.kernel import SEQUENTIAL, Kernel
 
 Position = int | str
 Body = Callable[[Position, list[str]], list[str]]
@@ -157,7 +157,13 @@ class Loops:
                 main = self.w.op(f"sub nsw i64 {end}, {main}")
                 run(begin, main, wanted, "whole")
                 run(main, end, wanted, "each")
-        elif extent < reach + LANES or not self.w.masked or self.reducing or extent % LANES == 0:
+        elif (
+            extent < reach + LANES
+            or not self.w.masked
+            or self.reducing
+            or extent % LANES == 0
+            or self.kernel.axes[axis].kind == SEQUENTIAL  # which lanes store is known beforehand
+        ):
             assert isinstance(begin, int)
             assert isinstance(end, int)
             rest = extent % reach

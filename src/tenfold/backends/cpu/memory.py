@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenfold.backends.cpu.casts import narrow, widen
+from tenfold.backends.cpu.operations import elementwise
 from tenfold.backends.cpu.positions import lane_step, narrowest, scalar, vectored
 from tenfold.backends.cpu.state import Parts, State, Val
 from tenfold.backends.cpu.writer import (
@@ -11,11 +12,13 @@ from tenfold.backends.cpu.writer import (
     MEMORY,
     Writer,
     float_text,
+    is_constant,
     kind,
     mangle,
     vector,
 )
 from tenfold.kernel.index import Index
+from tenfold.kernel.kernel import SEQUENTIAL, Store
 
 _EVEN = "<" + ", ".join(f"i32 {2 * n}" for n in range(LANES)) + ">"
 _ODD = "<" + ", ".join(f"i32 {2 * n + 1}" for n in range(LANES)) + ">"
@@ -78,13 +81,20 @@ def store(s: State, number: int) -> None:
     for copy in range(s.copies if s.lane in axes else 1):
         if s.lane is None or s.lane not in axes:
             test = condition.at(copy)[0] if condition else None
-            _store_single(s, item.buffer, dtype, item.index, s.get(item.value, copy, False), test)
+            at = pointer(s, item.buffer, item.index, 0)
+            _store_single(s, item, at, s.get(item.value, copy, False), test)
             continue
         parts = s.get(item.value, copy, True)
         mask = s.mask(copy)
         if condition is not None:
             assert item.condition is not None
             mask = both(s.w, mask, s.get(item.condition, copy, True)[0])
+        if s.kernel.axes[s.lane].kind == SEQUENTIAL and not step:
+            _store_in_order(s, item, copy, parts, mask)
+            continue
+        if item.update:
+            found = _there(s, item, copy, mask, step)
+            parts = elementwise(s.w, item.update, dtype, dtype, [found, parts], True)
         raw = tuple(narrow(s.w, dtype, p, True) for p in parts)
         if step == 1 and s.streaming == number and mask is None:
             at = pointer(s, item.buffer, item.index, copy)
@@ -289,19 +299,49 @@ def _gather(s: State, buffer: int, dtype: str, index: Index, copy: int, mask: st
     return tuple(out)
 
 
-def _store_single(
-    s: State, buffer: int, dtype: str, index: Index, parts: Parts, test: str | None
-) -> None:
-    w, ty = s.w, MEMORY[dtype]
-    at = pointer(s, buffer, index, 0)
+def _there(s: State, item: Store, copy: int, mask: str | None, step: int | None) -> Parts:
+    """What lies where a store goes, in all lanes."""
+    dtype = s.kernel.buffers[item.buffer].dtype
+    if step == 1:
+        return _contiguous(s, item.buffer, dtype, item.index, copy, mask, 1)
+    return _gather(s, item.buffer, dtype, item.index, copy, mask)
+
+
+def _store_in_order(s: State, item: Store, copy: int, parts: Parts, mask: str | None) -> None:
+    """A store of one lane after another: a later one may meet an earlier one."""
+    w, dtype = s.w, s.kernel.buffers[item.buffer].dtype
+    element, computed = narrowest(s, item.index), COMPUTE[dtype]
+    lanes: dict[int, str | None] = dict.fromkeys(range(LANES))
+    if mask is not None and is_constant(mask):
+        live = mask.strip("<>").split(", ")
+        lanes = {n: None for n in range(LANES) if live[n] == "i1 true"}
+    elif mask is not None:
+        lanes = {n: w.op(f"extractelement {vector('i1')} {mask}, i64 {n}") for n in lanes}
+    offsets = vectored(s, item.index * (2 if kind(dtype) == "c" else 1), copy, element)
+    for lane, test in lanes.items():
+        offset = w.op(f"extractelement {vector(element)} {offsets}, i64 {lane}")
+        at = w.op(f"getelementptr {MEMORY[dtype]}, ptr %b{item.buffer}, {element} {offset}")
+        own = tuple(w.op(f"extractelement {vector(computed)} {p}, i64 {lane}") for p in parts)
+        _store_single(s, item, at, own, test)
+
+
+def _store_single(s: State, item: Store, at: str, parts: Parts, test: str | None) -> None:
+    w, dtype = s.w, s.kernel.buffers[item.buffer].dtype
+    ty, size = MEMORY[dtype], element_size(dtype)
     end = ""
     if test is not None:
         then, end = w.fresh("then"), w.fresh("end")
         w.put(f"br i1 {test}, label %{then}, label %{end}")
         w.label(then)
-    for n, part in enumerate(parts):
-        p = w.op(f"getelementptr inbounds {ty}, ptr {at}, i64 1") if n else at
-        w.put(f"store {ty} {narrow(w, dtype, part, False)}, ptr {p}, align {element_size(dtype)}")
+    places = [at]
+    if len(parts) > 1:
+        places.append(w.op(f"getelementptr inbounds {ty}, ptr {at}, i64 1"))
+    if item.update:
+        there = [w.op(f"load {ty}, ptr {p}, align {size}") for p in places]
+        found = tuple(widen(w, dtype, x, False) for x in there)
+        parts = elementwise(w, item.update, dtype, dtype, [found, parts], False)
+    for p, part in zip(places, parts, strict=True):
+        w.put(f"store {ty} {narrow(w, dtype, part, False)}, ptr {p}, align {size}")
     if test is not None:
         w.put(f"br label %{end}")
         w.label(end)

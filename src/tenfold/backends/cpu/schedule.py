@@ -115,6 +115,7 @@ class _Facts:
         self.reduces = [n for n, i in enumerate(kernel.instructions) if i.op == "reduce"]
         self.reduced = frozenset(n for n, a in enumerate(axes) if a.kind == REDUCED)
         self.order = self.ordered()
+        self.serial = self.serially()
 
     def ordered(self) -> list[int]:
         """Axes that reductions depend on outermost, then by the stride of the outputs."""
@@ -126,9 +127,29 @@ class _Facts:
                 steps[a] = max(steps[a], abs(store.index.stride(a) or 0))
         return sorted(self.parallel, key=lambda a: (-nested[a], -steps[a], a))
 
+    def serially(self) -> int | None:
+        """The sequential axis to lie across lanes: what is written there is computed side by side
+        and stored lane by lane. None where windows lie packed along a parallel axis, or where
+        there is more to the order than stores."""
+        kernel = self.kernel
+        if not self.sequential or self.reduces:
+            return None
+        stores = [s for s in kernel.stores if kernel.buffers[s.buffer].role == BOTH]
+        written = {s.buffer for s in stores}
+        if any(i.op == "load" and i.attr[0] in written for i in kernel.instructions):
+            return None
+        for store in stores:
+            for axis in self.parallel:
+                if store.index.stride(axis) == 1 and kernel.axes[axis].extent > 1:
+                    return None
+        return self.sequential[-1]
+
     def candidates(self) -> Iterator[Free]:
         """Each parallel axis with the reductions that may lie across lanes beside it."""
         inner = frozenset(self.across())
+        if self.serial is not None:
+            yield frozenset({self.serial})
+            return
         for axis in self.parallel:
             if self.kernel.axes[axis].extent > 1:
                 yield frozenset({axis}) | inner
@@ -303,7 +324,7 @@ class _Facts:
             return max(1, min(kernel.fold.copies, most)), 0
         if tile is not None:
             return max(1, min(4, most)), 0
-        heavy = sum(self.work(i.op) for i in kernel.instructions) > 30
+        heavy = sum(self.work(i.op) for i in kernel.instructions) > 30 and self.serial is None
         return (max(1, min(4, most)) if heavy else 1), 0
 
     def chunk(self, lane: int) -> int:
