@@ -362,17 +362,14 @@ class _Planner:
         for at, source, target in self.candidates:
             a, b = cells[source], cells[target]
             ours = a.place == ARENA or (a.place == INPUT and a.number in self.donated)
-            if (
-                ours
-                and b.place == ARENA
-                and a.last == at
-                and b.first == at
-                and b.share < 0
-                and source != target
-                and a.part < 0
-                and b.part < 0
-            ):
+            if not ours or a.last != at or b.first != at or source == target:
+                continue
+            if a.part >= 0 or b.part >= 0:
+                continue
+            if b.place == ARENA and b.share < 0:
                 b.share = source
+            elif b.place == OUTPUT and cells[self.head(source)].place == ARENA:
+                cells[self.head(source)].share = target  # made where it is handed out
         owner = [self.head(number) for number in range(len(cells))]
         for number, cell in enumerate(cells):
             head = cells[owner[number]]
