@@ -23,6 +23,7 @@ from tenfold.backends.cpu.loader import load
 from tenfold.backends.cpu.schedule import tune
 from tenfold.backends.cpu.target import host_target
 from tenfold.kernel import Builder, Index, Kernel
+from tenfold.kernel.kernel import SEQUENTIAL
 from tenfold.types import DTYPES
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -258,6 +259,34 @@ def embedding(words: int, width: int, batch: int, length: int) -> Case:
     return Case("gather+add+mean", b.finish(), b.literals, arrays, peers, check)
 
 
+def scatter(count: int, places: int, width: int) -> Case:
+    """Rows added at computed places, in order; NumPy and torch add in place as ours does."""
+    b = Builder()
+    x, ids = b.buffer("f32", count * width), b.buffer("i64", count)
+    out = b.buffer("f32", places * width, "both")
+    i, j = b.axis(count, SEQUENTIAL), b.axis(width)
+    index, zero, last = b.load(ids, i), b.const("i64", 0), b.const("i64", places - 1)
+    index = b.op("min", "i64", b.op("max", "i64", index, zero), last)
+    at = b.as_index(index, places) * width + j
+    b.store(out, at, b.load(x, i * width + j), update="add")
+    xs = normal(count, width) if width > 1 else normal(count)
+    ns = RNG.integers(0, places, count)
+    got, spare = (np.zeros((places, *xs.shape[1:]), "f4") for _ in range(2))
+
+    def with_jax(x: Any, n: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.zeros(got.shape, jnp.float32).at[n].add(x, mode="clip")
+
+    wanted = np.zeros_like(got)
+    np.add.at(wanted, ns, xs)
+    peers: dict[str, Callable[[], Any]] = {"numpy": lambda: np.add.at(spare, ns, xs)}
+    peers |= jax_peer(with_jax, xs, ns)
+    peers |= torch_peer(lambda t, s, x, n: s.index_add_(0, n, x), spare, xs, ns)
+    name = f"scatter add {count}x{width}"
+    return Case(name, b.finish(), {}, [xs, ns, got], peers, close(got, wanted))
+
+
 def concatenated(rows: int, left: int, right: int) -> Case:
     b = Builder()
     columns = left + right
@@ -407,6 +436,7 @@ CASES: dict[str, list[Callable[[], Case]]] = {
     "first": [lambda: softmax(1024, 1024, 0)],
     "layernorm": [lambda: layernorm(1024, 1024)],
     "gather": [lambda: embedding(50000, 128, 256, 64)],
+    "scatter": [lambda: scatter(10**6, 10**5, 1), lambda: scatter(16384, 4096, 64)],
     "concat": [lambda: concatenated(1024, 512, 512), lambda: concatenated(1024, 500, 524)],
     "stencil": [lambda: stencil(1024, 1024)],
     "argmax": [lambda: argmax(1024, 1024)],

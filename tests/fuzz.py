@@ -92,7 +92,8 @@ class Drawn:
             (10, self.pointwise), (3, self.cast), (2, self.select), (3, self.reduce),
             (1, self.extreme), (2, self.reshape), (2, self.transpose), (2, self.broadcast),
             (2, self.slice), (1, self.reverse), (2, self.pad), (2, self.concatenate),
-            (2, self.gather), (1, self.dynamic), (1, self.iota), (1, self.contract),
+            (2, self.gather), (2, self.scatter), (1, self.dynamic), (1, self.iota),
+            (1, self.contract),
             (1, self.normalise), (1, self.sort), (1, self.control if self.depth < 2 else self.cast),
         ]  # fmt: skip
         (way,) = self.random.choices([w for _, w in ways], [n for n, _ in ways])
@@ -255,9 +256,23 @@ class Drawn:
             rhs_batch=(),
         )  # fmt: skip
 
+    def scatter(self) -> None:
+        x = self.pick(rank=1)
+        shape = self.type(x).shape
+        axis = self.random.randrange(len(shape))
+        index = self.index(self.random.choice(((), (3,), (2, 2), (20,))))
+        rest = tuple(n for a, n in enumerate(shape) if a != axis)
+        at = self.random.randint(0, len(rest))
+        frame = (*rest[:at], *self.type(index).shape, *rest[at:])
+        updates = self.fitted(TensorType(self.type(x).dtype, frame))
+        kind = self.random.choice(("set", "add", "min", "max"))
+        mode = self.random.choice(("clip", "wrap"))
+        self.put("scatter", x, updates, index, axes=(axis,), at=at, mode=mode, kind=kind)
+
     def sort(self) -> None:
         x = self.pick("i", "u", "f", rank=1)
-        self.put("sort", x, axis=self.type(x).rank - 1)
+        name = self.random.choice(("sort", "argsort"))
+        self.put(name, x, axis=self.random.randrange(self.type(x).rank))
 
     # Control flow.
 

@@ -301,7 +301,7 @@ def test_under_vmap() -> None:
 def test_counting() -> None:
     x = random.integers(0, 30, 500)
     plan = planned(lambda x: tn.bincount(x, length=30), x)
-    assert plan.greatest_live <= 30 * 8
+    assert plan.peak_bytes == 0  # begun as zeros where it is handed out
 
 
 def test_a_saved_plan(tmp_path: Any) -> None:

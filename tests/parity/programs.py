@@ -136,9 +136,9 @@ FAULTS = [
     Fault("store", "shift", placed, (X,), ("scatter", "slice")),
     Fault("index", "shift", placed, (X,), ("scatter", "slice")),
     # A slot reused too early.
-    Fault("slot", "0", kept, (X,), ("sort", "add", "mul")),
-    Fault("slot", "2", kept, (X,), ("sort", "add", "mul")),
-    Fault("slot", "3", kept, (X,), ("sort", "add", "mul")),
+    Fault("slot", "0", kept, (X,), ("sort", "add", "mul", "transpose")),
+    Fault("slot", "2", kept, (X,), ("sort", "add", "mul", "transpose")),
+    Fault("slot", "3", kept, (X,), ("sort", "add", "mul", "transpose")),
     # Carried values swapped, loops and branches wired wrongly.
     Fault("carry", "in", swapped, (X,), ("scan",)),
     Fault("carry", "out", swapped, (X,), ("scan",)),

@@ -329,10 +329,10 @@ def test_unrolled_steps_share_kernels() -> None:
 
 
 def test_explain_names_lines_and_host_steps() -> None:
-    plan = planned(lambda x: np.sort(np.tanh(x) * 2) + 1, some(20))
+    plan = planned(lambda x: np.linalg.qr(np.tanh(x) * 2)[1] + 1, some(5, 5))
     text = plan.explain()
     assert "test_kernels.py" in text
-    assert "on the host: sort" in text
-    assert [step.op for step in plan.host_steps] == ["sort"]
+    assert "on the host: qr" in text
+    assert [step.op for step in plan.host_steps] == ["qr"]
     assert plan.host_steps[0].reason
     assert "s0" in str(plan)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tenfold as tn
-from tenfold.execute import plan_for
+from tenfold.execute import Program, plan_for
 from tenfold.plan import CopyStep, KernelStep
 from tenfold.plan.slots import ALIGN, Request, greatest_live, lay_out
 
@@ -159,3 +159,18 @@ def test_many_requests_take_the_fast_way() -> None:
     offsets, total = lay_out(requests)
     assert total <= 1.3 * greatest_live(requests)
     assert len(offsets) == 2000
+
+
+def test_what_dies_when_it_is_handed_out_is_made_there() -> None:
+    """A value that an output begins as, and what that was made of in place, need no arena."""
+
+    def function(x: Any, i: Any) -> Any:
+        y = x @ x * 2
+        y[i] = 1.0
+        return y
+
+    x, i = some(80, 80), np.arange(3)
+    plan = plan_for(tn.trace(function, x, i))
+    assert [s.kind for s in plan.steps] == ["routine", "kernel", "copy", "kernel"]
+    assert plan.peak_bytes == 0
+    np.testing.assert_array_equal(Program(plan)([x, i])[0], function(x, i))

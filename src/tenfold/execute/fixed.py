@@ -1,4 +1,5 @@
-"""Object code of the texts that are the same for every plan: the gate, the steps, their caller.
+"""Object code of the texts that are the same for every plan: the gate, the steps, their caller, and
+the sorts, each by the name of its function.
 
 Found in memory, then in a store (the disk cache sets itself here), then compiled.
 """
@@ -12,6 +13,7 @@ from typing import Protocol
 from tenfold.backends.cpu.bind import GATE_TEXT
 from tenfold.backends.cpu.entry import PARAM_BYTES
 from tenfold.backends.cpu.gate import GATE_EXPORTS
+from tenfold.backends.cpu.sorting import sort_text
 from tenfold.backends.cpu.steps import PLAN_TEXT, STEPS_TEXT
 from tenfold.backends.cpu.target import Target
 
@@ -48,7 +50,9 @@ def fixed(part: str, target: Target) -> bytes:
     key = (part, target.digest)
     found = _objects.get(key)
     if found is None:
-        name = f"{part}-{interface()}-{target.digest}"
+        text = TEXTS[part] if part in TEXTS else sort_text(part)
+        mark = interface() if part in TEXTS else hashlib.sha256(text.encode()).hexdigest()[:32]
+        name = f"{part}-{mark}-{target.digest}"
         for store in stores:
             found = store.find(name)
             if found is not None:
@@ -58,7 +62,7 @@ def fixed(part: str, target: Target) -> bytes:
             from tenfold.backends.cpu.compile import assemble
             from tenfold.backends.cpu.prelink import prelink
 
-            found = prelink(assemble(TEXTS[part], target), EXPORTS[part])
+            found = prelink(assemble(text, target), EXPORTS.get(part, (part,)))
             for store in stores:
                 store.keep(name, found)
         _objects[key] = found

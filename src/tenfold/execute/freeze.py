@@ -9,7 +9,7 @@ import numpy as np
 
 from tenfold.backends.cpu.compile import Module, compile_kernels
 from tenfold.backends.cpu.prelink import prelink
-from tenfold.backends.cpu.program import Words
+from tenfold.backends.cpu.program import Words, routines_of
 from tenfold.backends.cpu.target import Target
 from tenfold.execute.fixed import CALLER, GATE, STEPS, fixed, interface
 from tenfold.execute.kernels import Code
@@ -49,7 +49,13 @@ def make_native(
         kernel: (_KERNEL << _KIND | n << _WHICH, code[kernel].compiled.extent)
         for n, kernel in enumerate(plan.kernels)
     }
-    words = _Open(plan, numbers, ask)
+    names = routines_of(plan)
+    routines = {
+        name: _KERNEL << _KIND | n << _WHICH for n, name in enumerate(names, len(plan.kernels))
+    }
+    kernels += tuple((n, name) for n, name in enumerate(names, len(modules)))
+    modules += tuple(fixed(name, target) for name in names)
+    words = _Open(plan, numbers, ask, routines)
     offsets, size = [], 0
     for array in words.kept:
         offsets.append(size)
@@ -84,7 +90,9 @@ def make_native(
         target,
         interface(),
         strict,
-        any(isinstance(step, RoutineStep) for p in plan.every for step in p.steps),
+        any(
+            isinstance(s, RoutineStep) and s.name == "contract" for p in plan.every for s in p.steps
+        ),
         modules,
         kernels,
         memory.tobytes(),

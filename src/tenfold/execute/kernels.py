@@ -62,6 +62,12 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
 
 
 @cache
+def routine_image(name: str, target: Target) -> Image:
+    """The sort that has this name."""
+    return load([fixed(name, target)], [name])
+
+
+@cache
 def steps_image(target: Target, products: bool) -> Image:
     """The function that carries out steps."""
     library = blas() if products else None

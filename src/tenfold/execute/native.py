@@ -30,7 +30,7 @@ class Native:
     strict: bool
     products: bool  # whether it calls the library
     modules: tuple[bytes, ...]  # linked images, or object code
-    kernels: tuple[tuple[int, str], ...]  # module, name
+    kernels: tuple[tuple[int, str], ...]  # module, name; those of the plan, then routines
     memory: bytes
     start: int  # where in it the words of the plan itself begin
     own: bytes  # numbers of words, int32

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tenfold.backends.cpu.blas import blas
 from tenfold.backends.cpu.schedule import tune
+from tenfold.backends.cpu.sorting import scratch_bytes
 from tenfold.backends.cpu.support import missing, outside
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.execute.faults import with_fault
@@ -28,5 +29,6 @@ def plan_for(graph: Graph, target: Target | None = None, donated: Sequence[int] 
         tune=lambda kernel: tune(kernel, chosen),
         outside=outside,
         donated=donated,
+        lines=scratch_bytes,
     )
     return with_fault(plan)

@@ -9,13 +9,13 @@ import numpy as np
 
 from tenfold.backends.cpu.bind import Bound, Guard, gate, make_entry
 from tenfold.backends.cpu.entry import Argument, Entry
-from tenfold.backends.cpu.program import Words
+from tenfold.backends.cpu.program import Words, routines_of
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import TypeMismatch
 from tenfold.execute.faults import guards_with_fault, loosen
 from tenfold.execute.fixed import GATE, fixed
 from tenfold.execute.host import Running, make_callable
-from tenfold.execute.kernels import obtain, plan_image
+from tenfold.execute.kernels import obtain, plan_image, routine_image
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
@@ -49,7 +49,7 @@ class Program:
         self.callbacks = callbacks or Callbacks()
         self.code = obtain(plan.kernels, self.target, strict)
         self._callables: dict[tuple[int, int], Callable[[int, int], None]] = {}
-        self.words = Words(plan, self.places(), self._ask)
+        self.words = Words(plan, self.places(), self._ask, self.routines())
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
         self.donated = plan.donated
@@ -64,6 +64,11 @@ class Program:
             kernel: (code.image.address(code.compiled.name), code.compiled.extent)
             for kernel, code in self.code.items()
         }
+
+    def routines(self) -> Mapping[str, int]:
+        """Where the routines of ours that the plan calls lie in memory."""
+        names = routines_of(self.plan)
+        return {name: routine_image(name, self.target).address(name) for name in names}
 
     def _ask(self, which: int, step: int) -> int:
         """The address of the callable of a host step, or of a kernel whose check fails."""

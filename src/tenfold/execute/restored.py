@@ -75,7 +75,13 @@ class Restored(Program):
         return {
             kernels[int(number)]: (int(self._memory[at]), int(self._memory[at + 2]))
             for at, number in calls
+            if number < len(kernels)  # those after them are routines
         }
+
+    def routines(self) -> Mapping[str, int]:
+        """Where the routines of the native form lie in memory."""
+        found = self.native.kernels[len(self.plan.kernels) :]
+        return {name: self._images[module].address(name) for module, name in found}
 
     def _fill(self) -> tuple[Array, int]:
         """The memory of the plan with every address filled in, and where its words begin."""

@@ -13,6 +13,7 @@ from tenfold.graph import Graph, Node, Parameter
 from tenfold.ops import TABLE
 from tenfold.plan import BranchStep, CopyStep, KernelStep, LoopStep, Plan, Step
 from tenfold.plan.expand import expand
+from tenfold.plan.lines import lay_lines
 from tenfold.plan.products import lay_products
 
 Array = np.ndarray[Any, Any]
@@ -146,7 +147,7 @@ def misplaced(plan: Plan) -> tuple[Node, int] | None:
 
 def written_out(graph: Graph) -> Graph:
     """The graph that a plan of this graph carries out."""
-    return lay_products(expand(graph, TABLE), TABLE)
+    return lay_lines(lay_products(expand(graph, TABLE), TABLE), TABLE)
 
 
 def goes_long(node: Node) -> bool:

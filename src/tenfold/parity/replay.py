@@ -55,7 +55,7 @@ class Replay:
                 kept.append(made)
                 return id(made)
 
-            words = Words(alone, self.kernels, ask)
+            words = Words(alone, self.kernels, ask, self.program.routines())
             found = self.words[id(plan), number] = (words, kept, alone)
         self.code.value = found[0].address
         poll = (ctypes.c_int64 * STATE_WORDS)()
@@ -215,6 +215,8 @@ def written(plan: Plan, step: Step, layout: Layout, at: int) -> tuple[int, ...]:
     slots = [slot for slot, _ in layout.writes[at]]
     if isinstance(step, KernelStep):
         slots += step.slots[len(step.reads) + len(step.writes) :]
+    elif step.kind == "routine":
+        slots += step.scratch  # type: ignore[union-attr]
     elif step.kind == "loop":
         slots += [step.arena, *step.second, *([step.flag] if step.flag >= 0 else [])]  # type: ignore[union-attr]
     elif step.kind == "branch":

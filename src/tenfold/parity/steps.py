@@ -13,7 +13,7 @@ from tenfold.parity.loops import ROUNDS, few_rounds
 from tenfold.parity.part import goes_long
 from tenfold.parity.replay import Replay, overlaps, written
 from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
-from tenfold.plan import LoopStep
+from tenfold.plan import KernelStep, LoopStep
 from tenfold.plan.plan import CONSTANT, INPUT
 from tenfold.types import KIND
 
@@ -31,7 +31,7 @@ def check_step(
     about, frame = state.about, state.frame
     assert frame is not None
     step = about.plan.steps[at]
-    fault = _overwritten(state, at)
+    fault = _overwritten(state, at) or _overlapping(state, at)
     if fault is not None:
         return fault
     if about.effects[at]:
@@ -97,11 +97,33 @@ def _overwritten(state: State, at: int) -> Disagreement | None:
         text = f"its slot for %{value} holds something else"
         if guilty:
             text += f", last written by {about.what(guilty[0])}"
-        case = Case(about.graph, tuple(state.inputs))
-        nodes = tuple(about.parts[at].graph.nodes)
-        name = f"{state.name}%{value}"
-        return Disagreement(MEMORY, about.what(at), name, text, case, nodes)
+        return _misplaced(state, at, value, text)
     return None
+
+
+def _overlapping(state: State, at: int) -> Disagreement | None:
+    """Whether the step writes over what it is still reading: a kernel may do so only where it is
+    made for it, element for element."""
+    about = state.about
+    plan, step = about.plan, about.plan.steps[at]
+    if step.kind not in ("kernel", "routine", "host"):
+        return None
+    alike: set[tuple[int, int]] = set()
+    if isinstance(step, KernelStep):
+        pairs = list(zip(step.slots, plan.own[step.kernel].buffers, strict=True))
+        alike = {(s, t) for s, a in pairs for t, b in pairs if a.alias and a.alias == b.alias}
+    for slot, value in about.layout.reads[at]:
+        for target in written(plan, step, about.layout, at):
+            if overlaps(plan, slot, target) and (slot, target) not in alike:
+                return _misplaced(state, at, value, f"it writes over %{value}, which it reads")
+    return None
+
+
+def _misplaced(state: State, at: int, value: int, text: str) -> Disagreement:
+    about = state.about
+    case = Case(about.graph, tuple(state.inputs))
+    nodes = tuple(about.parts[at].graph.nodes)
+    return Disagreement(MEMORY, about.what(at), f"{state.name}%{value}", text, case, nodes)
 
 
 def _prepare(state: State, at: int) -> dict[int, Array]:

@@ -13,6 +13,7 @@ from tenfold.ops import TABLE
 from tenfold.plan.expand import expand
 from tenfold.plan.form import Bound, Former
 from tenfold.plan.fuse import Fused, Supports, fuse
+from tenfold.plan.lines import LINES, lay_lines
 from tenfold.plan.lower import Form, Lowered, lower
 from tenfold.plan.plan import (
     ARENA,
@@ -34,6 +35,9 @@ from tenfold.plan.products import lay_products
 from tenfold.plan.slots import Request, greatest_live, lay_out
 from tenfold.types import DTYPES, SHORT, TensorType
 
+# The scratch bytes of a routine over lines (a sort), by its op, dtype and their length.
+Lines = Callable[[str, str, int], int | None]
+
 
 def make_plan(
     graph: Graph,
@@ -43,18 +47,22 @@ def make_plan(
     tune: Callable[[Kernel], Kernel] | None = None,
     outside: Callable[[Kernel], tuple[str, ...]] | None = None,
     donated: Sequence[int] = (),
+    lines: Lines | None = None,
 ) -> Plan:
     """The plan of a graph and of every scope in it, each distinct scope planned once.
 
     What a backend brings: `supports` says which instructions it lacks, `routines` which it has,
     `tune` gives a kernel the form it likes, perhaps with scratch buffers at the end, and `outside`
-    names the functions of another library that a kernel calls element by element. `donated` are
+    names the functions of another library that a kernel calls element by element. `lines` says
+    how many bytes of scratch a routine over lines of elements takes, if there is one. `donated` are
     parameters whose memory the plan may use for values of its own once it has read them.
     """
     forms: dict[Form, Lowered] = {}
     plans: dict[str, Plan] = {}
     for digest, scope in _expanded(graph, table).items():
-        planner = _Planner(lay_products(scope, table), table, plans, forms, supports)
+        laid = lay_lines(lay_products(scope, table), table)
+        planner = _Planner(laid, table, plans, forms, supports)
+        planner.lines = lines
         planner.routines = routines
         planner.tune = tune
         planner.outside = outside
@@ -112,6 +120,7 @@ class _Planner:
         self.tune: Callable[[Kernel], Kernel] | None = None
         self.outside: Callable[[Kernel], tuple[str, ...]] | None = None
         self.donated: tuple[int, ...] = ()
+        self.lines: Lines | None = None
         self.fused: Fused = fuse(graph, table, supports)
         self.cells: list[_Cell] = []
         self.cell: dict[int, int] = {}  # by value
@@ -281,6 +290,10 @@ class _Planner:
             self.loop(position, node, reads, writes)
         elif self.routine(node):
             self.add(RoutineStep(node.op, position, tuple(reads), tuple(writes)), reads, writes)
+        elif (size := self.lined(node)) is not None:
+            scratch = self.new(TensorType(DTYPES["u8"], (size,)))
+            step = RoutineStep(node.op, position, tuple(reads), tuple(writes), scratch=(scratch,))
+            self.add(step, reads, [*writes, scratch])
         else:
             reason = self.reason(node)
             self.add(
@@ -293,6 +306,13 @@ class _Planner:
         if node.op not in self.routines:
             return False
         return SHORT[node.types[0].dtype] in BLAS
+
+    def lined(self, node: Node) -> int | None:
+        """The scratch bytes of a routine over lines; None where there is none for this node."""
+        if node.op not in LINES or self.lines is None:
+            return None
+        type = self.graph.types[node.inputs[0]]
+        return self.lines(node.op, SHORT[type.dtype], type.shape[-1])
 
     def reason(self, node: Node) -> str:
         if self.table[node.op].effect:
@@ -362,17 +382,14 @@ class _Planner:
         for at, source, target in self.candidates:
             a, b = cells[source], cells[target]
             ours = a.place == ARENA or (a.place == INPUT and a.number in self.donated)
-            if (
-                ours
-                and b.place == ARENA
-                and a.last == at
-                and b.first == at
-                and b.share < 0
-                and source != target
-                and a.part < 0
-                and b.part < 0
-            ):
+            if not ours or a.last != at or b.first != at or source == target:
+                continue
+            if a.part >= 0 or b.part >= 0:
+                continue
+            if b.place == ARENA and b.share < 0:
                 b.share = source
+            elif b.place == OUTPUT and cells[self.head(source)].place == ARENA:
+                cells[self.head(source)].share = target  # made where it is handed out
         owner = [self.head(number) for number in range(len(cells))]
         for number, cell in enumerate(cells):
             head = cells[owner[number]]

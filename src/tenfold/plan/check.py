@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tenfold.backends.cpu.sorting import scratch_bytes
 from tenfold.graph import Graph, check
 from tenfold.kernel import Index, Kernel, verify
 from tenfold.kernel.index import AXIS, DIV, MOD, VALUE
 from tenfold.kernel.kernel import BOTH, PARALLEL, READ, REDUCED, SCRATCH, SEQUENTIAL, WRITE
 from tenfold.ops import TABLE
+from tenfold.plan.lines import LINES
 from tenfold.plan.plan import (
     ARENA,
     CONSTANT,
@@ -26,7 +28,7 @@ from tenfold.plan.plan import (
     Step,
 )
 from tenfold.plan.sections import bad
-from tenfold.types import DTYPES, TensorType
+from tenfold.types import DTYPES, SHORT, TensorType
 
 _MOST = 1 << 47  # bytes: what addresses reach
 
@@ -268,8 +270,24 @@ def _check_node_step(plan: Plan, step: RoutineStep | HostStep | LoopStep | Branc
         _check_below(plan, step)
     if isinstance(step, LoopStep):
         _check_loop(plan, step)
-    if isinstance(step, RoutineStep) and node.op != "contract":
+    if isinstance(step, RoutineStep):
+        _check_routine(plan, step)
+
+
+def _check_routine(plan: Plan, step: RoutineStep) -> None:
+    """A product, or a sort along the last axis that has its scratch memory."""
+    node = plan.graph.nodes[step.node]
+    if node.op == "contract":
+        if step.scratch:
+            bad("a product takes no scratch memory")
+        return
+    if node.op not in LINES:
         bad(f"there is no routine {node.op}")
+    type = plan.graph.types[node.inputs[0]]
+    size = scratch_bytes(node.op, SHORT[type.dtype], type.shape[-1] if type.rank else 0)
+    if size is None or node["axis"] != type.rank - 1 or len(step.scratch) != 1:
+        bad(f"there is no such routine {node.op}")
+    _written(plan, step.scratch[0], TensorType(DTYPES["u8"], (size,)))
 
 
 def _check_below(plan: Plan, step: LoopStep | BranchStep) -> None:

@@ -55,6 +55,7 @@ class RoutineStep:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     detail: tuple[int, ...] = ()  # which inputs are read transposed, one entry for each input
+    scratch: tuple[int, ...] = ()  # memory of its own
     kind: str = field(default="routine", init=False)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tenfold.backends.cpu.blas import PLAIN, TRANSPOSED
 from tenfold.backends.cpu.entry import PARAM_BYTES
+from tenfold.backends.cpu.sorting import sort_name
 from tenfold.backends.cpu.steps import ARENA_BASE, NULL_BASE, TABLE_BASE, Word
 from tenfold.kernel import Kernel
 from tenfold.types import KIND, SHORT
@@ -37,6 +38,8 @@ def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
         size = sum(plan.slots[s].type.size for s in step.slots)
         space = prod(max(axis.extent, 1) for axis in plan.own[step.kernel].axes)
         return int(20 + max(size, min(space, 1 << 40)) // 4)
+    if step.kind == "routine" and step.name != "contract":
+        return 100 + 20 * int(plan.slots[step.inputs[0]].type.size)
     if step.kind == "routine":
         sizes = [plan.slots[s].type.size for s in (*step.inputs, *step.outputs)]
         return 100 + int(prod(sizes) ** 0.5) // 16
@@ -49,6 +52,16 @@ def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
     return 1000
 
 
+def _routine(plan: Plan, step: Step) -> str:
+    return sort_name(step.name, SHORT[plan.slots[step.inputs[0]].type.dtype])
+
+
+def routines_of(plan: Plan) -> tuple[str, ...]:
+    """The names of the routines of ours that a plan and those below it call, each once."""
+    steps = [(one, s) for one in plan.every for s in one.steps if s.kind == "routine"]
+    return tuple(dict.fromkeys(_routine(p, s) for p, s in steps if s.name != "contract"))
+
+
 class Words:
     """The words of a plan and of all below it, and the memory they point into."""
 
@@ -57,10 +70,13 @@ class Words:
         plan: Plan,
         kernels: Mapping[Kernel, tuple[int, int]],
         ask: Callable[[int, int], int],
+        routines: Mapping[str, int],
     ) -> None:
         """`kernels` has the address and the extent of each; `ask(plan, step)` is the address of
-        the callable for a host step, or for a kernel whose check fails."""
+        the callable for a host step, or for a kernel whose check fails; `routines` has the
+        addresses of those in `routines_of(plan)`."""
         self.kernels = kernels
+        self.routines = routines
         self.ask = ask
         self.kept: list[Array] = []  # what the words point at
         self.addresses: dict[int, int] = {}  # of the words of each plan, by id
@@ -95,8 +111,11 @@ class Words:
                 words += (Word.COPY, nbytes, *places[step.target], *places[step.source])
             elif step.kind == "host":
                 words += (Word.HOST, self.ask(number, at))
-            elif step.kind == "routine":
+            elif step.kind == "routine" and step.name == "contract":
                 words += self.product(plan, step, places)
+            elif step.kind == "routine":
+                words += self.lines(plan, step, places)
+                most = max(most, 3)
             elif step.kind == "branch":
                 words += self.branch(plan, step, places)
                 below = max(below, len(step.inputs) + len(step.outputs))
@@ -149,6 +168,18 @@ class Words:
             m, n, k, m if left else k, k if right else n,
             batch, m * k * size, k * n * size, m * n * size,
             *places[step.inputs[0]], *places[step.inputs[1]], *places[step.outputs[0]],
+        ]  # fmt: skip
+
+    def lines(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+        """A sort of lines, which is called as a kernel is."""
+        (source,), (target,), (scratch,) = step.inputs, step.outputs, step.scratch
+        type = plan.graph.types[plan.graph.nodes[step.node].inputs[0]]
+        length = type.shape[-1]
+        params = self.keep(_aligned(np.array([length, 0], np.int64).view(np.uint8)))
+        address = self.routines[_routine(plan, step)]
+        return [
+            Word.KERNEL, address, params, type.size // length, 0, 3,
+            *places[source], *places[target], *places[scratch],
         ]  # fmt: skip
 
     def branch(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:

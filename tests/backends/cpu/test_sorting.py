@@ -1,0 +1,94 @@
+"""Sorts of lines, for every target, bit for bit as NumPy's stable ones."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from running import every_target
+
+from tenfold.backends.cpu.compile import assemble
+from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.sorting import LONGEST, scratch_bytes, sort_name, sort_text
+from tenfold.backends.cpu.target import Target
+from tenfold.types import DTYPES, KIND
+
+Array = np.ndarray[Any, Any]
+REAL = [name for name, dtype in DTYPES.items() if KIND[dtype] != "c"]
+GUARD = 0xA5
+
+
+@cache
+def image(name: str, dtype: str, target: Target) -> Any:
+    symbol = sort_name(name, dtype)
+    return load([assemble(sort_text(symbol), target)], [symbol])
+
+
+def lines(name: str, dtype: str, target: Target, x: Array) -> Array:
+    """Sort the rows of x; scratch memory has a guard behind it."""
+    symbol, length = sort_name(name, dtype), x.shape[1]
+    word, size = ctypes.c_void_p, ctypes.c_int64
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, word, word, size, size)(
+        image(name, dtype, target).address(symbol)
+    )
+    made = np.empty(x.shape, x.dtype if name == "sort" else np.int64)
+    needed = scratch_bytes(name, dtype, length)
+    assert needed is not None
+    room = np.full(needed + 128, GUARD, np.uint8)
+    start = -room.ctypes.data % 64
+    table = np.array([x.ctypes.data, made.ctypes.data, room.ctypes.data + start], np.uint64)
+    params = np.array([length, 0], np.int64)
+    assert function(table.ctypes.data, params.ctypes.data, 0, len(x)) == 0
+    assert np.all(room[start + needed :] == GUARD)
+    return made
+
+
+def draw(dtype: str, shape: tuple[int, ...], seed: int) -> Array:
+    random = np.random.default_rng(seed)
+    kind = KIND[DTYPES[dtype]]
+    if kind == "b":
+        return random.random(shape) > 0.5
+    if kind in "iu":
+        limits = np.iinfo(DTYPES[dtype])
+        made = random.integers(limits.min, limits.max, shape, DTYPES[dtype], endpoint=True)
+        small = random.integers(0, 5, shape).astype(made.dtype)
+        return np.where(random.random(shape) < 0.4, small, made)
+    made = random.standard_normal(shape)
+    for value in (0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf):
+        made[random.random(shape) < 0.08] = value
+    return made.astype(DTYPES[dtype])
+
+
+@every_target
+@pytest.mark.parametrize("dtype", REAL)
+def test_lines_of_every_length(target: Target, dtype: str) -> None:
+    for length in (1, 2, 15, 16, 17, 100, 192, 193, 1000):
+        x = draw(dtype, (3, length), length)
+        wide = x.astype(np.float32) if dtype in ("f16", "bf16") else x
+        order = np.argsort(wide, 1, kind="stable")
+        np.testing.assert_array_equal(lines("argsort", dtype, target, x), order)
+        wanted = np.take_along_axis(x, order, 1)
+        assert lines("sort", dtype, target, x).tobytes() == wanted.tobytes()
+
+
+def test_keys_whose_digits_are_all_the_same_are_left_alone() -> None:
+    from running import HOST
+
+    for x in (np.full((2, 500), 7), np.arange(1000).reshape(2, 500)[:, ::-1] * 3):
+        x = np.ascontiguousarray(x)
+        np.testing.assert_array_equal(lines("sort", "i64", HOST, x), np.sort(x, 1))
+        order = np.argsort(x, 1, kind="stable")
+        np.testing.assert_array_equal(lines("argsort", "i64", HOST, x), order)
+
+
+def test_what_there_is_no_sort_of() -> None:
+    assert scratch_bytes("sort", "c64", 10) is None
+    assert scratch_bytes("argsort", "f32", LONGEST) is None
