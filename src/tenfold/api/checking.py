@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from tenfold.errors import ParityError, ParityWarning
 from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
-from tenfold.parity.verdict import Disagreement
 from tenfold.reference import Callbacks
+
+if TYPE_CHECKING:
+    from tenfold.parity.verdict import Disagreement
 
 Array = np.ndarray[Any, Any]
 

@@ -454,11 +454,13 @@ class Jitted:
 @functools.cache
 def _load_runtime() -> None:
     """Bring in what runs plans; before tracing, so that nothing stands between it and a result."""
+    import tenfold.api.checking
     import tenfold.api.door
     import tenfold.api.explain_cache
     import tenfold.api.unpack
     import tenfold.cache
-    import tenfold.graph.file  # noqa: F401
+    import tenfold.graph.file
+    import tenfold.parity.guards  # noqa: F401
     from tenfold.execute.prepare import prepare
 
     prepare()
