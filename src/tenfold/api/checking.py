@@ -33,7 +33,7 @@ def checked_call(
     verify: str | float,
     strict: bool,
 ) -> list[Array]:
-    """The answer to a call that checks the program too."""
+    """The answer to a call that checks the program too; the certificate is the caller's to keep."""
     # What only a new plan needs is imported here: a plan from disk answers without it.
     from tenfold.parity.check import LIMIT, check
 
@@ -42,7 +42,6 @@ def checked_call(
     if isinstance(found.verdict, Certificate):
         if program.certificate is None:
             program.certificate = found.verdict
-            keep_verdict(program)
         # The plan answers, now as in every later call: the same bits.
         return program(arrays, found.callbacks) if found.made is None else found.made
     refute(program, found.verdict, strict)
@@ -60,10 +59,8 @@ def guarded(
     if fault is not None:
         refute(program, fault, strict)
         return False
-    if isinstance(program.certificate, Certificate):
-        program.certificate = replace(
-            program.certificate, guards=max(count, program.certificate.guards)
-        )
+    if isinstance(program.certificate, Certificate) and program.certificate.guards < count:
+        program.certificate = replace(program.certificate, guards=count)
     return True
 
 
