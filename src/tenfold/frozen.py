@@ -22,11 +22,22 @@ def frozen(cls: C) -> C: ...
 
 @overload
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def frozen(*, eq: bool = True, order: bool = False, kw_only: bool = False) -> Callable[[C], C]: ...
+def frozen(
+    *, eq: bool = True, order: bool = False, kw_only: bool = False, ready: bool = False
+) -> Callable[[C], C]: ...
 
 
-def frozen(cls: Any = None, *, eq: bool = True, order: bool = False, kw_only: bool = False) -> Any:
+def frozen(
+    cls: Any = None,
+    *,
+    eq: bool = True,
+    order: bool = False,
+    kw_only: bool = False,
+    ready: bool = False,
+) -> Any:
     """The class as a frozen dataclass with slots; `fields`, `replace` and `asdict` work on it.
+
+    `ready` has its __init__ written at once: for what a first call makes after it has traced.
 
     >>> @frozen
     ... class Point:
@@ -37,11 +48,11 @@ def frozen(cls: Any = None, *, eq: bool = True, order: bool = False, kw_only: bo
     (Point(x=1, y=0), True, True)
     """
     if cls is None:
-        return lambda cls: _made(cls, eq, order, kw_only)
-    return _made(cls, eq, order, kw_only)
+        return lambda cls: _made(cls, eq, order, kw_only, ready)
+    return _made(cls, eq, order, kw_only, ready)
 
 
-def _made(cls: Any, eq: bool, order: bool, kw_only: bool) -> Any:
+def _made(cls: Any, eq: bool, order: bool, kw_only: bool, ready: bool) -> Any:
     dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)  # finds the fields
     names = [f.name for f in fields(cls)]
     inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
@@ -61,6 +72,8 @@ def _made(cls: Any, eq: bool, order: bool, kw_only: bool) -> Any:
     for name, write in writers.items():
         if body.get(name) is None:
             setattr(made, name, _late(made, name, write))
+    if ready:
+        made.__init__ = _init(made)
     return made
 
 

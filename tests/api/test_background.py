@@ -119,6 +119,19 @@ def test_buckets_share_plans():
     assert tn.stats()["plans"] == 3  # 2, 8 and 16 rows
 
 
+def test_buckets_are_warmed_and_looked_at_padded():
+    f = tn.jit(lambda x: np.tanh(x) * 2, buckets={"x": [2, 8]})
+    tn.stats.reset()
+    f.warm(tn.spec((5, 3)))
+    assert tn.stats()["plans"] == 1
+    assert f(np.ones((7, 3))).shape == (7, 3)
+    assert tn.stats()["plans"] == 1  # that of eight rows
+    assert f.plan(np.ones((3, 3))).graph.parameters[0].type.shape == (8, 3)
+    assert f.certificate(np.ones((6, 3))).inputs == ("f64[8,3]",)
+    with pytest.raises(tn.TenfoldError, match="reduce_sum reduces over the rows"):
+        tn.jit(lambda x: x.sum(axis=0), buckets={"x": [4]}).warm(tn.spec((3, 3)))
+
+
 def test_buckets_refuse_what_mixes_rows():
     with pytest.raises(tn.TenfoldError, match="reduce_sum reduces over the rows"):
         tn.jit(lambda x: x.sum(axis=0), buckets={"x": [4]})(X)

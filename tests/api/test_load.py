@@ -22,6 +22,7 @@ from tenfold.backends.cpu.loader import route
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import FileError, HookError, PlanError, TypeMismatch, ValueProblem
 from tenfold.execute.restored import Restored
+from tenfold.parity.certificate import Certificate
 from tenfold.plan.sections import Sections, pack
 
 native = pytest.mark.skipif(route() != "elf", reason="code is loaded from files on Linux only")
@@ -55,6 +56,21 @@ def test_a_loaded_plan_gives_what_the_function_gives(tmp_path, trust):
 
 
 @native
+def test_the_certificate_goes_with_the_plan(tmp_path):
+    f = tn.jit(lambda x: np.tanh(x) * 3, verify="first")
+    x = np.linspace(0, 1, 6)
+    plan = f.plan(x)
+    assert plan.certificate == {}  # not checked yet
+    f(x)
+    assert plan.certificate == f.certificate(x).to_data()
+    assert plan.certificate["guards"] > 3
+    plan.save(tmp_path / "f.plan")
+    loaded = tn.load(tmp_path / "f.plan", trust_code=True)
+    assert Certificate.from_data(loaded.certificate) == f.certificate(x)
+    assert Certificate.from_data(pickle.loads(pickle.dumps(plan)).certificate) == f.certificate(x)
+    assert tn.load(tmp_path / "f.plan").certificate == {}  # its word is taken with its code
+
+
 def test_untrusted_code_is_ignored_and_that_is_said(tmp_path):
     path = saved(tmp_path)
     plan = tn.load(path)

@@ -1,19 +1,20 @@
 """Checks of new plans: what is certified, what is left out and said, and what callers see."""
 
-from dataclasses import replace
+from datetime import UTC, datetime
 
 import msgpack
 import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.backends.cpu.target import host_target
 from tenfold.cache import plans
 from tenfold.errors import FileError
 from tenfold.execute import Program, plan_for
 from tenfold.execute.faults import plant
 from tenfold.parity.agree import compare
 from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
-from tenfold.parity.check import check
+from tenfold.parity.check import check, digest_of
 from tenfold.parity.guards import try_guards
 
 X = np.random.default_rng(3).normal(size=(12, 7)).astype("f4")
@@ -39,7 +40,11 @@ def test_a_certificate_tells_what_was_checked():
     assert made.checked == len(made.steps) == 1
     assert made.graph == f.trace(X).digest
     assert made.guards > 3
-    assert made.ulp < 8
+    assert made.ulp == max(step.ulp for step in made.steps) < 8
+    assert made.inputs_digest == digest_of([X])
+    assert host_target().cpu in made.target
+    assert datetime.fromisoformat(made.date) <= datetime.now(UTC)
+    assert len(made.end_to_end) == 1
     assert dict(made.versions)["numpy"] == np.__version__
     assert "nothing cut off" in str(made)
     np.testing.assert_array_equal(f(X), first)  # the plan answered at once: the same bits
@@ -120,6 +125,29 @@ def test_a_limit_is_stated_and_callbacks_still_run_once():
     assert "limit of 0 s" in made.cut
     assert made.end_to_end == ()
     assert "cut off: after 0 checks" in str(made)
+
+
+def test_donation_waits_until_after_the_check():
+    def step(x, y):
+        x *= 2
+        x[0] = y
+        return x.sum(), x
+
+    before, total = X.copy(), X * 2
+    total[0] = 1
+    f = tn.jit(step, donate="x", verify="first")
+    given = X.copy()
+    got, made = f(given, np.float32(1))
+    np.testing.assert_array_equal(made, total)
+    np.testing.assert_allclose(got, total.sum(), rtol=1e-5)
+    assert f.certificate(X, np.float32(1)).inputs_digest == digest_of([before, np.float32(1)])
+    plans.clear()
+    g = tn.jit(step, donate="x", verify="first")
+    given = X.copy()
+    with plant("instruction", "mul>add"), pytest.warns(tn.ParityWarning):
+        _, made = g(given, np.float32(1))
+    np.testing.assert_array_equal(made, total)  # the reference's, of what was given
+    np.testing.assert_array_equal(given, before)
 
 
 def test_a_raising_callback_is_the_callers():
@@ -270,7 +298,7 @@ def test_a_program_from_disk_is_checked_if_it_was_not(monkeypatch, tmp_path):
     made = again.certificate(X)
     assert made.complete
     plans.clear()
-    assert tn.jit(f).certificate(X) == replace(made, guards=0)  # kept before its door was opened
+    assert tn.jit(f).certificate(X) == made
 
 
 def test_a_refuted_plan_stays_refuted_on_disk(monkeypatch, tmp_path):

@@ -17,6 +17,7 @@ from tenfold.api.arguments import Binder, Call
 from tenfold.errors import ShapeError, ValueProblem
 from tenfold.graph import Graph
 from tenfold.transform.rows import follow, same_but_for_shapes
+from tenfold.types import TensorType
 
 
 class Buckets:
@@ -61,7 +62,7 @@ class Buckets:
             call.leaves, call.leaf_names(), self.marks(call), strict=True
         ):
             if marked:
-                shape = np.shape(leaf)
+                shape = leaf.shape if isinstance(leaf, TensorType) else np.shape(leaf)
                 if not shape:
                     raise ShapeError(
                         f"the argument {name!r} has buckets but no axis", fix="pass an array"
@@ -79,7 +80,9 @@ class Buckets:
         """The leaves with their rows padded with zeros to this size."""
         padded = []
         for leaf, marked in zip(call.leaves, self.marks(call), strict=True):
-            if marked:
+            if marked and isinstance(leaf, TensorType):
+                leaf = TensorType(leaf.dtype, (size, *leaf.shape[1:]))
+            elif marked:
                 array = np.asarray(leaf)
                 whole = np.zeros((size, *array.shape[1:]), array.dtype)
                 whole[: array.shape[0]] = array

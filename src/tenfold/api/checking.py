@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from tenfold.errors import ParityError, ParityWarning
 from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
-from tenfold.parity.verdict import Disagreement
 from tenfold.reference import Callbacks
+
+if TYPE_CHECKING:
+    from tenfold.parity.verdict import Disagreement
 
 Array = np.ndarray[Any, Any]
 
@@ -31,7 +33,7 @@ def checked_call(
     verify: str | float,
     strict: bool,
 ) -> list[Array]:
-    """The answer to a call that checks the program too."""
+    """The answer to a call that checks the program too; the certificate is the caller's to keep."""
     # What only a new plan needs is imported here: a plan from disk answers without it.
     from tenfold.parity.check import LIMIT, check
 
@@ -40,7 +42,6 @@ def checked_call(
     if isinstance(found.verdict, Certificate):
         if program.certificate is None:
             program.certificate = found.verdict
-            keep_verdict(program)
         # The plan answers, now as in every later call: the same bits.
         return program(arrays, found.callbacks) if found.made is None else found.made
     refute(program, found.verdict, strict)
@@ -58,10 +59,8 @@ def guarded(
     if fault is not None:
         refute(program, fault, strict)
         return False
-    if isinstance(program.certificate, Certificate):
-        program.certificate = replace(
-            program.certificate, guards=max(count, program.certificate.guards)
-        )
+    if isinstance(program.certificate, Certificate) and program.certificate.guards < count:
+        program.certificate = replace(program.certificate, guards=count)
     return True
 
 

@@ -45,11 +45,12 @@ def explain_cache(function: Jitted, *args: Any, **kwargs: Any) -> str:
     >>> print(tn.explain_cache(f, np.ones(3)))
     <lambda>: not compiled yet; there is no disk cache (tn.config.cache)
     """
-    call = function._binder.bind(args, kwargs)
+    call = function._bind(args, kwargs)
     traced = function._entry(call).traced
     caller = caller_of(call, traced, function.__wrapped__)
-    options = options_of(function._options.strict)
-    if plans.holds(traced.graph, strict=function._options.strict):
+    strict, donated = function.strict, function._donated(call)
+    options = options_of(strict, donated)
+    if plans.holds(traced.graph, strict=strict, donated=donated):
         return f"{caller.name}: compiled in this process"
     store = disk()
     if store is None:

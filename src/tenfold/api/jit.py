@@ -169,6 +169,7 @@ class Jitted:
         """Compile and check, in the background. With callbacks the next call is the check: they
         must run once for each call."""
         from tenfold.api.checking import checked_call
+        from tenfold.cache import keep_verdict
 
         program = self._program(call, traced)
         verify = verify_option(self._options.verify)
@@ -176,6 +177,8 @@ class Jitted:
         if arrays is not None and unchecked and verify != "off" and not traced.graph.effects:
             strict = self._options.strict
             checked_call(program, traced.graph, arrays, Callbacks(), verify, strict)
+            if program.certificate is not None:
+                keep_verdict(program)
         return program
 
     def ready(self, timeout: float | None = None) -> bool:
@@ -245,6 +248,7 @@ class Jitted:
     ) -> list[np.ndarray[Any, Any]]:
         """The outputs by the plan, once it is certified; by the reference if it is refuted."""
         from tenfold.api.checking import checked_call, refused
+        from tenfold.cache import keep_verdict
 
         graph, strict = entry.traced.graph, self._options.strict
         verify = verify_option(self._options.verify)
@@ -252,12 +256,15 @@ class Jitted:
             if strict:
                 raise refused(program)
             return run_graph(graph, arrays, callbacks)
-        if verify == "always" or (verify != "off" and program.certificate is None):
+        before = program.certificate
+        if verify == "always" or (verify != "off" and before is None):
             outputs = checked_call(program, graph, arrays, callbacks, verify, strict)
         else:
             outputs = program(arrays, callbacks)
         if program.refuted is None and verify != "always":
             self._open(call, entry, program)
+        if program.certificate is not before:  # with the guards that its door was tried on
+            keep_verdict(program)
         return outputs
 
     def _donated(self, call: Call) -> tuple[int, ...]:
@@ -354,10 +361,10 @@ class Jitted:
         return entry.traced, arrays
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """A call, its lazy arrays and those of other libraries as NumPy's."""
+        """A call as it runs: lazy arrays and those of other libraries as NumPy's, rows padded."""
         call = self._binder.bind(args, kwargs)
         taken_in(call.leaves)
-        return call
+        return call if self._options.buckets is None else self._padded(call)[1]
 
     def _ready(self, call: Call) -> tuple[Entry, list[np.ndarray[Any, Any]]]:
         entry = self._entry(call)
@@ -386,6 +393,7 @@ class Jitted:
             lambda: traced.graph,
             callbacks=Callbacks(traced.callbacks),
             captures={h.name: h.snapshot for h in entry.held},
+            certificate=lambda: program.certificate.to_data() if program.certificate else {},
         )
 
     def certificate(self, *args: Any, **kwargs: Any) -> Certificate | None:
@@ -454,11 +462,13 @@ class Jitted:
 @functools.cache
 def _load_runtime() -> None:
     """Bring in what runs plans; before tracing, so that nothing stands between it and a result."""
+    import tenfold.api.checking
     import tenfold.api.door
     import tenfold.api.explain_cache
     import tenfold.api.unpack
     import tenfold.cache
-    import tenfold.graph.file  # noqa: F401
+    import tenfold.graph.file
+    import tenfold.parity.guards  # noqa: F401
     from tenfold.execute.prepare import prepare
 
     prepare()

@@ -40,12 +40,12 @@ class Loaded:
         *,
         callbacks: Callbacks,
         captures: Mapping[str, Array],
-        certificate: Mapping[str, Any] | None = None,
+        certificate: Callable[[], Mapping[str, Any]] = dict,
         notes: tuple[str, ...] = (),
     ) -> None:
         self.signature = signature
-        self.certificate = dict(certificate or {})
         self.notes = notes
+        self._certificate = certificate
         self._make = make
         self._graph = graph
         self._captures = dict(captures)
@@ -59,6 +59,11 @@ class Loaded:
         if self._made is None:
             self._made = self._make()
         return self._made
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What the plan was checked by, as plain data; empty where it was not."""
+        return dict(self._certificate())
 
     @property
     def graph(self) -> Graph:
@@ -260,13 +265,14 @@ def _loaded(
                 fix=f"give it to tn.load: hooks={{{name!r}: f}}, or None to silence a hook",
             )
     held = _held(signature, captures, graph, found)
+    certificate = read.certificate() if trusted else {}
     return Loaded(
         signature,
         make,
         graph,
         callbacks=Callbacks((), dict(hooks)),
         captures=held,
-        certificate=read.certificate() if trusted else None,
+        certificate=lambda: certificate,
         notes=tuple(notes),
     )
 

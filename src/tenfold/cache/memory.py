@@ -76,10 +76,10 @@ class Plans:
                 self._making.pop(key, None)
         return found
 
-    def holds(self, graph: Graph, *, strict: bool = False) -> bool:
+    def holds(self, graph: Graph, *, strict: bool = False, donated: tuple[int, ...] = ()) -> bool:
         """Whether the program of a graph is here."""
         with self._lock:
-            found = self._held.get((graph.digest, strict, ()))
+            found = self._held.get((graph.digest, strict, donated))
             return found is not None and found[0] == graph
 
     def _stored(self, graph: Graph, strict: bool, donated: tuple[int, ...]) -> Program | None:

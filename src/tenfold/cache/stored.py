@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -33,7 +33,7 @@ def disk() -> Disk | None:
     """The disk cache that `tn.config` names."""
     if config.cache is None or route() != "elf":  # code is not loaded from files elsewhere
         return None
-    name = (str(Path(config.cache)), config.cache_bytes)
+    name = (os.fspath(config.cache), config.cache_bytes)
     found = _disks.get(name)
     if found is None:
         found = _disks[name] = Disk(*name)

@@ -36,6 +36,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # see apps.prover.command
     help="Tenfold: a compiler and runtime for array programs in Python.",
 )
 

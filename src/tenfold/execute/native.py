@@ -17,7 +17,7 @@ from tenfold.plan.sections import bad, unpack
 from tenfold.types import TensorType, parse_type
 
 
-@frozen
+@frozen(ready=True)
 class Native:
     """One target's code for a plan. Plain data; see `restored` for what is done with it.
 

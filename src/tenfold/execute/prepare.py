@@ -9,7 +9,7 @@ from tenfold.backends.cpu.bind import gate
 from tenfold.backends.cpu.ndarray import supported
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import TenfoldError
-from tenfold.execute.fixed import GATE, fixed
+from tenfold.execute.fixed import CALLER, GATE, fixed
 from tenfold.execute.kernels import steps_image
 from tenfold.version import versions
 
@@ -23,3 +23,4 @@ def prepare() -> None:
     with suppress(TenfoldError, ImportError, OSError):
         gate(lambda text: fixed(GATE, target))
         steps_image(target, False)
+        fixed(CALLER, target)

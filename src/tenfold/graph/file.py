@@ -37,19 +37,26 @@ def _type_data(type: TensorType) -> tuple[Any, ...]:
 
 def canonical_bytes(graph: Graph) -> bytes:
     """The section of this graph: all that makes it the program it is, and nothing else."""
-    types, forms, scopes = _Numbers(), _Numbers(), _Numbers()
+    # Things are numbered by first use. This stands in the way of every first call: it is written
+    # for speed.
+    types: dict[TensorType, int] = {}
+    forms: dict[tuple[Any, ...], int] = {}
+    scopes: dict[str, int] = {}
     flat: list[int] = []
-    for node, start in zip(graph.nodes, graph.starts, strict=True):
+    start = len(graph.parameters)
+    for node in graph.nodes:
+        made, owned, inputs = node.types, node.scopes, node.inputs
         form = (
             node.op,
             node.attributes,
-            tuple([types[t] for t in node.types]),
-            tuple([scopes[s.digest] for s in node.scopes]),
-            len(node.inputs),
+            tuple([types.setdefault(t, len(types)) for t in made]),
+            tuple([scopes.setdefault(s.digest, len(scopes)) for s in owned]) if owned else (),
+            len(inputs),
         )
-        flat.append(forms[form])
-        flat.extend([start - v for v in node.inputs])
-    parameters = [types[p.type] for p in graph.parameters]
+        flat.append(forms.setdefault(form, len(forms)))
+        flat.extend([start - value for value in inputs])
+        start += len(made)
+    parameters = [types.setdefault(p.type, len(types)) for p in graph.parameters]
     data = (
         [_type_data(t) for t in types],
         list(scopes),

@@ -11,7 +11,8 @@ if TYPE_CHECKING:  # read when a run begins, so that --help need not wait
     from tenfold.apps.prover.evaluation import Run
     from tenfold.apps.prover.settings import Settings
 
-app = typer.Typer(add_completion=False)
+# Help is plain text: drawing it in boxes loads more than the rest of the command needs to start.
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command()

@@ -1,0 +1,82 @@
+"""The cost of a call while compiling goes on in the background.
+
+    python benchmarks/background.py [kernels]
+
+One function is called again and again: by the evaluator alone, then with compile="background"
+from its first call on. Measured is how long each call takes: while the plan is made and checked,
+and after that. A call that took longer than the evaluator's longest one did has waited.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+from collections.abc import Callable
+from time import perf_counter, process_time
+from typing import Any
+
+os.environ["TENFOLD_CACHE"] = "off"  # a plan from disk leaves nothing to measure
+
+import numpy as np
+
+import tenfold as tn
+
+CALLS = 2000
+
+
+def program(count: int) -> Callable[[Any], Any]:
+    """So many kernels, none another's."""
+
+    def run(x: Any) -> Any:
+        outs = []
+        for i in range(count):
+            y = x[:, : 8 + i]
+            outs.append((np.tanh(y * 1.5 + i) * y).sum())
+        return outs
+
+    return run
+
+
+def timed(call: Callable[[Any], Any], x: Any, go_on: Callable[[int], bool]) -> list[float]:
+    taken: list[float] = []
+    while go_on(len(taken)):
+        start = perf_counter()
+        call(x)
+        taken.append(perf_counter() - start)
+    return taken
+
+
+def show(name: str, taken: list[float]) -> None:
+    ordered = sorted(taken)
+    at = [ordered[min(len(ordered) - 1, int(len(ordered) * part))] for part in (0.9, 0.99)]
+    figures = (statistics.median(ordered), *at, ordered[-1])
+    cells = "  ".join(f"{value * 1e6:10.0f}" for value in figures)
+    print(f"  {name:32} {len(taken):6}  {cells}")
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+    x = np.linspace(-1, 1, 64 * (count + 8), dtype="float32").reshape(64, count + 8)
+    tn.jit(lambda x: np.sinh(x) * 2)(x)  # what a process does once
+    alone = tn.jit(program(count), compile="never")
+    alone(x)
+    f = tn.jit(program(count), compile="background")
+
+    print(f"{count} kernels: microseconds a call")
+    print(
+        f"  {'':32} {'calls':>6}  {'median':>10}  {'9 in 10':>10}  {'99 in 100':>10}  {'most':>10}"
+    )
+    show("the evaluator alone", timed(alone, x, lambda n: n < CALLS))
+    show("the first call, which traces", timed(f, x, lambda n: n < 1))
+    start, cpu = perf_counter(), process_time()
+    during = timed(f, x, lambda n: not f.ready(0))
+    print(f"  {'':32} compiled and checked in {perf_counter() - start:.2f} s", end="")
+    print(f", {process_time() - cpu:.2f} s of processor with the calls")
+    show("while compiling goes on", during)
+    show("the next two, which bind it", timed(f, x, lambda n: n < 2))
+    show("the plan", timed(f, x, lambda n: n < CALLS))
+
+
+if __name__ == "__main__":
+    main()
