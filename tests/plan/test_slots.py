@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,10 +35,13 @@ def test_peak_is_near_the_greatest_live_set() -> None:
         assert plan.peak_bytes < 4 * 128 * 128 * 4
 
 
-def test_peak_of_a_rollout() -> None:
+@pytest.mark.parametrize("steps", [2, 4, 9, 30, 100])
+def test_peak_of_a_rollout(steps: int) -> None:
+    """Lifetimes interlock here, so that placing one after another wastes a sixth."""
+
     def function(x: Any, w: Any, v: Any) -> Any:
         found = []
-        for _ in range(30):
+        for _ in range(steps):
             h = np.tanh(np.concatenate([x, x * 0.5], -1) @ w)
             p = np.exp(h @ v)
             x = np.where(p > 0.1, x * 0.9, x + p / p.sum(-1, keepdims=True))
@@ -45,8 +49,7 @@ def test_peak_of_a_rollout() -> None:
         return x, np.stack(found)
 
     plan = plan_for(tn.trace(function, some(32, 24), some(48, 64), some(64, 24)))
-    # Lifetimes interlock here: a search over 9,000 orders of placing found nothing below 1.15.
-    assert plan.peak_bytes <= 1.16 * plan.greatest_live
+    assert plan.peak_bytes <= 1.1 * plan.greatest_live
 
 
 def test_peak_of_mixed_sizes() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tenfold.frozen import frozen
 
@@ -12,6 +12,8 @@ PAGE = 4096
 STAGGER = 192  # added to large slots, so that arrays of a power of two do not share cache sets
 GOOD = 1.03  # times the least there can be: good enough to look no further
 REPAIRS = 40  # rounds of placing anew
+LIMITS = 1.05, 1.09  # times the least there can be: what a search tries to stay within
+TRIES = 6000  # places that a search tries
 SPANS = 300_000  # steps lived through by all; beyond this no further packing is tried
 
 
@@ -55,9 +57,51 @@ def lay_out(requests: Sequence[Request]) -> tuple[list[int], int]:
         other = _one_by_one(requests, sorted(range(len(requests)), key=keys.__getitem__))
         if other[1] < best[1]:
             best = other
-    if spans <= SPANS and best[1] > GOOD * least:
+    for times in LIMITS:
+        if spans <= SPANS and best[1] > times * least:
+            best = _searched(requests, int(times * least)) or best
+    if spans <= SPANS and best[1] > LIMITS[-1] * least:
         best = min(best, _repaired(requests, least), key=lambda found: found[1])
     return best
+
+
+def _searched(requests: Sequence[Request], limit: int) -> tuple[list[int], int] | None:
+    """In the order of time, each at one end of a hole; where one finds no room, those before it
+    are moved to the next of their places, the latest first. None if that takes too long."""
+    order = sorted(
+        (n for n, r in enumerate(requests) if r.room),
+        key=lambda n: (requests[n].first, -requests[n].room),
+    )
+    offsets = [0] * len(requests)
+    taken: list[list[tuple[int, int, int]]] = [[]]  # before each: offset, end, last step of others
+    places: list[Iterator[int]] = []  # that are left for each
+    for _ in range(2 * len(order) + TRIES):
+        depth = len(places)
+        if depth == len(order):
+            return offsets, max((offsets[n] + requests[n].room for n in order), default=0)
+        r = requests[order[depth]]
+        taken[depth] = [one for one in taken[depth] if one[2] >= r.first]
+        places.append(_ends(taken[depth], r.room, limit))
+        while (at := next(places[-1], None)) is None:
+            places.pop()
+            taken.pop()
+            if not places:
+                return None
+        n = order[len(places) - 1]
+        offsets[n] = at
+        taken.append(sorted([*taken[-1], (at, at + requests[n].room, requests[n].last)]))
+    return None
+
+
+def _ends(taken: Sequence[tuple[int, int, int]], room: int, limit: int) -> Iterator[int]:
+    """The first and the last offset in each hole that has the room."""
+    start = 0
+    for offset, end, _ in (*taken, (limit, limit, 0)):
+        if offset - start >= room:
+            yield start
+            if offset - room > start:
+                yield (offset - room) // ALIGN * ALIGN
+        start = max(start, end)
 
 
 def _repaired(requests: Sequence[Request], least: int) -> tuple[list[int], int]:

@@ -175,6 +175,21 @@ def test_against_numpy(dtype: str, target: Target) -> None:
             pytest.fail(f"{name} {dtype} of {at_fault}: {out[n]} instead of {want[n]}")
 
 
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+def test_bfloat16_keeps_every_nan(name: str, target: Target) -> None:
+    """Whatever its payload and sign, and those that arithmetic makes of infinities and zeros."""
+    odd = np.array([0x7F81, 0x7FFF, 0xFF81, 0xFFFF, 0x7FC0, 0x7F80, 0xFF80, 0, 0x8000], np.uint16)
+    x, y = (a.ravel().view(DTYPES["bf16"]) for a in np.meshgrid(odd, odd))
+    x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+    out = np.zeros_like(x)
+    Program(mapped(name, "bf16", "bf16", 2, x.shape), target)(x, y, out)
+    whole = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[name]
+    with np.errstate(all="ignore"):
+        want = whole(x.astype(np.float32), y.astype(np.float32))
+    np.testing.assert_array_equal(out.astype(np.float32), want)
+
+
 def test_next_bfloat16() -> None:
     x = np.array([0.0, -0.0, 1.0, -1.0, 3.38e38, np.inf, np.nan, 1e-40], DTYPES["bf16"])
     for towards in (np.inf, -np.inf):

@@ -160,6 +160,32 @@ def test_gather_with_mean(index: str, dtype: str, target: Target) -> None:
 
 
 @every_target
+@pytest.mark.parametrize("length", [1, 3, 4, 9])
+def test_rows_of_a_large_table_are_asked_for_ahead(length: int, target: Target) -> None:
+    words, width, batch = 9001, 40, 7
+    table = random((words, width))
+    ids = np.random.default_rng(0).integers(0, words, (batch, length)).astype(np.int32)
+    b = Builder()
+    t, n = b.buffer("f32", table.size), b.buffer("i32", ids.size)
+    out = b.buffer("f32", batch * width, "write")
+    i, d = b.axis(batch), b.axis(width)
+    r, k = b.reduced(length, 1)
+    row = b.as_index(b.load(n, i * length + k), words)
+    b.store(out, i * width + d, b.reduce("max", (r,), b.load(t, row * width + d)))
+    got = np.zeros((batch, width), np.float32)
+    program = Program(b.finish(), target)
+    assert ("llvm.prefetch" in program.text) == (length > 1)
+    program(table, ids, got)
+    assert (got == table[ids].max(1)).all()
+
+
+def test_the_next_row_is_asked_for_ahead() -> None:
+    assert "llvm.prefetch" in Program(softmax(100, 1003, 1)).text
+    assert "llvm.prefetch" not in Program(softmax(100, 100, 1)).text  # short rows
+    assert "llvm.prefetch" not in Program(softmax(10, 1003, 1)).text  # all of it is near
+
+
+@every_target
 def test_checks_set_the_fault(target: Target) -> None:
     n, words = 100, 10
     b = Builder()
@@ -255,6 +281,45 @@ def test_transposes(dtype: str, target: Target) -> None:
         for low in range(0, extent, grain):
             call(low, min(low + grain, extent))
         np.testing.assert_array_equal(got, xs.T + zs)
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8"])
+def test_transposes_wherever_their_arrays_begin(dtype: str, target: Target) -> None:
+    """Tiles begin where lines do, which is elsewhere for each array; nothing else is touched."""
+    size = DTYPES[dtype].itemsize
+    for rows, columns in ((128 // size, 320 // size), (1024 // size, 192 // size), (130, 128)):
+        b = Builder()
+        n = rows * columns
+        x, z, out = b.buffer(dtype, n), b.buffer(dtype, n), b.buffer(dtype, n, "write")
+        i, j = b.axis(rows), b.axis(columns)
+        total = b.op("add", dtype, b.load(x, j * rows + i), b.load(z, i * columns + j))
+        b.store(out, i * columns + j, total)
+        program = Program(b.finish(), target)
+        for shifts in ((0, 0, 0), (1, 0, 0), (0, 3, 5), (15, 7, 1)):
+            given = [random((n + 64,), dtype, k)[s : s + n] for k, s in enumerate(shifts[:2])]
+            room = np.zeros(n + 64, DTYPES[dtype])
+            program(*given, room[shifts[2] : shifts[2] + n])
+            want = given[0].reshape(columns, rows).T + given[1].reshape(rows, columns)
+            assert room[shifts[2] : shifts[2] + n].tobytes() == want.tobytes()
+            assert not room[: shifts[2]].any()
+            assert not room[shifts[2] + n :].any()
+
+
+@pytest.mark.parametrize("shift", [0, 4, 13])
+def test_transposes_past_the_caches(shift: int) -> None:
+    n = 1024
+    b = Builder()
+    x, out = b.buffer("f32", n * n), b.buffer("f32", n * n, "write")
+    i, j = b.axis(n), b.axis(n)
+    b.store(out, i * n + j, b.op("neg", "f32", b.load(x, j * n + i)))
+    program = Program(b.finish())
+    assert (program.compiled.schedule.stream is not None) == HOST.masked
+    xs, room = random((n, n)), np.zeros(n * n + 16, np.float32)
+    program(xs, room[shift : shift + n * n])
+    assert (room[shift : shift + n * n].reshape(n, n) == -xs.T).all()
+    assert not room[:shift].any()
+    assert not room[shift + n * n :].any()
 
 
 @every_target

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tenfold.backends.cpu.ahead import look_ahead
 from tenfold.backends.cpu.loops import Body, Position
 from tenfold.backends.cpu.reductions import Reduction, Slot
 from tenfold.backends.cpu.writer import LANES
@@ -65,6 +66,7 @@ def _accumulate(e: Emitter, loop: Loop, makers: list[Reduction], slots: list[Slo
         return _accumulate_lanes(e, loop, makers, slots, extent)
 
     def body(i: Position, held: list[str]) -> list[str]:
+        look_ahead(e, loop, i)
         with e.s.inside(loop.axis, i, 0, extent):
             return _trip(e, loop, makers, slots, held)
 

@@ -34,18 +34,22 @@ def narrow(w: Writer, dtype: str, x: str, wide: bool) -> str:
     return x
 
 
-def rounded(w: Writer, dtype: str, x: str, wide: bool) -> str:
-    """An f32 rounded to the nearest value of a sixteen-bit dtype, still as f32."""
+def rounded(w: Writer, dtype: str, x: str, wide: bool, short: bool = False) -> str:
+    """An f32 rounded to the nearest value of a sixteen-bit dtype, still as f32. `short` says that
+    a NaN has no bits beyond those that are kept: then rounding leaves it as it is."""
     f32, i32 = vector("float", wide), vector("i32", wide)
     if dtype == "f16":
         return _from_half(w, _to_half(w, x, wide), wide)
     if dtype != "bf16":
         return x
     bits = _bits(w, x, wide)
-    last = w.op(f"and {i32} {_shift(w, 'lshr', bits, 16, wide)}, {w.const('i32', 1, wide)}")
-    half = w.op(f"add {i32} {last}, {w.const('i32', 0x7FFF, wide)}")
+    last = w.op(f"and {i32} {bits}, {w.const('i32', 0x10000, wide)}")
+    odd = w.op(f"icmp ne {i32} {last}, {w.const('i32', 0, wide)}")
+    half = w.select(odd, i32, w.const("i32", 0x8000, wide), w.const("i32", 0x7FFF, wide))
     up = w.op(f"add {i32} {bits}, {half}")
     kept = w.op(f"and {i32} {up}, {w.const('i32', -65536, wide)}")
+    if short:
+        return w.op(f"bitcast {i32} {kept} to {f32}")
     quiet = w.const("i32", 0x7FC00000, wide)
     nan = w.op(f"fcmp uno {f32} {x}, {x}")
     return w.op(f"bitcast {i32} {w.select(nan, i32, quiet, kept)} to {f32}")

@@ -23,7 +23,7 @@ from tenfold.backends.cpu.casts import bitcast, cast, widen
 from tenfold.backends.cpu.entry import PARAM_BYTES
 from tenfold.backends.cpu.integers import power_routine
 from tenfold.backends.cpu.loops import Loops, Position
-from tenfold.backends.cpu.memory import element_size, load, store
+from tenfold.backends.cpu.memory import element_size, load, prefetch, store
 from tenfold.backends.cpu.operations import elementwise
 from tenfold.backends.cpu.positions import as_value, inside, periodic
 from tenfold.backends.cpu.schedule import Schedule
@@ -229,7 +229,13 @@ class Emitter(Loops):
         begin, end = self.part(loop.axis, low, high)
         if self.schedule.period and low == 0:
             self.hoist(loop)
-        self.lane_range(loop.axis, low, high, begin, end, lambda: self.block(loop.body))
+
+        def body() -> None:
+            for buffer, index in self.schedule.ahead:
+                prefetch(self.s, buffer, index)
+            self.block(loop.body)
+
+        self.lane_range(loop.axis, low, high, begin, end, body)
 
     def hoist(self, loop: Loop) -> None:
         """Load before the loop what is the same in each of its trips: loads whose place moves

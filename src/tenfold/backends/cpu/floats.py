@@ -18,7 +18,8 @@ def floating(w: Writer, name: str, source: str, args: list[str], wide: bool) -> 
     """One instruction on operands of a float dtype, rounded to it."""
     result = _exact(w, name, source, args, wide)
     if source in ("f16", "bf16") and name not in _UNROUNDED:
-        return rounded(w, source, result, wide)
+        # Arithmetic hands on the NaN of an operand, or makes one with nothing in its low bits.
+        return rounded(w, source, result, wide, short=name in _ARITHMETIC)
     return result
 
 

@@ -93,10 +93,11 @@ class Loops:
         begin: Position,
         end: Position,
         inner: Callable[[], None],
-        exact: bool = False,
+        exact: bool | None = None,
     ) -> None:
-        """Run `inner` with lanes along a range of an axis that lies within [low, high); where
-        it is `exact`, ranges are multiples of all copies."""
+        """Run `inner` with lanes along a range of an axis that lies within [low, high). Where
+        it is `exact`, ranges are multiples of all copies; where that is False, they begin and
+        end anywhere."""
         extent = high - low
         static = isinstance(begin, int) and isinstance(end, int)
         wanted = self.schedule.copies
@@ -104,7 +105,8 @@ class Loops:
             extent = end - begin  # type: ignore[operator]
             wanted = min(wanted, -(-extent // LANES))
         reach = LANES * wanted
-        aligned = low % LANES == 0
+        anywhere = exact is False
+        aligned = low % LANES == 0 and not anywhere
 
         def run(
             start: Position, stop: Position, copies: int, mode: str, align: bool = aligned
@@ -116,7 +118,8 @@ class Loops:
                     i = self.w.intrinsic("smin", "i64", str(i), str(high - LANES * copies))
                 with self.s.inside(axis, i, low, high):
                     self.s.lane, self.s.copies, self.s.aligned = axis, copies, align
-                    self.s.multiple = 1 if mode == "overlap" or low % reach else reach
+                    odd = mode == "overlap" or anywhere or low % reach
+                    self.s.multiple = 1 if odd else reach
                     self.s.masks = [None] * copies
                     if mode == "stream":
                         self.s.streaming, self.s.multiple = self.schedule.stream, 1
@@ -144,8 +147,15 @@ class Loops:
             self.loop(0, 2, 1, (), edge)
             self.w.declare("void @llvm.x86.sse.sfence()")
             self.fenced = True
-        elif exact or extent % reach == 0:
+        elif exact or (extent % reach == 0 and not anywhere):
             run(begin, end, wanted, "whole")
+        elif anywhere and self.w.masked:
+            # With masks on all copies most of the last ones would be wholly masked off.
+            whole = self.w.op(f"sub nsw i64 {end}, {begin}")
+            whole = self.w.op(f"and i64 {whole}, {-reach}")
+            main = self.w.op(f"add nsw i64 {begin}, {whole}")
+            run(begin, main, wanted, "whole")
+            run(main, end, 1, "each")
         elif not static:
             if self.w.masked:
                 run(begin, end, wanted, "each")

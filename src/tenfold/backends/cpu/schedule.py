@@ -16,6 +16,7 @@ from tenfold.backends.cpu.writer import LANES, SIZES, kind
 from tenfold.kernel.collapse import collapse
 from tenfold.kernel.flatten import TINY, flatten
 from tenfold.kernel.index import AXIS, DIV, MOD, Index
+from tenfold.kernel.index import axis as along
 from tenfold.kernel.keep import keep
 from tenfold.kernel.kernel import (
     BOTH,
@@ -29,14 +30,17 @@ from tenfold.kernel.kernel import (
 )
 
 TILE_ROWS, TILE_COLUMNS = 64, 64  # of a transposed tile
+LINE = 64  # bytes
 CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
 STACK = 65536  # bytes of it that tiles or accumulators may take
 _LEAST_CHUNK = 128
 _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
 _BUDGET = 3000  # copies × instructions
+_HEAVY = 30  # work that is bound by latency unless several vectors are interleaved
 _LONGEST_KEPT = 16384  # elements of a row: longer ones are recomputed sooner than read back
 MOST_INSTRUCTIONS, MOST_STREAMS = 1000, 64
 _STREAMED, _LEAST_STREAMED = 3_500_000, 256  # bytes of an output, elements of its rows
+_NEAR = 1 << 18  # bytes that stay in the near caches
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
@@ -64,9 +68,16 @@ class Schedule:
     period: bool = False  # copies make up the period of remainders by small numbers
     stream: int | None = None  # a store that goes past the caches
     chunk: int = 0  # accumulators over this many lanes' elements are kept in memory
+    ahead: tuple[tuple[int, Index], ...] = ()  # what the next row reads: buffer and place
 
     def cuts_of(self, axis: int) -> tuple[int, ...]:
         return tuple(position for a, position in self.cuts if a == axis)
+
+
+def alike(index: Index, axis: int, size: int) -> bool:
+    """Whether the rows along an axis begin at equal places in lines of memory."""
+    others = (k for atom, k in index.terms if not (atom.kind == AXIS and atom.of == axis))
+    return not any(k * size % LINE for k in others)
 
 
 # In vector instructions: what work and access cost beside an addition.
@@ -267,11 +278,40 @@ class _Facts:
             and not self.sequential,
             tile=tile,
             period=bool(period),
-            stream=self.stream(lane, target) if not (tile or period or chunk) else None,
+            stream=self.stream(lane, tile, target) if not (period or chunk) else None,
             chunk=chunk,
+            ahead=self.ahead(lane, order) if not (tile or chunk) else (),
         )
 
-    def stream(self, lane: int | None, target: Target) -> int | None:
+    def ahead(self, lane: int | None, order: list[int]) -> tuple[tuple[int, Index], ...]:
+        """What the reductions of the next row will read, by the position along this one.
+
+        Loops over one row run from the nearest cache but for the first; asked for while the row
+        before is written, its elements are there in time, and reading and writing overlap.
+        """
+        kernel, found = self.kernel, dict[tuple[int, Index], None]()
+        if lane is None or len(order) < 2 or order[-1] != lane or self.sequential:
+            return ()
+        row, extent = order[-2], kernel.axes[lane].extent
+        if extent < _LEAST_STREAMED:
+            return ()
+        for n, i in enumerate(kernel.instructions):
+            if i.op != "load" or i.index is None or i.args or not self.plain(i.index):
+                continue
+            buffer, step = kernel.buffers[i.attr[0]], i.index.stride(row)
+            if buffer.rows or not step or buffer.size * SIZES[buffer.dtype] < _NEAR:
+                continue
+            across = [
+                a
+                for a in self.reduced & kernel.free[n]
+                if i.index.stride(a) == 1 and kernel.axes[a].extent == extent
+            ]
+            if len(across) == 1 and kernel.free[n] <= {*order, *across}:
+                moved = i.index.substitute({across[0]: along(lane, extent)})
+                found[i.attr[0], moved + step] = None
+        return tuple(found)
+
+    def stream(self, lane: int | None, tile: Tile | None, target: Target) -> int | None:
         """The store of an output too large for the caches, if its rows are long: written past
         them it need not be read first."""
         kernel = self.kernel
@@ -279,7 +319,7 @@ class _Facts:
             return None
         if any(lane in kernel.free[r] for r in self.reduces):
             return None
-        least = _LEAST_STREAMED * 32 if self.reduces else _LEAST_STREAMED
+        least = _LEAST_STREAMED * 4 if self.reduces else _LEAST_STREAMED
         if kernel.axes[lane].extent < least:
             return None
         large = [
@@ -289,6 +329,7 @@ class _Facts:
             and s.index.stride(lane) == 1
             and s.condition is None
             and lane in kernel.store_free(s)
+            and (tile is None or alike(s.index, lane, SIZES[kernel.buffers[s.buffer].dtype]))
             and kind(kernel.buffers[s.buffer].dtype) != "c"
         ]
         outputs = [s for s in kernel.stores if not kernel.buffers[s.buffer].rows]
@@ -321,11 +362,20 @@ class _Facts:
                     return 1, chunk
             return min(1 << (vectors.bit_length() - 1), 4, most), 0
         if self.reduces:
-            return max(1, min(kernel.fold.copies, most)), 0
+            return self.after(lane, max(1, min(kernel.fold.copies, most))), 0
         if tile is not None:
             return max(1, min(4, most)), 0
-        heavy = sum(self.work(i.op) for i in kernel.instructions) > 30 and self.serial is None
+        heavy = sum(self.work(i.op) for i in kernel.instructions) > _HEAVY and self.serial is None
         return (max(1, min(4, most)) if heavy else 1), 0
+
+    def after(self, lane: int | None, most: int) -> int:
+        """Vectors interleaved in the loop that follows the reductions of a row: all, where a row
+        then stays in registers or the work is heavy."""
+        kernel = self.kernel
+        if lane is None or kernel.axes[lane].extent <= LANES * kernel.fold.copies:
+            return most
+        inside = (i.op for n, i in enumerate(kernel.instructions) if lane in kernel.free[n])
+        return most if sum(map(self.work, inside)) > _HEAVY else 1
 
     def chunk(self, lane: int) -> int:
         """Elements of the lane axis whose values and accumulators fit the stack's share."""

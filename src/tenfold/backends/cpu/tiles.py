@@ -2,16 +2,19 @@
 
 Reading along a long stride touches a line of memory for each element, and where the stride is a
 power of two they all fall into one set of the cache. A tile is filled from short runs
-instead, 16 × 16 elements at a time in registers, and stays in the nearest cache.
+instead, 16 × 16 elements at a time in registers, and stays in the nearest cache. Tiles begin
+where lines of memory begin, as far as rows lie alike in them, so that no line is read or written
+by halves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.loops import Position
 from tenfold.backends.cpu.memory import element_size, load_vector, pointer
-from tenfold.backends.cpu.schedule import TILE_COLUMNS, TILE_ROWS
+from tenfold.backends.cpu.schedule import LINE, TILE_COLUMNS, TILE_ROWS, alike
 from tenfold.backends.cpu.writer import LANES, Writer, vector
 from tenfold.kernel.nest import Loop
 
@@ -29,7 +32,9 @@ def tiled(e: Emitter, loop: Loop) -> None:
     sizes = {v: element_size(e.kernel.instructions[v].dtype) for v in tile.loads}
     memory = {v: e.private(TILE_ROWS * TILE_COLUMNS * size) for v, size in sizes.items()}
     begin, end = e.part(row, 0, height)
-    exact = width % TILE_COLUMNS == 0
+    above = _over(e, _source(e, tile.loads[0], row, lane, begin))
+    before = _over(e, _target(e, row, lane, begin))
+    exact = width % TILE_COLUMNS == 0 and before is None
 
     def one(top: Position, bottom: Position, left: Position, right: Position) -> None:
         for v in tile.loads:
@@ -45,19 +50,64 @@ def tiled(e: Emitter, loop: Loop) -> None:
         e.loop(top, bottom, 1, (), body)
 
     def across(top: Position, bottom: Position) -> None:
-        def body(left: Position, _: list[str]) -> list[str]:
-            one(top, bottom, left, _least(e.w, left, TILE_COLUMNS, width, exact))
-            return []
+        _pieces(e, (0, width, TILE_COLUMNS), before, lambda a, b: one(top, bottom, a, b))
 
-        e.loop(0, width, TILE_COLUMNS, (), body)
+    _pieces(e, (begin, end, TILE_ROWS), above, across)
+    e.s.tiles.clear()
 
-    def down(top: Position, _: list[str]) -> list[str]:
-        whole = isinstance(end, int) and end % TILE_ROWS == 0
-        across(top, _least(e.w, top, TILE_ROWS, end, whole))
+
+def _pieces(
+    e: Emitter,
+    bounds: tuple[Position, Position, int],
+    over: str | None,
+    body: Callable[[Position, Position], None],
+) -> None:
+    """The pieces of a range, of one size but for the ends: the first is shorter by `over`."""
+    w, (low, high, size) = e.w, bounds
+    whole = isinstance(high, int) and high % size == 0 and over is None
+
+    def piece(start: Position, _: list[str]) -> list[str]:
+        first = start
+        if over is not None:
+            start = w.op(f"sub nsw i64 {start}, {over}")
+            first = w.intrinsic("smax", "i64", start, str(low))
+        body(first, _least(w, start, size, high, whole))
         return []
 
-    e.loop(begin, end, TILE_ROWS, (), down)
-    e.s.tiles.clear()
+    stop = high if over is None else w.op(f"add nsw i64 {high}, {over}")
+    e.loop(low, stop, size, (), piece)
+
+
+def _over(e: Emitter, place: tuple[str, int] | None) -> str | None:
+    """How many elements an address lies beyond the beginning of a line."""
+    if place is None:
+        return None
+    at, size = place
+    address = e.w.op(f"ptrtoint ptr {at} to i64")
+    beyond = e.w.op(f"and i64 {address}, {LINE - 1}")
+    return e.w.op(f"udiv i64 {beyond}, {size}")
+
+
+def _source(e: Emitter, value: int, row: int, lane: int, begin: Position) -> tuple[str, int] | None:
+    """Where a tile's load begins, if all its runs lie alike in the lines of memory."""
+    i = e.kernel.instructions[value]
+    size = element_size(i.dtype)
+    assert i.index is not None
+    if not alike(i.index, row, size):
+        return None
+    with e.s.inside(row, begin, 0, 1), e.s.inside(lane, 0, 0, 1):
+        return pointer(e.s, i.attr[0], i.index, 0), size
+
+
+def _target(e: Emitter, row: int, lane: int, begin: Position) -> tuple[str, int] | None:
+    """Where the first store begins, if all its runs lie alike in the lines of memory."""
+    store = e.kernel.stores[0]
+    size = element_size(e.kernel.buffers[store.buffer].dtype)
+    index = store.index
+    if index.stride(lane) != 1 or index.values() or not alike(index, lane, size):
+        return None
+    with e.s.inside(row, begin, 0, 1), e.s.inside(lane, 0, 0, 1):
+        return pointer(e.s, store.buffer, index, 0), size
 
 
 def _least(w: Writer, start: Position, size: int, end: Position, exact: bool) -> Position:
