@@ -3,27 +3,75 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tenfold.graph import Graph
+from tenfold.graph.check import check
+from tenfold.graph.text import parse
+from tenfold.ops import TABLE
+from tenfold.types import DTYPES
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fuzz import compare, draw_program
+from draw import DEPTH, draw_program
+from fuzz import compare
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32))
 def test_random_programs(seed: int) -> None:
     graph, arrays = draw_program(seed)
-    wrong = compare(graph, arrays)
+    wrong = compare(graph, arrays, seed)
     assert wrong is None, f"seed {seed}: {wrong}"
 
 
-# What once went wrong: in place across loops, a reduction stored apart, products of nothing.
-@pytest.mark.parametrize("seed", [4, 5, 154, 172, 325, 644, 785, 1050, 1445, 2515, 4307, 11853])
-def test_programs_that_were_wrong(seed: int) -> None:
-    graph, arrays = draw_program(seed)
+def test_what_is_drawn() -> None:
+    """Deep programs of all dtypes, with control flow, several outputs and empty arrays."""
+    ops, dtypes, outputs, empty = set(), set(), set(), 0
+    for seed in range(60):
+        graph, _ = draw_program(seed)
+        assert depth(graph) >= DEPTH
+        outputs.add(len(graph.outputs))
+        for one in (graph, *graph.scopes()):
+            ops |= {node.op for node in one.nodes}
+            dtypes |= {type.dtype for type in one.types}
+            empty += sum(not type.size for type in one.types)
+    assert dtypes == set(DTYPES.values())
+    assert {"while", "scan", "switch", "reduce", "scatter", "gather", "sort", "contract"} <= ops
+    assert len(ops) > 80
+    assert {1, 2, 3} <= outputs
+    assert empty
+
+
+def depth(graph: Graph) -> int:
+    deep = [0] * len(graph.parameters)
+    for node in graph.nodes:
+        deep += [1 + max((deep[v] for v in node.inputs), default=0)] * len(node.types)
+    return max(deep)
+
+
+def once_wrong() -> Iterator[Any]:
+    """Programs that once showed a fault, with their arguments."""
+    text = (Path(__file__).parents[1] / "golden" / "once_wrong.txt").read_text("utf-8")
+    for part in text.split("program ")[1:]:
+        name, rest = part.split("\n", 1)
+        lines = rest.splitlines()
+        count = sum(line.startswith("argument ") for line in lines)
+        yield pytest.param(lines[:count], "\n".join(lines[count:]), id=name)
+
+
+@pytest.mark.parametrize(("arguments", "text"), list(once_wrong()))
+def test_programs_that_were_wrong(arguments: list[str], text: str) -> None:
+    graph = parse(text, lambda graph: check(graph, TABLE))
+    arrays = []
+    for line, parameter in zip(arguments, graph.parameters, strict=True):
+        raw = bytearray.fromhex(line.split(" 0x")[1])
+        arrays.append(np.frombuffer(raw, parameter.type.dtype).reshape(parameter.type.shape))
     assert compare(graph, arrays) is None

@@ -115,6 +115,9 @@ class Program:
         if self._call is None:
             self._call = self.bind(self._declined, packed=True).call
         given = [_fitted(array, type) for array, type in zip(arrays, self.parameters, strict=True)]
+        for n in self.donated:  # what can't be written to is not taken over
+            if not given[n].flags.writeable:
+                given[n] = given[n].copy()
         with self.running.using(callbacks or self.callbacks):
             return [np.asarray(made) for made in self._call(*given)]
 
@@ -130,5 +133,5 @@ def _fitted(given: Any, type: TensorType) -> Array:
     if array.dtype is not dtype:
         array = array.astype(dtype, copy=False).view(dtype)
     if not (array.flags.c_contiguous and array.flags.aligned):
-        array = np.ascontiguousarray(array).reshape(array.shape)
+        array = np.array(array, order="C")  # ascontiguousarray leaves an odd address as it is
     return array

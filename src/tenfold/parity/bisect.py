@@ -128,8 +128,8 @@ def _wrong(graph: Graph, arrays: Sequence[Array], strict: bool) -> int | None:
     """The first output of a compiled graph that is out of bounds."""
     wanted = judged(graph, arrays)
     got = Program(plan_for(graph), strict=strict)(arrays)
-    for number, (mine, (value, error)) in enumerate(zip(got, wanted, strict=True)):
-        if not compare(np.asarray(mine), value, error).agrees:
+    for number, (mine, one) in enumerate(zip(got, wanted, strict=True)):
+        if not compare(np.asarray(mine), one.value, one.allowed).agrees:
             return number
     return None
 

@@ -13,7 +13,7 @@ from tenfold.graph.op import Pointwise
 from tenfold.ops import TABLE
 from tenfold.parity.agree import Agreement, Uncertain, Watch, compare, judged, same_bits
 from tenfold.parity.narrow import Rows, narrowed, row_axes
-from tenfold.types import TensorType
+from tenfold.types import KIND, TensorType
 
 Array = np.ndarray[Any, Any]
 
@@ -67,7 +67,7 @@ def judge(
     except Uncertain:
         return Judgement([compare(a, b, None) for a, b in zip(got, wanted, strict=True)], True)
     return Judgement(
-        [compare(a, b, error) for a, b, (_, error) in zip(got, wanted, bounds, strict=True)]
+        [compare(a, b, one.allowed) for a, b, one in zip(got, wanted, bounds, strict=True)]
     )
 
 
@@ -104,8 +104,8 @@ def _sampled(
 
     bounds = judged(few, [cut(np.asarray(a)) for a in arguments])
     made = []
-    for a, b, (_, error), all_of in zip(got, wanted, bounds, whole, strict=True):
-        found = compare(cut(a), cut(b), error)
+    for a, b, one, all_of in zip(got, wanted, bounds, whole, strict=True):
+        found = compare(cut(a), cut(b), one.allowed)
         where = found.at
         if where is not None and a.size == size:
             where = tuple(int(i) for i in np.unravel_index(int(at[where[0]]), b.shape))
@@ -139,8 +139,8 @@ def _by_rows(
 
     bounds = judged(few, [cut(a, axis) for a, axis in zip(arguments, rows, strict=True)], watch)
     made = []
-    for a, b, (_, error), all_of, axis in zip(got, wanted, bounds, whole, ends, strict=True):
-        found = compare(cut(a, axis), cut(b, axis), error)
+    for a, b, one, all_of, axis in zip(got, wanted, bounds, whole, ends, strict=True):
+        found = compare(cut(a, axis), cut(b, axis), one.allowed)
         where = found.at
         if where is not None and axis is not None:
             where = (*where[:axis], int(at[where[axis]]), *where[axis + 1 :])
@@ -152,14 +152,19 @@ def _by_rows(
 
 
 def _relative(got: Array, value: Array) -> Array:
-    """Errors relative to the reference's values, infinite where only one is NaN."""
+    """Errors relative to the reference's values, infinite where only one is NaN, smallest but not
+    zero where only the sign of a zero differs."""
     with np.errstate(all="ignore"):
         x, y = got, value
         if got.dtype.kind not in "fc":
             x, y = got.astype(np.float64), value.astype(np.float64)
         off = np.abs(x - y) / (np.abs(y) + np.finfo(np.float32).tiny)
         same = (x == y) | (np.isnan(x) & np.isnan(y))
-        return np.where(same, 0.0, np.where(np.isnan(off), np.inf, off))
+        off = np.where(same, 0.0, np.where(np.isnan(off), np.inf, off))
+        if KIND[got.dtype] != "f":
+            return off
+        zeros = (x == 0) & (y == 0) & (np.signbit(x) != np.signbit(y))
+        return np.where(zeros, np.finfo(np.float32).tiny, off)
 
 
 def _narrowed(graph: Graph, size: int, count: int) -> Graph:

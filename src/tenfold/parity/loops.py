@@ -53,8 +53,8 @@ def few_rounds(replay: Replay, state: State, at: int, watch: Watch | None = None
         wanted = judged(graph, given, watch)
     except Uncertain:
         return None
-    for number, (got, (value, error)) in enumerate(zip(frame.outputs, wanted, strict=True)):
-        found = compare(got, value, error)
+    for number, (got, one) in enumerate(zip(frame.outputs, wanted, strict=True)):
+        found = compare(got, one.value, one.allowed)
         if not found.agrees:
             return f"after {ROUNDS} rounds, result {number}: {found.text}"
     return None

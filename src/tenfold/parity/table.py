@@ -148,8 +148,8 @@ def _taps(
     except (Uncertain, TenfoldError):
         return []
     return [
-        (n, compare(np.asarray(mine), value, error))
-        for (n, _), mine, (value, error) in zip(values, got, wanted, strict=True)
+        (n, compare(np.asarray(mine), one.value, one.allowed))
+        for (n, _), mine, one in zip(values, got, wanted, strict=True)
     ]
 
 

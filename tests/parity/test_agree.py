@@ -1,0 +1,209 @@
+"""The rule of agreement refuses wrong results of every kind, and lets off only what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tenfold.errors import TenfoldError
+from tenfold.graph import Builder, Graph
+from tenfold.ops import TABLE
+from tenfold.parity.agree import Uncertain, compare, judged
+from tenfold.parity.bounds import unit
+from tenfold.types import KIND, TensorType
+
+Array = np.ndarray[Any, Any]
+NAMES = [name for name, op in TABLE.items() if not op.effect]
+FEW = 12  # samples of a row
+
+
+def graph_of(name: str, arrays: list[Array], attributes: Any, scopes: Any = ()) -> Graph:
+    builder = Builder(TABLE)
+    given = [builder.parameter(TensorType(a.dtype, a.shape)) for a in arrays]
+    return builder.finish(builder.node(name, given, attributes, scopes))
+
+
+def one(name: str, *arrays: Array, **attributes: Any) -> Any:
+    """The result of one op on right inputs, with its bound."""
+    (found,) = judged(graph_of(name, list(arrays), attributes), arrays)
+    return found
+
+
+def refused(found: Any, *got: Any) -> bool:
+    made = np.array(got, found.value.dtype).reshape(found.value.shape)
+    return not compare(made, found.value, found.allowed).agrees
+
+
+def wrong(name: str, value: Array, at: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
+    """What could stand in one place of a result and must not."""
+    held = value[at]
+    kind = KIND[value.dtype]
+    if kind == "b":
+        yield "the other", ~held
+    elif kind in "iu":
+        yield "one more", held + np.array(1, value.dtype)
+        yield "a bit", held ^ np.array(1 << (8 * value.dtype.itemsize - 2), value.dtype)
+    elif np.isnan(held):
+        yield "no NaN", value.dtype.type(1)
+    else:
+        yield "a NaN", value.dtype.type(np.nan)
+        if not np.isfinite(held):
+            yield "the largest", value.dtype.type(np.finfo(np.float16).max)
+            yield "the other infinity", -held
+            return
+        yield "an infinity", value.dtype.type(np.inf)
+        yield "another", held + value.dtype.type(1 + abs(held))
+        near = float(unit(np.asarray(held))) * 2 * (TABLE[name].bound + 6)
+        if name in ("reduce_sum", "reduce_prod", "contract", "conv", "cumsum", "scatter"):
+            near = max(near, 1e-3 + float(abs(held)) * 1e-3)
+        if near < 1e-2 * (1 + abs(held)) and not TABLE[name].scopes:
+            yield "a few units more", held + value.dtype.type(near)
+        if kind == "f" and held == 0 and name not in UNSIGNED and not TABLE[name].bound:
+            yield "the other zero", -held
+
+
+UNSIGNED = ("max", "min", "fmax", "fmin", "reduce_max", "reduce_min", "cummax", "cummin", "clip",
+            "scatter")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+@np.errstate(all="ignore")
+def test_what_is_wrong_is_refused(name: str) -> None:
+    samples = list(TABLE[name].samples(np.random.default_rng(8)))
+    tried = 0
+    for sample in samples[:: max(1, len(samples) // FEW)]:
+        given = [np.asarray(a) for a in sample.inputs]
+        try:
+            found = judged(graph_of(name, given, sample.attributes, sample.scopes), given)
+        except (TenfoldError, Uncertain):
+            continue
+        for result in found:
+            assert compare(result.value.copy(), result.value, result.allowed).agrees
+            if name == "eig":  # signs and order are settled by nobody
+                continue
+            for at in list(np.ndindex(result.value.shape))[:4]:
+                for what, other in wrong(name, result.value, at):
+                    got = result.value.copy()
+                    got[at] = other
+                    told = compare(got, result.value, result.allowed)
+                    assert told.at == at, f"{what}: {other} for {result.value[at]}"
+                    tried += 1
+    assert tried or name in ("while", "hook", "eig"), "nothing was tried"
+
+
+def f32(*values: float) -> Array:
+    return np.array(values, np.float32)
+
+
+def test_infinite_and_nan_terms_settle_a_sum() -> None:
+    assert refused(one("reduce_sum", f32(1, np.inf, 2), axes=(0,)), 5)
+    assert refused(one("reduce_sum", f32(1, np.inf, 2), axes=(0,)), np.nan)
+    assert refused(one("reduce_sum", f32(1, np.nan, 2), axes=(0,)), 3)
+    assert refused(one("reduce_sum", f32(np.inf, -np.inf), axes=(0,)), np.inf)
+    found = one("reduce_sum", f32(3e38, 3e38, -3e38), axes=(0,))  # here the order decides
+    assert not refused(found, 3e38)
+    assert not refused(found, np.inf)
+
+
+def test_a_sum_is_held_to_its_magnitudes_not_to_the_reference_s_own_error() -> None:
+    many = np.full((20000, 2), 0.1, np.float32)
+    found = one("reduce_sum", many, axes=(0,))
+    right = many.astype(np.float64).sum(axis=0)
+    off = abs(float(found.value[0]) - right[0])
+    assert off > 50 * float(unit(found.value)[0])  # it adds one row after the other
+    assert not refused(found, *right)
+    assert refused(found, *(right - 3 * off))
+    few = f32(1, 2, 3, 4)
+    assert refused(one("reduce_sum", few, axes=(0,)), np.float32(10) + np.float32(1e-4))
+
+
+def test_sixteen_bit_sums_are_rounded_once() -> None:
+    halves = np.full(64, 1.0, np.float16)
+    found = one("reduce_sum", halves, axes=(0,))
+    assert refused(found, 64 + 4 * 2.0**-4)
+    assert not refused(one("reduce_sum", np.full(3, 6e4, np.float16), axes=(0,)), np.inf)
+    assert refused(one("reduce_sum", np.array([6e4, 6e4, -6e4], np.float16), axes=(0,)), 5e4)
+
+
+def test_products_in_any_order() -> None:
+    wide = one("reduce_prod", np.array([1e300, 1e300, 1e-300]), axes=(0,))
+    assert not refused(wide, np.inf)
+    assert not refused(wide, 1e300)
+    long = np.full(90, 2.0)  # far from overflow in this type
+    assert refused(one("reduce_prod", long, axes=(0,)), 2.0**91)
+    assert refused(one("reduce_prod", f32(1e30, 1e30, np.nan), axes=(0,)), 0)
+    assert refused(one("reduce_prod", f32(2, np.inf, 3), axes=(0,)), 6)
+
+
+def test_exact_ops_give_the_very_bits() -> None:
+    third = f32(1) / f32(3)
+    assert refused(one("add", third, f32(1)), np.nextafter(f32(4) / f32(3), f32(2)))
+    assert refused(one("sqrt", f32(2)), np.nextafter(np.sqrt(f32(2)), f32(2)))
+    assert refused(one("mul", f32(3), third), np.nextafter(f32(1), f32(2)))
+    assert refused(one("neg", f32(0)), 0.0)
+    assert refused(one("mul", f32(-1), f32(0)), 0.0)
+    assert not refused(one("max", f32(0), f32(-0.0)), -0.0)
+
+
+def test_a_product_may_go_unrounded_into_a_sum_but_is_stored_rounded() -> None:
+    b = Builder(TABLE)
+    x, y, z = (b.parameter(TensorType(np.dtype(np.float32), (1,))) for _ in "xyz")
+    (product,) = b.node("mul", [x, y])
+    (total,) = b.node("add", [product, z])
+    arrays = [f32(1 + 2**-12), f32(1 + 2**-12), f32(-1)]
+    stored, summed = judged(b.finish([product, total]), arrays)
+    fused = np.float32(float(arrays[0][0]) ** 2 - 1)
+    assert fused != summed.value[0]
+    assert not refused(summed, fused)
+    assert refused(summed, fused + np.float32(2**-20))
+    assert refused(stored, np.nextafter(stored.value[0], f32(2)[0]))
+
+
+def test_complex_infinities_are_settled_where_nothing_overflows() -> None:
+    z, w = np.array([np.inf + 1j], np.complex64), np.array([2 - 1j], np.complex64)
+    found = one("mul", z, w)
+    assert refused(found, 1)
+    assert refused(found, complex(-np.inf, np.inf))
+    huge = np.array([1e30 + 1e30j], np.complex64)
+    assert not refused(one("mul", huge, huge), complex(np.nan, np.inf))
+    assert refused(one("div", w, z), 1)
+
+
+def test_the_sign_of_a_computed_nan_is_open_and_that_of_a_given_one_is_not() -> None:
+    b = Builder(TABLE)
+    x, y = (b.parameter(TensorType(np.dtype(np.float32), (1,))) for _ in "xy")
+    (made,) = b.node("sub", [x, x])
+    (open_sign,) = b.node("signbit", [made])
+    (copied,) = b.node("copysign", [y, made])
+    graph = b.finish([open_sign, copied])
+    flag, signed = judged(graph, [f32(np.inf), f32(3)])
+    assert not refused(flag, ~flag.value[0])
+    assert not refused(signed, -signed.value[0])
+    assert refused(signed, 30)
+    assert refused(one("signbit", f32(np.nan)), True)
+    assert refused(one("copysign", f32(3), f32(-np.nan)), 3)
+
+
+def test_a_tie_lets_off_the_neighbour_alone() -> None:
+    b = Builder(TABLE)
+    (x,) = (b.parameter(TensorType(np.dtype(np.float32), (2,))) for _ in "x")
+    (made,) = b.node("exp", [x])
+    (whole,) = b.node("cast", [made], {"dtype": "i32"})
+    (found,) = judged(b.finish([whole]), [np.log(f32(2, 2.5)).astype(np.float32)])
+    near = found.value.copy()
+    near[0] = 3 - near[0]  # 2 lies within the bound of 2
+    assert compare(near, found.value, found.allowed).ties == 1
+    assert refused(found, near[0], 3)
+    assert refused(found, found.value[0] + 2, 2)
+    assert refused(found, found.value[0] - 2, 2)
+
+
+def test_a_wrong_bit_behind_an_infinite_bound_stays_where_it_is() -> None:
+    """What may be anything in one element says nothing of the others."""
+    values = np.array([[3e38, 3e38, -3e38], [1, 2, 3]], np.float32)
+    found = one("reduce_sum", values, axes=(1,))
+    assert np.isinf(found.allowed[0])
+    assert refused(found, found.value[0], 7)
