@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.apps.prover.closure import FACTS, ROWS, RUNNING, State, begin, grown, run
+from tenfold.apps.prover.closure import FACTS, GROWTH, ROWS, RUNNING, State, begin, grown, run
 from tenfold.apps.prover.joins import Packing, uses_of
 from tenfold.apps.prover.program import Program
 from tenfold.apps.prover.resolution import base_of
@@ -53,7 +53,7 @@ def compare_closures(
         step += 1
         state = theirs
         if state.status == FACTS:
-            state = grown(state, 2 * len(state.facts))
+            state = grown(state, GROWTH * len(state.facts))
         elif state.status == ROWS:
             rows, state = 2 * rows, state._replace(status=np.int64(RUNNING))
         elif state.status != RUNNING:
