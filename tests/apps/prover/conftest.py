@@ -60,4 +60,4 @@ def write(text: str, asked: str = "") -> Program:
 
 
 def fact(text: str) -> Fact:
-    return parse_facts(text, "fact")[0][0]
+    return next(iter(parse_facts(text, "fact")[0]))
