@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from tenfold.apps.prover import diagnose
+from tenfold.apps.prover.backend import Traced
 from tenfold.apps.prover.closure import State
 from tenfold.apps.prover.compare import first_difference
 from tenfold.apps.prover.settings import Settings
@@ -53,7 +56,20 @@ def test_the_command_says_so() -> None:
 
 
 def test_what_was_compiled_is_said() -> None:
-    assert "kernels compiled" in diagnose.compiling()
+    result = CliRunner().invoke(app, ["prove", SMALL.data, "--limit", "2", "--explain-compile"])
+    assert result.exit_code == 0, result.output
+    for name in ("prepare", "run", "rank_batch"):
+        found = re.search(
+            rf"^{name}: (\d+) kernels, (\d+) host steps; .*compile", result.output, re.M
+        )
+        assert found is not None, result.output
+        assert int(found[1]) > 0
+        lines = result.output[found.end() :].splitlines()[1:]
+        steps = [re.match(r"  (\d+) × \w+: ", line) for line in lines]
+        until = next(i for i, step in enumerate(steps) if step is None)
+        assert sum(int(step[1]) for step in steps[:until] if step) == int(found[2])
+    assert re.search(r"^in all: .*kernels compiled \d+.*compile \d", result.output, re.M)
+    assert Traced.watcher is None
 
 
 @pytest.mark.parametrize("name", ["closure", "rollout, greedy"])

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import tenfold as tn
 from tenfold.apps.prover.by_rollout import lanes_of, search_of
 from tenfold.apps.prover.compare import Difference, compare_closures, compare_rollouts
 from tenfold.apps.prover.errors import InputError
@@ -93,13 +92,3 @@ def smoke() -> Iterator[tuple[str, bool]]:
         ours = by_mode(evaluate(here))
         yield name, _alike(ours, by_mode(evaluate(replace(here, backend="python"))))
     yield "closure, proofs replayed", evaluate(replace(small, check=True)).checked > 0
-
-
-def compiling() -> str:
-    """What was traced, planned and compiled in this process, and how long that took."""
-    made = dict(tn.stats())
-    seconds = made.pop("seconds")
-    assert isinstance(seconds, dict)
-    counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in made.items())
-    spent = ", ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())
-    return f"{counts}\nseconds: {spent}"
