@@ -163,7 +163,7 @@ def _bucket(hashes: Traced, places: int) -> Traced:
     return hashes >> (HASH_BITS - (places.bit_length() - 1))
 
 
-def _goals(packed: Traced, base: Base) -> Traced:
+def goals_of(packed: Traced, base: Base) -> Traced:
     """Words as goals again."""
     bits = word_bits(base.bits)
     half = 1 << (bits - 1)
@@ -191,7 +191,7 @@ def _step(
     here = np.minimum(place, store.lane.shape[0] - 1)
     lane = store.lane[here]
     live = (place < search.end) & (search.outcome[lane] == RUNNING)
-    states = States(_goals(store.words[here], base), np.where(live, store.counts[here], 0))
+    states = States(goals_of(store.words[here], base), np.where(live, store.counts[here], 0))
     found = match(states, without[lane], base)
     counts = found.facts + found.rules
     ends = np.cumsum(counts)

@@ -20,7 +20,7 @@ from tenfold.apps.prover.exhaustive import (
     grown,
     start,
 )
-from tenfold.apps.prover.joins import Packing
+from tenfold.apps.prover.joins import Ints, Packing
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program
 from tenfold.apps.prover.resolution import Base, base_of
@@ -49,11 +49,17 @@ class Exhaustion:
 
 
 @dataclass(slots=True)
-class _Sizes:
+class Sizes:
     """What has been enough so far: later batches begin with it."""
 
     rows: int
     places: int
+
+    @staticmethod
+    def of(search: Exhaustion) -> Sizes:
+        """What a search begins with."""
+        rows = max(search.room.successors, search.batch)
+        return Sizes(rows, padded(search.places, search.batch))
 
 
 def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> list[Rolled]:
@@ -67,7 +73,7 @@ def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> 
     """
     base = base_of(program)
     check_words(program, base)
-    sizes = _Sizes(max(search.room.successors, search.batch), padded(search.places, search.batch))
+    sizes = Sizes.of(search)
     results: dict[int, Rolled] = {}
     left = list(range(len(lanes)))
     for height in range(search.height + 1):
@@ -90,7 +96,7 @@ def _at_height(
     numbers: list[int],
     search: Exhaustion,
     height: int,
-    sizes: _Sizes,
+    sizes: Sizes,
 ) -> list[tuple[int, Rolled]]:
     """The ends of some lanes at one height; those that overflow run again with more room."""
     ended: list[tuple[int, Rolled]] = []
@@ -122,51 +128,65 @@ def _run(
     search: Exhaustion,
     height: int,
     room: Room,
-    sizes: _Sizes,
+    sizes: Sizes,
 ) -> Search:
     """One batch at one height, to its end; it grows where it stands."""
+    now, without, _ = begun(base, lanes, search, height, room, sizes)
+    while now.status == GOING:
+        shapes = (str(sizes), room.goals, room.variables, *(np.shape(table) for table in base))
+        new = exhaust.is_new(search.backend, *shapes, len(without))
+        made = exhaust.on(search.backend)(
+            now._replace(pieces=np.int64(0)),
+            without,
+            base,
+            search.mask,
+            np.int64(1 if new else 1 << 62),
+            names=room.variables,
+        )
+        now = enlarged(_search(made), search.mask, sizes)
+    # what ran to the end without a proof is refuted, unless the height cut something off
+    unproved = np.where(now.cut, int(Outcome.DEPTH), int(Outcome.REFUTED))
+    return now._replace(outcome=np.where(now.outcome == RUNNING, unproved, now.outcome))
+
+
+def begun(
+    base: Base,
+    lanes: Sequence[Lane],
+    search: Exhaustion,
+    height: int,
+    room: Room,
+    sizes: Sizes | None = None,
+) -> tuple[Search, Ints, Sizes]:
+    """A batch before its first step, the fact that each lane may not use, and the sizes."""
+    sizes = sizes or Sizes.of(search)
     packing = Packing(base.bits, base.reverse)
     filled = [*lanes, *[lanes[0]] * (search.batch - len(lanes))]
     keys = packing.keys([lane.without or (0, 0, 0) for lane in filled])
     without = np.where([lane.without is not None for lane in filled], keys, -1)
     triples = np.array([lane.triple for lane in filled], np.int64)
-    now = _search(
-        start.on(search.backend)(
-            triples,
-            np.int64(len(lanes)),
-            without,
-            np.int64(height),
-            base,
-            search.mask,
-            rows=sizes.rows,
-            places=sizes.places,
-            size=room.goals,
-        )
+    made = start.on(search.backend)(
+        triples,
+        np.int64(len(lanes)),
+        without,
+        np.int64(height),
+        base,
+        search.mask,
+        rows=sizes.rows,
+        places=sizes.places,
+        size=room.goals,
     )
-    while True:
-        shapes = (sizes, room.goals, room.variables, len(filled), *(np.shape(t) for t in base))
-        pieces = np.int64(1 if exhaust.is_new(search.backend, str(shapes)) else 1 << 62)
-        now = _search(
-            exhaust.on(search.backend)(
-                now._replace(pieces=np.int64(0)),
-                without,
-                base,
-                search.mask,
-                pieces,
-                names=room.variables,
-            )
-        )
-        if now.status == ROWS:
-            sizes.rows *= 2
-        elif now.status == STORE:
-            sizes.places *= 4
-        elif now.status != GOING:
-            break
-        if now.status != GOING:
-            now = grown(now, search.mask, sizes.places, sizes.rows)
-    # what ran to the end without a proof is refuted, unless the height cut something off
-    unproved = np.where(now.cut, int(Outcome.DEPTH), int(Outcome.REFUTED))
-    return now._replace(outcome=np.where(now.outcome == RUNNING, unproved, now.outcome))
+    return _search(made), without, sizes
+
+
+def enlarged(now: Search, mask: np.uint64, sizes: Sizes) -> Search:
+    """The search with the room it asks for, if it does; the sizes are kept for what follows."""
+    if now.status == ROWS:
+        sizes.rows *= 2
+    elif now.status == STORE:
+        sizes.places *= 4
+    else:
+        return now
+    return grown(now, mask, sizes.places, sizes.rows)
 
 
 def _search(made: tuple[Any, ...]) -> Search:
