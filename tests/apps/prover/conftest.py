@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tenfold.apps.prover.closure import prepare, run
+from tenfold.apps.prover.closure_ranks import rank_batch
+from tenfold.apps.prover.exhaustive import exhaust, start
 from tenfold.apps.prover.program import Program, program
 from tenfold.apps.prover.read_facts import parse_facts
 from tenfold.apps.prover.read_rules import parse_rules
+from tenfold.apps.prover.rollout import roll
 from tenfold.apps.prover.terms import Fact
 
 
@@ -32,6 +36,14 @@ def data() -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _no_count_of_compilations() -> None:
+    """Tests bring programs of many shapes: that is no reason to warn of recompilation."""
+    for function in (run, prepare, rank_batch, roll, start, exhaust):
+        for jitted in function._jitted.values():
+            jitted._watch = None
+
+
 def write(text: str, asked: str = "") -> Program:
     """A program from Prolog text: facts are the ground lines, rules the others.
 
@@ -48,4 +60,4 @@ def write(text: str, asked: str = "") -> Program:
 
 
 def fact(text: str) -> Fact:
-    return parse_facts(text, "fact")[0][0]
+    return next(iter(parse_facts(text, "fact")[0]))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tenfold.apps.prover.evaluation import evaluate
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.ranks import KINDS
+from tenfold.apps.prover.ranks import KINDS, Rank
 from tenfold.apps.prover.settings import Settings
 from tenfold.apps.prover.summary import by_mode, by_relation, figures
+from tenfold.apps.prover.table import show
 from tenfold.cli import app
 
 SMALL = "family:families=2"
@@ -108,6 +112,27 @@ def test_the_table_has_a_line_for_each_relation_and_mode() -> None:
     for relation in ("husband", "mother", "all"):
         assert relation in output
     assert "Outcomes: PROVED" in output
+
+
+def test_the_table_fits_eighty_columns() -> None:
+    """Every figure of a relation with a long name and large counts, at 80 columns."""
+    run = evaluate(Settings(SMALL, modes=("tail",), backend="evaluator"))
+    name = "/film/actor/" * 9
+    program = replace(run.program, predicates=(name, *run.program.predicates[1:]))
+    many = [replace(r, found=replace(r.found, rank=Rank(1, 0, 20_000_000))) for r in run.results]
+    text = StringIO()
+    show(replace(run, program=program, results=tuple(many)), Console(file=text, width=80))
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in text.getvalue()
+    heads = next(line.split() for line in lines if "relation" in line)
+    assert heads[-3:] == ["H@1", "H@3", "H@10"]
+    rows = [line.split() for line in lines if " tail " in line]
+    assert all(len(row) == len(heads) for row in rows)
+    assert rows[0][-3:] == [".000", "1.000", "1.000"]
+    first = next(i for i, line in enumerate(lines) if "/film" in line)
+    folded = [line.split()[0] for line in lines[first : first + len(name) // 8] if line.split()]
+    assert "".join(folded).startswith(name)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from tenfold.apps.prover import diagnose
-from tenfold.apps.prover.closure import State
+from tenfold.apps.prover.backend import Traced
+from tenfold.apps.prover.closure import State, run
 from tenfold.apps.prover.compare import first_difference
+from tenfold.apps.prover.exhaustive import exhaust
+from tenfold.apps.prover.rollout import roll
 from tenfold.apps.prover.settings import Settings
 from tenfold.cli import app
 
@@ -24,6 +32,66 @@ def test_closures_compare_step_by_step() -> None:
 def test_rollouts_compare_step_by_step() -> None:
     rolled = Settings(**{**SMALL.as_dict(), "engine": "rollout", "modes": ("tail",)})
     assert diagnose.compare(rolled) == (3, None)
+
+
+def test_exhaustions_compare_step_by_step() -> None:
+    small = replace(
+        SMALL, engine="rollout", search="exhaustive", modes=("tail",), height=2, limit=2
+    )
+    steps, difference = diagnose.compare(small)
+    assert difference is None
+    assert steps > 3
+
+
+def test_the_rules_given_are_the_rules_compared(tmp_path: Path) -> None:
+    rules = tmp_path / "own.txt"
+    rules.write_text("r:1:nothing(x,y) -> wife(y,x)\n")
+    assert diagnose.compare(replace(SMALL, rules=str(rules))) == (1, None)  # nothing follows
+
+
+@pytest.mark.parametrize("engine", ["closure", "rollout", "exhaustive"])
+def test_a_planted_difference_is_shown_with_its_state(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compiled backend made to answer wrong from the third step on."""
+    settings, function, change = {
+        "closure": (SMALL, run, lambda out: out._replace(facts=_wrong(out.facts))),
+        "rollout": (
+            replace(SMALL, engine="rollout", modes=("tail",)),
+            roll,
+            lambda out: out._replace(goals=_wrong(out.goals)),
+        ),
+        "exhaustive": (
+            replace(SMALL, engine="rollout", search="exhaustive", modes=("tail",), height=2),
+            exhaust,
+            lambda out: out._replace(store=out.store._replace(words=_wrong(out.store.words))),
+        ),
+    }[engine]
+    calls: list[int] = []
+    honest = function.on("evaluator")
+
+    def on(backend: str) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            calls.append(1)
+            out = honest(*args, **kwargs)
+            return change(out) if len(calls) >= 3 else out
+
+        return call if backend == "compiled" else honest
+
+    monkeypatch.setattr(function, "on", on)
+    steps, difference = diagnose.compare(settings)
+    assert steps == 2
+    assert difference is not None
+    assert difference.ours
+    assert difference.theirs
+    assert "(" in difference.ours + difference.theirs  # a fact or a goal, by its names
+    assert f"evaluator: {difference.theirs}" in str(difference)
+
+
+def _wrong(values: np.ndarray) -> np.ndarray:
+    made = values.copy()
+    made[(0,) * made.ndim] += 1
+    return made
 
 
 def test_the_first_difference_is_found() -> None:
@@ -53,7 +121,20 @@ def test_the_command_says_so() -> None:
 
 
 def test_what_was_compiled_is_said() -> None:
-    assert "kernels compiled" in diagnose.compiling()
+    result = CliRunner().invoke(app, ["prove", SMALL.data, "--limit", "2", "--explain-compile"])
+    assert result.exit_code == 0, result.output
+    for name in ("prepare", "run", "rank_batch"):
+        found = re.search(
+            rf"^{name}: (\d+) kernels, (\d+) host steps; .*compile", result.output, re.M
+        )
+        assert found is not None, result.output
+        assert int(found[1]) > 0
+        lines = result.output[found.end() :].splitlines()[1:]
+        steps = [re.match(r"  (\d+) × \w+: ", line) for line in lines]
+        until = next(i for i, step in enumerate(steps) if step is None)
+        assert sum(int(step[1]) for step in steps[:until] if step) == int(found[2])
+    assert re.search(r"^in all: .*kernels compiled \d+.*compile \d", result.output, re.M)
+    assert Traced.watcher is None
 
 
 @pytest.mark.parametrize("name", ["closure", "rollout, greedy"])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tenfold import TenfoldError
+from tenfold.apps.prover.bottom_up import close
 from tenfold.apps.prover.dataset import build
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.load import load
@@ -21,7 +25,7 @@ from tenfold.apps.prover.terms import Fact, Variable
 def one_fact(line: str, *, tabs: bool = False) -> Fact:
     facts, notices = parse_facts(line, "f", tabs=tabs)
     assert not notices
-    return facts[0]
+    return next(iter(facts))
 
 
 @pytest.mark.parametrize(
@@ -45,8 +49,30 @@ def test_facts_between_tabs() -> None:
     assert one_fact("new york\tlocated in\t1.5", tabs=True) == Fact("located in", "new york", "1.5")
 
 
+def test_a_text_file_may_hold_tabs(tmp_path: Path) -> None:
+    path = folder(tmp_path, train="/m/01\t/film/actor\t/m/02\n/m/03\t/film/actor\t/m/01\n")
+    assert read_folder(path).train[1] == Fact("/film/actor", "/m/03", "/m/01")
+    (path / "train.txt").write_text("a\tp\tb\np(a,b).\n")
+    with pytest.raises(InputError, match="1 fields") as error:
+        read_folder(path)
+    assert error.value.where == "train.txt:2"
+
+
+def test_marks_of_windows_are_no_part_of_names(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    (path / "train.txt").write_bytes("\ufeffp(a,b).\r\np(c,d).\r\n".encode())
+    (path / "valid.txt").write_bytes(b"")
+    assert read_folder(path).train == (Fact("p", "a", "b"), Fact("p", "c", "d"))
+
+
+def test_only_a_newline_ends_a_line() -> None:
+    odd = "a\u2028b"
+    facts, _ = parse_facts(f"{odd}\tp\tb\nc\tp\td", "f", tabs=True)
+    assert facts == {Fact("p", odd, "b"): "f:1", Fact("p", "c", "d"): "f:2"}
+
+
 def test_comments_and_empty_lines_are_passed_over() -> None:
-    assert parse_facts("% said\n\n p(a,b).\n", "f")[0] == (Fact("p", "a", "b"),)
+    assert parse_facts("% said\n\n p(a,b).\n", "f")[0] == {Fact("p", "a", "b"): "f:3"}
 
 
 @pytest.mark.parametrize(
@@ -93,6 +119,12 @@ def test_constants_of_arrow_rules_are_quoted_or_declared() -> None:
     assert rule.body[0].object == "asia"
     assert rule.body[1].object == "paris"
     assert rule.head.object == "asia"
+
+
+def test_a_declared_constant_that_no_rule_names_is_said() -> None:
+    _, (notice,) = parse_rules("r:1:p(x,y) -> q(x,y)", "rules.txt", ["asai"])
+    assert (notice.kind, notice.where) == ("unknown-constant", "rules.txt")
+    assert "asai" in str(notice)
 
 
 def test_in_prolog_rules_capitals_are_variables() -> None:
@@ -182,8 +214,17 @@ def test_overlaps_and_unknown_names_are_said(tmp_path: Path) -> None:
     assert kinds.count("overlap") == 3
     assert kinds.count("unknown-predicate") == 2
     assert kinds.count("unknown-constant") == 1
-    unknown = [n for n in made.notices if n.kind == "unknown-predicate"]
-    assert unknown[1].where == "rules.txt:1"
+    where = {n.kind: [m.where for m in made.notices if m.kind == n.kind] for n in made.notices}
+    assert where["overlap"] == ["valid.txt:1", "test.txt:1", "test.txt:1"]
+    assert where["unknown-predicate"] == ["test.txt:2", "rules.txt:1"]
+    assert where["unknown-constant"] == ["test.txt:2"]
+
+
+def test_a_domain_with_a_constant_that_is_nowhere_is_said(tmp_path: Path) -> None:
+    path = folder(tmp_path, domain2constants="d a b typo")
+    (notice,) = read_folder(path).notices
+    assert notice.kind == "unknown-constant"
+    assert "typo" in str(notice)
 
 
 @pytest.mark.parametrize("name", ["train", "valid", "test", "rules"])
@@ -215,6 +256,51 @@ def test_no_folder_and_no_pykeen_are_said() -> None:
         load("pykeen:no-such-data-set")
 
 
+class Triples:
+    """What the prover uses of PyKEEN's CoreTriplesFactory."""
+
+    def __init__(self, labels: list[tuple[str, str, str]]) -> None:
+        self.labels = np.array(labels)
+        self.mapped_triples = np.arange(len(labels))
+
+    def label_triples(self, triples: np.ndarray) -> np.ndarray:
+        return self.labels[triples]
+
+
+def test_data_sets_of_pykeen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By a module with PyKEEN's interface, which is too heavy to install for a test."""
+
+    def get_dataset(*, dataset: str) -> SimpleNamespace:
+        if dataset != "nations":
+            raise ValueError(f"Invalid dataset name: {dataset}")
+        return SimpleNamespace(
+            training=Triples([("brazil", "accuse", "uk"), ("uk", "aid", "china")]),
+            validation=Triples([("uk", "accuse", "brazil")]),
+            testing=Triples([("china", "aid", "uk")]),
+        )
+
+    module = ModuleType("pykeen.datasets")
+    module.get_dataset = get_dataset  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pykeen", ModuleType("pykeen"))
+    monkeypatch.setitem(sys.modules, "pykeen.datasets", module)
+    rules = tmp_path / "rules.txt"
+    rules.write_text("r:1:aid(x,y) -> aid(y,x)\n")
+    made = load("pykeen:nations", rules)
+    assert made.train == (Fact("accuse", "brazil", "uk"), Fact("aid", "uk", "china"))
+    assert made.valid == (Fact("accuse", "uk", "brazil"),)
+    assert close(program_of(made)).heights[program_of(made).number(made.test[0])] == 1
+    assert load("pykeen:nations").rules == ()
+    with pytest.raises(InputError, match="no data set 'notions'"):
+        load("pykeen:notions")
+
+
+def test_pykeen_itself() -> None:
+    pytest.importorskip("pykeen", reason="PyKEEN is not installed")
+    made = load("pykeen:nations")
+    assert (len(made.train), len(made.valid), len(made.test)) == (1592, 199, 201)
+    assert Fact("blockpositionindex", "brazil", "china") in made.train
+
+
 def test_domains() -> None:
     assert parse_domains("r a b a\n\nc x", "d") == {"r": ("a", "b"), "c": ("x",)}
     with pytest.raises(InputError, match="twice") as error:
@@ -225,7 +311,7 @@ def test_domains() -> None:
 
 
 def facts(text: str) -> tuple[Fact, ...]:
-    return parse_facts(text, "f")[0]
+    return tuple(parse_facts(text, "f")[0])
 
 
 def test_candidates_come_from_the_domain_of_the_argument_replaced() -> None:

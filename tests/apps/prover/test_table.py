@@ -15,8 +15,6 @@ from tenfold.apps.prover.rank_reference import rank_by_height, rank_by_score
 from tenfold.apps.prover.ranks import Rank, summarise
 from tenfold.apps.prover.top_down import Searcher
 
-from .conftest import slow
-
 # name, height limit, modes, provable, MRR by height, MRR binary (three decimals, family four)
 TABLE = [
     ("countries_s1", 10, ("tail",), 24, (1, 1, 1), (1, 1, 1)),
@@ -66,11 +64,7 @@ def test_known_flaws_are_noticed(data: Path) -> None:
     assert kinds.count("overlap") == 2
 
 
-@pytest.mark.parametrize(
-    "row",
-    [*TABLE[:2], pytest.param(TABLE[2], marks=slow)],
-    ids=[row[0] for row in TABLE[:3]],
-)
+@pytest.mark.parametrize("row", TABLE[:3], ids=[row[0] for row in TABLE[:3]])
 def test_top_down(data: Path, row: tuple[str, int, tuple[str, ...], int, tuple, tuple]) -> None:
     name, limit, modes, provable, by_height, binary = row
     read = load(str(data / name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import tenfold as tn
 
@@ -13,18 +13,24 @@ BACKENDS = ("compiled", "evaluator")
 class Traced:
     """A function that runs on either backend; each is traced when it is first called."""
 
+    # what makes compiled calls in our place, given the function, its name and its arguments
+    watcher: ClassVar[Callable[[tn.Jitted, str, Any, Any], Any] | None] = None
+
     def __init__(self, function: Callable[..., Any], static: tuple[str, ...]) -> None:
         self.__doc__ = function.__doc__
+        self.name = function.__name__
         self._jitted = {
             "compiled": tn.jit(function, static=static),
             "evaluator": tn.jit(function, static=static, compile="never"),
         }
-
         self._seen: set[tuple[object, ...]] = set()
 
-    def on(self, backend: str) -> tn.Jitted:
+    def on(self, backend: str) -> Callable[..., Any]:
         """The function on one backend."""
-        return self._jitted[backend]
+        jitted, watcher = self._jitted[backend], Traced.watcher
+        if watcher is None or backend != "compiled":
+            return jitted
+        return lambda *args, **kwargs: watcher(jitted, self.name, args, kwargs)
 
     def is_new(self, backend: str, *shapes: object) -> bool:
         """Whether this is the first call with such shapes.

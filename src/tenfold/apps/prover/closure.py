@@ -15,11 +15,12 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.backend import traced
-from tenfold.apps.prover.columns import END, Traced, compact, find, running_sum, spread
+from tenfold.apps.prover.columns import END, Traced, compact, spread
 from tenfold.apps.prover.joins import Ints, Packing, Uses, uses_of
 from tenfold.apps.prover.program import Program, Triple
 
 RUNNING, FIXPOINT, LIMIT, FACTS, ROWS = range(5)  # FACTS, ROWS: more of these are needed
+GROWTH = 4  # of the room for facts at a time: each size is compiled for
 
 
 class State(NamedTuple):
@@ -101,7 +102,7 @@ def close_by_joins(
             rows *= 2
             state = state._replace(status=np.int64(RUNNING))
         else:
-            state = grown(state, 2 * len(state.facts))
+            state = grown(state, GROWTH * len(state.facts))
             rows = max(rows, _rows(len(state.facts))) if follow else rows
     count = int(state.count)
     order = np.argsort(state.facts[:count])
@@ -193,7 +194,7 @@ def _indexed(state: State, first: Traced, uses: Uses, packing: Packing) -> State
     mirrored = packing.reverse + ((p << 2 * packing.bits) | (o << packing.bits) | s)
     index = np.sort(np.concatenate([state.facts, np.where(used, mirrored, END)]))
     count = np.where(used & (places >= first), uses.starts[p + 1] - uses.starts[p], 0)
-    return state._replace(index=index, work=running_sum(count))
+    return state._replace(index=index, work=np.cumsum(count))
 
 
 def _ends(keys: Traced, packing: Packing) -> tuple[Traced, Traced]:
@@ -242,12 +243,13 @@ def _join(state: State, uses: Uses, packing: Packing, rows: int) -> State:
     s, o = _value(head[:, 1], found.bound), _value(head[:, 2], found.bound)
     keys = (head[:, 0] << 2 * packing.bits) | (s << packing.bits) | o
     keys = np.where(found.live & (found.item < taken), keys, END)
-    near = np.minimum(find(state.index, keys), state.index.shape[0] - 1)
+    near = np.minimum(np.searchsorted(state.index, keys), state.index.shape[0] - 1)
     keys = np.where(state.index[near] == keys, END, keys)
     both = np.sort(np.concatenate([state.fresh, keys]))
     before = np.concatenate([tn.full(1, -1, np.int64), both[:-1]])
     capacity = state.facts.shape[0]
-    fresh, count = compact(both, (both != before) & (both < END), capacity)
+    places, count = compact((both != before) & (both < END), capacity)
+    fresh = np.where(tn.arange(capacity) < count, both[places], END)
     full = state.count + count > capacity
     stuck = (taken == state.at) & (state.at < total)
     good = ~(full | stuck)
@@ -264,7 +266,7 @@ def _first(state: State, uses: Uses, packing: Packing, rows: int) -> Rows:
     """The next (fact, use) pairs, each use's first atom matched with its fact."""
     item = state.at + tn.arange(rows)
     live = item < state.work[-1]
-    owner = np.minimum(find(state.work, item + 1), state.facts.shape[0] - 1)
+    owner = np.minimum(np.searchsorted(state.work, item + 1), state.facts.shape[0] - 1)
     key = np.where(live, state.facts[owner], 0)
     p = key >> 2 * packing.bits
     own = uses.starts[p + 1] - uses.starts[p]
@@ -294,7 +296,7 @@ def _extend(
     absent = atom[:, 0] < 0
     first, last = _range(atom, rows.bound, index, packing)
     counts = np.where(rows.live, np.where(absent, 1, last - first), 0)
-    ends = running_sum(counts)
+    ends = np.cumsum(counts)
     taken = np.minimum(taken, np.where(ends > size, rows.item, END).min())
     total = np.where(rows.item < taken, ends, 0).max()
     ends = np.minimum(ends, total)
@@ -323,7 +325,7 @@ def _range(atom: Traced, bound: Traced, index: Traced, packing: Packing) -> tupl
     step = 1 << packing.bits
     low = np.where(s >= 0, np.where(o >= 0, by_both, by_subject), np.where(o >= 0, by_object, base))
     width = np.where((s >= 0) & (o >= 0), 1, np.where((s >= 0) | (o >= 0), step, step * step))
-    return find(index, low), find(index, low + width)
+    return np.searchsorted(index, low), np.searchsorted(index, low + width)
 
 
 def _value(term: Traced, bound: Traced) -> Traced:

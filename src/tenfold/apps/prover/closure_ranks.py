@@ -15,7 +15,7 @@ import numpy as np
 import tenfold as tn
 from tenfold.apps.prover.backend import padded, traced
 from tenfold.apps.prover.closure import Closed
-from tenfold.apps.prover.columns import END, Traced, find
+from tenfold.apps.prover.columns import END, Traced
 from tenfold.apps.prover.joins import Ints, Packing
 from tenfold.apps.prover.program import Program, Triple
 from tenfold.apps.prover.queries import Query
@@ -126,8 +126,8 @@ def rank_batch(
 def _row(table: Lookup, start: Traced, row: Traced) -> Traced:
     """A row for each query, with the values of the facts in its range at their constants."""
     size, width = row.shape
-    place = find(table.keys, start)
-    end = find(table.keys, start + width)
+    place = np.searchsorted(table.keys, start)
+    end = np.searchsorted(table.keys, start + width)
     lanes = tn.arange(size)
 
     def write(step: Traced, row: Traced) -> Traced:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,7 +59,9 @@ def prove(
     seed_test: Annotated[
         int, typer.Option(help="So many seeds: compiled and reference are equal in all.")
     ] = 0,
-    explain_compile: Annotated[bool, typer.Option(help="What was compiled, and how long.")] = False,
+    explain_compile: Annotated[
+        bool, typer.Option(help="Kernels, host steps and compile time of each function.")
+    ] = False,
     smoke: Annotated[bool, typer.Option(help="Check in a minute that all of it works.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with plots and proofs.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
@@ -67,6 +70,7 @@ def prove(
     from rich.console import Console
 
     from tenfold import TenfoldError
+    from tenfold.apps.prover.compiled import Explaining
     from tenfold.apps.prover.settings import Settings
 
     console = Console(stderr=True)
@@ -96,15 +100,14 @@ def prove(
         if compare or performance or seed_test or smoke:
             good = _diagnose(settings, compare, performance, seed_test, smoke)
             raise typer.Exit(0 if good else 1)
-        run = _evaluate(settings, console, resume)
+        with Explaining() if explain_compile else nullcontext() as compiled:
+            run = _evaluate(settings, console, resume)
     except TenfoldError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         raise typer.Exit(2) from None
     _show(run)
-    if explain_compile:
-        from tenfold.apps.prover.diagnose import compiling
-
-        print(compiling())
+    if compiled is not None:
+        print(compiled)
     if json is not None:
         _write(json, run)
     if html is not None:

@@ -1,36 +1,76 @@
-"""Compare: the compiled engine and the evaluator, step by step, up to the first difference."""
+"""Compare: the compiled engine and the evaluator, step by step, up to the first difference.
+
+Each step is taken by both from the evaluator's state, so what is found is where they part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tenfold.apps.prover.closure import FACTS, ROWS, RUNNING, State, begin, grown, run
+from tenfold.apps.prover.closure import FACTS, GROWTH, ROWS, RUNNING, State, begin, grown, run
+from tenfold.apps.prover.exhaustive import GOING, exhaust, goals_of
+from tenfold.apps.prover.exhaustive import Search as Exhausting
+from tenfold.apps.prover.exhaustive_run import Exhaustion, begun, enlarged
 from tenfold.apps.prover.joins import Packing, uses_of
 from tenfold.apps.prover.program import Program
 from tenfold.apps.prover.resolution import base_of
 from tenfold.apps.prover.rollout import Lanes, roll
 from tenfold.apps.prover.rollout_run import Lane, Search, asked_of, options_of
 
+Shown = Callable[[Any, str, tuple[int, ...]], str]  # the state at a place of a column, in words
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first place where two backends differ."""
+    """The first place where two backends differ, and the state there by each."""
 
     step: int
     column: str
     place: tuple[int, ...]
     compiled: Any
     evaluator: Any
+    ours: str = ""
+    theirs: str = ""
 
     def __str__(self) -> str:
-        return (
-            f"step {self.step}: {self.column}{list(self.place)} is {self.compiled} compiled "
+        where = f"{self.column}{list(self.place)}"
+        lines = [
+            f"step {self.step}: {where} is {self.compiled} compiled "
             f"and {self.evaluator} by the evaluator"
-        )
+        ]
+        if self.ours or self.theirs:
+            lines += [f"  compiled:  {self.ours}", f"  evaluator: {self.theirs}"]
+        return "\n".join(lines)
+
+    def with_states(self, shown: Shown, ours: Any, theirs: Any) -> Difference:
+        """The same, with the state that each backend has there."""
+        if not self.place:
+            return self
+        one, other = (shown(made, self.column, self.place) for made in (ours, theirs))
+        return replace(self, ours=one, theirs=other)
+
+
+def show_goals(program: Program, goals: Any) -> str:
+    """A state in words: its goals, each with the height that is left to it.
+
+    >>> made = Program(("p",), ("a",), (), ())
+    >>> show_goals(made, [(0, 0, -1, 2), (-1, 0, 0, 0)])
+    'p(a,X1) within 2'
+    """
+
+    def term(number: int) -> str:
+        return f"X{-number}" if number < 0 else program.constants[number]
+
+    said = [
+        f"{program.predicates[p]}({term(s)},{term(o)}) within {left}"
+        for p, s, o, left in np.asarray(goals).tolist()
+        if p >= 0
+    ]
+    return ", ".join(said) or "proved: no goals"
 
 
 def compare_closures(
@@ -40,6 +80,15 @@ def compare_closures(
     packing, uses = Packing.of(program), uses_of(program)
     facts, rows = 1 << max(6, len(program.facts).bit_length()), 1 << 12
     state = begin(program, packing, uses, facts, "evaluator")
+
+    def shown(made: State, column: str, place: tuple[int, ...]) -> str:
+        keys = getattr(made, column if column in ("index", "fresh") else "facts")
+        key = int(keys[min(place[0], len(keys) - 1)])
+        if not 0 <= key < 2 * packing.reverse:
+            return "no fact"
+        p, s, o = packing.triples(np.array([key % packing.reverse]))[0].tolist()
+        return str(program.name((p, s, o) if key < packing.reverse else (p, o, s)))
+
     step = 0
     while step < most:
         one = np.int64(1)
@@ -49,15 +98,46 @@ def compare_closures(
         theirs = State(*run.on("evaluator")(*given, rows=rows))
         found = first_difference(step, State._fields, ours, theirs)
         if found:
-            return step, found
+            return step, found.with_states(shown, ours, theirs)
         step += 1
         state = theirs
         if state.status == FACTS:
-            state = grown(state, 2 * len(state.facts))
+            state = grown(state, GROWTH * len(state.facts))
         elif state.status == ROWS:
             rows, state = 2 * rows, state._replace(status=np.int64(RUNNING))
         elif state.status != RUNNING:
             break
+    return step, None
+
+
+def compare_exhaustions(
+    program: Program, lanes: Sequence[Lane], search: Exhaustion
+) -> tuple[int, Difference | None]:
+    """How many pieces both resolved alike at all heights, and the first difference."""
+    base = base_of(program)
+
+    def shown(made: Exhausting, column: str, place: tuple[int, ...]) -> str:
+        words = made.store.words
+        if not hasattr(made.store, column):
+            return str(program.name(lanes[place[0]].triple)) if place[0] < len(lanes) else "padding"
+        return show_goals(program, goals_of(words[min(place[0], len(words) - 1)], base))
+
+    step = 0
+    for height in range(search.height + 1):
+        now, without, sizes = begun(base, lanes, search, height, search.room)
+        while now.status == GOING:
+            one = now._replace(pieces=np.int64(0))
+            given = (one, without, base, search.mask, np.int64(1))
+            ours, theirs = (
+                Exhausting(*exhaust.on(backend)(*given, names=search.room.variables))
+                for backend in ("compiled", "evaluator")
+            )
+            found = first_difference(step, ours.store._fields, ours.store, theirs.store)
+            found = found or first_difference(step, Exhausting._fields[1:], ours, theirs)
+            if found:
+                return step, found.with_states(shown, ours, theirs)
+            step += 1
+            now = enlarged(theirs, search.mask, sizes)
     return step, None
 
 
@@ -68,6 +148,12 @@ def compare_rollouts(
     base = base_of(program)
     asked = asked_of(program, base, lanes, search, search.room)
     options = options_of(search, search.room)
+
+    def shown(made: Lanes, column: str, place: tuple[int, ...]) -> str:
+        lane = place[0] if column != "step" else 0
+        asked = program.name(lanes[lane].triple) if lane < len(lanes) else "padding"
+        return f"{asked}: {'; '.join(show_goals(program, goals) for goals in made.goals[lane])}"
+
     for step in range(1, search.steps + 1):
         given = (asked._replace(steps=np.int64(step)), base, search.weights)
         ours = Lanes(*roll.on("compiled")(*given, **options))
@@ -77,7 +163,7 @@ def compare_rollouts(
         fields = [name for name in Lanes._fields if name not in skipped]
         found = first_difference(step, fields, ours, theirs)
         if found:
-            return step - 1, found
+            return step - 1, found.with_states(shown, ours, theirs)
     return search.steps, None
 
 

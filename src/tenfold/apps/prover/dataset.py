@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.notice import Notice
 from tenfold.apps.prover.terms import Fact, Rule
+
+Places = Mapping[str, Mapping[Fact, str]]  # by split, where a fact was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +59,49 @@ def build(
 ) -> Dataset:
     """A data set, with notices for what only shows when its parts stand side by side.
 
+    Facts that come as a mapping have the places where they were read.
+
     >>> made = build("d", [Fact("p", "a", "b")], [], [Fact("q", "a", "c")], [])
     >>> for notice in made.notices: print(notice)
     the predicate q of test is in no fact of train and no rule's head: nothing proves it
     1 of the constants of test are not in train: c
     """
+    lines = {
+        split: facts if isinstance(facts, Mapping) else {}
+        for split, facts in (("train", train), ("valid", valid), ("test", test))
+    }
     made = Dataset(
         name, tuple(train), tuple(valid), tuple(test), tuple(rules), domains or {}, tuple(notices)
     )
-    found = [*made.notices, *_overlaps(made), *_predicates(made), *_constants(made)]
-    return Dataset(name, made.train, made.valid, made.test, made.rules, made.domains, tuple(found))
+    odd = [*_overlaps(made, lines), *_predicates(made, lines), *_constants(made, lines)]
+    return replace(made, notices=(*made.notices, *odd))
 
 
-def _overlaps(data: Dataset) -> list[Notice]:
+def _overlaps(data: Dataset, lines: Places) -> list[Notice]:
     notices = []
     splits = list(data.splits.items())
     for i, (first, facts) in enumerate(splits):
         for second, others in splits[i + 1 :]:
-            both = sorted(set(facts) & set(others))
+            known = set(facts)
+            both = [fact for fact in others if fact in known]
             if both:
                 message = f"{first} and {second} share {len(both)} facts: {_few(both)}"
-                notices.append(Notice("overlap", message))
+                notices.append(Notice("overlap", message, lines[second].get(both[0])))
     return notices
 
 
-def _predicates(data: Dataset) -> list[Notice]:
+def _predicates(data: Dataset, lines: Places) -> list[Notice]:
     made = {f.predicate for f in data.train} | {r.head.predicate for r in data.rules}
     notices = []
     for split in ("valid", "test"):
-        for predicate in sorted({f.predicate for f in data.splits[split]} - made):
+        first = {f.predicate: f for f in reversed(data.splits[split])}
+        for predicate in sorted(set(first) - made):
             message = (
                 f"the predicate {predicate} of {split} is in no fact of train and no rule's "
                 "head: nothing proves it"
             )
-            notices.append(Notice("unknown-predicate", message))
+            where = lines[split].get(first[predicate])
+            notices.append(Notice("unknown-predicate", message, where))
     for rule in data.rules:
         for predicate in sorted({a.predicate for a in rule.body} - made):
             message = (
@@ -101,13 +112,24 @@ def _predicates(data: Dataset) -> list[Notice]:
     return notices
 
 
-def _constants(data: Dataset) -> list[Notice]:
+def _constants(data: Dataset, lines: Places) -> list[Notice]:
     known = {c for f in data.train for c in f[1:]}
     notices = []
     for split in ("valid", "test"):
-        new = sorted({c for f in data.splits[split] for c in f[1:]} - known)
+        first = {c: f for f in reversed(data.splits[split]) for c in f[1:] if c not in known}
+        if first:
+            message = (
+                f"{len(first)} of the constants of {split} are not in train: {_few(sorted(first))}"
+            )
+            where = lines[split].get(first[min(first)])
+            notices.append(Notice("unknown-constant", message, where))
+    known.update(c for split in ("valid", "test") for f in data.splits[split] for c in f[1:])
+    for domain, members in data.domains.items():
+        new = sorted(set(members) - known)
         if new:
-            message = f"{len(new)} of the constants of {split} are not in train: {_few(new)}"
+            message = (
+                f"{len(new)} of the constants of the domain {domain} are in no fact: {_few(new)}"
+            )
             notices.append(Notice("unknown-constant", message))
     return notices
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-import tenfold as tn
 from tenfold.apps.prover.by_rollout import lanes_of, search_of
-from tenfold.apps.prover.compare import Difference, compare_closures, compare_rollouts
-from tenfold.apps.prover.errors import InputError
+from tenfold.apps.prover.compare import (
+    Difference,
+    compare_closures,
+    compare_exhaustions,
+    compare_rollouts,
+)
 from tenfold.apps.prover.evaluation import evaluate
+from tenfold.apps.prover.exhaustive_run import Exhaustion
 from tenfold.apps.prover.load import load
 from tenfold.apps.prover.program import program_of
 from tenfold.apps.prover.queries import queries, sample
@@ -65,14 +70,16 @@ def _alike(ours: Any, theirs: Any) -> bool:
 
 def compare(settings: Settings) -> tuple[int, Difference | None]:
     """The compiled engine against the evaluator, step by step."""
-    data = load(settings.data)
+    rules = Path(settings.rules) if settings.rules else None
+    data = load(settings.data, rules, settings.constants)
     program = program_of(data)
     if settings.engine == "closure":
         return compare_closures(program, settings.height)
-    if settings.search == "exhaustive":
-        raise InputError("exhaustive search is compared by its ends", fix="say --performance")
     asked = sample(queries(data, program, settings.modes, settings.limit or 4), 15, settings.seed)
     lanes = [lane for query in asked for lane in lanes_of(query, settings)]
+    if settings.search == "exhaustive":
+        small = Exhaustion(settings.height, places=1 << 12, batch=len(lanes))
+        return compare_exhaustions(program, lanes, small)
     search = replace(search_of(settings, program), batch=len(lanes))
     return compare_rollouts(program, lanes, search)
 
@@ -93,13 +100,3 @@ def smoke() -> Iterator[tuple[str, bool]]:
         ours = by_mode(evaluate(here))
         yield name, _alike(ours, by_mode(evaluate(replace(here, backend="python"))))
     yield "closure, proofs replayed", evaluate(replace(small, check=True)).checked > 0
-
-
-def compiling() -> str:
-    """What was traced, planned and compiled in this process, and how long that took."""
-    made = dict(tn.stats())
-    seconds = made.pop("seconds")
-    assert isinstance(seconds, dict)
-    counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in made.items())
-    spent = ", ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())
-    return f"{counts}\nseconds: {spent}"

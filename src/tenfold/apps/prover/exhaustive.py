@@ -2,8 +2,9 @@
 
 One `while_loop` for one height. All states met are kept in a store, each with its lane and with
 where it comes from; a level is a range of it. A piece takes as many states of the level as their
-successors have room, resolves them, and adds what its lane has not seen. States are found again
-by a hash and told apart by all their goals.
+successors have room, resolves them, and appends what its lane has not seen. States are found again
+by a hash, which names a bucket, and told apart by all their goals. When room is wanted the loop
+stops, and goes on from there with more.
 """
 
 from __future__ import annotations
@@ -14,30 +15,32 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.backend import traced
-from tenfold.apps.prover.columns import END, Traced, find, running_sum, spread
+from tenfold.apps.prover.columns import END, Traced, compact, spread
 from tenfold.apps.prover.draws import mix
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.resolution import Base, States, begin, build, match
 from tenfold.apps.prover.rollout import RUNNING, word_bits, words
 
 GOING, ENDED, ROWS, STORE = range(4)  # ROWS, STORE: more of these are needed
+HASH_BITS = 62
 
 
 class Store(NamedTuple):
-    """Every state met. The last place of each column takes what is not kept."""
+    """Every state met. After `places` of them there is room for the successors of one piece."""
 
-    words: Traced  # [places, A]
+    words: Traced  # [places + rows, A]
     lane: Traced
     counts: Traced
     parent: Traced  # the place of the state before
     choice: Traced  # which of its successors it is
-    hashes: Traced
+    next: Traced  # another state of the same bucket, or -1
 
 
 class Search(NamedTuple):
     """Where a search stands."""
 
     store: Store
+    heads: Traced  # [places + 1]: a state of each bucket, or -1; the last is no bucket
     used: Traced  # places of the store
     at: Traced  # the next state of this level
     end: Traced  # of this level
@@ -49,77 +52,102 @@ class Search(NamedTuple):
     pieces: Traced  # resolved in this call
 
 
-@traced("rows", "places", "size", "names")
-def exhaust(
+class New(NamedTuple):
+    """States that may be added to a store."""
+
+    words: Traced
+    lane: Traced
+    counts: Traced
+    parent: Traced
+    choice: Traced
+    hashes: Traced  # END for those that are not wanted
+
+
+@traced("rows", "places", "size")
+def start(
     triples: Traced,
+    asked: Traced,
     without: Traced,
     height: Traced,
     base: Base,
     mask: Traced,
-    pieces: Traced,
     rows: int,
     places: int,
     size: int,
-    names: int,
 ) -> Search:
-    """Search for a proof of each triple within a height, in so many pieces at most.
+    """The search for the first `asked` triples, before its first step; the others fill the batch.
 
-    `rows` successors at a time, `places` for states, `size` goals and `names` variables of each.
-    `mask` says which bits of a hash count.
+    `places` for states of `size` goals, `rows` for the successors of one piece; `mask` says which
+    bits of a hash count.
     """
-
-    def step(search: Search) -> Search:
-        return _step(search, without, base, mask, rows, names)
-
-    first = _first(triples, without, height, base, mask, places, size)
-    search: Search = tn.while_loop(lambda s: (s.status == GOING) & (s.pieces < pieces), step, first)
-    # what ran to the end without a proof is refuted, unless the height cut something off
-    unproved = np.where(search.cut, int(Outcome.DEPTH), int(Outcome.REFUTED))
-    ended = np.where(search.outcome == RUNNING, unproved, search.outcome)
-    return search._replace(outcome=ended)
-
-
-def _first(
-    triples: Traced,
-    without: Traced,
-    height: Traced,
-    base: Base,
-    mask: Traced,
-    places: int,
-    size: int,
-) -> Search:
-    count = triples.shape[0]
-    start = begin(triples, height, without, base, size).states
-    lane = tn.arange(count)
-    packed = words(start.goals, base)
-
-    def column(values: Traced, fill: int, dtype: type) -> Traced:
-        made = tn.full((places + 1, *values.shape[1:]), fill, dtype)
-        made[:count] = values.astype(dtype)
-        return made
-
-    store = Store(
-        column(packed, 0, np.int64),
-        column(lane, 0, np.int64),
-        column(start.count, 0, np.int64),
-        column(lane * 0 - 1, -1, np.int64),
-        column(lane * 0, 0, np.int64),
-        column(_hash(packed, lane, mask), END, np.int64),
-    )
+    first = begin(triples, height, without, base, size).states
+    lane = tn.arange(triples.shape[0])
     zero = lane * 0
     number = zero.sum()
-    return Search(
+
+    def empty(*shape: int) -> Traced:
+        return tn.zeros((places + rows, *shape), np.int64)
+
+    store = Store(empty(size), *(empty() for _ in Store._fields[1:]))
+    heads = tn.full(places + 1, -1, np.int64)
+    packed = words(first.goals, base)
+    new = New(packed, lane, first.count, zero - 1, zero, _hash(packed, lane, mask))
+    ended = np.where(first.count == 0, int(Outcome.PROVED), RUNNING)
+    search = Search(
         store,
-        number + count,
+        heads,
         number,
-        number + count,
-        np.where(start.count == 0, int(Outcome.PROVED), RUNNING),
+        number,
+        number + triples.shape[0],
+        np.where(lane < asked, ended, int(Outcome.REFUTED)),
         zero > 0,
         zero - 1,
         zero,
         number + GOING,
         number,
     )
+    return _added(search, new, zero == 0, np.argsort(new.hashes))
+
+
+@traced("names")
+def exhaust(
+    search: Search,
+    without: Traced,
+    base: Base,
+    mask: Traced,
+    pieces: Traced,
+    names: int,
+) -> Search:
+    """A search from where it stands on, in so many pieces at most; `names` variables of a state."""
+    rows = search.store.lane.shape[0] - (search.heads.shape[0] - 1)
+
+    def step(search: Search) -> Search:
+        return _step(search, without, base, mask, rows, names)
+
+    done: Search = tn.while_loop(lambda s: (s.status == GOING) & (s.pieces < pieces), step, search)
+    return done
+
+
+def grown(search: Search, mask: np.uint64, places: int, rows: int) -> Search:
+    """The search with more room, outside of a trace."""
+    used = int(search.used)
+
+    def longer(column: Traced) -> Traced:
+        made = np.zeros((places + rows, *column.shape[1:]), np.int64)
+        made[:used] = column[:used]
+        return made
+
+    store = Store(*(longer(column) for column in search.store))
+    hashes = _hash(store.words[:used], store.lane[:used], mask)
+    bucket = _bucket(hashes, places)
+    order = np.argsort(bucket, kind="stable")
+    sorted_ = bucket[order]
+    links, heads = np.full(used, -1), np.full(places + 1, -1)
+    same = sorted_[1:] == sorted_[:-1]
+    links[order[1:][same]] = order[:-1][same]
+    heads[sorted_] = order  # of equal buckets the last is written last
+    store.next[:used] = links
+    return search._replace(store=store, heads=heads, status=np.int64(GOING))
 
 
 def _hash(packed: Traced, lane: Traced, mask: Traced) -> Traced:
@@ -127,10 +155,15 @@ def _hash(packed: Traced, lane: Traced, mask: Traced) -> Traced:
     mixed = mix(lane.astype(np.uint64) + np.uint64(1))
     for i in range(packed.shape[1]):
         mixed = mix(mixed + packed[:, i].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-    return ((mixed & mask) >> np.uint64(2)).astype(np.int64)
+    return ((mixed & mask) >> np.uint64(64 - HASH_BITS)).astype(np.int64)
 
 
-def _goals(packed: Traced, base: Base) -> Traced:
+def _bucket(hashes: Traced, places: int) -> Traced:
+    """The bucket of a hash: as many as there are places, a power of two; it rises with the hash."""
+    return hashes >> (HASH_BITS - (places.bit_length() - 1))
+
+
+def goals_of(packed: Traced, base: Base) -> Traced:
     """Words as goals again."""
     bits = word_bits(base.bits)
     half = 1 << (bits - 1)
@@ -158,10 +191,10 @@ def _step(
     here = np.minimum(place, store.lane.shape[0] - 1)
     lane = store.lane[here]
     live = (place < search.end) & (search.outcome[lane] == RUNNING)
-    states = States(_goals(store.words[here], base), np.where(live, store.counts[here], 0))
+    states = States(goals_of(store.words[here], base), np.where(live, store.counts[here], 0))
     found = match(states, without[lane], base)
     counts = found.facts + found.rules
-    ends = running_sum(counts)
+    ends = np.cumsum(counts)
     # the first state whose successors do not fit is left for the next piece, with those after it
     taken = (ends <= rows).sum()
     taken = np.minimum(taken, search.end - search.at)
@@ -172,7 +205,6 @@ def _step(
     k = np.where(inside, slot - (ends[row] - counts[row]), 0)
     made = build(states, found, row, k, without[lane], base)
     home = lane[row]
-    new = words(made.states.goals, base)
     lanes = search.outcome.shape[0]
 
     def of_lane(flags: Traced, which: Traced) -> Traced:
@@ -194,61 +226,55 @@ def _step(
     cut = search.cut | of_lane(found.cut & live & (tn.arange(rows) < taken), lane)
     # nothing of a lane that has ended is kept
     wanted = inside & (outcome[home] == RUNNING)
-    hashes = np.where(wanted, _hash(new, home, mask), END)
-    fresh = wanted & ~_stored(search, new, home, hashes) & ~_doubled(new, home, hashes)
-    grown, used = _added(search, fresh, new, home, made.states.count, here[row], k, hashes)
+    packed = words(made.states.goals, base)
+    hashes = np.where(wanted, _hash(packed, home, mask), END)
+    new = New(packed, home, made.states.count, here[row], k, hashes)
+    order = np.argsort(hashes)
+    fresh = wanted & ~_stored(search, new) & ~_doubled(new, order)
+    # what a piece that does not fit has written lies after the places in use
+    added = _added(search, new, fresh, order)
     stuck = (taken == 0) & (search.at < search.end)
-    full = used > store.lane.shape[0] - 1
+    full = added.used > search.heads.shape[0] - 1
     good = ~(stuck | full)
     at = search.at + taken
     over = at >= search.end
-    done = (over & (used == search.end)) | ~(outcome == RUNNING).any()
+    done = (over & (added.used == search.end)) | ~(outcome == RUNNING).any()
     status = np.where(done, ENDED, GOING)
     status = np.where(stuck, ROWS, np.where(full, STORE, status))
-    return Search(
-        Store(*(np.where(good, a, b) for a, b in zip(grown, store, strict=True))),
-        np.where(good, used, search.used),
-        np.where(good, at, search.at),
-        np.where(good & over, used, search.end),
-        np.where(good, outcome, search.outcome),
-        np.where(good, cut, search.cut),
-        np.where(good & proved, here[row][which], search.last),
-        np.where(good & proved, k[which], search.choice),
-        status,
-        search.pieces + 1,
+    return added._replace(
+        used=np.where(good, added.used, search.used),
+        at=np.where(good, at, search.at),
+        end=np.where(good & over, added.used, search.end),
+        outcome=np.where(good, outcome, search.outcome),
+        cut=np.where(good, cut, search.cut),
+        last=np.where(good & proved, here[row][which], search.last),
+        choice=np.where(good & proved, k[which], search.choice),
+        status=status,
+        pieces=search.pieces + 1,
     )
 
 
-def _stored(search: Search, new: Traced, home: Traced, hashes: Traced) -> Traced:
-    """Which states are in the store: of those with the same hash, one with the same goals."""
-    store = search.store
-    order = np.argsort(store.hashes)
-    keys = store.hashes[order]
-    start = find(keys, hashes)
-    limit = keys.shape[0] - 1
-
-    def same_hash(step: Traced) -> Traced:
-        return (keys[np.minimum(start + step, limit)] == hashes) & (start + step <= limit)
-
-    def go_on(carry: tuple[Traced, Traced]) -> Traced:
-        step, found = carry
-        return (same_hash(step) & ~found & (hashes < END)).any()
+def _stored(search: Search, new: New) -> Traced:
+    """Which states are in the store: in the same bucket, with the same goals."""
+    store, places = search.store, search.heads.shape[0] - 1
+    wanted = new.hashes < END
+    first = search.heads[np.where(wanted, _bucket(new.hashes, places), places)]
 
     def look(carry: tuple[Traced, Traced]) -> tuple[Traced, Traced]:
-        step, found = carry
-        other = order[np.minimum(start + step, limit)]
-        same = (store.words[other] == new).all(axis=1) & (store.lane[other] == home)
-        return step + 1, found | (same & same_hash(step))
+        at, found = carry
+        there = np.maximum(at, 0)
+        same = (store.words[there] == new.words).all(axis=1) & (store.lane[there] == new.lane)
+        found = found | (same & (at >= 0))
+        return np.where(found | (at < 0), -1, store.next[there]), found
 
-    found: Traced = tn.while_loop(go_on, look, (search.used * 0, hashes != hashes))[1]
+    found: Traced = tn.while_loop(lambda c: (c[0] >= 0).any(), look, (first, ~(first == first)))[1]
     return found
 
 
-def _doubled(new: Traced, home: Traced, hashes: Traced) -> Traced:
-    """Which states are the same as one before them in this piece."""
-    order = np.argsort(hashes)
-    keys, goals, lane = hashes[order], new[order], home[order]
-    count = hashes.shape[0]
+def _doubled(new: New, order: Traced) -> Traced:
+    """Which states are the same as one before them in this piece; `order` sorts their hashes."""
+    keys, goals, lane = new.hashes[order], new.words[order], new.lane[order]
+    count = keys.shape[0]
     places = tn.arange(count)
 
     def back(step: Traced) -> Traced:
@@ -269,28 +295,44 @@ def _doubled(new: Traced, home: Traced, hashes: Traced) -> Traced:
     return result
 
 
-def _added(
-    search: Search,
-    fresh: Traced,
-    new: Traced,
-    home: Traced,
-    counts: Traced,
-    parent: Traced,
-    choice: Traced,
-    hashes: Traced,
-) -> tuple[Store, Traced]:
-    """The store with the fresh states after the others, and how many it then holds."""
-    store = search.store
-    ranks = running_sum(fresh.astype(np.int64))
-    last = store.lane.shape[0] - 1
-    target = np.where(fresh, np.minimum(search.used + ranks - 1, last), last)
+def _added(search: Search, new: New, fresh: Traced, order: Traced) -> Search:
+    """The search with the fresh states after the others in its store, each in its bucket."""
+    rows = fresh.shape[0]
+    chosen, count = compact(fresh, rows)
+    ranks = np.cumsum(fresh.astype(np.int64)) - 1
+    links, heads = _linked(search, new, fresh, order, ranks)
+    parts = (*(column[chosen] for column in new[:-1]), links)
+    store = Store(
+        *(
+            tn.dynamic_update(column, part, (search.used, *(0,) * (column.ndim - 1)))
+            for column, part in zip(search.store, parts, strict=True)
+        )
+    )
+    return search._replace(store=store, heads=heads, used=search.used + count)
 
-    def put(column: Traced, values: Traced) -> Traced:
-        made = column.copy()
-        made[target] = values.astype(column.dtype)
-        return made
 
-    parts = (new, home, counts, parent, choice, hashes)
-    grown = [put(column, values) for column, values in zip(store, parts, strict=True)]
-    grown[-1][last] = END  # what is not kept is found by no hash
-    return Store(*grown), search.used + ranks[-1]
+def _linked(
+    search: Search, new: New, fresh: Traced, order: Traced, ranks: Traced
+) -> tuple[Traced, Traced]:
+    """What follows each fresh state in its bucket, in the order of their places, and the heads.
+
+    Sorted by their hashes, the fresh states of one bucket stand side by side: each is followed by
+    the one before it, the first of them by what the bucket had.
+    """
+    places = search.heads.shape[0] - 1
+    rows = fresh.shape[0]
+    sorted_, count = compact(fresh[order], rows)
+    row = order[sorted_]
+    there = tn.arange(rows) < count
+    bucket = np.where(there, _bucket(np.where(there, new.hashes[row], 0), places), places)
+    rank = np.where(there, ranks[row], rows)
+    before, after = np.roll(bucket, 1), np.roll(bucket, -1)
+    lone = tn.arange(rows) == 0
+    continued = (before == bucket) & ~lone
+    link = np.where(continued, search.used + np.roll(rank, 1), search.heads[bucket])
+    links = tn.full(rows + 1, -1, np.int64)
+    links[rank] = link
+    ends = there & ((after != bucket) | (tn.arange(rows) == rows - 1))
+    heads = search.heads.copy()
+    heads[np.where(ends, bucket, places)] = np.where(ends, search.used + rank, -1)
+    return links[:rows], heads

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from tenfold.apps.prover.backend import padded
 from tenfold.apps.prover.errors import CapacityError
-from tenfold.apps.prover.exhaustive import ROWS, STORE, Search, Store, exhaust
-from tenfold.apps.prover.joins import Packing
+from tenfold.apps.prover.exhaustive import (
+    GOING,
+    ROWS,
+    STORE,
+    Search,
+    Store,
+    exhaust,
+    grown,
+    start,
+)
+from tenfold.apps.prover.joins import Ints, Packing
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program
 from tenfold.apps.prover.resolution import Base, base_of
+from tenfold.apps.prover.rollout import RUNNING
 from tenfold.apps.prover.rollout_run import OVERFLOWS, Lane, Rolled, Room, check_words
 
 EVERY_BIT = np.uint64(2**64 - 1)
@@ -20,7 +32,11 @@ EVERY_BIT = np.uint64(2**64 - 1)
 
 @dataclass(frozen=True, slots=True)
 class Exhaustion:
-    """The limits of a search, and the room it begins with."""
+    """The limits of a search, and the room it begins with.
+
+    `overflow` is about the goals and variables of a state. The successors of a piece and the
+    places for states are no limits of a lane: they grow whatever it says.
+    """
 
     height: int = 10
     # its successors are those of all states of a piece together
@@ -30,6 +46,20 @@ class Exhaustion:
     overflow: str = "grow"
     backend: str = "compiled"
     mask: np.uint64 = EVERY_BIT  # which bits of a hash count; fewer for tests of collisions
+
+
+@dataclass(slots=True)
+class Sizes:
+    """What has been enough so far: later batches begin with it."""
+
+    rows: int
+    places: int
+
+    @staticmethod
+    def of(search: Exhaustion) -> Sizes:
+        """What a search begins with."""
+        rows = max(search.room.successors, search.batch)
+        return Sizes(rows, padded(search.places, search.batch))
 
 
 def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> list[Rolled]:
@@ -43,11 +73,12 @@ def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> 
     """
     base = base_of(program)
     check_words(program, base)
+    sizes = Sizes.of(search)
     results: dict[int, Rolled] = {}
     left = list(range(len(lanes)))
     for height in range(search.height + 1):
         again: list[int] = []
-        for number, result in _at_height(program, base, lanes, left, search, height):
+        for number, result in _at_height(program, base, lanes, left, search, height, sizes):
             if result.outcome == Outcome.DEPTH and height < search.height:
                 again.append(number)
             else:
@@ -65,22 +96,16 @@ def _at_height(
     numbers: list[int],
     search: Exhaustion,
     height: int,
+    sizes: Sizes,
 ) -> list[tuple[int, Rolled]]:
     """The ends of some lanes at one height; those that overflow run again with more room."""
     ended: list[tuple[int, Rolled]] = []
-    waiting: list[tuple[Room, int, list[int]]] = [
-        (search.room, search.places, numbers[i : i + search.batch])
-        for i in range(0, len(numbers), search.batch)
+    waiting: list[tuple[Room, list[int]]] = [
+        (search.room, numbers[i : i + search.batch]) for i in range(0, len(numbers), search.batch)
     ]
     while waiting:
-        room, places, part = waiting.pop()
-        done = _run(base, [lanes[i] for i in part], search, height, room, places)
-        if done.status == ROWS:
-            waiting.append((room.more(Outcome.OVERFLOW_STATES), places, part))
-            continue
-        if done.status == STORE:
-            waiting.append((room, 2 * places, part))
-            continue
+        room, part = waiting.pop()
+        done = _run(base, [lanes[i] for i in part], search, height, room, sizes)
         over: dict[Outcome, list[int]] = {}
         for i, number in enumerate(part):
             outcome = Outcome(int(done.outcome[i]))
@@ -93,7 +118,7 @@ def _at_height(
                 over.setdefault(outcome, []).append(number)
             else:
                 ended.append((number, _result(done, i, outcome, height)))
-        waiting.extend((room.more(outcome), places, some) for outcome, some in over.items())
+        waiting.extend((room.more(outcome), some) for outcome, some in over.items())
     return ended
 
 
@@ -103,30 +128,69 @@ def _run(
     search: Exhaustion,
     height: int,
     room: Room,
-    places: int,
+    sizes: Sizes,
 ) -> Search:
+    """One batch at one height, to its end; it grows where it stands."""
+    now, without, _ = begun(base, lanes, search, height, room, sizes)
+    while now.status == GOING:
+        shapes = (str(sizes), room.goals, room.variables, *(np.shape(table) for table in base))
+        new = exhaust.is_new(search.backend, *shapes, len(without))
+        made = exhaust.on(search.backend)(
+            now._replace(pieces=np.int64(0)),
+            without,
+            base,
+            search.mask,
+            np.int64(1 if new else 1 << 62),
+            names=room.variables,
+        )
+        now = enlarged(_search(made), search.mask, sizes)
+    # what ran to the end without a proof is refuted, unless the height cut something off
+    unproved = np.where(now.cut, int(Outcome.DEPTH), int(Outcome.REFUTED))
+    return now._replace(outcome=np.where(now.outcome == RUNNING, unproved, now.outcome))
+
+
+def begun(
+    base: Base,
+    lanes: Sequence[Lane],
+    search: Exhaustion,
+    height: int,
+    room: Room,
+    sizes: Sizes | None = None,
+) -> tuple[Search, Ints, Sizes]:
+    """A batch before its first step, the fact that each lane may not use, and the sizes."""
+    sizes = sizes or Sizes.of(search)
     packing = Packing(base.bits, base.reverse)
     filled = [*lanes, *[lanes[0]] * (search.batch - len(lanes))]
     keys = packing.keys([lane.without or (0, 0, 0) for lane in filled])
     without = np.where([lane.without is not None for lane in filled], keys, -1)
-    options = {
-        "rows": max(room.successors, search.batch),
-        "places": max(places, search.batch),
-        "size": room.goals,
-        "names": room.variables,
-    }
     triples = np.array([lane.triple for lane in filled], np.int64)
-    shapes = (*options.values(), len(filled), *(np.shape(table) for table in base))
+    made = start.on(search.backend)(
+        triples,
+        np.int64(len(lanes)),
+        without,
+        np.int64(height),
+        base,
+        search.mask,
+        rows=sizes.rows,
+        places=sizes.places,
+        size=room.goals,
+    )
+    return _search(made), without, sizes
 
-    def call(pieces: int) -> Search:
-        made = exhaust.on(search.backend)(
-            triples, without, np.int64(height), base, search.mask, np.int64(pieces), **options
-        )
-        return Search(Store(*made[0]), *made[1:])
 
-    if exhaust.is_new(search.backend, *shapes):
-        call(1)
-    return call(1 << 62)
+def enlarged(now: Search, mask: np.uint64, sizes: Sizes) -> Search:
+    """The search with the room it asks for, if it does; the sizes are kept for what follows."""
+    if now.status == ROWS:
+        sizes.rows *= 2
+    elif now.status == STORE:
+        sizes.places *= 4
+    else:
+        return now
+    return grown(now, mask, sizes.places, sizes.rows)
+
+
+def _search(made: tuple[Any, ...]) -> Search:
+    return Search(Store(*made[0]), *made[1:])
 
 
 def _result(done: Search, lane: int, outcome: Outcome, height: int) -> Rolled:

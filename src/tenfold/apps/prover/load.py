@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 
 from tenfold.apps.prover.dataset import Dataset, build
@@ -29,5 +28,4 @@ def load(name: str, rules: Path | None = None, constants: Collection[str] = ()) 
 
 def _with_rules(data: Dataset, path: Path, constants: Collection[str]) -> Dataset:
     rules, notices = read_rules(path, constants)
-    data = replace(data, rules=rules)
     return build(data.name, data.train, data.valid, data.test, rules, data.domains, notices)

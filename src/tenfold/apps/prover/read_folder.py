@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tenfold.apps.prover.dataset import Dataset, build
 from tenfold.apps.prover.errors import InputError
-from tenfold.apps.prover.read_facts import read_facts, read_text
+from tenfold.apps.prover.read_facts import numbered, read_facts, read_text
 from tenfold.apps.prover.read_rules import read_rules
 
 
@@ -37,11 +37,8 @@ def parse_domains(text: str, file: str) -> dict[str, tuple[str, ...]]:
     """
     domains: dict[str, tuple[str, ...]] = {}
     homes: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
+    for where, line in numbered(text, file):
         name, *members = line.split()
-        where = f"{file}:{number}"
         if name in domains:
             raise InputError(
                 f"the domain {name} stands twice", where=where, fix="put its constants in one line"

@@ -15,7 +15,7 @@ from pathlib import Path
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.lexer import Call, Name, read_calls
 from tenfold.apps.prover.notice import Notice
-from tenfold.apps.prover.read_facts import read_text
+from tenfold.apps.prover.read_facts import numbered, read_text
 from tenfold.apps.prover.terms import Atom, Rule, Term, Variable
 
 
@@ -37,20 +37,23 @@ def parse_rules(
     """
     known: dict[tuple[Atom, tuple[Atom, ...]], Rule] = {}
     notices: list[Notice] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        where = f"{file}:{number}"
-        if not line.strip() or line.lstrip().startswith("%"):
+    for where, line in numbered(text, file):
+        if line.startswith("%"):
             continue
-        rule = _rule(line.strip(), where, frozenset(constants), number)
+        rule = _rule(line, where, frozenset(constants), f"r{where.rpartition(':')[2]}")
         _check_safe(rule)
         first = known.setdefault(rule.clause, rule)
         if first is not rule:
             message = f"the rule {rule} stands twice, first at {first.where}"
             notices.append(Notice("duplicate", message, where))
+    used = {t for rule in known.values() for atom in (rule.head, *rule.body) for t in atom[1:]}
+    for constant in sorted(set(constants) - used):
+        message = f"{constant} is declared a constant, and no rule names it"
+        notices.append(Notice("unknown-constant", message, file))
     return tuple(known.values()), tuple(notices)
 
 
-def _rule(line: str, where: str, constants: frozenset[str], number: int) -> Rule:
+def _rule(line: str, where: str, constants: frozenset[str], default: str) -> Rule:
     arrow, prolog = _find(line, "->"), _find(line, ":-")
     if arrow >= 0 and prolog >= 0:
         raise _unlike(line, where, "both '->' and ':-'")
@@ -64,7 +67,7 @@ def _rule(line: str, where: str, constants: frozenset[str], number: int) -> Rule
         head, body = undotted, ""
     else:
         raise _unlike(line, where, "neither '->' nor ':-'")
-    return _build(head, body, where, _capital, f"r{number}", 1.0)
+    return _build(head, body, where, _capital, default, 1.0)
 
 
 def _build(

@@ -21,11 +21,10 @@ def show(run: Run, console: Console | None = None) -> None:
     console = console or Console()
     _notices(run, console)
     title = f"{run.data.name}: {_title(run)}"
-    table = Table(
-        title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
-    )
-    for name in ("relation", "mode"):
-        table.add_column(name, no_wrap=True, min_width=len(name))
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0, pad_edge=False)
+    # a long name goes on below itself, so that no figure is cut off
+    table.add_column("relation", overflow="fold", min_width=8)
+    table.add_column("mode", no_wrap=True)
     hits = (f"H@{level}" for level in LEVELS)
     for name in ("asked", "proved", "cand.", *SHORT, *hits):
         table.add_column(name, justify="right", no_wrap=True)
@@ -57,7 +56,19 @@ def _cells(made: dict[str, Any]) -> list[str]:
     shares = [made["mrr"][kind] for kind in KINDS]
     shares += [made["hits"][str(level)]["realistic"] for level in LEVELS]
     counts = [_short(made[name]) for name in ("queries", "proved", "candidates")]
-    return [*counts, *("-" if share is None else f"{share:.3f}".lstrip("0") for share in shares)]
+    return [*counts, *map(_share, shares)]
+
+
+def _share(share: float | None) -> str:
+    """A share in five places; 1 is said of 1 alone.
+
+    >>> _share(0.25), _share(0.99996), _share(1.0), _share(None)
+    ('.250', '>.999', '1.000', '-')
+    """
+    if share is None:
+        return "-"
+    text = f"{share:.3f}".lstrip("0")
+    return ">.999" if text == "1.000" and share < 1 else text
 
 
 def _short(count: int) -> str:
