@@ -235,6 +235,18 @@ def test_updates_of_what_is_read() -> None:
     assert (source.place, source.offset) == (target.place, target.offset)  # in place
 
 
+def test_what_is_written_into_is_made_before() -> None:
+    """The updates are computed by what makes the operand too; that is not put off for them."""
+
+    def function(x: Any, i: Any) -> Any:
+        part = (x < 0.5)[:, 2:]
+        made = part == part
+        np.add.at(made, (slice(None), i), part)
+        return made[1:]
+
+    planned(function, draw("f32", (4, 5)), np.array([2, 1, 2]))
+
+
 def test_a_carry_is_updated_in_place() -> None:
     def function(x: Any, i: Any) -> Any:
         def body(k: Any, x: Any) -> Any:
