@@ -27,6 +27,7 @@ import numpy as np
 from tenfold.backends.cpu.compile import assemble, module_text, prepare
 from tenfold.backends.cpu.loader import load
 from tenfold.backends.cpu.schedule import tune
+from tenfold.backends.cpu.sorting import scratch_bytes, sort_name, sort_text
 from tenfold.backends.cpu.target import host_target
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.kernel import SEQUENTIAL
@@ -44,10 +45,11 @@ RNG = np.random.default_rng(0)
 
 @dataclass
 class Case:
-    """A kernel with its arrays (in the order of its buffers) and what the peers run."""
+    """A kernel, or the name of a sort, with its arrays (in the order of its buffers) and what the
+    peers run."""
 
     name: str
-    kernel: Kernel
+    kernel: Kernel | str
     literals: dict[int, bytes]
     arrays: list[Array]
     peers: dict[str, Callable[[], Any]]
@@ -295,6 +297,33 @@ def scatter(count: int, places: int, width: int) -> Case:
     return Case(name, b.finish(), {}, [xs, ns, got], peers, close(got, wanted))
 
 
+def sort(rows: int, length: int, name: str = "sort", dtype: str = "f32") -> Case:
+    """Stable, as ours is; `numpy any` may be unstable."""
+    xs = normal(rows, length, dtype=DTYPES[dtype])
+    got = np.zeros(xs.shape, DTYPES[dtype] if name == "sort" else np.int64)
+    size = scratch_bytes(name, dtype, length)
+    assert size is not None
+    scratch = np.zeros(size // 8 + 8, np.int64)
+    scratch = scratch[-(scratch.ctypes.data // 8) % 8 :]
+    function = getattr(np, name)
+
+    def with_jax(x: Any) -> Any:
+        import jax.numpy as jnp
+
+        return getattr(jnp, name)(x, axis=1, stable=True)
+
+    peers: dict[str, Callable[[], Any]] = {
+        "numpy": lambda: function(xs, 1, kind="stable"),
+        "numpy any": lambda: function(xs, 1),
+    }
+    peers |= jax_peer(with_jax, xs)
+    peers |= torch_peer(lambda t, x: getattr(t, name)(x, dim=1, stable=True), xs)
+    wanted = function(xs, 1, kind="stable")
+    title = f"{name} {dtype} {rows}x{length}"
+    arrays = [xs, got, scratch]
+    return Case(title, sort_name(name, dtype), {}, arrays, peers, close(got, wanted))
+
+
 def concatenated(rows: int, left: int, right: int) -> Case:
     b = Builder()
     columns = left + right
@@ -445,6 +474,11 @@ CASES: dict[str, list[Callable[[], Case]]] = {
     "layernorm": [lambda: layernorm(1024, 1024)],
     "gather": [lambda: embedding(50000, 128, 256, 64)],
     "scatter": [lambda: scatter(10**6, 10**5, 1), lambda: scatter(16384, 4096, 64)],
+    "sort": [
+        lambda n=n, m=m, o=o, d=d: sort(n, m, o, d)  # type: ignore[misc]
+        for o, d in (("sort", "f32"), ("argsort", "f32"), ("argsort", "f64"))
+        for n, m in ((2000, 50), (100, 1000), (1, 10**6))
+    ],
     "concat": [lambda: concatenated(1024, 512, 512), lambda: concatenated(1024, 500, 524)],
     "stencil": [lambda: stencil(1024, 1024)],
     "argmax": [lambda: argmax(1024, 1024)],
@@ -543,24 +577,30 @@ def bind(case: Case) -> tuple[Callable[[], Any], float]:
     """The compiled kernel as a call, and the milliseconds it took to compile."""
     target = host_target()
     started = time.perf_counter()
-    kernel = tune(case.kernel, target)
-    code, compiled = prepare(kernel, target)
-    data = assemble(module_text([code], target), target)
+    if isinstance(case.kernel, str):
+        kernel, name, extent = Kernel((), (), (), (), ()), case.kernel, len(case.arrays[0])
+        case.literals[0] = case.arrays[0].shape[1].to_bytes(8, "little")
+        data = assemble(sort_text(name), target)
+    else:
+        kernel = tune(case.kernel, target)
+        code, compiled = prepare(kernel, target)
+        name, extent = code.name, compiled.extent
+        data = assemble(module_text([code], target), target)
     taken = (time.perf_counter() - started) * 1e3
-    image = load([data], [code.name])
+    image = load([data], [name])
     kind = ctypes.CFUNCTYPE(
         ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
     )
-    function = kind(image.address(code.name))
+    function = kind(image.address(name))
     own = kernel.buffers[len(case.arrays) :]
     arrays = [*case.arrays, *(np.empty(b.size, DTYPES[b.dtype]) for b in own)]
     table = np.array([a.ctypes.data for a in arrays], np.uint64)
-    raw = bytearray(16 * max(1, len(case.kernel.params)))
+    raw = bytearray(16 * max(1, len(kernel.params)))
     for number, literal in case.literals.items():
         raw[16 * number : 16 * number + len(literal)] = literal
     params = np.frombuffer(bytes(raw), np.uint8)
     case.keep += [image, table, params, arrays]
-    given = (table.ctypes.data, params.ctypes.data, 0, compiled.extent)
+    given = (table.ctypes.data, params.ctypes.data, 0, extent)
     return lambda: function(*given), taken
 
 

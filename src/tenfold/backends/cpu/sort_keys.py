@@ -19,6 +19,7 @@ class Form:
     infinity: int  # of floats
     bits: int  # of an element, and of its key
     item: int  # bits of what is moved: the key, and below it the position
+    digit: int = 8  # bits of a digit in a sort by radix
 
     @property
     def size(self) -> int:
@@ -28,11 +29,6 @@ class Form:
     def room(self) -> int:
         """Bytes of scratch for an element, twice: an item, or how many go before it."""
         return max(self.size, 4)
-
-    @property
-    def digit(self) -> int:
-        """Bits of a digit: fewer passes over long keys, few counts for short ones."""
-        return 8 if self.bits <= 16 else 11
 
     @property
     def digits(self) -> int:

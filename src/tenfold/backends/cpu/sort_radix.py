@@ -5,11 +5,20 @@ from __future__ import annotations
 from tenfold.backends.cpu.sort_keys import Form, counted, digit, item, key
 
 
-def radix(form: Form) -> str:
-    """A line from %x to %y."""
+def radix(form: Form, name: str) -> str:
+    """A function that sorts a line from %x to %y."""
     restores = form.letter == "f" and not form.positions
-    whole = _counting(form) + _passes(form) + _giving(form)
-    return whole + (_restoring(form) if restores else "")
+    head = f"""
+define internal void @{name}(
+  ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n) noinline nounwind {{
+radix:
+  %so = alloca i32, align 4
+  %odd = alloca i8, align 1
+  %zeros = alloca i64, align 8
+  %nans = alloca i64, align 8
+"""
+    whole = head + _counting(form) + _passes(form) + _giving(form)
+    return whole + (_restoring(form) if restores else "") + "line.end:\n  ret void\n}\n"
 
 
 def _counting(form: Form) -> str:
@@ -32,8 +41,8 @@ def _counting(form: Form) -> str:
         + f"  store {e} %c.item, ptr %c.to, align 8\n"
         + "".join(map(count, range(form.digits)))
     )
-    clear = f"""radix:
-  call void @llvm.memset.p0.i64(ptr align 64 %counts, i8 0, i64 {form.counts}, i1 false)
+    size = f"i64 {form.counts}"
+    clear = f"""  call void @llvm.memset.p0.i64(ptr align 64 %counts, i8 0, {size}, i1 false)
   br label %count.head
 """
     return clear + counted("count", "%n", "radix", body, "pass")

@@ -15,14 +15,17 @@ it. In a sort of floats by radix, zeros and NaNs are put back as they were, in t
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.sort_keys import PADDING, form_of
+from dataclasses import replace
+
+from tenfold.backends.cpu.sort_keys import PADDING, Form, form_of
 from tenfold.backends.cpu.sort_radix import radix
 from tenfold.backends.cpu.sort_short import ranking
 from tenfold.backends.cpu.text import Fragment, join
 from tenfold.backends.cpu.writer import kind
 
 LONGEST = 1 << 32  # elements of a line: counts and positions have 32 bits
-_SHORT = 192  # elements of a line that is sorted by counting
+_SHORT, _LONG = 192, 32768  # elements: up to here by counting, from here on by longer digits
+_DIGIT = 11  # bits of a longer digit: fewer passes over memory, more counts
 _NEEDS = (
     "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
     "declare i64 @llvm.umin.i64(i64, i64)",
@@ -40,7 +43,12 @@ def scratch_bytes(name: str, dtype: str, length: int) -> int | None:
     if kind(dtype) == "c" or length >= LONGEST:
         return None
     form = form_of(name, dtype)
-    return form.counts + 2 * (-(-length * form.room // 64) * 64 + PADDING)
+    return _longer(form).counts + 2 * (-(-length * form.room // 64) * 64 + PADDING)
+
+
+def _longer(form: Form) -> Form:
+    """The form with digits for long lines."""
+    return replace(form, digit=_DIGIT) if form.bits > 16 else form
 
 
 def sort_text(symbol: str) -> str:
@@ -48,22 +56,21 @@ def sort_text(symbol: str) -> str:
     _, name, dtype = symbol.split("_")
     form = form_of(name, dtype)
     result = "i64" if form.positions else f"i{form.bits}"
+    longer = _longer(form)
     body = (
-        f"""
+        radix(form, f"{symbol}_8")
+        + (radix(longer, f"{symbol}_{_DIGIT}") if longer != form else "")
+        + f"""
 define dso_local i32 @{symbol}(
-  ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind {{
+  ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind "prefer-vector-width"="512" {{
 entry:
-  %so = alloca i32, align 4
-  %odd = alloca i8, align 1
-  %zeros = alloca i64, align 8
-  %nans = alloca i64, align 8
   %x.all = load ptr, ptr %buffers, align 8
   %y.at = getelementptr ptr, ptr %buffers, i64 1
   %y.all = load ptr, ptr %y.at, align 8
   %counts.at = getelementptr ptr, ptr %buffers, i64 2
   %counts = load ptr, ptr %counts.at, align 8
   %n = load i64, ptr %params, align 8
-  %a = getelementptr i8, ptr %counts, i64 {form.counts}
+  %a = getelementptr i8, ptr %counts, i64 {longer.counts}
   %bytes = mul i64 %n, {form.room}
   %more = add i64 %bytes, {63 + PADDING}
   %half = and i64 %more, -64
@@ -81,13 +88,21 @@ begin:
   br i1 %short, label %rank, label %radix
 """
         + ranking(form)
-        + radix(form)
-        + """line.end:
+        + f"""radix:
+  %long = icmp uge i64 %n, {_LONG}
+  br i1 %long, label %by.longer, label %by.8
+by.8:
+  call void @{symbol}_8(ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
+  br label %line.end
+by.longer:
+  call void @{symbol}_{longer.digit}(ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
+  br label %line.end
+line.end:
   %row.more = add i64 %row, 1
   br label %line
 done:
   ret i32 0
-}
+}}
 """
     )
     return join([Fragment(_NEEDS, body)])
