@@ -163,9 +163,13 @@ def test_nothing_to_write_and_nowhere_to_write_it(kind: str) -> None:
     none = np.zeros(0, np.int64)
     empty = ran(graph_of(x, draw("f32", (0, 3)), none, kind=kind), x, draw("f32", (0, 3)), none)
     np.testing.assert_array_equal(empty, x)
-    flat, some = draw("f32", (4, 0)), np.array([1, 1])
-    made = ran(graph_of(flat, flat[:2], some, kind=kind), flat, flat[:2], some)
+    flat, some = draw("f32", (4, 0)), np.array([1, 9])
+    made = ran(graph_of(flat, flat[:2], some, kind=kind, mode="clip"), flat, flat[:2], some)
     assert made.shape == (4, 0)
+    program = Program(plan_for(graph_of(flat, flat[:2], some, kind=kind)))
+    assert program([flat, flat[:2], np.array([1, 1])])[0].shape == (4, 0)
+    with pytest.raises(IndexProblem, match="index 9 is out of range"):
+        program([flat, flat[:2], some])
     gone = draw("f32", (0, 3))
     assert ran(graph_of(gone, gone, none, kind=kind), gone, gone, none).shape == (0, 3)
 

@@ -25,6 +25,12 @@ Given = Mapping[str, Any]
 MODES = ("raise", "clip", "wrap")
 
 
+def _framed(x: Shape, axes: Shape, at: int, inner: Shape) -> Shape:
+    """The axes of x but the indexed ones, with those of the indices put in before position `at`."""
+    rest = tuple(n for a, n in enumerate(x) if a not in axes)
+    return (*rest[:at], *inner, *rest[at:])
+
+
 def _frame(name: str, x: TensorType, indices: Types, given: Given) -> Shape:
     """The shape of what is taken from x, or written into it."""
     axes, at = given["axes"], given["at"]
@@ -36,11 +42,11 @@ def _frame(name: str, x: TensorType, indices: Types, given: Given) -> Shape:
         )
     rules.require(f"{name}: an index", "iu", *indices)
     inner = rules.broadcast(f"{name}: indices", indices)
-    rest = tuple(n for a, n in enumerate(x.shape) if a not in axes)
-    if at > len(rest):
+    rest = x.rank - len(axes)
+    if at > rest:
         raise ShapeError(
-            f"{name}: at={at}, and {x} has {len(rest)} axes besides {axes}",
-            fix=f"give at as 0 to {len(rest)}",
+            f"{name}: at={at}, and {x} has {rest} axes besides {axes}",
+            fix=f"give at as 0 to {rest}",
         )
     if 0 not in inner:
         for axis in axes:
@@ -49,7 +55,7 @@ def _frame(name: str, x: TensorType, indices: Types, given: Given) -> Shape:
                     f"{name}: axis {axis} of {x} is empty, so no index fits it",
                     fix="give the axis at least one element, or no indices",
                 )
-    return (*rest[:at], *inner, *rest[at:])
+    return _framed(x.shape, axes, at, inner)
 
 
 def _positions(name: str, index: Array, axis: int, extent: int, mode: str) -> Array:
@@ -74,6 +80,14 @@ def _positions(name: str, index: Array, axis: int, extent: int, mode: str) -> Ar
     return np.asarray(np.where(index < 0, index + extent, index), np.int64)
 
 
+def _found(
+    name: str, x: Array, indices: Sequence[Array], axes: Shape, mode: str
+) -> Sequence[Array]:
+    """The indices of each axis as positions, broadcast together."""
+    rows = zip(indices, axes, strict=True)
+    return np.broadcast_arrays(*(_positions(name, i, a, x.shape[a], mode) for i, a in rows))
+
+
 def _order(rank: int, axes: Shape) -> list[int]:
     return [*axes, *(a for a in range(rank) if a not in axes)]
 
@@ -89,12 +103,7 @@ def _infer_gather(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Type
 
 
 def _gather(x: Array, *indices: Array, axes: Shape, at: int, mode: str) -> Array:
-    found = np.broadcast_arrays(
-        *(
-            _positions("gather", i, axis, x.shape[axis], mode)
-            for i, axis in zip(indices, axes, strict=True)
-        )
-    )
+    found = _found("gather", x, indices, axes, mode)
     taken = x.transpose(_order(x.ndim, axes))[tuple(found)]
     rank = found[0].ndim
     return np.moveaxis(taken, range(rank), range(at, at + rank))
@@ -130,12 +139,7 @@ def _infer_scatter(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Typ
 def _scatter(
     x: Array, updates: Array, *indices: Array, axes: Shape, at: int, mode: str, kind: str
 ) -> Array:
-    found = np.broadcast_arrays(
-        *(
-            _positions("scatter", i, axis, x.shape[axis], mode)
-            for i, axis in zip(indices, axes, strict=True)
-        )
-    )
+    found = _found("scatter", x, indices, axes, mode)
     rank, count = found[0].ndim, found[0].size
     wide = F32 if x.dtype in NARROW and kind != "set" else x.dtype
     made = x.astype(wide)
@@ -234,13 +238,19 @@ _FRAMES: tuple[tuple[Shape, tuple[Shape, ...], Shape, int], ...] = (
 _INDICES = (I64, DTYPES["i32"], DTYPES["u8"], DTYPES["u64"], DTYPES["i8"])
 
 
-def _index(random: samples.Random, turn: int, shape: Shape, extent: int, mode: str) -> Array:
-    """An index array: within range where that is needed, anywhere else."""
+def _drawn(
+    random: samples.Random, turn: int, shapes: Sequence[Shape], x: Shape, axes: Shape, mode: str
+) -> tuple[Array, ...]:
+    """An index array for each axis: within range where that is needed, anywhere else."""
     dtype = _INDICES[turn % len(_INDICES)]
     if mode != "raise":
-        return samples.anything(random, dtype, shape)
-    low = -extent if dtype.kind == "i" else 0
-    return np.asarray(random.integers(low, max(extent, low + 1), shape)).astype(dtype)
+        return tuple(samples.anything(random, dtype, shape) for shape in shapes)
+    made = []
+    for shape, axis in zip(shapes, axes, strict=True):
+        low = -x[axis] if dtype.kind == "i" else 0
+        drawn = random.integers(low, max(x[axis], low + 1), shape)
+        made.append(np.asarray(drawn).astype(dtype))
+    return tuple(made)
 
 
 def _gather_samples(random: samples.Random) -> list[Sample]:
@@ -248,10 +258,7 @@ def _gather_samples(random: samples.Random) -> list[Sample]:
     for turn, dtype in enumerate(rules.taken(rules.ANY)):
         mode = MODES[turn % 3]
         for x, shapes, axes, at in _FRAMES:
-            indices = tuple(
-                _index(random, turn + len(x), shape, x[axis], mode)
-                for shape, axis in zip(shapes, axes, strict=True)
-            )
+            indices = _drawn(random, turn + len(x), shapes, x, axes, mode)
             given = {"axes": axes, "at": at, "mode": mode}
             made.append(Sample((samples.anything(random, dtype, x), *indices), given))
     return made
@@ -264,12 +271,8 @@ def _scatter_samples(kinds: Sequence[str], letters: str) -> samples.Samples:
             for kind in kinds:
                 for number, (x, shapes, axes, at) in enumerate(_FRAMES):
                     mode = MODES[(turn + number) % 3]
-                    indices = tuple(
-                        _index(random, turn + number, shape, x[axis], mode)
-                        for shape, axis in zip(shapes, axes, strict=True)
-                    )
-                    rest = tuple(n for a, n in enumerate(x) if a not in axes)
-                    frame = (*rest[:at], *np.broadcast_shapes(*shapes), *rest[at:])
+                    indices = _drawn(random, turn + number, shapes, x, axes, mode)
+                    frame = _framed(x, axes, at, np.broadcast_shapes(*shapes))
                     pair = (
                         samples.ordinary(random, dtype, x),
                         samples.ordinary(random, dtype, frame),

@@ -159,6 +159,9 @@ class _Fuser:
         op = self.table[node.op]
         lowering = op.lowering
         if len(node.types) == 1 and not node.types[0].size and not (op.effect or op.scopes != 0):
+            if any(t.size for t in types) and op.heeds(tuple(types), dict(node.attributes)):
+                self.reasons[node.op] = "it gives nothing, but an index may be out of range"
+                return None
             return _NOTHING
         if node.op == "contract":
             given = dict(node.attributes)
@@ -339,7 +342,7 @@ class _Fuser:
         if isinstance(lowering, Ranges):
             self.ranges(position, lowering)
             return
-        if isinstance(lowering, Scatter):
+        if isinstance(lowering, Scatter) and node.types[0].size:
             access = self.scatter_form(node, lowering)
             if access is not None:
                 self.scatter(position, access)
