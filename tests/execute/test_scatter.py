@@ -123,6 +123,58 @@ def test_windows(shape: Any, indices: Any, axes: Any, at: int, kind: str) -> Non
     np.testing.assert_array_equal(ran(graph, *arrays), evaluate(graph, arrays)[0])
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_windows_of_every_dtype(dtype: str) -> None:
+    """Along lanes, across memory, and one after another; each way of joining."""
+    for shape, count, axis in (((7, 21), 40, 0), ((7, 21), 40, 1), ((6, 5, 3), 9, 1)):
+        x = draw(dtype, shape)
+        frame = (*shape[:axis], count, *shape[axis + 1 :])
+        updates, index = draw(dtype, frame), random.integers(0, shape[axis], count)
+        for kind in ("set", "add", "mul", "min", "max"):
+            if kind in ("min", "max") and KIND[x.dtype] == "c":
+                continue
+            graph = graph_of(x, updates, index, axes=(axis,), at=axis, kind=kind)
+            wanted = evaluate(graph, [x, updates, index])[0]
+            got = ran(graph, x, updates, index)
+            if KIND[x.dtype] == "c" and kind == "mul":
+                np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+            else:
+                np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_donated_array_is_updated_where_it_lies() -> None:
+    def function(x: Any, u: Any, i: Any) -> Any:
+        np.add.at(x, i, u)
+        return x.sum()
+
+    x, u, i = np.zeros(5000), np.ones(40), random.integers(0, 5000, 40)
+    jitted = tn.jit(function, donate="x")
+    assert jitted(x.copy(), u, i) == 40
+    plan = jitted.plan(x, u, i)
+    assert plan.peak_bytes == 0
+    mine = x.copy()
+    assert jitted(mine, u, i) == 40
+    assert mine.sum() == 40
+
+
+def test_checked_step_by_step() -> None:
+    """Each step of a loop that scatters and sorts agrees, also when all rounds are looked at."""
+
+    def function(x: Any, i: Any) -> Any:
+        def body(k: Any, x: Any) -> Any:
+            order = np.argsort(x, kind="stable")
+            np.add.at(x, i, x[order[: i.size]] * 0.5)
+            return x
+
+        return tn.fori_loop(0, 6, body, x)
+
+    x, i = draw("f32", (30,)), random.integers(0, 30, 9)
+    jitted = tn.jit(function)
+    jitted(x, i)
+    assert jitted.certificate is not None
+    assert tn.bisect(jitted, x, i, script=None).disagreement is None
+
+
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap"])
 def test_out_of_range(mode: str) -> None:
     x, updates = np.zeros(5), np.arange(1.0, 41.0)
