@@ -34,6 +34,22 @@ def test_the_evaluator_answers_until_the_plan_is_ready():
     assert type(type(f).__call__).__name__ == "builtin_function_or_method"
 
 
+def test_a_job_gives_way_to_calls():
+    """The thread that compiles keeps nobody waiting for the interpreter as long as threads do."""
+    before = sys.getswitchinterval()
+    job = submit(sys.getswitchinterval)
+    job.done.wait(60)
+    submit(lambda: None).done.wait(60)  # the first is wholly over
+    assert job.result <= before / 10
+    assert sys.getswitchinterval() == before
+    try:
+        submit(lambda: sys.setswitchinterval(0.25)).done.wait(60)
+        submit(lambda: None).done.wait(60)
+        assert sys.getswitchinterval() == 0.25  # the user's wish stays
+    finally:
+        sys.setswitchinterval(before)
+
+
 def test_callbacks_run_once_a_call():
     seen = []
     f = tn.jit(lambda x: tn.hook("h", x * 2, seen.append) + 1, compile="background")
