@@ -90,8 +90,10 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         found = import_module(_MODULES[name])
     elif name in _HOME:
-        import_module("tenfold.api")  # whatever comes first, NumPy's functions are known
-        found = getattr(import_module(_HOME[name]), name)
+        home = _HOME[name]
+        if home.startswith(("tenfold.trace", "tenfold.transform")):
+            import_module("tenfold.api")  # whatever comes first, NumPy's functions are known
+        found = getattr(import_module(home), name)
     else:
         raise AttributeError(f"module 'tenfold' has no attribute {name!r}")
     globals()[name] = found

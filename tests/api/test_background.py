@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.execute.faults import plant
 from tenfold.promote import submit
 
 X = np.linspace(0, 1, 12).reshape(4, 3)
@@ -34,6 +35,22 @@ def test_the_evaluator_answers_until_the_plan_is_ready():
     assert type(type(f).__call__).__name__ == "builtin_function_or_method"
 
 
+def test_a_job_gives_way_to_calls():
+    """The thread that compiles keeps nobody waiting for the interpreter as long as threads do."""
+    before = sys.getswitchinterval()
+    job = submit(sys.getswitchinterval)
+    job.done.wait(60)
+    submit(lambda: None).done.wait(60)  # the first is wholly over
+    assert job.result <= before / 10
+    assert sys.getswitchinterval() == before
+    try:
+        submit(lambda: sys.setswitchinterval(0.25)).done.wait(60)
+        submit(lambda: None).done.wait(60)
+        assert sys.getswitchinterval() == 0.25  # the user's wish stays
+    finally:
+        sys.setswitchinterval(before)
+
+
 def test_callbacks_run_once_a_call():
     seen = []
     f = tn.jit(lambda x: tn.hook("h", x * 2, seen.append) + 1, compile="background")
@@ -41,6 +58,26 @@ def test_callbacks_run_once_a_call():
         f(X)
         assert len(seen) == n + 1
         assert f.ready(60)
+
+
+def test_a_refuted_plan_is_told_once_and_never_answers():
+    def f(x):
+        return np.exp(x) * 2
+
+    with plant("instruction", "exp>exp2"):
+        g = tn.jit(f, compile="background", verify="first")
+        g(X)
+        assert g.ready(60)
+        with pytest.warns(tn.ParityWarning, match="exp") as told:
+            np.testing.assert_array_equal(g(X), f(X))
+        assert told[0].filename == __file__  # the call's own line
+        np.testing.assert_array_equal(g(X), f(X))  # and no more words
+        h = tn.jit(f, compile="background", verify="first", strict=True)
+        h(X)
+        assert h.ready(60)
+        for _ in range(2):
+            with pytest.raises(tn.ParityError, match="exp"):
+                h(X)
 
 
 def test_a_failing_compiler_is_told_once(monkeypatch):
@@ -86,6 +123,25 @@ def test_the_process_may_end_in_the_middle():
             tn.jit(lambda x: np.sin(x * i) + i, compile="background")(np.ones(10))
         """
     )
+
+
+def test_calls_are_answered_while_the_process_ends():
+    out = run_python(
+        """
+        import atexit, numpy as np, tenfold as tn
+        f = tn.jit(lambda x: np.sin(x) + 1, compile="background")
+        x = np.ones(3)
+        def last():
+            g = tn.jit(lambda x: np.cos(x) + 1, compile="background")
+            print(all(np.allclose(f(x), np.sin(x) + 1) for _ in range(3)),
+                  all(np.allclose(g(x), np.cos(x) + 1) for _ in range(3)))
+        atexit.register(last)
+        f(x)
+        import tenfold.promote.background as background
+        atexit.register(background._worker.close)  # handlers run last first: closed, then asked
+        """
+    )
+    assert out == "True True\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -137,6 +137,23 @@ def test_a_refuted_plan_stays_refuted(folder):
         g(x)
 
 
+def test_a_refuted_plan_is_tried_again_with_another_version(folder, monkeypatch):
+    from tenfold.cache import record
+
+    make()(x)
+    refuted = verdict_to_data(None, "step 0 is wrong")
+    assert stored.certify(make().trace(x), stored.options_of(strict=False), refuted)
+    plans.clear()
+    make()(x)
+    assert make().certificate(x) is None
+    plans.clear()
+    now = dict(record.versions())
+    monkeypatch.setattr(record, "versions", lambda: {**now, "llvmlite": "9.9"})
+    f = make()
+    f(x)
+    assert f.certificate(x).complete
+
+
 def test_options_are_part_of_the_key(folder):
     def f(x):
         return x * 2 + 1

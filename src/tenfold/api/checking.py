@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+_FIX = "tn.bisect(f, *args) writes a script that shows it"
+
 
 def checked_call(
     program: Program,
@@ -32,8 +34,11 @@ def checked_call(
     callbacks: Callbacks,
     verify: str | float,
     strict: bool,
+    *,
+    quiet: bool = False,
 ) -> list[Array]:
-    """The answer to a call that checks the program too; the certificate is the caller's to keep."""
+    """The answer to a call that checks the program too; the certificate is the caller's to keep,
+    and with `quiet` a refutation the caller's to tell."""
     # What only a new plan needs is imported here: a plan from disk answers without it.
     from tenfold.parity.check import LIMIT, check
 
@@ -44,7 +49,9 @@ def checked_call(
             program.certificate = found.verdict
         # The plan answers, now as in every later call: the same bits.
         return program(arrays, found.callbacks) if found.made is None else found.made
-    refute(program, found.verdict, strict)
+    refute(program, found.verdict)
+    if not quiet:
+        tell(program, strict)
     assert found.outputs is not None, "a fault is known only after the reference has ended"
     return found.outputs
 
@@ -57,26 +64,29 @@ def guarded(
 
     count, fault = try_guards(program, captures, watched)
     if fault is not None:
-        refute(program, fault, strict)
+        refute(program, fault)
+        tell(program, strict)
         return False
     if isinstance(program.certificate, Certificate) and program.certificate.guards < count:
         program.certificate = replace(program.certificate, guards=count)
     return True
 
 
-def refute(program: Program, fault: Disagreement, strict: bool) -> None:
-    """Mark a program as refuted and say so."""
+def refute(program: Program, fault: Disagreement) -> None:
+    """Mark a program as refuted, here and on disk."""
     from tenfold.parity.bisect import located
 
-    named = located(fault, strict=program.strict)
-    program.refuted = str(named)
+    program.refuted = str(located(fault, strict=program.strict))
     keep_verdict(program)
-    fix = "tn.bisect(f, *args) writes a script that shows it"
+
+
+def tell(program: Program, strict: bool) -> None:
+    """Say that a program was refuted: a warning at the user's line, or an error."""
     if strict:
         raise refused(program)
     warnings.warn(
-        f"the compiled program disagrees with the reference, which answers in its place: {named}\n"
-        f"  {fix}",
+        f"the compiled program disagrees with the reference, which answers in its place: "
+        f"{program.refuted}\n  {_FIX}",
         ParityWarning,
         stacklevel=_outside(),
     )
@@ -86,7 +96,7 @@ def refused(program: Program) -> ParityError:
     """The error of a program that was refuted."""
     return ParityError(
         f"the compiled program disagrees with the reference: {program.refuted}",
-        fix="tn.bisect(f, *args) writes a script that shows it",
+        fix=_FIX,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,7 @@ def explain_cache(function: Jitted, *args: Any, **kwargs: Any) -> str:
         return f"{caller.name}: not compiled yet; the disk cache {store.folder} can't be used"
     key = key_of(traced.graph.digest, host_target(), options)
     if store.has(key):
-        return f"{caller.name}: on disk, {store.folder / key}.plan"
+        return f"{caller.name}: on disk, {os.path.join(store.folder, key)}.plan"
     lines = why_missing(traced.graph, options, caller)
     if lines is None:
         return f"{caller.name}: not compiled yet; the disk cache has no plan of this function"

@@ -25,7 +25,7 @@ from tenfold.api.captures import Survey, survey
 from tenfold.api.entry import Entry, Held, Options, snapshot_of
 from tenfold.api.kinds import taken_in
 from tenfold.api.verify import verify_option
-from tenfold.errors import CompileWarning, ParityError, TypeMismatch
+from tenfold.errors import CompileWarning, TypeMismatch
 from tenfold.graph import Graph
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
@@ -148,8 +148,6 @@ class Jitted:
                 return None
         if not job.done.is_set():
             return None
-        if isinstance(job.error, ParityError):
-            raise job.error
         if job.error is not None:
             if not job.told:
                 job.told = True
@@ -160,14 +158,22 @@ class Jitted:
                     stacklevel=6,
                 )
             return None
-        found: Program | None = job.result
-        return found
+        if job.result is None:  # asked for while the process ends
+            return None
+        found, refuted = job.result
+        if refuted and not job.told:  # here, not in its thread: the user's line is known
+            from tenfold.api.checking import tell
+
+            job.told = True
+            tell(found, self._options.strict)
+        program: Program = found
+        return program
 
     def _promote(
         self, call: Call, traced: Traced, arrays: list[np.ndarray[Any, Any]] | None
-    ) -> Program:
-        """Compile and check, in the background. With callbacks the next call is the check: they
-        must run once for each call."""
+    ) -> tuple[Program, bool]:
+        """Compile and check, in the background; whether the check refuted the program. With
+        callbacks the next call is the check: they must run once for each call."""
         from tenfold.api.checking import checked_call
         from tenfold.cache import keep_verdict
 
@@ -176,10 +182,10 @@ class Jitted:
         unchecked = program.certificate is None and program.refuted is None
         if arrays is not None and unchecked and verify != "off" and not traced.graph.effects:
             strict = self._options.strict
-            checked_call(program, traced.graph, arrays, Callbacks(), verify, strict)
+            checked_call(program, traced.graph, arrays, Callbacks(), verify, strict, quiet=True)
             if program.certificate is not None:
                 keep_verdict(program)
-        return program
+        return program, unchecked and program.refuted is not None
 
     def ready(self, timeout: float | None = None) -> bool:
         """Whether all that was to be compiled in the background is; waits for it, at most so many

@@ -14,32 +14,37 @@ the program is compiled as if there were no cache.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 
 from tenfold.errors import FileError, PlanError
 from tenfold.plan.sections import Sections, pack
 
-log = logging.getLogger("tenfold")
+if TYPE_CHECKING:
+    from logging import Logger
 
 _HOUR = 3600
 _LOOK_AGAIN = 16  # a sixteenth of the limit may be written before sizes are counted again
 _ASIDE = 32  # damaged files kept
 
 
+def log() -> Logger:
+    """The log. It takes longer to load than a plan does, and most runs have nothing to say."""
+    from logging import getLogger
+
+    return getLogger("tenfold")
+
+
 class Disk:
     """The cache in one folder."""
 
     def __init__(self, folder: str | os.PathLike[str], limit: int) -> None:
-        self.folder = Path(folder)
+        self.folder = os.fspath(folder)
         self.limit = limit
         self._usable: bool | None = None
         self._written = limit  # since sizes were last counted: count them at the first write
@@ -50,13 +55,13 @@ class Disk:
         """A warning, once for each cause."""
         if what not in self._said:
             self._said.add(what)
-            log.warning("disk cache: %s", what)
+            log().warning("disk cache: %s", what)
 
     def usable(self) -> bool:
         """Whether the folder is there, or can be made, and is this user's alone."""
         if self._usable is None:
             try:
-                self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                _make_folders(self.folder)
                 self._usable = self._own()
             except OSError as error:
                 self._say(f"not used: {self.folder}: {error.strerror or error}")
@@ -83,7 +88,7 @@ class Disk:
         """The sections of a file, or None; a damaged one is moved aside."""
         if not self.usable():
             return None
-        path = self.folder / name
+        path = os.path.join(self.folder, name)
         try:
             # Read, not mapped: a file that another machine removes must not pull the pages away.
             with open(path, "rb") as file:
@@ -113,10 +118,11 @@ class Disk:
         """Put a file in place, whole or not at all."""
         if not self.usable():
             return False
-        path = self.folder / name
-        partial = path.parent / f"partial-{os.getpid()}-{secrets.token_hex(6)}"
+        path = os.path.join(self.folder, name)
+        parent = os.path.dirname(path)
+        partial = os.path.join(parent, f"partial-{os.getpid()}-{os.urandom(6).hex()}")
         try:
-            self._make_folder(path.parent)
+            _make_folders(parent)
             number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(number, "wb") as file:
                 file.write(data)
@@ -136,25 +142,17 @@ class Disk:
             self.sweep()
         return True
 
-    def _make_folder(self, folder: Path) -> None:
-        """A folder below ours; each level is the user's alone."""
-        missing = []
-        while folder != self.folder and not folder.exists():
-            missing.append(folder)
-            folder = folder.parent
-        for level in reversed(missing):
-            level.mkdir(exist_ok=True, mode=0o700)
-
     def move_aside(self, name: str, why: str) -> None:
         """Take a damaged file out of the way, and say so."""
-        log.warning("disk cache: %s is not used and will be made again: %s", name, why)
-        folder = self.folder / "aside"
+        log().warning("disk cache: %s is not used and will be made again: %s", name, why)
+        path, folder = os.path.join(self.folder, name), os.path.join(self.folder, "aside")
         try:
-            folder.mkdir(exist_ok=True, mode=0o700)
-            os.replace(self.folder / name, folder / f"{secrets.token_hex(4)}-{Path(name).name}")
+            _make_folders(folder)
+            last = f"{os.urandom(4).hex()}-{os.path.basename(name)}"
+            os.replace(path, os.path.join(folder, last))
         except OSError:
             with contextlib.suppress(OSError):
-                os.unlink(self.folder / name)
+                os.unlink(path)
 
     # Size.
 
@@ -162,7 +160,7 @@ class Disk:
         waiting = [""]
         for below in waiting:
             try:
-                with os.scandir(self.folder / below) as found:
+                with os.scandir(os.path.join(self.folder, below)) as found:
                     for item in found:
                         name = os.path.join(below, item.name)
                         if item.is_dir(follow_symlinks=False):
@@ -185,13 +183,13 @@ class Disk:
         aside: list[tuple[float, str]] = []
         for name, state in self._files():
             age = now - state.st_mtime
-            if Path(name).name.startswith("partial-"):
+            if os.path.basename(name).startswith("partial-"):
                 if abs(age) > _HOUR:  # its writer is gone; the clock may have gone back since
                     self._drop(name)
                 continue
             if age < -_HOUR:  # written before the clock went back: as if used now
                 with contextlib.suppress(OSError):
-                    os.utime(self.folder / name)
+                    os.utime(os.path.join(self.folder, name))
                 age = 0.0
             if name.startswith("aside" + os.sep):
                 aside.append((-age, name))
@@ -209,7 +207,7 @@ class Disk:
 
     def _drop(self, name: str) -> None:
         with contextlib.suppress(OSError):
-            os.unlink(self.folder / name)
+            os.unlink(os.path.join(self.folder, name))
 
     def clear(self) -> None:
         """Drop every file."""
@@ -235,8 +233,8 @@ class Disk:
     def find_record(self, function: str, key: str) -> Mapping[str, str] | None:
         """What a plan was made for."""
         try:
-            raw = (self.folder / "index" / function / key).read_bytes()
-            found = msgpack.unpackb(raw)
+            with open(os.path.join(self.folder, "index", function, key), "rb") as file:
+                found = msgpack.unpackb(file.read())
         except Exception:  # gone, or damaged: it only explains
             return None
         if not isinstance(found, dict):
@@ -248,7 +246,8 @@ class Disk:
         if not self.usable():
             return []
         found: list[tuple[float, str]] = []
-        with contextlib.suppress(OSError), os.scandir(self.folder / "index" / function) as items:
+        index = os.path.join(self.folder, "index", function)
+        with contextlib.suppress(OSError), os.scandir(index) as items:
             for item in items:
                 if not item.name.startswith("partial-"):
                     with contextlib.suppress(OSError):
@@ -264,9 +263,23 @@ class Disk:
         self.write(os.path.join("index", function, key), msgpack.packb(dict(record)))
 
     def has(self, key: str) -> bool:
-        return self.usable() and (self.folder / f"{key}.plan").exists()
+        return self.usable() and os.path.exists(os.path.join(self.folder, f"{key}.plan"))
 
 
 def certificate_of(sections: Sections) -> dict[str, Any]:
     found = sections.data("certificate")
     return found if isinstance(found, dict) else {}
+
+
+def _make_folders(folder: str) -> None:
+    """A folder, and those it lies in; each that is made is the user's alone."""
+    missing = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        above = os.path.dirname(folder)
+        if above == folder:
+            break
+        folder = above
+    for level in reversed(missing):
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            os.mkdir(level, 0o700)

@@ -3,12 +3,12 @@ dropped."""
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
 from tenfold.backends.cpu.target import host_target
+from tenfold.cache.disk import log
 from tenfold.cache.recompile import Watch
 from tenfold.cache.record import Caller, record_of
 from tenfold.cache.stored import certify, find_program, keep_program, options_of, why_missing
@@ -18,8 +18,6 @@ from tenfold.graph import Graph
 from tenfold.parity.certificate import verdict_from_data, verdict_to_data
 from tenfold.plan import Plan
 from tenfold.stats import count, timed
-
-log = logging.getLogger("tenfold")
 
 CAPACITY = 512
 
@@ -94,7 +92,7 @@ class Plans:
         try:
             program.certificate, program.refuted = verdict_from_data(verdict)
         except FileError as error:  # then it is checked again
-            log.warning("%s; the plan will be checked again", error.message)
+            log().warning("%s; the plan will be checked again", error.message)
         return program
 
     def _make(
@@ -112,7 +110,7 @@ class Plans:
         if asked is not None:
             lines = why_missing(graph, options, asked)
             if lines:
-                log.info("%s is compiled anew: %s", asked, "; ".join(lines))
+                log().info("%s is compiled anew: %s", asked, "; ".join(lines))
         made = Program(_planned(graph, donated), strict=strict)
         keep_program(graph, options, made, None, asked)
         if asked is not None and watch is not None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from time import perf_counter
 from typing import Any
 
@@ -31,6 +30,7 @@ from tenfold.parity.verdict import CALLBACKS, EXPANSION, GUARD, LOOP, Case, Disa
 from tenfold.parity.walk import Cut, Walk
 from tenfold.reference import Callbacks, evaluate
 from tenfold.types import TensorType
+from tenfold.version import versions
 
 Array = np.ndarray[Any, Any]
 LIMIT = 3.0  # seconds, unless told
@@ -123,7 +123,7 @@ def check(
         cut=cut,
         notes=tuple(walk.left_out),
         end_to_end=end_to_end,
-        versions=versions(),
+        versions=_versions(),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=perf_counter() - start,
     )
@@ -182,15 +182,9 @@ def digest_of(arrays: Sequence[Array]) -> str:
     return made.hexdigest()
 
 
-def versions() -> tuple[tuple[str, str], ...]:
+def _versions() -> tuple[tuple[str, str], ...]:
     """What took part in a check."""
-    found = []
-    for name in ("tenfold", "numpy", "llvmlite"):
-        try:
-            found.append((name, version(name)))
-        except PackageNotFoundError:
-            found.append((name, "from source" if name == "tenfold" else "none"))
-    return tuple(found)
+    return tuple((name, number) for name, number in versions().items() if name != "source")
 
 
 def _target(program: Program) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu import blas as module
+from tenfold.backends.cpu import blas_copy
 from tenfold.backends.cpu.bind import gate, make_entry
 from tenfold.backends.cpu.blas import BLAS, PLAIN, ROW_MAJOR, TRANSPOSED, Blas, blas, why_not
 from tenfold.backends.cpu.entry import Argument, Entry
@@ -139,15 +140,16 @@ a @ a
 def threads():
     return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
 before, environment = threads(), dict(os.environ)
-from tenfold.backends.cpu.blas import _source, blas
+from tenfold.backends.cpu.blas import blas
+from tenfold.backends.cpu.blas_copy import source_file
 found = blas()
 assert threads() == before, "it started threads"
 assert dict(os.environ) == environment
-own = ctypes.CDLL(str(_source()))
+own = ctypes.CDLL(str(source_file()))
 assert own.scipy_openblas_get_num_threads64_() == 2, "NumPy's own setting was changed"
 copy = ctypes.CDLL(found.path)
 assert copy.scipy_openblas_get_num_threads64_() == 1
-assert found.path != str(_source())
+assert found.path != str(source_file())
 print(found.path)
 """
 
@@ -199,7 +201,7 @@ def test_with_no_folder_at_all_it_lies_in_memory(tmp_path: Path) -> None:
 
 
 def test_where_numpy_brings_no_library_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_source", lambda: None)
+    monkeypatch.setattr(blas_copy, "source_file", lambda: None)
     module._find.cache_clear()
     try:
         assert blas() is None

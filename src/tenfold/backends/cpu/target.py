@@ -14,7 +14,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.machinery import PathFinder
-from pathlib import Path
 from typing import Any
 
 from tenfold.errors import ValueProblem
@@ -195,7 +194,9 @@ def llvmlite_version() -> str:
     if spec is None or spec.origin is None:
         return ""
     try:
-        text = (Path(spec.origin).parent / "_version.py").read_text(encoding="utf-8")
+        place = os.path.join(os.path.dirname(spec.origin), "_version.py")
+        with open(place, encoding="utf-8") as file:
+            text = file.read()
     except OSError:
         text = ""
     for line in text.splitlines():
