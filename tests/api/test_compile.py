@@ -239,6 +239,45 @@ def test_control_c_stops_an_endless_loop():
     assert out.endswith("3.0\n")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "np.exp(x[:, None] + x[None, :]).sum()",
+        "(x[:, None] * x[None, :]).max()",
+        "np.exp(x[:, None] + x[None, :]).sum(1)",
+        "(x[:, None] >= x[None, :]).sum()",
+    ],
+)
+def test_control_c_stops_an_endless_kernel(body):
+    """A single kernel of 1e12 elements or more, and the plan runs again afterwards."""
+    child = run_python(
+        f"""
+        import numpy as np, tenfold as tn
+        f = tn.jit(lambda x: {body}, verify="off")
+        x = np.zeros(1_000_000, np.float32)
+        f.plan(x)
+        print("ready", flush=True)
+        for _ in range(2):
+            try:
+                f(x)
+            except KeyboardInterrupt:
+                print("stopped", flush=True)
+        """
+    )
+    import threading
+    import time
+
+    watch = threading.Timer(100, child.kill)
+    watch.start()
+    assert child.stdout.readline() == "ready\n"
+    for _ in range(2):
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "stopped\n"
+    child.communicate()
+    watch.cancel()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_fork():
     child = run_python(
