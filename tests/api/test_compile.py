@@ -205,6 +205,67 @@ def test_strict_mode_is_another_plan():
     np.testing.assert_allclose(f(X), g(X), rtol=1e-14)
 
 
+_X, _Y, _Z = (np.full(8, value, np.float32) for value in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [
+        (
+            lambda a, b, c: a + b * c,
+            [
+                ((_X, _Y, _Z), {}), ((_X,), {"b": _Y, "c": _Z}), ((), {"c": _Z, "a": _X, "b": _Y}),
+                ((_X, _Y), {"b": _Z}), ((_X, _Y, _Z), {"a": _Z}), ((_X, _Y), {}),
+                ((_X,), {"c": _Z}),
+            ],
+        ),
+        (lambda a, *, b, c: a + b * c, [((_X,), {"b": _Y, "c": _Z}), ((_X, _Y, _Z), {})]),
+        (lambda a, /, b: a - b, [((_X, _Y), {}), ((_X,), {"b": _Y}), ((), {"a": _X, "b": _Y})]),
+        (lambda *a: sum(a), [((_X, _Y, _Z), {}), ((_X, _Y), {}), ((_X,), {}), ((_Z,) * 4, {})]),
+        (lambda a, *b: a - sum(b), [((_X, _Y, _Z), {}), ((_X,), {}), ((), {"a": _X})]),
+        (lambda a, b=_Y: a - b, [((_X, _Z), {}), ((_X,), {}), ((), {"a": _X}), ((), {"b": _X})]),
+        (lambda a, **k: a - k["q"], [((_X,), {"q": _Y}), ((_X,), {"a": _Y, "q": _Z})]),
+        (
+            lambda a, b=2: a[0] - b,
+            [(((_X,),), {}), (((_X,), _Y), {}), (([_X],), {"b": 3}), (((_X, _Y),), {"b": _Z})],
+        ),
+    ],
+)  # fmt: skip
+def test_calls_of_every_kind_do_as_python_does(function, calls):
+    def outcome(f, args, kwargs):
+        try:
+            return f(*args, **kwargs).tolist()
+        except TypeError:
+            return TypeError
+
+    f = tn.jit(function)
+    for _ in range(3):
+        for args, kwargs in calls:
+            assert outcome(f, args, kwargs) == outcome(function, args, kwargs)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "kwargs"),
+    [
+        (lambda a, b, c: a + b * c, (_X,), {"b": _Y, "c": _Z}),
+        (lambda a, *, b: a - b, (_X,), {"b": _Y}),
+        (lambda *a: a[0] - a[1], (_X, _Y), {}),
+        (lambda a, *b: a - b[0], (_X, _Y), {}),
+        (lambda d: d["x"][0] - d["y"], ({"x": (_X,), "y": _Y},), {}),
+        (lambda a, n: a * n, (_X, 3), {}),
+    ],
+)
+def test_the_second_call_needs_no_python(function, args, kwargs, monkeypatch):
+    f = tn.jit(function)
+    wanted = f(*args, **kwargs).tolist()
+
+    def never(*_):
+        raise AssertionError("the slow way")
+
+    monkeypatch.setattr(type(f), "_run", never)
+    assert f(*args, **kwargs).tolist() == wanted
+
+
 def run_python(text: str, **more):
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(text)], stdout=subprocess.PIPE, text=True, **more
