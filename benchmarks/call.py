@@ -1,4 +1,5 @@
-"""What one call costs: eight floats, one to five inputs, a new output; beside its peers.
+"""What one call costs: eight floats, one to five inputs, a new output; beside its peers. Then
+calls that the entry leaves to a Python function made for them: containers and keywords.
 
     python benchmarks/call.py [--rounds 30] [--compile]
 
@@ -125,6 +126,38 @@ def measure(calls: dict[str, Call], rounds: int) -> dict[str, float]:
     return least
 
 
+def others() -> dict[str, Call]:
+    """Calls that are not arrays by position."""
+    x = [np.full(8, k, np.float32) for k in range(10)]
+    tree = {"a": (x[0], x[1]), "b": [x[2], {"c": x[3], "d": x[4]}], "e": (x[5], (x[6], *x[7:]))}
+
+    def total(t: Any) -> Any:
+        (a, b), (c, d), (e, f) = t["a"], t["b"], t["e"]
+        return a * b + c * d["c"] - d["d"] * e + f[0] * f[1] - f[2] * f[3]
+
+    def parted(t: Any) -> Any:
+        return {"sum": total(t), "parts": (t["a"][0] + t["a"][1], t["b"][0] * 2)}
+
+    def named(a: Any, b: Any = None, c: Any = None) -> Any:
+        return a + b * c
+
+    by_name = tn.jit(named)
+    found: dict[str, Call] = {
+        "ten leaves in containers": (tn.jit(total), [tree]),
+        "the same, three results": (tn.jit(parted), [tree]),
+        "three arrays by name": (lambda a, b, c: by_name(a, b=b, c=c), x[1:4]),
+        "ten arrays, *args": (tn.jit(lambda *a: sum(a[1:], a[0])), x),
+    }
+    try:
+        import jax
+
+        given = jax.tree.map(jax.numpy.asarray, tree)
+        found["jax.jit, ten leaves in containers"] = (jax.jit(total), [given])
+    except ImportError:
+        pass
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="What one call costs.")
     parser.add_argument("--rounds", type=int, default=30)
@@ -149,6 +182,8 @@ def main() -> None:
         if label in table:
             ratios = [a / b for a, b in zip(table[label], table["tenfold"], strict=True)]
             print(f"{label + ' / tenfold':24}" + "".join(f"{ratio:10.1f}" for ratio in ratios))
+    for label, least in measure(others(), options.rounds).items():
+        print(f"{label:36}{least:8.0f}")
 
 
 if __name__ == "__main__":

@@ -594,7 +594,7 @@ def bind(case: Case) -> tuple[Callable[[], Any], float]:
     function = kind(image.address(name))
     own = kernel.buffers[len(case.arrays) :]
     arrays = [*case.arrays, *(np.empty(b.size, DTYPES[b.dtype]) for b in own)]
-    table = np.array([a.ctypes.data for a in arrays], np.uint64)
+    table = np.array([*(a.ctypes.data for a in arrays), 0, 0], np.uint64)  # no polls
     raw = bytearray(16 * max(1, len(kernel.params)))
     for number, literal in case.literals.items():
         raw[16 * number : 16 * number + len(literal)] = literal

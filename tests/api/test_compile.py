@@ -205,6 +205,67 @@ def test_strict_mode_is_another_plan():
     np.testing.assert_allclose(f(X), g(X), rtol=1e-14)
 
 
+_X, _Y, _Z = (np.full(8, value, np.float32) for value in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [
+        (
+            lambda a, b, c: a + b * c,
+            [
+                ((_X, _Y, _Z), {}), ((_X,), {"b": _Y, "c": _Z}), ((), {"c": _Z, "a": _X, "b": _Y}),
+                ((_X, _Y), {"b": _Z}), ((_X, _Y, _Z), {"a": _Z}), ((_X, _Y), {}),
+                ((_X,), {"c": _Z}),
+            ],
+        ),
+        (lambda a, *, b, c: a + b * c, [((_X,), {"b": _Y, "c": _Z}), ((_X, _Y, _Z), {})]),
+        (lambda a, /, b: a - b, [((_X, _Y), {}), ((_X,), {"b": _Y}), ((), {"a": _X, "b": _Y})]),
+        (lambda *a: sum(a), [((_X, _Y, _Z), {}), ((_X, _Y), {}), ((_X,), {}), ((_Z,) * 4, {})]),
+        (lambda a, *b: a - sum(b), [((_X, _Y, _Z), {}), ((_X,), {}), ((), {"a": _X})]),
+        (lambda a, b=_Y: a - b, [((_X, _Z), {}), ((_X,), {}), ((), {"a": _X}), ((), {"b": _X})]),
+        (lambda a, **k: a - k["q"], [((_X,), {"q": _Y}), ((_X,), {"a": _Y, "q": _Z})]),
+        (
+            lambda a, b=2: a[0] - b,
+            [(((_X,),), {}), (((_X,), _Y), {}), (([_X],), {"b": 3}), (((_X, _Y),), {"b": _Z})],
+        ),
+    ],
+)  # fmt: skip
+def test_calls_of_every_kind_do_as_python_does(function, calls):
+    def outcome(f, args, kwargs):
+        try:
+            return f(*args, **kwargs).tolist()
+        except TypeError:
+            return TypeError
+
+    f = tn.jit(function)
+    for _ in range(3):
+        for args, kwargs in calls:
+            assert outcome(f, args, kwargs) == outcome(function, args, kwargs)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "kwargs"),
+    [
+        (lambda a, b, c: a + b * c, (_X,), {"b": _Y, "c": _Z}),
+        (lambda a, *, b: a - b, (_X,), {"b": _Y}),
+        (lambda *a: a[0] - a[1], (_X, _Y), {}),
+        (lambda a, *b: a - b[0], (_X, _Y), {}),
+        (lambda d: d["x"][0] - d["y"], ({"x": (_X,), "y": _Y},), {}),
+        (lambda a, n: a * n, (_X, 3), {}),
+    ],
+)
+def test_the_second_call_needs_no_python(function, args, kwargs, monkeypatch):
+    f = tn.jit(function)
+    wanted = f(*args, **kwargs).tolist()
+
+    def never(*_):
+        raise AssertionError("the slow way")
+
+    monkeypatch.setattr(type(f), "_run", never)
+    assert f(*args, **kwargs).tolist() == wanted
+
+
 def run_python(text: str, **more):
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(text)], stdout=subprocess.PIPE, text=True, **more
@@ -237,6 +298,45 @@ def test_control_c_stops_an_endless_loop():
     out, _ = child.communicate(timeout=60)
     assert out.startswith("stopped")
     assert out.endswith("3.0\n")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "np.exp(x[:, None] + x[None, :]).sum()",
+        "(x[:, None] * x[None, :]).max()",
+        "np.exp(x[:, None] + x[None, :]).sum(1)",
+        "(x[:, None] >= x[None, :]).sum()",
+    ],
+)
+def test_control_c_stops_an_endless_kernel(body):
+    """A single kernel of 1e12 elements or more, and the plan runs again afterwards."""
+    child = run_python(
+        f"""
+        import numpy as np, tenfold as tn
+        f = tn.jit(lambda x: {body}, verify="off")
+        x = np.zeros(1_000_000, np.float32)
+        f.plan(x)
+        print("ready", flush=True)
+        for _ in range(2):
+            try:
+                f(x)
+            except KeyboardInterrupt:
+                print("stopped", flush=True)
+        """
+    )
+    import threading
+    import time
+
+    watch = threading.Timer(100, child.kill)
+    watch.start()
+    assert child.stdout.readline() == "ready\n"
+    for _ in range(2):
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "stopped\n"
+    child.communicate()
+    watch.cancel()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

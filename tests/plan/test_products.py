@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from tenfold.backends.cpu import program
 from tenfold.execute import Program, plan_for
 from tenfold.graph import Builder
 from tenfold.ops import TABLE
@@ -15,9 +16,14 @@ from tenfold.reference import evaluate
 from tenfold.types import DTYPES, TensorType
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_any_layout(seed: int) -> None:
-    """Batched, contracted and free axes in any order, with transposes before the product."""
+@pytest.mark.parametrize("seed", range(48))
+def test_any_layout(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batched, contracted and free axes in any order, with transposes before the product; every
+    other one in many blocks, as very long ones are."""
+    if seed % 2:
+        monkeypatch.setattr(program, "_MULTIPLIED", 3000 * (seed % 5))
+        monkeypatch.setattr(program, "_LEAST_BLOCK", 5)
+        monkeypatch.setattr(program, "_BLOCKS", 5)
     drawn = random.Random(seed)
     numbers = np.random.default_rng(seed)
     short = drawn.choice(("f32", "f64", "c64", "c128"))
@@ -58,3 +64,14 @@ def test_any_layout(seed: int) -> None:
     assert sum(isinstance(step, RoutineStep) for step in plan.steps) <= 1
     assert len(plan.steps) <= 3
     assert not plan.host_steps
+
+
+def test_long_products_are_cut_into_blocks() -> None:
+    """So that there are polls between them; as square as can be, and none left out."""
+    for m, n, size in ((9000, 9000, 300_000), (100, 90_000, 300_000), (70_000, 3, 10_000)):
+        rows, columns = program._block(m, n, size)
+        assert 0 < rows <= m
+        assert 0 < columns <= n
+        assert rows * columns <= max(size, 256 * min(256, m, n))
+    assert program._block(9000, 9000, 300_000) == (512, 576)
+    assert program._block(40, 50, 2000) == (40, 50)

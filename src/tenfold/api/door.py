@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from inspect import Signature
+from inspect import Parameter, Signature
 from typing import Any
 
 import numpy as np
@@ -23,22 +23,59 @@ from tenfold.trace.containers import LEAF
 from tenfold.trace.function import Traced
 
 DOORS = 4  # how many stand one behind another
+_EITHER = Parameter.POSITIONAL_OR_KEYWORD
+
+Tokens = tuple[Any, ...]
 
 
-def is_flat(call: Call, traced: Traced, names: tuple[str, ...]) -> bool:
+def is_flat(call: Call, traced: Traced, signature: Signature) -> bool:
     """Whether calls like this one are arrays in, arrays out, all by position."""
-    count = len(call.leaves)
     tokens = traced.outputs.tokens
-    tuple_of_arrays = (("tuple", len(tokens) - 1), *(LEAF,) * (len(tokens) - 1))
     return (
         not call.statics
         and not traced.graph.effects
-        and call.names == names[: len(call.names)]
-        and call.structure.tokens == (("tuple", count), *(LEAF,) * count)
+        and call.structure.tokens == _by_position(call, signature)
         and all(isinstance(leaf, (np.ndarray, np.generic)) for leaf in call.leaves)
         and not any(traced.weak)
-        and tokens in ((LEAF,), tuple_of_arrays)
+        and tokens in ((LEAF,), _tuple_of(len(tokens) - 1))
     )
+
+
+def _by_position(call: Call, signature: Signature) -> Tokens | None:
+    """How a call looks whose leaves are just its positional arguments; None where that can't be."""
+    given = list(signature.parameters.values())[: len(call.names)]
+    if call.names != tuple(p.name for p in given):
+        return None
+    kinds, count = [p.kind for p in given], len(call.leaves)
+    if kinds and kinds[-1] is Parameter.VAR_POSITIONAL:
+        before = len(given) - 1
+        rest = _tuple_of(count - before)
+        return (("tuple", len(given)), *(LEAF,) * before, *rest) if before <= count else None
+    if not set(kinds) <= {Parameter.POSITIONAL_ONLY, _EITHER}:
+        return None
+    return _tuple_of(count)
+
+
+def _tuple_of(count: int) -> Tokens:
+    return (("tuple", count), *(LEAF,) * count)
+
+
+def by_name(
+    signature: Signature, jitted: Callable[..., Any], slow: Callable[..., Any]
+) -> Callable[..., Any]:
+    """What stands behind all doors: calls with keywords that could be given by position go in
+    again that way, for native code takes no keywords; all others go to `slow`."""
+    names = ["" if p.kind is not _EITHER else p.name for p in signature.parameters.values()]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            first = len(args)
+            rest = [kwargs[n] for n in names[first : first + len(kwargs)] if n in kwargs]
+            if len(rest) == len(kwargs):
+                return jitted(*args, *rest)
+        return slow(*args, **kwargs)
+
+    return call
 
 
 def guards(places: Iterable[tuple[Place, Any]]) -> list[Guard] | None:
@@ -108,7 +145,7 @@ class Door:
     def before(self, slow: Callable[..., Any]) -> Callable[..., Any]:
         """A callable that goes on to `slow` with what it does not take."""
         bind, traced = self.program.bind, self.traced
-        if is_flat(self.call, traced, tuple(self.signature.parameters)):
+        if is_flat(self.call, traced, self.signature):
             packed = traced.outputs.tokens != (LEAF,)
             return bind(slow, self.captures, self.watched, packed=packed).call
         native = bind(decline, self.captures, self.watched, packed=True).call

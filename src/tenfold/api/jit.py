@@ -297,13 +297,13 @@ class Jitted:
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
         from tenfold.api.checking import guarded
-        from tenfold.api.door import DOORS, Door, guards, is_flat
+        from tenfold.api.door import DOORS, Door, by_name, guards, is_flat
         from tenfold.api.unpack import can_unpack
 
         if any(isinstance(h.array, Array) for h in entry.held):
             return  # a lazy array may be updated in place, which native code does not look for
         signature = self._binder.signature
-        flat = is_flat(call, entry.traced, self._binder.names)
+        flat = is_flat(call, entry.traced, signature)
         if not flat and not can_unpack(signature, call, entry.traced):
             return
         with self._lock:
@@ -318,7 +318,7 @@ class Jitted:
             entry.door = Door(program, captures, watched, call, entry.traced, signature)
             others = [e for e in self._doors if e is not entry]
             self._doors = [entry, *others][:DOORS]
-            front: Callable[..., Any] = self._call
+            front = by_name(signature, self, self._call)
             for one in reversed(self._doors):
                 assert one.door is not None
                 front = one.door.before(front)

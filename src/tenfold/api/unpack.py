@@ -81,13 +81,23 @@ def unpacker(
     lines.append(f"  r = {use(native)}({', '.join(leaves)})")
     lines.append(f" except {use(_OTHERS)}:")
     given = ", ".join(f"'{p}': {p}" for p in names)
-    lines.append(
-        f"  return {use(slow)}(**{{k: v for k, v in {{{given}}}.items() if v is not {missing}}})"
-    )
+    by_position = use([p for p, one in signature.parameters.items() if not _only(one)])
+    lines.append(f"  return {use(_again)}({use(slow)}, {{{given}}}, {by_position})")
     lines.append(f" return {_put(writer, traced.outputs, traced.weak)}")
     exec(compile("\n".join(lines), "<unpacker>", "exec"), writer.space)
     made: Callable[..., Any] = writer.space["call"]
     return made
+
+
+def _again(slow: Callable[..., Any], given: dict[str, Any], by_position: list[str]) -> Any:
+    """The same call, on to the slow path: by position up to the first that is not given."""
+    given = {name: value for name, value in given.items() if value is not _MISSING}
+    args = []
+    for name in by_position:
+        if name not in given:
+            break
+        args.append(given.pop(name))
+    return slow(*args, **given)
 
 
 def _only(parameter: Parameter) -> bool:

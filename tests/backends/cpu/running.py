@@ -55,7 +55,12 @@ class Program:
         )
         self.function = kind(self.image.address(code.name))
 
-    def bind(self, arrays: Sequence[np.ndarray[Any, Any]], params: Sequence[bytes] = ()) -> Any:
+    def bind(
+        self,
+        arrays: Sequence[np.ndarray[Any, Any]],
+        params: Sequence[bytes] = (),
+        poll: tuple[int, int] = (0, 0),
+    ) -> Any:
         """Everything a call needs; the answer runs a part of the outer axis."""
         arrays = list(arrays)
         for buffer in self.kernel.buffers[len(arrays) :]:
@@ -65,7 +70,7 @@ class Program:
             assert array.flags.c_contiguous
             assert SHORT[array.dtype] == buffer.dtype
             assert array.size >= buffer.size
-        table = np.array([a.ctypes.data for a in arrays], np.uint64)
+        table = np.array([*(a.ctypes.data for a in arrays), *poll], np.uint64)
         raw = np.frombuffer(b"".join(p.ljust(16, b"\0") for p in params) or bytes(16), np.uint8)
         whole = self.compiled.extent
 

@@ -156,7 +156,7 @@ def _blocked(
 
     def outer(i: Position, held: list[str]) -> list[str]:
         stop = e.w.op(f"add nsw i64 {i}, {size}")
-        return merged(held, e.loop(i, stop, step, fresh(held), body))
+        return merged(held, e.loop(i, stop, step, fresh(held), body, size))
 
     held = e.loop(low, middle, size, slots, outer)
     if middle < high:

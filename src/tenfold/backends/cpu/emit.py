@@ -4,12 +4,13 @@ A kernel becomes one function,
 
     i32 name(ptr buffers, ptr params, i64 low, i64 high)
 
-- `buffers`: the address of each buffer of the kernel, in order, scratch included.
+- `buffers`: the address of each buffer of the kernel, in order, scratch included; then how to
+  poll (see `patience`), or null.
 - `params`: the parameters, each in 16 bytes of its own.
 - `low`, `high`: the part of the schedule's outer axis to run, cut at multiples of its grain; the
   whole is 0 to its extent. Parts write different elements, or the same elements alike, so they
   may run at once, each with scratch buffers of its own.
-- The answer has the bit of each check that failed; 0 is good.
+- The answer has the bit of each check that failed; 0 is good; `STOPPED` when a poll said so.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ class Emitter(Loops):
                     self.block(loop.body)
                 return []
 
-            self.loop(begin, end, 1, (), body)
+            self.loop(begin, end, 1, (), body, high - low)
 
     def lanes(self, loop: Loop, low: int, high: int) -> None:
         """A parallel loop across lanes: whole vectors, and the tail without a second body."""

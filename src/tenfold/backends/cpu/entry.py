@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from tenfold.types import TensorType
 
 DONE, FAILED, DECLINED = 0, 1, 2
+STOPPED = -1  # what a kernel answers that a poll made stop
 
 PARAM_BYTES = 16  # that a kernel's parameter takes, whatever its dtype
 STACK_ARENA = 8192  # an arena up to this size lies on the stack

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tenfold.backends.cpu.memory import element_size, pointer, stream_bytes
+from tenfold.backends.cpu.patience import Patience
 from tenfold.backends.cpu.reductions import Slot
 from tenfold.backends.cpu.schedule import Schedule
 from tenfold.backends.cpu.state import State
@@ -25,6 +26,7 @@ class Loops:
         self.s = State(kernel, w)
         self.reducing = any(i.op == "reduce" for i in kernel.instructions)
         self.fenced = False  # streamed stores have to be fenced in the end
+        self.patience = Patience(kernel)
         self.memory: list[tuple[str, int]] = []  # private memory: name and bytes
 
     def private(self, size: int) -> str:
@@ -34,9 +36,16 @@ class Loops:
         return name
 
     def loop(
-        self, low: Position, high: Position, step: int, carried: Sequence[Slot], body: Body
+        self,
+        low: Position,
+        high: Position,
+        step: int,
+        carried: Sequence[Slot],
+        body: Body,
+        most: int = 0,
     ) -> list[str]:
-        """Positions from low to high; what the last trip carried. A single trip stands alone."""
+        """Positions from low to high; what the last trip carried. A single trip stands alone.
+        Where the bounds are known only when it runs, they lie `most` apart at most."""
         w = self.w
         first = [x for _, x in carried]
         if isinstance(low, int) and isinstance(high, int):
@@ -55,9 +64,13 @@ class Loops:
         i, slot = f"%{w.fresh('i')}", len(w.lines)
         w.lines.append("")
         names = [f"%{w.fresh('c')}" for _ in carried]
-        results = body(i, names)
-        latch = w.block
+        reach = most if isinstance(low, str) or isinstance(high, str) else high - low
+        with self.patience.measured(w, -(-reach // step)) as measure:
+            results = body(i, names)
         following = w.op(f"add nuw nsw i64 {i}, {step}")
+        if measure.turns:
+            self.patience.poll(w, following, step, measure.turns)
+        latch = w.block
         again = w.op(f"icmp slt i64 {following}, {high}")
         w.put(f"br i1 {again}, label %{head}, label %{end}")
         phis = [f"  {i} = phi i64 [ {low}, %{before} ], [ {following}, %{latch} ]"]
@@ -94,10 +107,11 @@ class Loops:
         end: Position,
         inner: Callable[[], None],
         exact: bool | None = None,
+        most: int = 0,
     ) -> None:
         """Run `inner` with lanes along a range of an axis that lies within [low, high). Where
         it is `exact`, ranges are multiples of all copies; where that is False, they begin and
-        end anywhere."""
+        end anywhere. They are no longer than `most`, if given."""
         extent = high - low
         static = isinstance(begin, int) and isinstance(end, int)
         wanted = self.schedule.copies
@@ -130,7 +144,7 @@ class Loops:
                     inner()
                 return []
 
-            self.loop(start, stop, LANES * copies, (), body)
+            self.loop(start, stop, LANES * copies, (), body, min(extent, most or extent))
 
         if self.schedule.stream is not None and extent >= 2 * reach:
             first, last = self.aligned_part(axis, begin, end, reach)

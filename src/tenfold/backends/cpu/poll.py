@@ -6,7 +6,7 @@ and a branch. When a few microseconds' weight has gone by the clock is read; whe
 GIL is taken and Python's pending signals are handled. The answer is nonzero when that raised: the
 exception is then set in this thread, and the plan returns FAILED at once.
 
-A kernel that runs longer than 0.1 s without a turn of a loop may poll in its own outer loop too.
+A kernel that may run long calls `tn_poll_clock` itself, now and then (see `patience`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from itertools import product
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from tenfold.backends.cpu.blas import PLAIN, TRANSPOSED
 from tenfold.backends.cpu.entry import PARAM_BYTES
 from tenfold.backends.cpu.sorting import sort_name
-from tenfold.backends.cpu.steps import ARENA_BASE, NULL_BASE, TABLE_BASE, Word
+from tenfold.backends.cpu.steps import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Word
 from tenfold.kernel import Kernel
 from tenfold.types import KIND, SHORT
 
@@ -23,6 +24,9 @@ Array = np.ndarray[Any, Any]
 _LETTERS = {"f32": 0, "f64": 1, "c64": 2, "c128": 3}
 _TURNS = 1000  # of a loop whose length nobody knows: it may be endless
 _POLLED = 20_000  # nanoseconds of work after which a step polls
+_COPIED = 1 << 28  # bytes that are copied without a poll
+_MULTIPLIED = 1 << 34  # bytes of numbers that a product multiplies without a poll: below 0.1 s
+_LEAST_BLOCK, _BLOCKS = 256, 64  # rows or columns of a block of a product; multiples of this
 
 
 def weigh(plans: Sequence[Plan]) -> dict[int, int]:
@@ -105,17 +109,16 @@ class Words:
                 words += (Word.KERNEL, address, params[at], extent, fault, len(step.slots))
                 for slot in step.slots:
                     words += places[slot]
-                most = max(most, len(step.slots))
+                most = max(most, len(step.slots) + POLL_ROWS)
             elif step.kind == "copy":
-                nbytes = plan.slots[step.source].type.nbytes
-                words += (Word.COPY, nbytes, *places[step.target], *places[step.source])
+                words += self.copy(plan, step, places)
             elif step.kind == "host":
                 words += (Word.HOST, self.ask(number, at))
             elif step.kind == "routine" and step.name == "contract":
-                words += self.product(plan, step, places)
+                words += self.products(plan, step, places)
             elif step.kind == "routine":
                 words += self.lines(plan, step, places)
-                most = max(most, 3)
+                most = max(most, 3 + POLL_ROWS)
             elif step.kind == "branch":
                 words += self.branch(plan, step, places)
                 below = max(below, len(step.inputs) + len(step.outputs))
@@ -151,8 +154,20 @@ class Words:
                 found[number] = start + at[number] if number in at else 0
         return found
 
-    def product(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
-        """A contraction as one gemm, or one for each element of its batch."""
+    def copy(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+        """A copy, with polls between its parts if it is long."""
+        nbytes = plan.slots[step.source].type.nbytes
+        (target, to), (source, at) = places[step.target], places[step.source]
+        words: list[int] = []
+        for start in range(0, max(nbytes, 1), _COPIED):
+            size = min(_COPIED, nbytes - start)
+            words += (Word.POLL, size // 8) if start else ()
+            words += (Word.COPY, size, target, to + start, source, at + start)
+        return words
+
+    def products(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+        """A contraction as one gemm, or one for each element of its batch; with polls between
+        its blocks if it is long."""
         node = plan.graph.nodes[step.node]
         given = dict(node.attributes)
         lhs, rhs = (plan.graph.types[v] for v in node.inputs)
@@ -162,13 +177,26 @@ class Words:
         left = _turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
         right = _turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
         size = lhs.dtype.itemsize
-        return [
-            Word.PRODUCT, _LETTERS[SHORT[lhs.dtype]],
-            TRANSPOSED if left else PLAIN, TRANSPOSED if right else PLAIN,
-            m, n, k, m if left else k, k if right else n,
-            batch, m * k * size, k * n * size, m * n * size,
-            *places[step.inputs[0]], *places[step.inputs[1]], *places[step.outputs[0]],
-        ]  # fmt: skip
+        (a, a_at), (b, b_at), (c, c_at) = (
+            places[slot] for slot in (*step.inputs[:2], step.outputs[0])
+        )
+        whole = size * k * (2 if KIND[lhs.dtype] == "c" else 1)  # bytes multiplied for an element
+        rows, columns = _block(m, n, max(1, _MULTIPLIED // whole))
+        lanes = max(1, _MULTIPLIED // (whole * m * n)) if (rows, columns) == (m, n) else 1
+        words: list[int] = []
+        for lane, i, j in product(range(0, batch, lanes), range(0, m, rows), range(0, n, columns)):
+            high, wide = min(rows, m - i), min(columns, n - j)
+            words += (Word.POLL, high * wide * whole // 500) if words else ()
+            words += (
+                Word.PRODUCT, _LETTERS[SHORT[lhs.dtype]],
+                TRANSPOSED if left else PLAIN, TRANSPOSED if right else PLAIN,
+                high, wide, k, m if left else k, k if right else n, n,
+                min(lanes, batch - lane), m * k * size, k * n * size, m * n * size,
+                a, a_at + (lane * m * k + i * (1 if left else k)) * size,
+                b, b_at + (lane * k * n + j * (k if right else 1)) * size,
+                c, c_at + (lane * m * n + i * n + j) * size,
+            )  # fmt: skip
+        return words
 
     def lines(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
         """A sort of lines, which is called as a kernel is."""
@@ -216,6 +244,16 @@ class Words:
         for slot in (*slices, *stacks):
             words += (*places[slot], plan.slots[slot].type.nbytes // max(step.length, 1))
         return words
+
+
+def _block(m: int, n: int, size: int) -> tuple[int, int]:
+    """Rows and columns of the blocks that a product of m by n elements is cut into: of about this
+    size, as square as can be, for each is packed anew."""
+    if m * n <= size:
+        return m, n
+    side = isqrt(size)
+    rows = min(m, max(_LEAST_BLOCK, (side if n > side else size // n) // _BLOCKS * _BLOCKS))
+    return rows, min(n, max(_LEAST_BLOCK, size // rows // _BLOCKS * _BLOCKS))
 
 
 def _turned(rank: int, batch: Sequence[int], over: Sequence[int], *, last: bool) -> bool:

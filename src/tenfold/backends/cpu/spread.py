@@ -39,7 +39,7 @@ def spread(e: Emitter, loop: Loop) -> None:
             work.run(start, e.w.intrinsic("smin", "i64", stop, str(end)))
         return []
 
-    e.loop(begin, end, e.schedule.chunk, (), chunk)
+    e.loop(begin, end, e.schedule.chunk, (), chunk, extent)
 
 
 def _wanted(e: Emitter, items: Sequence[Item]) -> set[int]:
@@ -114,7 +114,8 @@ class _Spread:
                     )
             body()
 
-        e.lane_range(axis, 0, e.kernel.axes[axis].extent, self.start, self.stop, inner)
+        extent, chunk = e.kernel.axes[axis].extent, e.schedule.chunk
+        e.lane_range(axis, 0, extent, self.start, self.stop, inner, most=chunk)
 
     def place(self, key: object, element: str) -> str:
         """Where the vector of this position is kept."""

@@ -16,11 +16,12 @@ from __future__ import annotations
 from enum import IntEnum
 
 from tenfold.backends.cpu.blas import BLAS
-from tenfold.backends.cpu.entry import DONE, FAILED
+from tenfold.backends.cpu.entry import DONE, FAILED, STOPPED
 from tenfold.backends.cpu.host import HOST
 from tenfold.backends.cpu.poll import POLL
 from tenfold.backends.cpu.text import Fragment, join
 
+POLL_ROWS = 2  # behind the buffers of a kernel: how to poll, and with what
 HEADER = 3  # words before the first step: rows of the table, most buffers, most rows below
 ARENA_BASE, NULL_BASE, TABLE_BASE = 0, 1, 2
 
@@ -32,7 +33,7 @@ class Word(IntEnum):
     KERNEL = 1  # function, params, extent, callable on a fault, count; operands
     COPY = 2  # bytes; target, source
     HOST = 3  # callable
-    PRODUCT = 4  # letter, turned, turned, m, n, k, lda, ldb, batch, steps (3); three operands
+    PRODUCT = 4  # letter, turned, turned, m, n, k, lda, ldb, ldc, batch, steps (3); three operands
     BRANCH = 5  # bytes of the index, signed, branches, rows; index, arena, rows; codes
     LOOP = 6  # captures, carries, slices, stacks, length, reverse, weight, condition, body; …
     POLL = 7  # weight
@@ -97,12 +98,19 @@ _KERNEL = (
         + "  store ptr %fill.ptr, ptr %fill.to, align 8\n",
         "run",
     )
-    + """run:
+    + "run:\n"
+    + _row("%k.poll", "%k.count", "%buffers")
+    + """  store ptr @tn_poll_clock, ptr %k.poll, align 8
+  %k.state = getelementptr ptr, ptr %k.poll, i64 1
+  store ptr %polls, ptr %k.state, align 8
   %fault = call i32 %k.run(ptr %buffers, ptr %k.params, i64 0, i64 %k.extent)
   %k.words = shl i64 %k.count, 1
   %k.next = add i64 %k.first, %k.words
   %good = icmp eq i32 %fault, 0
-  br i1 %good, label %next, label %look
+  br i1 %good, label %next, label %bad
+bad:
+  %k.stopped = icmp eq i32 %fault, STOPPED
+  br i1 %k.stopped, label %fail, label %look
 look:
 """
     + _load("%k.ask", "%pc", 4, "ptr")
@@ -146,7 +154,7 @@ _POLL = (
 """
 )
 
-_SIZES = ("letter", "left", "right", "m", "n", "k", "lda", "ldb", "batch", "sa", "sb", "sc")
+_SIZES = ("letter", "left", "right", "m", "n", "k", "lda", "ldb", "ldc", "batch", "sa", "sb", "sc")
 
 
 def _gemm(letter: str) -> str:
@@ -155,20 +163,20 @@ def _gemm(letter: str) -> str:
     return (
         f"gemm.{letter}:\n  call void @tn_{letter}gemm(i32 101, i32 %g.ta, i32 %g.tb, i64 %g.m, "
         f"i64 %g.n, i64 %g.k, {one}, ptr %g.a, i64 %g.lda, ptr %g.b, i64 %g.ldb, {zero}, "
-        "ptr %g.c, i64 %g.n)\n  br label %gemm.end\n"
+        "ptr %g.c, i64 %g.ldc)\n  br label %gemm.end\n"
     )
 
 
 _PRODUCT = (
     "product:\n"
     + "".join(_load(f"%g.{name}", "%pc", n) for n, name in enumerate(_SIZES, 1))
-    + "  %g.pa = add i64 %pc, 13\n  %g.pb = add i64 %pc, 15\n  %g.pc = add i64 %pc, 17\n"
+    + "  %g.pa = add i64 %pc, 14\n  %g.pb = add i64 %pc, 16\n  %g.pc = add i64 %pc, 18\n"
     + _operand("%g.a0", "%g.pa")
     + _operand("%g.b0", "%g.pb")
     + _operand("%g.c0", "%g.pc")
     + """  %g.ta = trunc i64 %g.left to i32
   %g.tb = trunc i64 %g.right to i32
-  %g.next = add i64 %pc, 19
+  %g.next = add i64 %pc, 20
   br label %gemm
 gemm:
   %g.a = phi ptr [ %g.a0, %product ], [ %g.a1, %gemm.end ]
@@ -479,6 +487,7 @@ fail:
     )
     .replace("i32 DONE", f"i32 {DONE}")
     .replace("i32 FAILED", f"i32 {FAILED}")
+    .replace("STOPPED", str(STOPPED))
 )
 
 STEPS = Fragment(("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",), _BODY)

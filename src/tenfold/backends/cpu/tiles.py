@@ -44,26 +44,29 @@ def tiled(e: Emitter, loop: Loop) -> None:
         def body(i: Position, _: list[str]) -> list[str]:
             with e.s.inside(row, i, 0, height):
                 e.block(loop.body[:-1])
-                e.lane_range(lane, 0, width, left, right, lambda: e.block(inner.body), exact)
+                e.lane_range(
+                    lane, 0, width, left, right, lambda: e.block(inner.body), exact, TILE_COLUMNS
+                )
             return []
 
-        e.loop(top, bottom, 1, (), body)
+        e.loop(top, bottom, 1, (), body, TILE_ROWS)
 
     def across(top: Position, bottom: Position) -> None:
-        _pieces(e, (0, width, TILE_COLUMNS), before, lambda a, b: one(top, bottom, a, b))
+        _pieces(e, (0, width, TILE_COLUMNS, width), before, lambda a, b: one(top, bottom, a, b))
 
-    _pieces(e, (begin, end, TILE_ROWS), above, across)
+    _pieces(e, (begin, end, TILE_ROWS, height), above, across)
     e.s.tiles.clear()
 
 
 def _pieces(
     e: Emitter,
-    bounds: tuple[Position, Position, int],
+    bounds: tuple[Position, Position, int, int],
     over: str | None,
     body: Callable[[Position, Position], None],
 ) -> None:
-    """The pieces of a range, of one size but for the ends: the first is shorter by `over`."""
-    w, (low, high, size) = e.w, bounds
+    """The pieces of a range that is so long at most, of one size but for the ends: the first is
+    shorter by `over`."""
+    w, (low, high, size, most) = e.w, bounds
     whole = isinstance(high, int) and high % size == 0 and over is None
 
     def piece(start: Position, _: list[str]) -> list[str]:
@@ -75,7 +78,7 @@ def _pieces(
         return []
 
     stop = high if over is None else w.op(f"add nsw i64 {high}, {over}")
-    e.loop(low, stop, size, (), piece)
+    e.loop(low, stop, size, (), piece, most)
 
 
 def _over(e: Emitter, place: tuple[str, int] | None) -> str | None:
