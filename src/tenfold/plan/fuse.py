@@ -268,7 +268,7 @@ class _Fuser:
             edge = edges.get(group)
             if edge is None:
                 edge = edges[group] = Edge()
-            edge.count += 1
+            edge.count += value not in inputs[:i]  # as uses are counted
             edge.values.append(root)
             edge.pulls += access.moved[i]
             edge.turned = edge.turned or _turns(through)
@@ -349,10 +349,7 @@ class _Fuser:
             time = max(time, self.effect + 1)
             self.effect = time
         for value in node.inputs:
-            home = self.home[self.alias[value]]
-            if home is not None:
-                group = find(home)[0]
-                group.consumer = min(group.consumer, time)
+            self.needed(value, time)
         self.items.append(Item(time, self.number(), None, position))
         self.ready[start : start + len(node.types)] = [time + 1] * len(node.types)
 
@@ -367,6 +364,7 @@ class _Fuser:
         if _updates(parts):
             whole = node.inputs[parts[0].input]
             first = self.demand(whole)
+            self.needed(whole, first)
         for number, one in enumerate(parts):
             shape = types[one.input].shape
             if 0 in shape or (whole >= 0 and not number):
@@ -388,10 +386,6 @@ class _Fuser:
             group.consumer = min(group.consumer, group.time + 1)
             last = max(last, group.time)
         if whole >= 0:
-            home = self.home[self.alias[whole]]
-            if home is not None:
-                maker = find(home)[0]
-                maker.consumer = min(maker.consumer, first)
             self.items.append(Item(first, self.number(), None, position, whole))
             last = max(last, first)
         self.ready[start] = last + 1
@@ -416,7 +410,8 @@ class _Fuser:
             home = self.home[self.root[value]]
             if home is not None and self.reads(value, whole):
                 first = max(first, self.demand(value))
-                find(home)[0].consumer = min(find(home)[0].consumer, first)
+                self.needed(value, first)
+        self.needed(whole, first)
 
         def refuse(group: Group, edge: Edge) -> str | None:
             if root in group.streams:
@@ -433,9 +428,6 @@ class _Fuser:
             self.write_places[position, 1] = place
             group.consumer = min(group.consumer, group.time + 1)
             last = group.time
-        maker = self.home[self.alias[whole]]
-        if maker is not None:
-            find(maker)[0].consumer = min(find(maker)[0].consumer, first)
         self.items.append(Item(first, self.number(), None, position, whole))
         self.ready[start] = last + 1
 
@@ -455,6 +447,13 @@ class _Fuser:
                 self.materialise(value)
         home = self.home[value]
         return self.ready[value] if home is None else find(home)[0].time + 1
+
+    def needed(self, value: int, time: float) -> None:
+        """A step at this time reads a value from memory: its group can't be put off until then."""
+        home = self.home[self.alias[value]]
+        if home is not None:
+            group = find(home)[0]
+            group.consumer = min(group.consumer, time)
 
     def number(self) -> int:
         self.numbers += 1
