@@ -518,10 +518,11 @@ class Drawn:
 
 
 _CHANCES: tuple[tuple[int, Callable[[Drawn], None]], ...] = (
-    (70, Drawn.pointwise), (10, Drawn.tame), (8, Drawn.cast), (2, Drawn.bitcast), (5, Drawn.select),
+    (120, Drawn.pointwise), (20, Drawn.tame), (12, Drawn.cast), (3, Drawn.bitcast),
+    (9, Drawn.select),
     (1, Drawn.words), (7, Drawn.reduce), (2, Drawn.normalise), (2, Drawn.extreme),
-    (2, Drawn.cumulative), (1, Drawn.fold), (3, Drawn.reshape), (4, Drawn.transpose),
-    (6, Drawn.broadcast), (3, Drawn.slice), (2, Drawn.reverse), (4, Drawn.pad), (1, Drawn.windows),
+    (2, Drawn.cumulative), (1, Drawn.fold), (5, Drawn.reshape), (6, Drawn.transpose),
+    (9, Drawn.broadcast), (4, Drawn.slice), (3, Drawn.reverse), (5, Drawn.pad), (1, Drawn.windows),
     (5, Drawn.concatenate), (5, Drawn.gather), (3, Drawn.scatter), (3, Drawn.dynamic),
     (2, Drawn.iota), (4, Drawn.contract), (1, Drawn.convolve), (2, Drawn.sort), (1, Drawn.best),
     (1, Drawn.search), (4, Drawn.control),
