@@ -72,6 +72,7 @@ class Drawn:
     ) -> tuple[int, ...]:
         made = self.builder.node(name, inputs, attributes or {}, scopes)
         deep = 1 + max((self.depth.get(v, 0) for v in inputs), default=0)
+        deep += max(map(depth, scopes), default=0)
         for value in made:
             if self.type(value).size > self.largest:
                 raise TenfoldError("too large")
@@ -454,7 +455,7 @@ class Drawn:
         types = [self.type(v) for v in arguments]
         results = [self.type(self.pick()) for _ in range(self.random.randint(1, 2))]
         count = self.random.randint(1, 3)
-        branches = [self.scope(types, results, self.random.randint(0, 4)) for _ in range(count)]
+        branches = [self.scope(types, results, self.random.randint(0, 3)) for _ in range(count)]
         index = self.index(())
         if self.type(index).shape:
             raise TenfoldError("no scalar")
@@ -469,7 +470,7 @@ class Drawn:
         test = self.inner()
         test.values = [test.builder.parameter(t) for t in whole]
         own = list(test.values)
-        limit = test.raw(np.asarray(self.random.randint(0, 4), np.int32))
+        limit = test.raw(np.asarray(self.random.randint(0, 3), np.int32))
         more = test.put("lt", own[-1], limit)
         seen = own[-2]
         if self.often(0.5) and test.type(seen).kind in "iuf" and test.type(seen).size:
@@ -480,7 +481,7 @@ class Drawn:
         inner = self.inner()
         inner.values = [inner.builder.parameter(t) for t in whole]
         own = list(inner.values)
-        for _ in range(self.random.randint(0, 4)):
+        for _ in range(self.random.randint(0, 3)):
             inner.step()
         one = inner.raw(np.asarray(1, np.int32))
         outputs = [inner.fitted(t) for t in types[captures:]]
@@ -504,7 +505,7 @@ class Drawn:
         types = [self.type(v) for v in before]
         sliced = [TensorType(self.type(v).dtype, self.type(v).shape[1:]) for v in stacked]
         results = [*types[captures:], *(sliced[:1] if self.often(0.7) else [])]
-        body = self.scope([*types, *sliced], results, self.random.randint(0, 4))
+        body = self.scope([*types, *sliced], results, self.random.randint(0, 3))
         self.node(
             "scan",
             [*before, *stacked],
@@ -517,10 +518,11 @@ class Drawn:
 
 
 _CHANCES: tuple[tuple[int, Callable[[Drawn], None]], ...] = (
-    (70, Drawn.pointwise), (10, Drawn.tame), (8, Drawn.cast), (2, Drawn.bitcast), (5, Drawn.select),
+    (120, Drawn.pointwise), (20, Drawn.tame), (12, Drawn.cast), (3, Drawn.bitcast),
+    (9, Drawn.select),
     (1, Drawn.words), (7, Drawn.reduce), (2, Drawn.normalise), (2, Drawn.extreme),
-    (2, Drawn.cumulative), (1, Drawn.fold), (3, Drawn.reshape), (4, Drawn.transpose),
-    (6, Drawn.broadcast), (3, Drawn.slice), (2, Drawn.reverse), (4, Drawn.pad), (1, Drawn.windows),
+    (2, Drawn.cumulative), (1, Drawn.fold), (5, Drawn.reshape), (6, Drawn.transpose),
+    (9, Drawn.broadcast), (4, Drawn.slice), (3, Drawn.reverse), (5, Drawn.pad), (1, Drawn.windows),
     (5, Drawn.concatenate), (5, Drawn.gather), (3, Drawn.scatter), (3, Drawn.dynamic),
     (2, Drawn.iota), (4, Drawn.contract), (1, Drawn.convolve), (2, Drawn.sort), (1, Drawn.best),
     (1, Drawn.search), (4, Drawn.control),
@@ -536,12 +538,21 @@ def _alike_but(a: tuple[int, ...], b: tuple[int, ...], axis: int) -> bool:
     return len(a) == len(b) and all(i == axis or m == n for i, (m, n) in enumerate(zip(a, b)))  # noqa: B905
 
 
+def depth(graph: Graph) -> int:
+    """The greatest number of ops one after the other, those of scopes counted once."""
+    deep = [0] * len(graph.parameters)
+    for node in graph.nodes:
+        inner = max(map(depth, node.scopes), default=0)
+        deep += [1 + inner + max((deep[v] for v in node.inputs), default=0)] * len(node.types)
+    return max(deep, default=0)
+
+
 def draw_program(seed: int) -> tuple[Graph, list[Array]]:
     """A random program and arguments for it."""
     source = random.Random(seed)
     every = tuple(DTYPES)
     few = tuple(source.sample(every, source.choice((1, 2, 3, 4))))
-    large = source.random() < 0.08
+    large = source.random() < 0.05
     dtypes = few if source.random() < 0.8 else every
     drawn = Drawn(source, dtypes, largest=20000 if large else 700)
     arrays = []
@@ -557,5 +568,5 @@ def draw_program(seed: int) -> tuple[Graph, list[Array]]:
         if drawn.depth and max(drawn.depth.values()) >= DEPTH:
             break
     deepest = max(drawn.values, key=lambda v: drawn.depth.get(v, 0))
-    outputs = [source.choice(drawn.values) for _ in range(source.randint(0, 3))]
+    outputs = [source.choice(drawn.values) for _ in range(source.randint(0, 2))]
     return drawn.builder.finish([*outputs, deepest]), arrays

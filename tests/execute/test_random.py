@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.graph import Graph
 from tenfold.graph.check import check
 from tenfold.graph.text import parse
 from tenfold.ops import TABLE
@@ -20,7 +19,7 @@ from tenfold.types import DTYPES
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from draw import DEPTH, draw_program
+from draw import DEPTH, depth, draw_program
 from fuzz import compare
 
 
@@ -48,13 +47,6 @@ def test_what_is_drawn() -> None:
     assert len(ops) > 80
     assert {1, 2, 3} <= outputs
     assert empty
-
-
-def depth(graph: Graph) -> int:
-    deep = [0] * len(graph.parameters)
-    for node in graph.nodes:
-        deep += [1 + max((deep[v] for v in node.inputs), default=0)] * len(node.types)
-    return max(deep)
 
 
 def once_wrong() -> Iterator[Any]:

@@ -14,9 +14,10 @@ each with its reason:
   four are allowed. A product of finite parts that overflows may be contracted away: there anything
   goes. BLAS multiplies a complex result by 1 + 0i, which turns an infinity into NaN: a contraction
   whose result is not finite may be anything.
-- Nobody promises which zero max and min give of 0 and -0, the sign of a zero that is a sum, nor
-  the sign of a NaN that was computed. These are marked by a bound of `SIGN`, far below any unit, so
-  that the next op is asked with either sign.
+- Nobody promises which zero max and min give of 0 and -0, the sign of a zero that is a sum
+  (NumPy's own is by chance: it begins some sums with 0 and some with -0), nor the sign of a NaN
+  that was computed. These are marked by a bound of `SIGN`, far below any unit, so that the next op
+  is asked with either sign.
 """
 
 from __future__ import annotations
