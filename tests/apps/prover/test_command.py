@@ -406,19 +406,31 @@ def test_weights_from_a_file(tmp_path: Path) -> None:
     assert "safetensors" in output
 
 
-def test_the_page_stands_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--engine", "rollout", "--limit", "5", "--sample", "3", "--steps", "8"),
+        ("--engine", "rollout", "--search", "beam", "--limit", "5", "--sample", "3"),
+        (*("--engine", "rollout", "--search", "exhaustive"), "--limit", "3", "--height", "2"),
+    ],
+)
+def test_the_page_stands_alone_and_draws_every_proof(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     from html.parser import HTMLParser
 
-    for options in ((), ("--engine", "rollout", "--limit", "3", "--sample", "3", "--steps", "2")):
-        file = tmp_path / "page.html"
-        code, output = prove(SMALL, *options, "--html", str(file))
-        assert code == 0, output
-        text = file.read_text()
-        parser = HTMLParser()
-        parser.feed(text)
-        assert "http" not in text
-        assert text.count("<svg") >= 3
-        assert ("Proofs" in text) == (not options)
+    file = tmp_path / "page.html"
+    made = prove_to_json(tmp_path, SMALL, "--mode", "tail", *options, "--html", str(file))
+    text = file.read_text()
+    parser = HTMLParser()
+    parser.feed(text)
+    assert "http" not in text
+    assert text.count("<svg") >= 3
+    assert made["tail"]["proved"] > 0
+    assert text.count("<details>") == made["tail"]["proved"]
+    if options:
+        assert text.count("no goals left: proved") == made["tail"]["proved"]
 
 
 def test_names_are_escaped_on_the_page(tmp_path: Path) -> None:

@@ -146,6 +146,20 @@ def test_long_proofs_with_many_variables() -> None:
     assert height(program, "all(n12,n0)") is None
 
 
+def test_constants_that_no_fact_has() -> None:
+    program = write("p(a,b).\nq(X,Y) :- p(Y,X).", "q(new,a).\nq(new,other).")
+    assert height(program, "q(new,a)") is None
+    assert height(program, "q(new,other)") is None
+    assert height(program, "q(b,a)") == 1
+
+
+def test_a_predicate_with_many_facts() -> None:
+    facts = "\n".join(f"p(a,n{i:03})." for i in range(300))
+    program = write(f"{facts}\nq(n299,z).\nr(X,Y) :- p(X,U), q(U,Y).", "r(a,y).")
+    assert height(program, "r(a,z)") == 1
+    assert height(program, "r(a,y)") is None
+
+
 def test_names_with_dots_slashes_and_numbers() -> None:
     program = write("film.actor(/m/01,1.5).\nplays(X,'/m/01') :- film.actor('/m/01',X).")
     assert height(program, "plays(1.5,/m/01)") == 1
