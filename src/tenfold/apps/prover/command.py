@@ -60,7 +60,7 @@ def prove(
         bool, typer.Option(help="Compiled and evaluator, step by step: the first difference.")
     ] = False,
     performance: Annotated[
-        bool, typer.Option(help="Reference, evaluator and compiled side by side.")
+        bool, typer.Option(help="References, evaluator and compiled side by side.")
     ] = False,
     seed_test: Annotated[
         int, typer.Option(help="So many seeds: compiled and reference are equal in all.")
@@ -188,8 +188,7 @@ def _diagnose(
         good &= same
     if performance:
         for one in diagnose.performance(settings):
-            spent = "  ".join(f"{stage} {value:8.3f} s" for stage, value in one.seconds.items())
-            print(f"{one.backend:16} {spent}  {'equal' if one.same else 'DIFFERS'}")
+            print(one)
             good &= one.same
     return good
 
