@@ -6,15 +6,18 @@ from dataclasses import replace
 
 from tenfold.apps.prover.bottom_up import close
 from tenfold.apps.prover.closure import close_by_joins
+from tenfold.apps.prover.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program
+from tenfold.apps.prover.proof import check_choices
+from tenfold.apps.prover.rollout_run import Lane, Room
 from tenfold.apps.prover.top_down import Searcher
 
 from .conftest import fact
 
 
 def height(program: Program, asked: str, limit: int = 10, without: str | None = None) -> int | None:
-    """The height of the lowest proof, on which both references and the closure agree."""
+    """The height of the lowest proof, on which both references and both engines agree."""
     goal = program.number(fact(asked))
     left = program.number(fact(without)) if without else None
     closure = close(program, limit, left)
@@ -26,4 +29,9 @@ def height(program: Program, asked: str, limit: int = 10, without: str | None = 
     joined = close_by_joins(less, limit, facts=16, rows=16, backend="evaluator")
     assert joined.by_triple() == closure.heights
     assert joined.complete == closure.complete
+    searched = Exhaustion(limit, Room(16, 4, 6), places=64, batch=1, backend="evaluator")
+    (end,) = exhaust_all(program, [Lane(goal, 0, left)], searched)
+    assert (end.outcome, end.height) == (down.outcome, down.height)
+    if end.height is not None:
+        check_choices(Searcher(program), goal, end.height, end.choices, left)
     return up

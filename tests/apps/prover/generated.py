@@ -1,4 +1,4 @@
-"""Small random programs, and what outside systems say of them."""
+"""Small random programs."""
 
 from __future__ import annotations
 
@@ -47,9 +47,3 @@ def everything(program: Program) -> list[Triple]:
     """Every ground atom."""
     constants = range(len(program.constants))
     return list(product(range(len(program.predicates)), constants, constants))
-
-
-def text(program: Program, atom: Triple, height: str = "") -> str:
-    """An atom as Prolog writes it; for clingo with the height as a third argument."""
-    s, o = (f"V{-t}" if t < 0 else program.constants[t] for t in atom[1:])
-    return f"{program.predicates[atom[0]]}({s},{o}{height})"

@@ -16,12 +16,15 @@ from tenfold.apps.prover import closure, closure_ranks, columns
 from tenfold.apps.prover.bottom_up import close
 from tenfold.apps.prover.closure import Closed, run
 from tenfold.apps.prover.closure_ranks import Ranked
+from tenfold.apps.prover.dataset import build
 from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.joins import Packing, uses_of
 from tenfold.apps.prover.load import load
 from tenfold.apps.prover.program import Program, program_of
 from tenfold.apps.prover.queries import Query, queries, sample
 from tenfold.apps.prover.rank_reference import rank_by_height
+from tenfold.apps.prover.ranks import Rank
+from tenfold.apps.prover.terms import Fact
 
 from .conftest import slow, write
 from .generated import programs
@@ -180,6 +183,19 @@ def test_ranks_without_candidates_or_proofs() -> None:
     assert [r.height for r in found] == [0, None]
     nothing = close_by_joins(Program(("p", "q"), ("a", "b", "c"), (), ()))
     assert next(rank_by_lookup([alone], program, nothing)).height is None
+
+
+def test_all_tied_and_filtered_by_every_split() -> None:
+    """Candidates that are known only in valid or test are no candidates; the rest all tie."""
+    facts = [Fact("p", "a", name) for name in "bcd"]
+    made = build("d", facts[:1], facts[1:2], facts[2:], (), {"d": tuple("abcdef")})
+    program = program_of(made)
+    closed = close_by_joins(program)
+    asked = queries(made, program, ["tail"])
+    (ranked,) = rank_by_lookup(asked, program, closed)
+    assert ranked.rank == Rank(0, 3, 3)  # a, e, f: the query itself has no proof either
+    assert [ranked.rank] == rank_by_height(asked, closed.by_triple())
+    assert ranked.height is None
 
 
 # Compiled.

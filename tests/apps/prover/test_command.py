@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -13,9 +19,13 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from tenfold.apps.prover import evaluation
+from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.evaluation import evaluate
+from tenfold.apps.prover.journal import Journal
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.ranks import KINDS, Rank
+from tenfold.apps.prover.result import Found
 from tenfold.apps.prover.settings import Settings
 from tenfold.apps.prover.summary import by_mode, by_relation, figures
 from tenfold.apps.prover.table import show
@@ -267,6 +277,111 @@ def test_interrupted_runs_go_on(tmp_path: Path) -> None:
     assert "other settings" in output
 
 
+def test_a_journal_of_other_data_is_refused(tmp_path: Path) -> None:
+    """The same settings, but the file of rules was changed meanwhile."""
+    rules, journal = tmp_path / "rules.txt", tmp_path / "journal"
+    rules.write_text("r:1:husband(x,y) -> wife(y,x)\n")
+    options = (SMALL, "--rules", str(rules), "--resume", str(journal))
+    assert prove(*options)[0] == 0
+    rules.write_text("r:1:husband(x,y) -> wife(x,y)\n")
+    code, output = prove(*options)
+    assert code == 2
+    assert "other settings or data" in output
+
+
+def test_a_journal_is_used_by_one_run_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    with Journal(path, "a", 3):
+        with pytest.raises(InputError, match="in use"), Journal(path, "a", 3):
+            pass
+        with Journal(path, "a", 3, passing=True) as other:
+            other.write(Found(Rank(0, 0, 1), 0, Counter()))
+    with Journal(path, "a", 3) as again:
+        assert again.done == ()
+
+
+def test_the_closure_is_kept_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = tmp_path / "journal"
+    whole = prove_to_json(tmp_path, SMALL, "--resume", str(journal))
+    monkeypatch.setattr(evaluation, "close_program", None)  # a second closure would fail
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:9]))
+    again = prove_to_json(tmp_path, SMALL, "--resume", str(journal))
+    assert (again["both"], again["closure"]) == (whole["both"], whole["closure"])
+
+
+def test_an_interrupt_and_the_same_command_again(tmp_path: Path) -> None:
+    """A process stopped by Ctrl-C in the middle; nothing but the cache was asked to remember."""
+    import tenfold
+
+    source = str(Path(tenfold.__file__).parents[1])
+    env = {**os.environ, "TENFOLD_CACHE": str(tmp_path / "cache"), "PYTHONPATH": source}
+    command = [sys.executable, "-m", "tenfold.cli", "prove", "family:families=6"]
+    command += ["--backend", "python", "--engine", "rollout", "--limit", "60", "--sample", "20"]
+    command += ["--json", str(tmp_path / "out.json")]
+    first = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
+    runs = tmp_path / "cache" / "runs"
+    while first.poll() is None:
+        if any(len(p.read_text().splitlines()) > 9 for p in runs.glob("*.jsonl")):
+            first.send_signal(signal.SIGINT)
+            break
+        time.sleep(0.01)
+    said = first.communicate(timeout=60)[1]
+    assert first.returncode == 130, said
+    assert "the same command goes on from there" in " ".join(said.split())
+    second = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert "Resumed:" in second.stderr
+    assert not [*runs.iterdir()]  # what has ended is not kept
+    third = prove_to_json(tmp_path, *command[4:-2])
+    assert json.loads((tmp_path / "out.json").read_text())["both"] == third["both"]
+
+
+def test_a_sample_is_drawn_once_and_shared(tmp_path: Path) -> None:
+    file = tmp_path / "sample.jsonl"
+    options = (SMALL, "--limit", "8", "--candidates", str(file))
+    code, output = prove(*options)
+    assert code == 2
+    assert "--sample" in output
+    drawn = prove_to_json(tmp_path, *options, "--sample", "5", "--seed", "3")
+    text = file.read_text()
+    assert len(text.splitlines()) == 16
+    assert all(len(json.loads(line)["candidates"]) == 5 for line in text.splitlines())
+    for backend in ("evaluator", "python"):  # another seed draws nothing: the file is read
+        other = prove_to_json(tmp_path, *options, "--backend", backend, "--seed", "9")
+        assert other["both"] == drawn["both"]
+    assert file.read_text() == text
+    for change, message in (
+        (("--sample", "4"), "5 candidates"),
+        (("--limit", "9"), "no candidates for"),
+    ):
+        code, output = prove(*options, *change)
+        assert code == 2
+        assert message in " ".join(output.split())
+    file.write_text(text.replace(json.loads(text.splitlines()[0])["candidates"][0], "nobody"))
+    code, output = prove(*options)
+    assert code == 2
+    assert "nobody is no candidate" in " ".join(output.split())
+
+
+def test_where_nothing_can_be_written_is_said_before_the_run(tmp_path: Path) -> None:
+    for option in ("--json", "--html"):
+        for path in (tmp_path, tmp_path / "no" / "file"):
+            code, output = prove(SMALL, option, str(path))
+            assert code == 2
+            assert "Outcomes" not in output
+
+
+def test_the_bar_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tenfold.apps.prover import command
+
+    screen = Console(file=StringIO(), force_terminal=True, width=80)
+    settings = Settings(SMALL, limit=3, backend="python")
+    run = command._evaluate(settings, screen, None, True)
+    assert len(run.results) == 6
+    drawn = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "queries" in drawn
+    assert "6/6" in drawn
+
+
 def test_weights_from_a_file(tmp_path: Path) -> None:
     from tenfold.apps.prover.load import load
     from tenfold.apps.prover.policy import random_weights
@@ -291,19 +406,31 @@ def test_weights_from_a_file(tmp_path: Path) -> None:
     assert "safetensors" in output
 
 
-def test_the_page_stands_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--engine", "rollout", "--limit", "5", "--sample", "3", "--steps", "8"),
+        ("--engine", "rollout", "--search", "beam", "--limit", "5", "--sample", "3"),
+        (*("--engine", "rollout", "--search", "exhaustive"), "--limit", "3", "--height", "2"),
+    ],
+)
+def test_the_page_stands_alone_and_draws_every_proof(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     from html.parser import HTMLParser
 
-    for options in ((), ("--engine", "rollout", "--limit", "3", "--sample", "3", "--steps", "2")):
-        file = tmp_path / "page.html"
-        code, output = prove(SMALL, *options, "--html", str(file))
-        assert code == 0, output
-        text = file.read_text()
-        parser = HTMLParser()
-        parser.feed(text)
-        assert "http" not in text
-        assert text.count("<svg") >= 3
-        assert ("Proofs" in text) == (not options)
+    file = tmp_path / "page.html"
+    made = prove_to_json(tmp_path, SMALL, "--mode", "tail", *options, "--html", str(file))
+    text = file.read_text()
+    parser = HTMLParser()
+    parser.feed(text)
+    assert "http" not in text
+    assert text.count("<svg") >= 3
+    assert made["tail"]["proved"] > 0
+    assert text.count("<details>") == made["tail"]["proved"]
+    if options:
+        assert text.count("no goals left: proved") == made["tail"]["proved"]
 
 
 def test_names_are_escaped_on_the_page(tmp_path: Path) -> None:

@@ -107,7 +107,12 @@ def test_the_first_difference_is_found() -> None:
 
 
 def test_performance_and_seeds() -> None:
-    assert [one.same for one in diagnose.performance(SMALL)] == [True] * 4
+    timed = [*diagnose.performance(SMALL)]
+    names = ["top-down", "bottom-up", "evaluator", "compiled", "compiled, again"]
+    assert [one.backend for one in timed] == names
+    assert all(one.same for one in timed)
+    assert timed[0].searched > 0
+    assert timed[0].asked == timed[1].searched
     assert list(diagnose.seed_test(SMALL, 2)) == [(0, True), (1, True)]
 
 

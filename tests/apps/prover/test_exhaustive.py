@@ -12,13 +12,21 @@ from hypothesis import strategies as st
 
 from tenfold.apps.prover.bottom_up import close
 from tenfold.apps.prover.errors import CapacityError
-from tenfold.apps.prover.exhaustive_run import EVERY_BIT, Exhaustion, exhaust_all
+from tenfold.apps.prover.exhaustive import GOING, exhaust
+from tenfold.apps.prover.exhaustive_run import (
+    EVERY_BIT,
+    Exhaustion,
+    begun,
+    enlarged,
+    exhaust_all,
+)
 from tenfold.apps.prover.load import load
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program, Triple, program_of
 from tenfold.apps.prover.proof import check_choices
 from tenfold.apps.prover.queries import queries
 from tenfold.apps.prover.rank_reference import rank_by_score
+from tenfold.apps.prover.resolution import base_of
 from tenfold.apps.prover.rollout_run import Lane, Rolled, Room
 from tenfold.apps.prover.top_down import Searcher
 
@@ -93,6 +101,69 @@ def test_no_room_or_batch_changes_an_end() -> None:
     ):
         ends = exhaust_all(CYCLE, lanes, other)
         assert [(e.outcome, e.height) for e in ends] == [(e.outcome, e.height) for e in first]
+
+
+def chooser(count: int) -> Program:
+    """A goal with `count` successors, only the last of which is proved."""
+    facts = [f"p(a,n{i:03})." for i in range(count)]
+    return write("\n".join([*facts, f"q(n{count - 1:03},z).", "r(X,Y) :- p(X,U), q(U,Y)."]))
+
+
+@pytest.mark.parametrize("count", [16, 17, 160])
+def test_successors_at_the_room_and_beyond(count: int) -> None:
+    """The only proof is the last successor of many; nothing before it is read as one."""
+    program = chooser(count)
+    search = replace(SMALL, room=Room(16, 4, 6), places=16, batch=2)
+    goals = [program.number(fact(text)) for text in ("r(a,z)", "r(a,a)")]
+    proved, refuted = exhaust_all(program, [Lane(goal) for goal in goals], search)
+    assert (proved.outcome, proved.height, proved.choices) == (Outcome.PROVED, 1, (0, count - 1))
+    assert refuted.outcome == Outcome.REFUTED
+
+
+@pytest.mark.parametrize("body", [4, 5])
+def test_atoms_at_the_room_and_beyond(body: int) -> None:
+    """The last atom holds the target: without it the rest would seem proved."""
+    atoms = ", ".join(f"s(X{i},X{i + 1})" for i in range(body - 1))
+    text = f"s(a,a).\nr(X0,Y) :- {atoms}, t(X{body - 1},Y).\nt(a,d) :- s(a,a)."
+    program = write(text, "t(a,e).")
+    tight = replace(SMALL, room=Room(16, 4, 6), batch=2, height=3)
+    lanes = [Lane(program.number(fact(asked))) for asked in ("r(a,d)", "r(a,e)")]
+    marked = exhaust_all(program, lanes, replace(tight, overflow="mark"))
+    grown = exhaust_all(program, lanes, tight)
+    assert [end.outcome for end in grown] == [Outcome.PROVED, Outcome.REFUTED]
+    if body == 4:
+        assert marked == grown
+    else:
+        assert {end.outcome for end in marked} == {Outcome.OVERFLOW_ATOMS}
+
+
+def test_lanes_that_have_ended_change_no_other() -> None:
+    """Proved at once, proved later, refuted and cut off: together as each alone."""
+    program = write(
+        "p(a,b).\np(b,c).\nq(X,Y) :- p(X,Y).\nq(X,Z) :- p(X,Y), q(Y,Z).\nq(X,Y) :- q(Y,X).",
+        "s(a,b).",
+    )
+    asked = ("p(a,b)", "q(a,b)", "q(a,c)", "s(a,b)", "q(a,a)")
+    lanes = [Lane(program.number(fact(text))) for text in asked]
+    together = exhaust_all(program, lanes, SMALL)
+    assert together == [exhaust_all(program, [lane], SMALL)[0] for lane in lanes]
+    assert [end.height for end in together] == [0, 1, 2, None, None]
+    assert together[3].outcome == Outcome.REFUTED
+    assert together[4].outcome == Outcome.DEPTH
+
+
+def test_lanes_that_fill_a_batch_are_not_searched() -> None:
+    lanes = cycle_lanes()[:1]
+    used = []
+    for batch in (1, 16):
+        search = replace(SMALL, height=3, batch=batch)
+        base = base_of(CYCLE)
+        now, without, sizes = begun(base, lanes, search, 3, search.room)
+        while now.status == GOING:
+            made = exhaust.on("evaluator")(now, without, base, search.mask, np.int64(9), names=6)
+            now = enlarged(made._replace(pieces=np.int64(0)), search.mask, sizes)
+        used.append(int(now.used) - batch)
+    assert used[0] == used[1] > 0
 
 
 def test_marks_and_errors() -> None:

@@ -325,8 +325,23 @@ def test_candidates_come_from_the_domain_of_the_argument_replaced() -> None:
 
 def test_a_constant_without_a_domain_is_an_error() -> None:
     made = build("d", (), (), facts("in(japan,asia)."), (), {"regions": ("asia",)})
-    with pytest.raises(InputError, match="japan is in no domain"):
+    with pytest.raises(InputError, match=r"japan of in\(japan,asia\) is in no domain"):
         queries(made, program_of(made))
+    assert len(queries(made, program_of(made), ["tail"])) == 1  # what is not replaced needs none
+
+
+def test_a_query_without_a_domain_says_its_line(tmp_path: Path) -> None:
+    made = read_folder(folder(tmp_path, test="p(b,a).\np(a,z).", domain2constants="d a b"))
+    with pytest.raises(InputError, match="z of p") as error:
+        queries(made, program_of(made))
+    assert error.value.where == "test.txt:2"
+
+
+def test_a_constant_of_a_rule_that_no_fact_has_is_said(tmp_path: Path) -> None:
+    rules = "q(X,new) :- p(X,b).\np(X,X) :- q(X,new), p(X,typo)."
+    (notice,) = read_folder(folder(tmp_path, rules=rules)).notices
+    assert (notice.kind, notice.where) == ("unknown-constant", "rules.txt:2")
+    assert "typo is in no fact" in str(notice)
 
 
 def test_corruptions_known_in_any_split_are_filtered() -> None:

@@ -6,15 +6,21 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tenfold.apps.prover.bottom_up import close
 from tenfold.apps.prover.errors import ProofError
 from tenfold.apps.prover.load import load
+from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program, program_of
 from tenfold.apps.prover.proof import Explainer, Proof, Reason, check_proof
+from tenfold.apps.prover.rollout_reference import roll_plainly
+from tenfold.apps.prover.rollout_run import Lane, Search
+from tenfold.apps.prover.top_down import Searcher, apply, unify
+from tenfold.apps.prover.trajectory import Retracer
 
 from .conftest import write
-from .generated import programs
+from .generated import everything, programs
 
 
 @settings(max_examples=60, deadline=None)
@@ -76,3 +82,35 @@ def test_what_has_no_proof_is_said() -> None:
         Explainer(program, {}).explain((0, 0, 0))
     with pytest.raises(ProofError, match="no clause gives"):
         Explainer(program, {(0, 0, 0): 3}).explain((0, 0, 0))
+
+
+@settings(max_examples=25, deadline=None)
+@given(programs(), st.booleans())
+def test_every_step_of_a_trajectory_names_its_source(program: Program, excluded: bool) -> None:
+    """The fact or clause that is named gives the next state by plain unification."""
+    searcher, retracer = Searcher(program), Retracer(program)
+    search = Search(steps=5, height=3)
+    for goal in everything(program)[::5]:
+        without = goal if excluded else None
+        end = roll_plainly(searcher, Lane(goal, 0, without), search, len(program.constants))
+        if end.outcome != Outcome.PROVED:
+            continue
+        steps = [*retracer.steps(goal, 3, end.choices, without)]
+        states = [step.state for step in steps] + [()]
+        for step, after in zip(steps, states[1:], strict=True):
+            p, s, o, left = step.state[0]
+            if step.fact is not None:
+                assert step.fact in program.facts
+                assert step.fact != without
+                head, body = step.fact, ()
+            else:
+                assert step.clause is not None
+                head, body = program.clauses[step.clause]
+            assert head[0] == p
+            apart = [
+                (atom[0], *(t - 50 if t < 0 else t for t in atom[1:])) for atom in (head, *body)
+            ]
+            found = unify(((s, apart[0][1]), (o, apart[0][2])))
+            assert found is not None
+            rest = (*((*atom, left - 1) for atom in apart[1:]), *step.state[1:])
+            assert searcher.settle(apply(rest, found), without) == after

@@ -47,14 +47,20 @@ def prove(
     ] = None,
     seed: Annotated[int, typer.Option(help="What is drawn is drawn from this.")] = 0,
     check_proofs: Annotated[bool, typer.Option(help="Replay every proof.")] = False,
-    resume: Annotated[
-        Path | None, typer.Option(help="Keep what is done here, and go on from it.")
+    candidates: Annotated[
+        Path | None, typer.Option(help="The sample's file: written once, then read.")
     ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Keep what is done here, not in the cache until the end.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Do not go on from an interrupted run.")
+    ] = False,
     compare: Annotated[
         bool, typer.Option(help="Compiled and evaluator, step by step: the first difference.")
     ] = False,
     performance: Annotated[
-        bool, typer.Option(help="Reference, evaluator and compiled side by side.")
+        bool, typer.Option(help="References, evaluator and compiled side by side.")
     ] = False,
     seed_test: Annotated[
         int, typer.Option(help="So many seeds: compiled and reference are equal in all.")
@@ -75,6 +81,8 @@ def prove(
 
     console = Console(stderr=True)
     try:
+        for path in (json, html):
+            _check_writable(path)
         settings = Settings(
             data,
             rules=str(rules) if rules else None,
@@ -94,6 +102,7 @@ def prove(
             batch=batch,
             limit=limit,
             sample=sample,
+            candidates=str(candidates) if candidates else None,
             seed=seed,
             check=check_proofs,
         )
@@ -101,7 +110,9 @@ def prove(
             good = _diagnose(settings, compare, performance, seed_test, smoke)
             raise typer.Exit(0 if good else 1)
         with Explaining() if explain_compile else nullcontext() as compiled:
-            run = _evaluate(settings, console, resume)
+            run = _evaluate(settings, console, resume, fresh)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
     except TenfoldError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         raise typer.Exit(2) from None
@@ -116,19 +127,45 @@ def prove(
         html.write_text(page(run), encoding="utf-8")
 
 
-def _evaluate(settings: Settings, console: Any, journal: Path | None) -> Run:
+def _evaluate(settings: Settings, console: Any, resume: Path | None, fresh: bool) -> Run:
+    """The run, with a bar; one that was interrupted goes on from where it stopped."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from tenfold.apps.prover.evaluation import evaluate
 
+    journal = resume or _runs(fresh)
+    done = [0, 0]
     columns = (TextColumn("queries"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("rank", total=None)
-        return evaluate(
-            settings,
-            lambda done, total: progress.update(bar, completed=done, total=total),
-            journal,
-        )
+    try:
+        with Progress(*columns, console=console, transient=True) as progress:
+            bar = progress.add_task("rank", total=None)
+
+            def show(*counts: int) -> None:
+                done[:] = counts
+                progress.update(bar, completed=counts[0], total=counts[1])
+
+            run = evaluate(settings, show, journal)
+    except KeyboardInterrupt:
+        again = "; the same command goes on from there" if journal else ""
+        console.print(f"Interrupted after {done[0]:,} of {done[1]:,} queries{again}.")
+        raise
+    if run.resumed:
+        console.print(f"Resumed: {run.resumed:,} of {len(run.results):,} queries were done before.")
+    return run
+
+
+def _runs(fresh: bool) -> Path | None:
+    """The folder of runs that have not ended, where it can be made; none for a fresh run."""
+    from tenfold.apps.prover.journal import runs_folder
+
+    folder = runs_folder()
+    if folder is None or fresh:
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return None
+    return folder
 
 
 def _diagnose(
@@ -151,10 +188,17 @@ def _diagnose(
         good &= same
     if performance:
         for one in diagnose.performance(settings):
-            spent = "  ".join(f"{stage} {value:8.3f} s" for stage, value in one.seconds.items())
-            print(f"{one.backend:16} {spent}  {'equal' if one.same else 'DIFFERS'}")
+            print(one)
             good &= one.same
     return good
+
+
+def _check_writable(path: Path | None) -> None:
+    """An error before a long run, rather than after it."""
+    from tenfold.apps.prover.errors import InputError
+
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise InputError(f"{path} can't be written", fix="give a file in a folder that is there")
 
 
 def _show(run: Run) -> None:

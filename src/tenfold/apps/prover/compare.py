@@ -61,12 +61,8 @@ def show_goals(program: Program, goals: Any) -> str:
     >>> show_goals(made, [(0, 0, -1, 2), (-1, 0, 0, 0)])
     'p(a,X1) within 2'
     """
-
-    def term(number: int) -> str:
-        return f"X{-number}" if number < 0 else program.constants[number]
-
     said = [
-        f"{program.predicates[p]}({term(s)},{term(o)}) within {left}"
+        f"{program.written((p, s, o))} within {left}"
         for p, s, o, left in np.asarray(goals).tolist()
         if p >= 0
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.notice import Notice
 from tenfold.apps.prover.terms import Fact, Rule
 
@@ -23,6 +22,7 @@ class Dataset:
     rules: tuple[Rule, ...]
     domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
+    places: Mapping[Fact, str] = field(default_factory=dict)  # where the facts of test were read
 
     @property
     def splits(self) -> dict[str, tuple[Fact, ...]]:
@@ -34,18 +34,6 @@ class Dataset:
         found = {c for facts in self.splits.values() for f in facts for c in f[1:]}
         found.update(c for members in self.domains.values() for c in members)
         return tuple(sorted(found))
-
-    def domain(self, constant: str) -> tuple[str, ...]:
-        """The candidates that may stand in a constant's place: its domain, or every entity."""
-        if not self.domains:
-            return self.entities
-        for members in self.domains.values():
-            if constant in members:
-                return members
-        raise InputError(
-            f"{constant} is in no domain, so nothing says what may stand in its place",
-            fix="add it to a line of domain2constants.txt, or remove that file to rank all",
-        )
 
 
 def build(
@@ -74,7 +62,7 @@ def build(
         name, tuple(train), tuple(valid), tuple(test), tuple(rules), domains or {}, tuple(notices)
     )
     odd = [*_overlaps(made, lines), *_predicates(made, lines), *_constants(made, lines)]
-    return replace(made, notices=(*made.notices, *odd))
+    return replace(made, notices=(*made.notices, *odd), places=lines["test"])
 
 
 def _overlaps(data: Dataset, lines: Places) -> list[Notice]:
@@ -123,6 +111,12 @@ def _constants(data: Dataset, lines: Places) -> list[Notice]:
             )
             where = lines[split].get(first[min(first)])
             notices.append(Notice("unknown-constant", message, where))
+    known.update(t for rule in data.rules for t in rule.head[1:] if isinstance(t, str))
+    for rule in data.rules:
+        terms = {t for atom in rule.body for t in atom[1:] if isinstance(t, str)}
+        for constant in sorted(terms - known):
+            message = f"the constant {constant} is in no fact of train: {rule} never applies"
+            notices.append(Notice("unknown-constant", message, rule.where))
     known.update(c for split in ("valid", "test") for f in data.splits[split] for c in f[1:])
     for domain, members in data.domains.items():
         new = sorted(set(members) - known)

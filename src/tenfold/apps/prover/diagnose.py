@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,13 +15,15 @@ from tenfold.apps.prover.compare import (
     compare_exhaustions,
     compare_rollouts,
 )
-from tenfold.apps.prover.evaluation import evaluate
+from tenfold.apps.prover.evaluation import Run, evaluate
 from tenfold.apps.prover.exhaustive_run import Exhaustion
 from tenfold.apps.prover.load import load
+from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import program_of
 from tenfold.apps.prover.queries import queries, sample
 from tenfold.apps.prover.settings import Settings
 from tenfold.apps.prover.summary import by_mode
+from tenfold.apps.prover.top_down import Searcher
 
 BACKENDS = ("python", "evaluator", "compiled")
 
@@ -32,17 +35,49 @@ class Timed:
     backend: str
     seconds: dict[str, float]
     same: bool
+    searched: int  # candidates and queries
+    asked: int  # of so many
+
+    def __str__(self) -> str:
+        spent = "  ".join(f"{stage} {value:8.3f} s" for stage, value in self.seconds.items())
+        part = "" if self.searched == self.asked else f"  {self.searched:,} of {self.asked:,} alone"
+        return f"{self.backend:16} {spent}  {'equal' if self.same else 'DIFFERS'}{part}"
 
 
-def performance(settings: Settings) -> Iterator[Timed]:
-    """The same run by the reference, the evaluator and compiled; that twice, to see it warm."""
+def performance(settings: Settings, patience: float = 10.0) -> Iterator[Timed]:
+    """The same run by the references, the evaluator and compiled; that twice, to see it warm.
+
+    Top-down searches for each candidate by itself, so beside a closure it stops after so many
+    seconds of patience, and says how far it came.
+    """
     first: Any = None
     for turn, backend in enumerate((*BACKENDS, "compiled")):
         run = evaluate(replace(settings, backend=backend))
         made = by_mode(run)
-        first = made if first is None else first
-        name = f"{backend}, again" if turn == len(BACKENDS) else backend
-        yield Timed(name, run.seconds, _alike(made, first))
+        count = made["both"]["queries"] + made["both"]["candidates"]
+        if first is None:
+            first = made
+            if run.closed is not None:
+                yield _top_down(run, patience)
+        name = "bottom-up" if backend == "python" and run.closed is not None else backend
+        name = f"{name}, again" if turn == len(BACKENDS) else name
+        yield Timed(name, run.seconds, _alike(made, first), count, count)
+
+
+def _top_down(run: Run, patience: float) -> Timed:
+    """The other reference on what a closure was asked, as far as it comes."""
+    assert run.closed is not None
+    heights, searcher = run.closed.by_triple(), Searcher(run.program)
+    goals = [r.query.corrupt(c) for r in run.results for c in (r.query.own, *r.query.candidates)]
+    began, done, same = time.perf_counter(), 0, True
+    for goal in goals:
+        if time.perf_counter() - began >= patience:
+            break
+        answer = searcher.prove(goal, run.settings.height, budget=100_000)
+        if answer.outcome != Outcome.GAVE_UP:
+            same &= answer.height == heights.get(goal)
+            done += 1
+    return Timed("top-down", {"rank": time.perf_counter() - began}, same, done, len(goals))
 
 
 def seed_test(settings: Settings, count: int) -> Iterator[tuple[int, bool]]:

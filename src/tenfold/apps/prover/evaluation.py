@@ -11,9 +11,11 @@ from pathlib import Path
 
 from tenfold.apps.prover.by_closure import close_program, rank_in_closure
 from tenfold.apps.prover.by_rollout import rank_by_rollout
+from tenfold.apps.prover.candidates import kept_sample
 from tenfold.apps.prover.closure import Closed
 from tenfold.apps.prover.dataset import Dataset
-from tenfold.apps.prover.journal import Journal
+from tenfold.apps.prover.joins import Packing
+from tenfold.apps.prover.journal import Journal, digest_of
 from tenfold.apps.prover.load import load
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program, program_of
@@ -60,6 +62,7 @@ class Run:
     results: tuple[Result, ...]
     seconds: dict[str, float]
     checked: int  # proofs replayed
+    resumed: int = 0  # queries that an interrupted run had done
 
     @property
     def outcomes(self) -> Counter[Outcome]:
@@ -75,6 +78,8 @@ def evaluate(
 ) -> Run:
     """Read, search, rank. With a journal, go on from what an interrupted run has done.
 
+    A journal that is a folder holds runs by their digests, each until it has ended.
+
     >>> run = evaluate(Settings("family:families=1,generations=2", modes=("tail",)))
     >>> len(run.results) == len(run.data.test)
     True
@@ -84,28 +89,61 @@ def evaluate(
         rules = Path(settings.rules) if settings.rules else None
         data = load(settings.data, rules, settings.constants)
         program = program_of(data)
-        asked = queries(data, program, settings.modes, settings.limit)
-        if settings.sample is not None:
-            asked = sample(asked, settings.sample, settings.seed)
-    kept = Journal.open(journal, settings, len(asked)) if journal else None
+        asked = _asked(settings, data, program)
+    if journal is None:
+        return _run(settings, data, program, asked, stages, progress, None)
+    digest = digest_of(settings, program, asked)
+    passing = journal.is_dir()
+    path = journal / f"{digest}.jsonl" if passing else journal
+    with Journal(path, digest, len(asked), passing=passing) as kept:
+        return _run(settings, data, program, asked, stages, progress, kept)
+
+
+def _asked(settings: Settings, data: Dataset, program: Program) -> list[Query]:
+    """The queries with their candidates: all of them, a sample, or a sample that was kept."""
+    asked = queries(data, program, settings.modes, settings.limit)
+    if settings.candidates is not None:
+        path = Path(settings.candidates)
+        return kept_sample(path, asked, program, settings.sample, settings.seed)
+    if settings.sample is not None:
+        return sample(asked, settings.sample, settings.seed)
+    return asked
+
+
+def _run(
+    settings: Settings,
+    data: Dataset,
+    program: Program,
+    asked: Sequence[Query],
+    stages: Stages,
+    progress: Progress | None,
+    kept: Journal | None,
+) -> Run:
     found: list[Found] = list(kept.done) if kept else []
+    resumed = len(found)
+    if progress:
+        progress(resumed, len(asked))
     closed, checked = None, 0
     if settings.engine == "closure":
         with stages.timed("close"):
-            closed = close_program(settings, program)
+
+            def close() -> Closed:
+                return close_program(settings, program)
+
+            closed = kept.closure(Packing.of(program), close) if kept else close()
         if settings.check:
             with stages.timed("check"):
                 checked = Explainer(program, closed.by_triple()).check_all()
     with stages.timed("rank"):
-        for part in _ranked(settings, program, closed, asked[len(found) :]):
-            found.append(part)
+        for one in _ranked(settings, program, closed, asked[resumed:]):
             if kept:
-                kept.write(part)
+                kept.write(one)
+            found.append(one)
             if progress:
                 progress(len(found), len(asked))
     checked += sum(one.checked for one in found)
     results = tuple(Result(q, f) for q, f in zip(asked, found, strict=True))
-    return Run(settings, data, program, closed, results, stages.seconds, checked)
+    return Run(settings, data, program, closed, results, stages.seconds, checked, resumed)
 
 
 def _ranked(

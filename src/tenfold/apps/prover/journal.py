@@ -1,40 +1,150 @@
-"""Journal: what a run has done so far, so that it can go on after an interruption."""
+"""Journal: what a run has done so far, so that it can go on after an interruption.
+
+A file with a line that says what is run, and a line for each query done, in order. Beside it lies
+the closure, once there is one. The first line has a digest of the settings, facts, rules, queries
+and candidates: a journal of anything else is refused.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass
+import os
+import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import IO
 
+import numpy as np
+
+from tenfold import config
+from tenfold.apps.prover.closure import Closed
 from tenfold.apps.prover.errors import InputError
+from tenfold.apps.prover.joins import Packing
+from tenfold.apps.prover.program import Program
+from tenfold.apps.prover.queries import Query
 from tenfold.apps.prover.result import Found
 from tenfold.apps.prover.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
+def digest_of(settings: Settings, program: Program, asked: Sequence[Query]) -> str:
+    """What a run is, in 32 letters: equal ones have equal results."""
+    made = hashlib.sha256(json.dumps(settings.as_dict(), sort_keys=True).encode())
+    made.update(repr((program.predicates, program.constants)).encode())
+    made.update(repr((program.facts, program.clauses)).encode())
+    pools: dict[int, bytes] = {}  # pools are shared between queries
+    for query in asked:
+        if id(query.pool) not in pools:
+            pools[id(query.pool)] = hashlib.sha256(repr(sorted(query.pool)).encode()).digest()
+        made.update(repr((query.fact, query.mode, sorted(query.known))).encode())
+        made.update(pools[id(query.pool)])
+    return made.hexdigest()[:32]
+
+
+def runs_folder() -> Path | None:
+    """Where runs are kept until they end: in the cache, None where there is none."""
+    return Path(config.cache) / "runs" if config.cache else None
+
+
 class Journal:
-    """A file with a line for the settings and a line for each query done, in order."""
+    """The journal of one run. Used as a context, it is closed at the end."""
 
-    path: Path
-    done: tuple[Found, ...]
+    def __init__(self, path: Path, digest: str, queries: int, *, passing: bool = False) -> None:
+        """`passing`: it is removed when the run has ended."""
+        self.path, self.passing = path, passing
+        self.done: tuple[Found, ...] = ()
+        self._head = json.dumps({"run": digest, "queries": queries})
+        self._file: IO[str] | None = None
 
-    @staticmethod
-    def open(path: Path, settings: Settings, queries: int) -> Journal:
-        """The journal of a run; one that was begun is read, up to a line cut short."""
-        head = json.dumps({"settings": settings.as_dict(), "queries": queries}, sort_keys=True)
-        if not path.exists():
-            path.write_text(head + "\n", encoding="utf-8")
-            return Journal(path, ())
-        lines = path.read_text(encoding="utf-8").split("\n")
-        if lines[0] != head:
+    def __enter__(self) -> Journal:
+        try:
+            file = self.path.open("a+", encoding="utf-8", newline="\n")
+        except OSError as error:
             raise InputError(
-                f"{path} was begun with other settings", fix="give another file, or remove it"
+                f"{self.path}: {error.strerror or error}", fix="give a file that can be written"
+            ) from None
+        if not _locked(file):
+            file.close()
+            if self.passing:  # the same run elsewhere: this one goes its own way
+                return self
+            raise InputError(f"{self.path} is in use by another run", fix="give another file")
+        self._file = file
+        file.seek(0)
+        text = file.read()
+        lines = text.split("\n")
+        if len(lines) == 1:  # nothing yet, or a first line cut short
+            file.truncate(0)
+            self._line(self._head)
+            return self
+        if lines[0] != self._head:
+            file.close()
+            raise InputError(
+                f"{self.path} was begun with other settings or data",
+                fix="give another file, or remove it",
             )
-        whole = lines[1:-1]  # what follows the last line's end was cut short
-        path.write_text("".join(f"{line}\n" for line in (head, *whole)), encoding="utf-8")
-        return Journal(path, tuple(Found.of_list(json.loads(line)) for line in whole))
+        # what follows the last line's end was cut short
+        file.truncate(len(text.encode()) - len(lines[-1].encode()))
+        self.done = tuple(Found.of_list(json.loads(line)) for line in lines[1:-1])
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._file is None:
+            return
+        if kind is None and self.passing:
+            for path in (self.path, self._closure):
+                path.unlink(missing_ok=True)
+        self._file.close()
 
     def write(self, found: Found) -> None:
         """One more query."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(found.as_list()) + "\n")
+        self._line(json.dumps(found.as_list()))
+
+    def _line(self, text: str) -> None:
+        if self._file:
+            self._file.write(text + "\n")
+            self._file.flush()
+
+    @property
+    def _closure(self) -> Path:
+        return self.path.with_name(self.path.name + ".closure.npz")
+
+    def closure(self, packing: Packing, close: Callable[[], Closed]) -> Closed:
+        """The closure that was kept, or else the one that is made now."""
+        try:
+            with np.load(self._closure, allow_pickle=False) as kept:
+                return Closed(
+                    packing,
+                    kept["keys"],
+                    kept["heights"],
+                    bool(kept["complete"]),
+                    int(kept["growths"]),
+                )
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+            pass
+        made = close()
+        if self._file is None:
+            return made
+        partial = self._closure.with_suffix(".partial")
+        with partial.open("wb") as file:
+            np.savez(
+                file,
+                keys=made.keys,
+                heights=made.heights,
+                complete=made.complete,
+                growths=made.growths,
+            )
+        os.replace(partial, self._closure)
+        return made
+
+
+def _locked(file: IO[str]) -> bool:
+    """Whether the file is this run's alone, for as long as it is open."""
+    try:
+        import fcntl
+    except ImportError:  # a system without such locks
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -52,6 +52,15 @@ class Program:
             _place(self.constants, fact.object, "constant"),
         )
 
+    def written(self, atom: Triple) -> str:
+        """An atom by name, its variables X1, X2, …
+
+        >>> program([Fact("p", "a", "b")], []).written((0, 1, -1))
+        'p(b,X1)'
+        """
+        s, o = (f"X{-t}" if t < 0 else self.constants[t] for t in atom[1:])
+        return f"{self.predicates[atom[0]]}({s},{o})"
+
     def name(self, triple: Triple) -> Fact:
         """The fact behind its numbers."""
         p, s, o = triple

@@ -68,7 +68,8 @@ def queries(
             raise InputError(f"the mode {mode!r}", fix="say head or tail")
         for p, s, o in facts:
             own, kept = (s, o) if mode == "head" else (o, s)
-            result.append(Query((p, s, o), mode, pools.of(own), known[mode, p, kept]))
+            pool = pools.of(own, (p, s, o))
+            result.append(Query((p, s, o), mode, pool, known[mode, p, kept]))
     return result
 
 
@@ -77,18 +78,25 @@ class _Pools:
 
     def __init__(self, data: Dataset, program: Program) -> None:
         place = {c: i for i, c in enumerate(program.constants)}
-        self.data, self.names = data, program.constants
+        self.program, self.places = program, data.places
         self.pools: dict[int, frozenset[int]] = {}
         if not data.domains:
             everyone = frozenset(place[c] for c in data.entities)
-            self.pools = dict.fromkeys(range(len(self.names)), everyone)
+            self.pools = dict.fromkeys(range(len(program.constants)), everyone)
         for members in data.domains.values():
             pool = frozenset(place[c] for c in members)
             self.pools.update(dict.fromkeys(pool, pool))
 
-    def of(self, constant: int) -> frozenset[int]:
+    def of(self, constant: int, asked: Triple) -> frozenset[int]:
+        """What may stand in a constant's place in a query: its domain, or every entity."""
         if constant not in self.pools:
-            self.data.domain(self.names[constant])  # which says what is missing
+            fact = self.program.name(asked)
+            raise InputError(
+                f"{self.program.constants[constant]} of {fact} is in no domain, so nothing says "
+                "what may stand in its place",
+                where=self.places.get(fact),
+                fix="add it to a line of domain2constants.txt, or remove that file to rank all",
+            )
         return self.pools[constant]
 
 

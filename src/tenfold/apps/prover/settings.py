@@ -40,6 +40,7 @@ class Settings:
     batch: int = 256
     limit: int | None = None  # queries
     sample: int | None = None  # candidates of a query
+    candidates: str | None = None  # the file that keeps the sample
     seed: int = 0
     check: bool = False  # replay every proof
 
