@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from running import every_target
+from running import HOST, every_target
 
 from tenfold.backends.cpu.compile import assemble
 from tenfold.backends.cpu.loader import load
@@ -70,7 +70,7 @@ def draw(dtype: str, shape: tuple[int, ...], seed: int) -> Array:
 @every_target
 @pytest.mark.parametrize("dtype", REAL)
 def test_lines_of_every_length(target: Target, dtype: str) -> None:
-    for length in (1, 2, 15, 16, 17, 100, 192, 193, 1000):
+    for length in (1, 2, 15, 16, 17, 100, 192, 193, 512, 513, 1000):
         x = draw(dtype, (3, length), length)
         wide = x.astype(np.float32) if dtype in ("f16", "bf16") else x
         order = np.argsort(wide, 1, kind="stable")
@@ -79,9 +79,18 @@ def test_lines_of_every_length(target: Target, dtype: str) -> None:
         assert lines("sort", dtype, target, x).tobytes() == wanted.tobytes()
 
 
-def test_keys_whose_digits_are_all_the_same_are_left_alone() -> None:
-    from running import HOST
+@pytest.mark.parametrize("dtype", ["u8", "f16", "i32", "f32", "f64"])
+def test_long_lines(dtype: str) -> None:
+    """Long enough for longer digits, and for many levels of merging."""
+    x = draw(dtype, (1, 40_001), 5)
+    wide = x.astype(np.float32) if dtype == "f16" else x
+    order = np.argsort(wide, 1, kind="stable")
+    np.testing.assert_array_equal(lines("argsort", dtype, HOST, x), order)
+    wanted = np.take_along_axis(x, order, 1)
+    assert lines("sort", dtype, HOST, x).tobytes() == wanted.tobytes()
 
+
+def test_keys_whose_digits_are_all_the_same_are_left_alone() -> None:
     for x in (np.full((2, 500), 7), np.arange(1000).reshape(2, 500)[:, ::-1] * 3):
         x = np.ascontiguousarray(x)
         np.testing.assert_array_equal(lines("sort", "i64", HOST, x), np.sort(x, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tenfold.backends.cpu.writer import SIZES, kind
+from tenfold.backends.cpu.writer import LANES, SIZES, kind
 
 PADDING = 128  # bytes that whole vectors may reach beyond a line
 _INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}
@@ -56,26 +56,34 @@ def form_of(name: str, dtype: str) -> Form:
     return Form(positions, kind(dtype), _INFINITY.get(dtype, 0), bits, item)
 
 
-def key(form: Form, name: str, line: str, at: str) -> str:
-    """%NAME is the key of an element of a line, %NAME.raw the element."""
-    w, sign = f"i{form.bits}", form.sign
-    load = (
-        f"  %{name}.at = getelementptr {w}, ptr {line}, i64 {at}\n"
-        f"  %{name}.raw = load {w}, ptr %{name}.at, align 1\n"
-    )
-    if form.letter in "bu":
-        return load + f"  %{name} = add {w} %{name}.raw, 0\n"
-    if form.letter == "i":
-        return load + f"  %{name} = xor {w} %{name}.raw, {sign}\n"
+def key(form: Form, name: str, line: str, at: str, *, wide: bool = False, mask: str = "") -> str:
+    """%NAME is the key of an element of a line, %NAME.raw the element; `wide`: of all lanes from
+    there on, or of those in a mask."""
+    element, sign = f"i{form.bits}", form.sign
+    w, truth = (f"<{LANES} x {t}>" if wide else t for t in (element, "i1"))
+
+    def number(value: int) -> str:
+        return f"splat ({element} {value})" if wide else str(value)
+
+    load = f"  %{name}.at = getelementptr {element}, ptr {line}, i64 {at}\n"
+    if mask:
+        function = f"llvm.masked.load.v{LANES}{element}.p0"
+        given = f"ptr %{name}.at, i32 1, {truth} {mask}, {w} zeroinitializer"
+        load += f"  %{name}.raw = call {w} @{function}({given})\n"
+    else:
+        load += f"  %{name}.raw = load {w}, ptr %{name}.at, align 1\n"
+    if form.letter != "f":
+        turn = sign if form.letter == "i" else 0
+        return load + f"  %{name} = xor {w} %{name}.raw, {number(turn)}\n"
     return load + (
-        f"  %{name}.size = and {w} %{name}.raw, {~sign}\n"
-        f"  %{name}.nan = icmp ugt {w} %{name}.size, {form.infinity}\n"
-        f"  %{name}.zero = icmp eq {w} %{name}.size, 0\n"
-        f"  %{name}.minus = ashr {w} %{name}.raw, {form.bits - 1}\n"
-        f"  %{name}.turn = or {w} %{name}.minus, {sign}\n"
+        f"  %{name}.size = and {w} %{name}.raw, {number(~sign)}\n"
+        f"  %{name}.nan = icmp ugt {w} %{name}.size, {number(form.infinity)}\n"
+        f"  %{name}.zero = icmp eq {w} %{name}.size, {number(0)}\n"
+        f"  %{name}.minus = ashr {w} %{name}.raw, {number(form.bits - 1)}\n"
+        f"  %{name}.turn = or {w} %{name}.minus, {number(sign)}\n"
         f"  %{name}.plain = xor {w} %{name}.raw, %{name}.turn\n"
-        f"  %{name}.some = select i1 %{name}.zero, {w} {sign}, {w} %{name}.plain\n"
-        f"  %{name} = select i1 %{name}.nan, {w} -1, {w} %{name}.some\n"
+        f"  %{name}.some = select {truth} %{name}.zero, {w} {number(sign)}, {w} %{name}.plain\n"
+        f"  %{name} = select {truth} %{name}.nan, {w} {number(-1)}, {w} %{name}.some\n"
     )
 
 

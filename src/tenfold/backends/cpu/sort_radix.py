@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.sort_keys import Form, counted, digit, item, key
+from tenfold.backends.cpu.sort_keys import Form, counted, digit, item
+from tenfold.backends.cpu.sort_restore import restoring
 
 
 def radix(form: Form, name: str) -> str:
@@ -18,7 +19,12 @@ radix:
   %nans = alloca i64, align 8
 """
     whole = head + _counting(form) + _passes(form) + _giving(form)
-    return whole + (_restoring(form) if restores else "") + "line.end:\n  ret void\n}\n"
+    test = """odd.test:
+  %odd.now = load i8, ptr %odd, align 1
+  %odd.some = icmp ne i8 %odd.now, 0
+  br i1 %odd.some, label %restore, label %line.end
+"""
+    return whole + (test + restoring(form) if restores else "") + "line.end:\n  ret void\n}\n"
 
 
 def _counting(form: Form) -> str:
@@ -113,7 +119,7 @@ next:
 def _giving(form: Form) -> str:
     """Sorted items as the result's elements."""
     w, e = f"i{form.bits}", f"i{form.item}"
-    after = "restore" if form.letter == "f" and not form.positions else "line.end"
+    after = "odd.test" if form.letter == "f" and not form.positions else "line.end"
     load = (
         f"  %g.at = getelementptr {e}, ptr %from, i64 %given\n  %g = load {e}, ptr %g.at, align 8\n"
     )
@@ -147,53 +153,3 @@ def _giving(form: Form) -> str:
   store i8 0, ptr %odd, align 1
   br label %given.head
 """ + counted("given", "%n", "give", body, after)
-
-
-def _restoring(form: Form) -> str:
-    """Zeros and NaNs as they were: their keys say neither sign nor payload."""
-    w = f"i{form.bits}"
-    counting = key(form, "v", "%x", "%below") + (
-        f"  %v.less = icmp ult {w} %v, {form.sign}\n"
-        "  %v.one = zext i1 %v.less to i64\n"
-        "  %v.old = load i64, ptr %zeros, align 8\n"
-        "  %v.new = add i64 %v.old, %v.one\n"
-        "  store i64 %v.new, ptr %zeros, align 8\n"
-        f"  %v.real = icmp ne {w} %v, -1\n"
-        "  %v.two = zext i1 %v.real to i64\n"
-        "  %v.was = load i64, ptr %nans, align 8\n"
-        "  %v.is = add i64 %v.was, %v.two\n"
-        "  store i64 %v.is, ptr %nans, align 8\n"
-    )
-    return (
-        """restore:
-  %odd.now = load i8, ptr %odd, align 1
-  %plain = icmp eq i8 %odd.now, 0
-  br i1 %plain, label %line.end, label %mend
-mend:
-  store i64 0, ptr %zeros, align 8
-  store i64 0, ptr %nans, align 8
-  br label %below.head
-"""
-        + counted("below", "%n", "mend", counting, "mending")
-        + """mending:
-  %k = phi i64 [ 0, %below.head ], [ %k.more, %kept ]
-  %k.on = icmp ult i64 %k, %n
-  br i1 %k.on, label %back, label %line.end
-back:
-"""
-        + key(form, "r", "%x", "%k")
-        + f"""  %r.odd = or i1 %r.zero, %r.nan
-  br i1 %r.odd, label %write, label %kept
-write:
-  %r.where = select i1 %r.zero, ptr %zeros, ptr %nans
-  %r.place = load i64, ptr %r.where, align 8
-  %r.next = add i64 %r.place, 1
-  store i64 %r.next, ptr %r.where, align 8
-  %r.to = getelementptr {w}, ptr %y, i64 %r.place
-  store {w} %r.raw, ptr %r.to, align 1
-  br label %kept
-kept:
-  %k.more = add i64 %k, 1
-  br label %mending
-"""
-    )

@@ -1,4 +1,4 @@
-"""Short lines sorted by counting, for each element, those that go before it."""
+"""Positions in short lines, by counting for each element those that go before it."""
 
 from __future__ import annotations
 
@@ -65,21 +65,10 @@ block:
         "  %p.rank = load i32, ptr %p.rank.at, align 4\n"
         "  %p.far = zext i32 %p.rank to i64\n"
     )
-    if form.positions:
-        put += (
-            "  %p.to = getelementptr i64, ptr %y, i64 %p.far\n"
-            "  store i64 %put, ptr %p.to, align 8\n"
-        )
-    else:
-        put += (
-            f"  %p.at = getelementptr {w}, ptr %x, i64 %put\n"
-            f"  %p = load {w}, ptr %p.at, align 1\n"
-            f"  %p.to = getelementptr {w}, ptr %y, i64 %p.far\n"
-            f"  store {w} %p, ptr %p.to, align 1\n"
-        )
+    put += "  %p.to = getelementptr i64, ptr %y, i64 %p.far\n  store i64 %put, ptr %p.to, align 8\n"
     return (
-        "rank:\n  br label %key.head\n"
-        + counted("key", "%n", "rank", keyed, "ranks")
+        "short:\n  br label %key.head\n"
+        + counted("key", "%n", "short", keyed, "ranks")
         + "ranks:\n"
         + ranks
         + loop(

@@ -7,10 +7,11 @@ memory, `params` begins with the length of a line, and lines `low` to `high` are
 function serves every plan and every length.
 
 Elements become unsigned keys that sort as they do: zeros of either sign are equal, NaNs are equal
-and last. In a short line each element is counted past those that go before it, many at once, and
-put where that says. Other lines are sorted by radix, a digit of the key at a time, digits that are
-all the same left out. For positions (argsort) an item is a key with the element's position below
-it. In a sort of floats by radix, zeros and NaNs are put back as they were, in their order.
+and last. What is moved is an item: a key, for positions (argsort) with the element's position below
+it. Items of up to 64 bits are merged, whole vectors at a time; of longer ones each is counted past
+those that go before it, many at once, and put where that says. Long lines of items with positions,
+or with short keys, are sorted by radix, a digit of the key at a time, digits that are all the same
+left out. Zeros and NaNs are put back as they were, in their order.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tenfold.backends.cpu.sort_keys import PADDING, Form, form_of
+from tenfold.backends.cpu.sort_merge import merging, needs
 from tenfold.backends.cpu.sort_radix import radix
 from tenfold.backends.cpu.sort_short import ranking
 from tenfold.backends.cpu.text import Fragment, join
 from tenfold.backends.cpu.writer import kind
 
 LONGEST = 1 << 32  # elements of a line: counts and positions have 32 bits
-_SHORT, _LONG = 192, 32768  # elements: up to here by counting, from here on by longer digits
+_RANKED, _MERGED = 192, 512  # elements of a line: up to these by counting, or by merging
+_LONG = 32768  # elements from which a sort by radix has longer digits
 _DIGIT = 11  # bits of a longer digit: fewer passes over memory, more counts
 _NEEDS = (
     "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+    "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
     "declare i64 @llvm.umin.i64(i64, i64)",
 )
 
@@ -43,7 +47,17 @@ def scratch_bytes(name: str, dtype: str, length: int) -> int | None:
     if kind(dtype) == "c" or length >= LONGEST:
         return None
     form = form_of(name, dtype)
-    return _longer(form).counts + 2 * (-(-length * form.room // 64) * 64 + PADDING)
+    items = 2 * (-(-length * form.room // 64) * 64 + PADDING)
+    if length <= _short(form):
+        return items
+    return items + (form if length < _LONG else _longer(form)).counts
+
+
+def _short(form: Form) -> int:
+    """Elements of a line that is not yet sorted by radix."""
+    if form.bits > 16 and not form.positions:
+        return LONGEST
+    return _MERGED if form.item <= 64 else _RANKED
 
 
 def _longer(form: Form) -> Form:
@@ -57,9 +71,35 @@ def sort_text(symbol: str) -> str:
     form = form_of(name, dtype)
     result = "i64" if form.positions else f"i{form.bits}"
     longer = _longer(form)
+    functions, line = "", ""
+    if form.item <= 64:
+        functions += merging(form, f"{symbol}_m")
+        short = f"""short:
+  call void @{symbol}_m(ptr %x, ptr %y, ptr %a, ptr %b, i64 %n)
+  br label %line.end
+"""
+    else:
+        short = ranking(form)
+    if _short(form) == LONGEST:
+        line = f"  br label %short\n{short}"
+    else:
+        functions += radix(form, f"{symbol}_8")
+        if longer != form:
+            functions += radix(longer, f"{symbol}_{longer.digit}")
+        line = f"""  %little = icmp ule i64 %n, {_short(form)}
+  br i1 %little, label %short, label %radix
+{short}radix:
+  %long = icmp uge i64 %n, {_LONG}
+  br i1 %long, label %by.longer, label %by.8
+by.8:
+  call void @{symbol}_8(ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
+  br label %line.end
+by.longer:
+  call void @{symbol}_{longer.digit}(ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
+  br label %line.end
+"""
     body = (
-        radix(form, f"{symbol}_8")
-        + (radix(longer, f"{symbol}_{_DIGIT}") if longer != form else "")
+        functions
         + f"""
 define dso_local i32 @{symbol}(
   ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind "prefer-vector-width"="512" {{
@@ -67,14 +107,14 @@ entry:
   %x.all = load ptr, ptr %buffers, align 8
   %y.at = getelementptr ptr, ptr %buffers, i64 1
   %y.all = load ptr, ptr %y.at, align 8
-  %counts.at = getelementptr ptr, ptr %buffers, i64 2
-  %counts = load ptr, ptr %counts.at, align 8
+  %a.at = getelementptr ptr, ptr %buffers, i64 2
+  %a = load ptr, ptr %a.at, align 8
   %n = load i64, ptr %params, align 8
-  %a = getelementptr i8, ptr %counts, i64 {longer.counts}
   %bytes = mul i64 %n, {form.room}
   %more = add i64 %bytes, {63 + PADDING}
   %half = and i64 %more, -64
   %b = getelementptr i8, ptr %a, i64 %half
+  %counts = getelementptr i8, ptr %b, i64 %half
   br label %line
 line:
   %row = phi i64 [ %low, %entry ], [ %row.more, %line.end ]
@@ -84,20 +124,7 @@ begin:
   %first = mul i64 %row, %n
   %x = getelementptr i{form.bits}, ptr %x.all, i64 %first
   %y = getelementptr {result}, ptr %y.all, i64 %first
-  %short = icmp ule i64 %n, {_SHORT}
-  br i1 %short, label %rank, label %radix
-"""
-        + ranking(form)
-        + f"""radix:
-  %long = icmp uge i64 %n, {_LONG}
-  br i1 %long, label %by.longer, label %by.8
-by.8:
-  call void @{symbol}_8(ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
-  br label %line.end
-by.longer:
-  call void @{symbol}_{longer.digit}(ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
-  br label %line.end
-line.end:
+{line}line.end:
   %row.more = add i64 %row, 1
   br label %line
 done:
@@ -105,4 +132,4 @@ done:
 }}
 """
     )
-    return join([Fragment(_NEEDS, body)])
+    return join([Fragment((*_NEEDS, *(needs(form) if form.item <= 64 else ())), body)])
