@@ -516,9 +516,13 @@ MARKS = {
 
 def floors(case: Case) -> dict[str, Callable[[], Any]]:
     """Passes over the memory that a case has to touch: its large inputs and its large output."""
-    sizes = [a.nbytes for a in case.arrays]
+    if isinstance(case.kernel, str):
+        roles = ["read", "write"]  # and scratch memory, which nobody has to touch
+    else:
+        roles = [b.role for b in case.kernel.buffers[: len(case.arrays)]]
+    sizes = [a.nbytes for a in case.arrays[: len(roles)]]
     large = [n for n, size in enumerate(sizes) if size * 8 > max(sizes)]
-    reads = [n for n in large if case.kernel.buffers[n].role == "read"]
+    reads = [n for n in large if roles[n] == "read"]
     outputs = [n for n in large if n not in reads]
     length = case.touched or max(sizes[n] for n in large)
     inputs = [case.arrays[n] for n in reads]
@@ -531,7 +535,7 @@ def floors(case: Case) -> dict[str, Callable[[], Any]]:
         data = assemble(_pass_text(len(inputs), len(outputs), past), host_target())
         image = load([data], ["touch"])
         touch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(image.address("touch"))
-        room = [np.zeros(case.arrays[n].nbytes + 128, np.uint8) for n in outputs]
+        room = [np.zeros(max(sizes[n], length) + 128, np.uint8) for n in outputs]
         places = [a.ctypes.data for a in inputs]
         places += [a.ctypes.data + -a.ctypes.data % 64 for a in room]
         table = np.array([*places, 0], np.uint64)
