@@ -2,12 +2,11 @@
 
     python benchmarks/warm.py [kernels ...]
 
-Each system fills its cache in one process, then fresh processes run the same program. Measured is
-the time from the end of tracing to the first result; imports, and what a process does but once
-(JAX: its client; Tenfold: its gate), are not counted. Beside it stands the processor time of the
-same. JAX has its persistent cache, and has traced when it has a jaxpr. Inductor has its own caches;
-its tracing can't be told apart, so what tracing takes with the eager backend, in the same process
-just before, is taken off.
+Each system fills its cache in one process, then fresh processes run the same program, the systems
+in turn. Measured is the time from the end of tracing to the first result; imports, and what a
+process does but once (JAX: its client; Tenfold: its gate), are not counted. Beside it stands the
+processor time of the same. JAX has its persistent cache, and has traced when it has a jaxpr.
+Inductor has its own caches, and has traced when Dynamo hands it the graph.
 """
 
 from __future__ import annotations
@@ -18,9 +17,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
-ROUNDS = 5
+ROUNDS = 7
 
 # Every kernel has a shape of its own, so that none is another's.
 PROGRAM = """
@@ -86,11 +87,12 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.environ["WARM_CACHE"]
 import torch
 torch._inductor.config.fx_graph_cache = True
 given = torch.from_numpy(x)
-start = time.perf_counter(); cpu = time.process_time()
-torch.compile(make(torch), backend="eager", dynamic=False)(given)
-tracing, tracing_cpu = time.perf_counter() - start, time.process_time() - cpu
-start, cpu = time.perf_counter() + tracing, time.process_time() + tracing_cpu
-torch.compile(make(torch), dynamic=False)(given)
+from torch._inductor.compile_fx import compile_fx
+def traced(graph, inputs):
+    global start, cpu
+    start, cpu = time.perf_counter(), time.process_time()
+    return compile_fx(graph, inputs)
+torch.compile(make(torch), backend=traced, dynamic=False)(given)
 report(start, cpu)
 """
 )
@@ -110,32 +112,41 @@ def once(script: str, count: int, cache: str, *more: str) -> list[float] | str:
     return found
 
 
+def measured(name: str, count: int, stack: ExitStack) -> Callable[[], list[float] | str]:
+    """Fill a system's cache, say what that took, and give what measures one warm start."""
+    cache = stack.enter_context(tempfile.TemporaryDirectory())
+    cold = once(SYSTEMS[name], count, cache)
+    if isinstance(cold, str):
+        return lambda: cold
+    print(f"  {name:10} cold {cold[0] * 1e3:10.1f}")
+    return lambda: once(SYSTEMS[name], count, cache, "warm")
+
+
 def main() -> None:
     counts = [int(given) for given in sys.argv[1:]] or [10, 500]
     for count in counts:
         print(f"{count} kernels: milliseconds from the end of tracing to the first result")
-        best: dict[str, float] = {}
-        for name, script in SYSTEMS.items():
-            with tempfile.TemporaryDirectory() as cache:
-                cold = once(script, count, cache)
-                if isinstance(cold, str):
-                    print(f"  {name:10} not measured: {cold}")
-                    continue
-                warm: list[Any] = [once(script, count, cache, "warm") for _ in range(ROUNDS)]
-                wrong = [w for w in warm if isinstance(w, str)]
-                if wrong:
-                    print(f"  {name:10} not measured: {wrong[0]}")
-                    continue
-            best[name] = min(w[0] for w in warm)
+        with ExitStack() as stack:
+            starts = {name: measured(name, count, stack) for name in SYSTEMS}
+            rounds = [{name: start() for name, start in starts.items()} for _ in range(ROUNDS)]
+        least: dict[str, list[float]] = {}
+        for name in SYSTEMS:
+            warm: list[Any] = [one[name] for one in rounds]
+            wrong = [w for w in warm if isinstance(w, str)]
+            if wrong:
+                print(f"  {name:10} not measured: {wrong[0]}")
+                continue
+            least[name] = [min(w[part] for w in warm) for part in (0, 1)]
             print(
-                f"  {name:10} cold {cold[0] * 1e3:9.1f}   warm least {best[name] * 1e3:8.1f}  "
+                f"  {name:10} warm least {least[name][0] * 1e3:8.1f}  "
                 f"median {statistics.median(w[0] for w in warm) * 1e3:8.1f}  "
-                f"of processor {min(w[1] for w in warm) * 1e3:8.1f}"
+                f"of processor {least[name][1] * 1e3:8.1f}"
             )
-        others = [value for name, value in best.items() if name != "tenfold"]
-        if others and "tenfold" in best:
-            ratio = min(others) / best["tenfold"]
-            print(f"  {ratio:.1f} times as fast as the faster of the others")
+        own = least.pop("tenfold", None)
+        if own and least:
+            wall, processor = (min(v[p] for v in least.values()) / own[p] for p in (0, 1))
+            print(f"  {wall:.1f} times as fast as the faster of the others, {processor:.1f} times")
+            print("  by time of the processor")
 
 
 if __name__ == "__main__":

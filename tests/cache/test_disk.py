@@ -515,6 +515,16 @@ def test_a_folder_that_cant_be_made(tmp_path, monkeypatch, caplog):
     assert "not used" in caplog.text
 
 
+def test_a_folder_may_be_named_from_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("here", "a/b/c", "./d"):
+        monkeypatch.setattr(tn.config, "cache", name)
+        plans.clear()
+        make()(x)
+        assert entry(tmp_path / name)
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o700
+
+
 def test_anothers_folder_is_refused(folder, monkeypatch, caplog):
     make()(x)
     plans.clear()

@@ -274,12 +274,9 @@ def certificate_of(sections: Sections) -> dict[str, Any]:
 def _make_folders(folder: str) -> None:
     """A folder, and those it lies in; each that is made is the user's alone."""
     missing = []
-    while not os.path.isdir(folder):
+    while folder and not os.path.isdir(folder):
         missing.append(folder)
-        above = os.path.dirname(folder)
-        if above == folder:
-            break
-        folder = above
+        folder = os.path.dirname(folder)
     for level in reversed(missing):
         with contextlib.suppress(FileExistsError):  # another process was faster
             os.mkdir(level, 0o700)
