@@ -166,8 +166,8 @@ def main(count: int, first: int = 0, processes: int = 1) -> int:
             wrong += 1
             print(f"seed {seed}: {text}", flush=True)
         done = count - sum(map(len, left))
-        if done // 1000 > reported:
-            reported = done // 1000
+        if done // 500 > reported:
+            reported = done // 500
             passed = time.perf_counter() - started
             print(f"{done} programs, {wrong} wrong, {passed:.0f} s", flush=True)
         time.sleep(0.2)
