@@ -24,6 +24,7 @@ SHAPES = (
     (2, 3, 4), (3, 1, 2), (4, 16), (2, 40),
 )  # fmt: skip
 LARGE = ((1000,), (64, 65), (3, 700), (129, 7), (5, 31, 16), (2, 3, 4, 5), (40, 40))
+HUGE = ((130000,), (300, 700), (70000, 3), (5, 40000), (40, 50, 60))  # beyond the near caches
 COMMON = ("add", "sub", "mul", "div", "max", "min", "exp", "tanh", "sqrt", "lt", "eq", "abs")
 DEPTH = 50  # ops, one after the other
 WINDOW = 40  # values from which another operand is taken
@@ -552,14 +553,16 @@ def draw_program(seed: int) -> tuple[Graph, list[Array]]:
     source = random.Random(seed)
     every = tuple(DTYPES)
     few = tuple(source.sample(every, source.choice((1, 2, 3, 4))))
-    large = source.random() < 0.05
+    size = source.random()
+    wide, largest = ((HUGE, 250000) if size < 0.01 else (LARGE, 20000) if size < 0.06
+                     else (SHAPES, 700))  # fmt: skip
     dtypes = few if source.random() < 0.8 else every
-    drawn = Drawn(source, dtypes, largest=20000 if large else 700)
+    drawn = Drawn(source, dtypes, largest=largest)
     arrays = []
     numbers = np.random.default_rng(seed)
     for _ in range(source.randint(1, 4)):
         dtype = DTYPES[source.choice(drawn.dtypes)]
-        shape = source.choice(LARGE if large and source.random() < 0.6 else SHAPES)
+        shape = source.choice(wide if source.random() < 0.6 else SHAPES)
         way = samples.anything if source.random() < 0.5 else samples.ordinary
         arrays.append(np.asarray(way(numbers, dtype, shape)))
         drawn.values.append(drawn.builder.parameter(TensorType(dtype, shape)))

@@ -254,6 +254,23 @@ def test_every_guard_is_tried():
     assert count >= 9
 
 
+def test_a_large_step_that_takes_another_way_is_noted():
+    """Which branch is taken within hangs on the last bits of exp."""
+
+    def inner(s, x):
+        branches = [lambda x, n=n: np.exp(x) + n for n in range(4)]
+        return tn.switch(np.exp(s).astype("int32"), branches, x)
+
+    def f(i, s, x):
+        return tn.switch(i, [inner, lambda s, x: x], s, x)
+
+    x = np.random.default_rng(0).standard_normal((70000, 2)).astype("float32")
+    program, graph = program_of(f, np.int32(0), np.log(np.float32(2)), x)
+    found = check(program, graph, [np.int32(0), np.log(np.float32(2)), x], limit=None).verdict
+    assert isinstance(found, Certificate)
+    assert any("takes another way" in tie for tie in found.near_ties)
+
+
 def test_what_compare_tells():
     value = np.array([1.0, np.nan, np.inf, 2.0])
     got = np.array([1.0 + 2**-52, 1.0, np.nan, 2.0])

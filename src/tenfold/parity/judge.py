@@ -53,6 +53,19 @@ def judge(
     """Compiled outputs beside the reference's. The bounds are worked out only where bits differ."""
     if all(same_bits(a, b) for a, b in zip(got, wanted, strict=True)):
         return Judgement([Agreement(0.0) for _ in got])
+    try:
+        return _by_bounds(graph, arguments, got, wanted, watch)
+    except Uncertain:  # a branch or loop within hangs on the last bits: its own steps are judged
+        return Judgement([compare(a, b, None) for a, b in zip(got, wanted, strict=True)], True)
+
+
+def _by_bounds(
+    graph: Graph,
+    arguments: Sequence[Array],
+    got: Sequence[Array],
+    wanted: Sequence[Array],
+    watch: Watch | None,
+) -> Judgement:
     size = max(a.size for a in wanted)
     if size > LARGE and _elementwise(graph, size):
         return _sampled(graph, arguments, got, wanted)
@@ -62,10 +75,7 @@ def judge(
             few = narrowed(graph, extent, count)
             if few is not None and count < extent:
                 return _by_rows(few, (rows, ends), (arguments, got, wanted), count, watch)
-    try:
-        bounds = judged(graph, arguments, watch)
-    except Uncertain:
-        return Judgement([compare(a, b, None) for a, b in zip(got, wanted, strict=True)], True)
+    bounds = judged(graph, arguments, watch)
     return Judgement(
         [compare(a, b, one.allowed) for a, b, one in zip(got, wanted, bounds, strict=True)]
     )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tenfold.parity.walk import State
 
 Array = np.ndarray[Any, Any]
+_NO_BOOL = 0xAA  # neither False nor True: what was not written is told from what is wrong
 
 
 def check_step(
@@ -139,8 +140,8 @@ def _prepare(state: State, at: int) -> dict[int, Array]:
             continue
         held = frame.memory(slot)
         wanted = np.asarray(state.values[value]).reshape(held.shape)
-        if KIND[held.dtype] == "b":
-            held[...] = ~wanted
+        if KIND[held.dtype] == "b" and held.size:
+            raw(held)[...] = _NO_BOOL
         elif held.size:
             raw(held)[...] = ~raw(wanted)
     return {
@@ -161,12 +162,14 @@ def _judged(
         held = frame.memory(slot)
         wanted = np.asarray(state.values[value])
         made = np.array(held.reshape(wanted.shape))
+        if KIND[held.dtype] == "b":
+            bits = raw(held).reshape(wanted.shape)
+            made = np.where(bits > 1, ~wanted, bits == 1)
         if slot in before and wanted.size:  # others write the rest
-            same = raw(made).reshape(wanted.size, -1) == before[slot].reshape(wanted.size, -1)
+            same = raw(held).reshape(wanted.size, -1) == before[slot].reshape(wanted.size, -1)
             untouched = same.all(axis=1).reshape(wanted.shape)
             made = np.where(untouched, wanted, made).astype(wanted.dtype)
-            there = np.where(untouched.reshape(held.shape), held, wanted.reshape(held.shape))
-            held[...] = there.astype(held.dtype)
+            np.copyto(held, wanted.reshape(held.shape), where=~untouched.reshape(held.shape))
         else:
             held[...] = wanted.reshape(held.shape)
         got[value] = made
