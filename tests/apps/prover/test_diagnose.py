@@ -20,7 +20,9 @@ from tenfold.apps.prover.rollout import roll
 from tenfold.apps.prover.settings import Settings
 from tenfold.cli import app
 
-SMALL = Settings("family:families=1,generations=3", limit=3, sample=3, height=3, steps=3, batch=24)
+SMALL = Settings("family:families=1,generations=3", limit=3, sample=3, height=3, batch=24)
+ROLLED = replace(SMALL, engine="rollout", steps=3, modes=("tail",))
+EXHAUSTIVE = replace(SMALL, engine="rollout", search="exhaustive", modes=("tail",), height=2)
 
 
 def test_closures_compare_step_by_step() -> None:
@@ -30,8 +32,7 @@ def test_closures_compare_step_by_step() -> None:
 
 
 def test_rollouts_compare_step_by_step() -> None:
-    rolled = Settings(**{**SMALL.as_dict(), "engine": "rollout", "modes": ("tail",)})
-    assert diagnose.compare(rolled) == (3, None)
+    assert diagnose.compare(ROLLED) == (3, None)
 
 
 def test_exhaustions_compare_step_by_step() -> None:
@@ -57,12 +58,12 @@ def test_a_planted_difference_is_shown_with_its_state(
     settings, function, change = {
         "closure": (SMALL, run, lambda out: out._replace(facts=_wrong(out.facts))),
         "rollout": (
-            replace(SMALL, engine="rollout", modes=("tail",)),
+            ROLLED,
             roll,
             lambda out: out._replace(goals=_wrong(out.goals)),
         ),
         "exhaustive": (
-            replace(SMALL, engine="rollout", search="exhaustive", modes=("tail",), height=2),
+            EXHAUSTIVE,
             exhaust,
             lambda out: out._replace(store=out.store._replace(words=_wrong(out.store.words))),
         ),

@@ -121,13 +121,14 @@ def compare(settings: Settings) -> tuple[int, Difference | None]:
 
 def smoke() -> Iterator[tuple[str, bool]]:
     """A minute's check that everything works here: each engine, against its reference."""
-    small = Settings("family:families=2", limit=6, sample=5, height=3, steps=4, batch=36)
+    small = Settings("family:families=2", limit=6, sample=5, height=3, batch=36)
+    rolled: dict[str, Any] = {"engine": "rollout", "steps": 4, "check": True}
     kinds: dict[str, dict[str, Any]] = {
         "closure": {"sample": None},
-        "rollout, greedy": {"engine": "rollout", "check": True},
-        "rollout, sampled": {"engine": "rollout", "search": "sampled", "check": True},
-        "rollout, beam": {"engine": "rollout", "search": "beam", "check": True},
-        "rollout, learned": {"engine": "rollout", "policy": "learned", "check": True},
+        "rollout, greedy": rolled,
+        "rollout, sampled": {**rolled, "search": "sampled"},
+        "rollout, beam": {**rolled, "search": "beam"},
+        "rollout, learned": {**rolled, "policy": "learned"},
         "rollout, exhaustive": {"engine": "rollout", "search": "exhaustive", "height": 2},
     }
     for name, changes in kinds.items():

@@ -77,24 +77,25 @@ def draw_tree(program: Program, proof: Proof) -> str:
     """A proof as a tree: what is proved at the top, what is given below it."""
     places, edges = _layout(proof)
     facts = list(proof.reasons)
+    names = [str(program.name(fact)) for fact in facts]
+    box, gap, high = 20 + 7 * max(map(len, names)), 10, 64  # a letter is some 7 wide
+    step, middle = box + gap, box // 2
     lines = []
-    wide, high = 190, 64
     for above, below in edges:
         (x, y), (u, v) = places[above], places[below]
         lines.append(
-            f'<line class="edge" x1="{x * wide + 90}" y1="{y * high + 34}" '
-            f'x2="{u * wide + 90}" y2="{v * high + 8}"/>'
+            f'<line class="edge" x1="{x * step + middle}" y1="{y * high + 34}" '
+            f'x2="{u * step + middle}" y2="{v * high + 8}"/>'
         )
     for number, (x, y) in places.items():
-        fact = facts[number]
-        kind = "given" if proof.reasons[fact] is None else "derived"
+        kind = "given" if proof.reasons[facts[number]] is None else "derived"
         lines.append(
-            f'<rect class="{kind}" x="{x * wide}" y="{y * high + 8}" '
-            'width="180" height="26" rx="5"/>'
-            f'<text x="{x * wide + 90}" y="{y * high + 26}" text-anchor="middle">'
-            f"{escape(str(program.name(fact)))}</text>"
+            f'<rect class="{kind}" x="{x * step}" y="{y * high + 8}" '
+            f'width="{box}" height="26" rx="5"/>'
+            f'<text x="{x * step + middle}" y="{y * high + 26}" text-anchor="middle">'
+            f"{escape(names[number])}</text>"
         )
-    width = (max(x for x, _ in places.values()) + 1) * wide
+    width = (max(x for x, _ in places.values()) + 1) * step
     height = (max(y for _, y in places.values()) + 1) * high
     return f'<svg width="{width}" height="{height}">{"".join(lines)}</svg>'
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tenfold.apps.prover.errors import InputError
@@ -63,6 +63,34 @@ class Settings:
             raise InputError(
                 "a closure is one for all queries, so none can be left out of its facts",
                 fix="say --engine rollout",
+            )
+
+        self._check_used()
+
+    def _check_used(self) -> None:
+        """An error where something is asked for that the run would pay no heed to."""
+        unused: dict[str, str] = {}
+        if self.engine == "closure":
+            kind, fix = "a closure", "say --engine rollout"
+            unused = dict.fromkeys(
+                ("policy", "weights", "search", "beam", "steps", "overflow"), fix
+            )
+        elif self.search == "exhaustive":
+            kind, fix = "an exhaustive search", "leave it out, or say another --search"
+            unused = dict.fromkeys(("policy", "weights", "beam", "steps"), fix)
+        else:
+            kind = f"a {self.search} search by the {self.policy} policy"
+            if self.search != "beam":
+                unused["beam"] = "say --search beam"
+            if self.policy != "learned":
+                unused["weights"] = "say --policy learned"
+        defaults = {f.name: f.default for f in fields(self)}
+        for name, fix in unused.items():
+            if getattr(self, name) != defaults[name]:
+                raise InputError(f"{name} is {getattr(self, name)}, which {kind} has not", fix=fix)
+        if self.search == "exhaustive" and self.engine == "rollout" and self.score == "logprob":
+            raise InputError(
+                "an exhaustive search has no log-probability", fix="say --score height or binary"
             )
 
     def as_dict(self) -> dict[str, Any]:
