@@ -56,7 +56,8 @@ def wrong(name: str, value: Array, at: tuple[int, ...]) -> Iterator[tuple[str, A
             return
         yield "an infinity", value.dtype.type(np.inf)
         yield "another", held + value.dtype.type(1 + abs(held))
-        near = float(unit(np.asarray(held))) * 2 * (TABLE[name].bound + 6)
+        least = unit(np.asarray(TABLE[name].bound_from, value.dtype))
+        near = float(max(unit(np.asarray(held)), least)) * 2 * (TABLE[name].bound + 6)
         if name in ("reduce_sum", "reduce_prod", "contract", "conv", "cumsum", "scatter"):
             near = max(near, 1e-3 + float(abs(held)) * 1e-3)
         if near < 1e-2 * (1 + abs(held)) and not TABLE[name].scopes:

@@ -165,6 +165,7 @@ class Op:
     bound: float  # units in the last place that a compiled float result may differ by
     batch: Callable[..., Any]
     samples: Callable[..., Sequence[Sample]]
+    bound_from: float = 0.0  # a result below this is held to the units of this magnitude
     attributes: tuple[Attribute, ...] = ()
     scopes: int | None = 0  # None: any number
     effect: bool = False

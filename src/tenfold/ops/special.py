@@ -1,8 +1,7 @@
 """Rows of special functions that no instruction computes: erf_inv, lgamma, digamma.
 
 They are compositions. Where lgamma and digamma cross zero below 0, and digamma at its zero
-near 1.46, the unit of their bound is that of 1 if it is the greater: the result is the
-difference of larger numbers there.
+near 1.46, they are differences of larger numbers: hence their `bound_from`.
 """
 
 from __future__ import annotations
@@ -189,6 +188,7 @@ ROWS: tuple[Op, ...] = (
         "f",
         edges="inf at 0, -1, -2, … and at ±inf",
         bound=16,
+        bound_from=1,
         reference=doubled,
         lowering=composed(lgamma),
     ),
@@ -199,6 +199,7 @@ ROWS: tuple[Op, ...] = (
         "f",
         edges="±0 gives ∓inf; NaN at -1, -2, … and at -inf",
         bound=16,
+        bound_from=1,
         reference=doubled,
         lowering=composed(digamma),
     ),

@@ -81,7 +81,7 @@ def own_bound(
         bound += 4
     elif not bound:
         return _of_exact(node, errors, result)
-    own = bound * unit(result)
+    own = bound * np.maximum(unit(result), TABLE[node.op].bound_from * EPS[short])
     if complex_result and node.op == "mul":
         own = np.where(_overflows(*values), np.inf, own)
     return np.where(np.isnan(result), np.maximum(own, SIGN), own)
