@@ -12,6 +12,7 @@ import pytest
 import tenfold as tn
 from tenfold.execute import Program, plan_for
 from tenfold.plan import Plan
+from tenfold.plan.slots import ALIGN
 from tenfold.reference import evaluate
 
 Function = Callable[..., Any]
@@ -32,6 +33,8 @@ def planned(function: Function, *args: Any) -> Plan:
         np.testing.assert_allclose(
             got.astype("c16"), wanted.astype("c16"), rtol=2e-3, atol=2e-3, equal_nan=True
         )
+    placed = sum(slot.place == "arena" for slot in plan.slots)
+    assert plan.peak_bytes <= 1.1 * (plan.greatest_live + ALIGN * placed)
     return plan
 
 
