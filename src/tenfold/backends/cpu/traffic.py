@@ -59,7 +59,7 @@ def ahead(kernel: Kernel, lane: int | None, order: Sequence[int]) -> tuple[tuple
         if any(atom.kind != AXIS for atom, _ in i.index.terms):
             continue
         buffer, step = kernel.buffers[i.attr[0]], i.index.stride(row)
-        if buffer.rows or not step or _bytes(buffer) < _NEAR:
+        if buffer.rows or not step or not far(buffer):
             continue
         across = [
             a
@@ -85,6 +85,11 @@ def in_place(kernel: Kernel) -> bool:
         return True
     groups = {b.alias for b in kernel.buffers if b.alias and b.role == WRITE}
     return any(b.alias in groups for b in kernel.buffers if b.role != WRITE)
+
+
+def far(buffer: Buffer) -> bool:
+    """Whether a buffer is too large for the near caches."""
+    return _bytes(buffer) >= _NEAR
 
 
 def _bytes(buffer: Buffer) -> int:
