@@ -653,13 +653,14 @@ def measure(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float
     """The least seconds a call of each took, in interleaved rounds of a few ms each.
 
     Short calls are timed many at once, long ones singly, so that a pause of the machine spoils
-    one sample and not a round.
+    one sample and not a round. The first two or three of a turn find the caches full of another's
+    arrays, so there are six at least.
     """
     plans = {}
     for name, call in calls.items():
         least = min(_timed(call, 1) for _ in range(3))
         batch = max(1, int(5e-5 / max(1e-7, least)))
-        plans[name] = batch, max(2, int(4e-3 / max(1e-7, least * batch)))
+        plans[name] = batch, max(6, int(4e-3 / max(1e-7, least * batch)))
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for name, call in calls.items():
