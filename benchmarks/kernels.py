@@ -560,15 +560,16 @@ MARKS = {
 
 
 def floors(case: Case) -> dict[str, Callable[[], Any]]:
-    """Passes over the memory that a case has to touch: its large inputs and its large output."""
+    """Passes over the memory that a case has to touch: its large inputs and its large output.
+    What is shorter than the longest is left out, or counted together."""
     sizes = [a.nbytes for a in case.arrays]
     large = [n for n, size in enumerate(sizes) if size * 8 > max(sizes)]
     reads = [n for n in large if case.kernel.buffers[n].role == "read"]
-    outputs = [n for n in large if n not in reads]
     length = case.touched or max(sizes[n] for n in large)
+    outputs = [n for n in large if n not in reads and sizes[n] >= length]
     inputs = [case.arrays[n] for n in reads]
     if any(a.nbytes < length for a in inputs):  # joined they are as long as the output
-        inputs = [np.zeros(length, np.uint8)] * (sum(a.nbytes for a in inputs) // length)
+        inputs = [np.ones(length, np.uint8)] * (sum(a.nbytes for a in inputs) // length)
     found: dict[str, Callable[[], Any]] = {}
     for label, past in (("streamed", ", !nontemporal !{i32 1}"), ("plain", "")):
         if label == "plain" and not outputs:
