@@ -1,6 +1,7 @@
-"""Single kernels beside NumPy, JAX and torch: one pinned thread, interleaved rounds, minima.
+"""Single kernels beside NumPy, JAX, torch, numexpr and numba: one pinned thread, interleaved
+rounds, minima.
 
-    python benchmarks/kernels.py [--rounds N] [case ...]
+    python benchmarks/kernels.py [--rounds N] [--compile] [case ...]
 
 Ours write into a given output; NumPy does too where it can. Figures are µs and, for the peers,
 how many times longer than ours they took in the same run. Results are checked against NumPy.
@@ -41,6 +42,7 @@ if hasattr(os, "sched_setaffinity"):
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)
+OPTIONS = {"compile": False}
 
 
 @dataclass
@@ -87,7 +89,32 @@ def torch_peer(f: Callable[..., Any], *args: Array) -> dict[str, Callable[[], An
         return torch.from_numpy(a)
 
     given = [tensor(a) for a in args]
-    return {"torch": lambda: f(torch, *given)}
+    found: dict[str, Callable[[], Any]] = {"torch": lambda: f(torch, *given)}
+    if OPTIONS["compile"]:
+        compiled = torch.compile(lambda *tensors: f(torch, *tensors))
+        compiled(*given)
+        found["torch.compile"] = lambda: compiled(*given)
+    return found
+
+
+def numexpr_peer(text: str, **given: Array) -> dict[str, Callable[[], Any]]:
+    try:
+        import numexpr
+    except ImportError:
+        return {}
+    numexpr.set_num_threads(1)
+    return {"numexpr": lambda: numexpr.evaluate(text, given)}
+
+
+def numba_peer(f: Callable[..., Any], *args: Array) -> dict[str, Callable[[], Any]]:
+    """Plain loops, compiled with leave to reorder sums."""
+    try:
+        import numba
+    except ImportError:
+        return {}
+    compiled = numba.njit(f, fastmath=True)
+    compiled(*args)
+    return {"numba": lambda: compiled(*args)}
 
 
 def close(got: Array, want: Array, tolerance: float = 1e-5) -> Callable[[], bool]:
@@ -131,9 +158,18 @@ def multiply_add(rows: int, columns: int, dtype: str = "f32") -> Case:
         peers |= torch_peer(lambda t, x, y, z: t.addcmul(z, x, y), xs, ys, zs)
     else:
         peers |= torch_peer(lambda t, x, y, z: plain(x, y, z), xs, ys, zs)
+    if dtype not in ("bool", "bf16"):
+        peers |= numexpr_peer("x * y + z", x=xs, y=ys, z=zs)
+        peers |= numba_peer(_multiply_add_loops, xs, ys, zs, spare)
     name = f"x*y+b {rows}x{columns}" + ("" if dtype == "f32" else f" {dtype}")
     tolerance = 1e-2 if dtype == "bf16" else 1e-5
     return Case(name, b.finish(), {}, [xs, ys, zs, got], peers, close(got, with_numpy(), tolerance))
+
+
+def _multiply_add_loops(x: Any, y: Any, z: Any, out: Any) -> None:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[i, j] = x[i, j] * y[i, j] + z[j]
 
 
 def transpose(n: int) -> Case:
@@ -425,12 +461,20 @@ def total(n: int) -> Case:
     true = float(xs.astype("f8").sum())
     peers: dict[str, Callable[[], Any]] = {"numpy": xs.sum}
     peers |= jax_peer(lambda x: x.sum(), xs) | torch_peer(lambda t, x: x.sum(), xs)
+    peers |= numexpr_peer("sum(x)", x=xs) | numba_peer(_sum_loop, xs)
     numpy_error = abs(float(xs.sum()) - true)
 
     def check() -> bool:
         return abs(float(got[0]) - true) <= max(4 * numpy_error, 1e-6 * true)
 
     return Case(f"sum {n:.0e}", b.finish(), {}, [xs, got], peers, check)
+
+
+def _sum_loop(x: Any) -> Any:
+    total = x[0] * 0
+    for value in x:
+        total += value
+    return total
 
 
 def fused(n: int) -> Case:
@@ -458,6 +502,7 @@ def fused(n: int) -> Case:
 
     peers: dict[str, Callable[[], Any]] = {"numpy": lambda: plain(xs)}
     peers |= jax_peer(with_jax, xs) | torch_peer(with_torch, xs)
+    peers |= numexpr_peer("tanh(exp(-x*x)+c)/(1+exp(-x))", x=xs, c=np.float32(0.3))
     return Case(f"fused maths {n}", b.finish(), b.literals, [xs, got], peers, close(got, plain(xs)))
 
 
@@ -515,7 +560,8 @@ MARKS = {
 
 
 def floors(case: Case) -> dict[str, Callable[[], Any]]:
-    """Passes over the memory that a case has to touch: its large inputs and its large output."""
+    """Passes over the memory that a case has to touch: its large inputs and its large output.
+    What is shorter than the longest is left out, or counted together."""
     if isinstance(case.kernel, str):
         roles = ["read", "write"]  # and scratch memory, which nobody has to touch
     else:
@@ -523,11 +569,11 @@ def floors(case: Case) -> dict[str, Callable[[], Any]]:
     sizes = [a.nbytes for a in case.arrays[: len(roles)]]
     large = [n for n, size in enumerate(sizes) if size * 8 > max(sizes)]
     reads = [n for n in large if roles[n] == "read"]
-    outputs = [n for n in large if n not in reads]
     length = case.touched or max(sizes[n] for n in large)
+    outputs = [n for n in large if n not in reads and sizes[n] >= length]
     inputs = [case.arrays[n] for n in reads]
     if any(a.nbytes < length for a in inputs):  # joined they are as long as the output
-        inputs = [np.zeros(length, np.uint8)] * (sum(a.nbytes for a in inputs) // length)
+        inputs = [np.ones(length, np.uint8)] * (sum(a.nbytes for a in inputs) // length)
     found: dict[str, Callable[[], Any]] = {}
     for label, past in (("streamed", ", !nontemporal !{i32 1}"), ("plain", "")):
         if label == "plain" and not outputs:
@@ -612,13 +658,14 @@ def measure(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float
     """The least seconds a call of each took, in interleaved rounds of a few ms each.
 
     Short calls are timed many at once, long ones singly, so that a pause of the machine spoils
-    one sample and not a round.
+    one sample and not a round. The first two or three of a turn find the caches full of another's
+    arrays, so there are six at least.
     """
     plans = {}
     for name, call in calls.items():
         least = min(_timed(call, 1) for _ in range(3))
         batch = max(1, int(5e-5 / max(1e-7, least)))
-        plans[name] = batch, max(2, int(4e-3 / max(1e-7, least * batch)))
+        plans[name] = batch, max(6, int(4e-3 / max(1e-7, least * batch)))
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for name, call in calls.items():
@@ -646,7 +693,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", choices=[*CASES, []])
     parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--compile", action="store_true", help="torch.compile too; it takes long")
     options = parser.parse_args()
+    OPTIONS["compile"] = options.compile
     print(f"{'case':26s} {'ours µs':>9s} {'floor':>8s}  compile ms   peers (× ours, mark)")
     for case in chosen(options.cases):
         ours, taken = bind(case)

@@ -12,6 +12,7 @@ import pytest
 import tenfold as tn
 from tenfold.execute import Program, plan_for
 from tenfold.plan import Plan
+from tenfold.plan.slots import ALIGN
 from tenfold.reference import evaluate
 
 Function = Callable[..., Any]
@@ -32,6 +33,8 @@ def planned(function: Function, *args: Any) -> Plan:
         np.testing.assert_allclose(
             got.astype("c16"), wanted.astype("c16"), rtol=2e-3, atol=2e-3, equal_nan=True
         )
+    placed = sum(slot.place == "arena" for slot in plan.slots)
+    assert plan.peak_bytes <= 1.1 * (plan.greatest_live + ALIGN * placed)
     return plan
 
 
@@ -87,6 +90,8 @@ SAFE: dict[str, Function] = {
     "reciprocal": lambda a, b: np.reciprocal(np.abs(a) + 1),
     "square": lambda a, b: np.square(np.tanh(a)),
     "expm1": lambda a, b: np.expm1(np.minimum(a, 1.0)),
+    "erf": lambda a, b: tn.erf(a) + 0.5 * b,
+    "power of an array": lambda a, b: np.minimum(np.abs(a) + 0.5, 2.0) ** np.tanh(b),
 }
 
 
@@ -106,18 +111,38 @@ def chain(length: int, inputs: int, right: bool, seed: int) -> Function:
     return function
 
 
-@pytest.mark.parametrize(
-    ("length", "inputs", "right"),
-    [
-        (1, 1, False), (2, 2, True), (3, 3, False), (5, 1, True), (8, 4, False), (13, 7, True),
-        (21, 2, False), (34, 40, True), (55, 5, False), (89, 20, True), (144, 8, False),
-        (200, 3, True),
-    ],
-)  # fmt: skip
+CHAINS = [
+    (1, 1, False), (2, 2, True), (3, 3, False), (5, 1, True), (8, 4, False), (13, 7, True),
+    (21, 2, False), (34, 40, True), (55, 5, False), (89, 20, True), (144, 8, False),
+    (200, 3, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("length", "inputs", "right"), CHAINS)
 def test_a_chain_is_one_kernel(length: int, inputs: int, right: bool) -> None:
     arrays = [some(33) for _ in range(inputs)]
     plan = planned(chain(length, inputs, right, length), *arrays)
     assert kinds(plan) == {"kernel": 1}
+
+
+@pytest.mark.parametrize(("length", "inputs", "right"), CHAINS[4:9])
+def test_a_chain_of_many_shapes_and_dtypes_is_one_kernel(
+    length: int, inputs: int, right: bool
+) -> None:
+    """Broadcast and mixed dtypes, a subexpression read again, several results."""
+    shapes, dtypes = [(6, 1, 5), (1,), (4, 5), (6, 4, 5)], ["f4", "f8", "f4", "i4", "f2"]
+    arrays = [
+        (some(*shapes[n % 4]) * 3).astype(dtypes[n % 5]) if n else some(6, 4, 5)
+        for n in range(inputs)
+    ]
+    first, second = chain(length, inputs, right, 1), chain(length // 2, inputs, not right, 2)
+
+    def function(*xs: Any) -> Any:
+        once = first(*xs) + xs[0]  # of the whole shape, whatever was drawn
+        twice = second(once, *xs[1:]) + once
+        return once, twice, twice - once * 0.5
+
+    assert kinds(planned(function, *arrays)) == {"kernel": 1}
 
 
 @pytest.mark.parametrize("name", SAFE)
@@ -326,6 +351,22 @@ def test_unrolled_steps_share_kernels() -> None:
     few = len(planned(rollout(3), *args).kernels)
     assert len(plan_for(tn.trace(rollout(20), *args)).kernels) <= few
     assert len(plan_for(tn.trace(rollout(400), *args)).kernels) <= few
+
+
+def test_explain_lists_what_libm_is_called_for() -> None:
+    plan = planned(lambda x, y: np.fmod(x, np.abs(y) + 1) * np.exp(x), some(20), some(20))
+    assert "fmod of f32 is called from libm, lane by lane" in plan.explain()
+    assert "libm" not in planned(lambda x: np.exp(x) * np.tanh(x), some(20)).explain()
+
+
+def test_there_are_programs_enough() -> None:
+    """Whose kernels are counted: so many of each kind that fusion has nowhere to hide."""
+    assert len(SAFE) + len(CHAINS) + len(ONE) + len(PRODUCTS) >= 60
+    named = """
+        add mul sub div pow max min exp log sqrt abs negate sigmoid tanh relu ceil floor sign
+        reciprocal square erf expm1
+    """
+    assert set(named.split()) <= set(SAFE)
 
 
 def test_explain_names_lines_and_host_steps() -> None:

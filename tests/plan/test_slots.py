@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tenfold as tn
@@ -142,6 +142,7 @@ def test_bytes_a_node() -> None:
     assert size(plan, seen) / len(graph.nodes) < 800
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 @given(
     st.lists(st.tuples(st.integers(0, 20000), st.integers(0, 30), st.integers(0, 10)), max_size=40)
 )

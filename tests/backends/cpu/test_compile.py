@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,11 +16,15 @@ from tenfold.backends.cpu.compile import (
     prepare,
     symbol,
 )
-from tenfold.backends.cpu.elf import read
+from tenfold.backends.cpu.elf import IMPORTED, read
 from tenfold.backends.cpu.loader import load
 from tenfold.backends.cpu.schedule import tune
+from tenfold.backends.cpu.support import missing, outside
+from tenfold.backends.cpu.target import Target
 from tenfold.errors import Unsupported
 from tenfold.kernel import Builder, Kernel
+from tenfold.kernel.kernel import COMPARISONS, ELEMENTWISE
+from tenfold.types import DTYPES
 from tests.backends.cpu.running import HOST, TARGETS, Program, mapped
 
 
@@ -101,17 +106,43 @@ def test_no_helpers_are_called(target: object) -> None:
     assert b"__trunc" not in compile_kernels([b.finish()], target).data  # type: ignore[arg-type]
 
 
+def every_instruction() -> Iterator[Kernel]:
+    """A kernel for each elementwise instruction and dtype that the CPU has."""
+    for name, arity in sorted(ELEMENTWISE.items()):
+        for dtype in DTYPES:
+            result = "bool" if name in COMPARISONS else "u8" if name == "popcount" else dtype
+            if name in ("abs", "real", "imag"):
+                result = {"c64": "f32", "c128": "f64"}.get(dtype, dtype)
+            if name != "complex" and missing(name, (dtype,) * arity, result, HOST) is None:
+                yield mapped(name, dtype, result, arity, (50,))
+    for source in DTYPES:
+        for dtype in DTYPES:
+            b = Builder()
+            i, x, out = b.axis(50), b.buffer(source, 50), b.buffer(dtype, 50, "write")
+            if not (source.startswith("c") and not dtype.startswith("c")):
+                b.store(out, i, b.cast(b.load(x, i), dtype))
+                yield b.finish()
+
+
 def test_what_libm_is_called_for_is_listed() -> None:
-    _, compiled = prepare(mapped("fmod", "f32", "f32", 2, (50,)), HOST)
-    assert compiled.outside == ("fmodf",)
-    _, compiled = prepare(mapped("exp", "f32", "f32", 1, (50,)), HOST)
-    assert compiled.outside == ()
+    """For every instruction: by the generator, and to whoever asks of a plan."""
+    called = {outside(k): prepare(k, HOST)[1].outside for k in every_instruction()}
+    assert called["fmod of f32",] == ("fmodf",)
+    assert called["fmod of f64",] == ("fmod",)
+    assert called[()] == ()
+    for listed, symbols in called.items():
+        assert len(listed) == len(symbols) <= 1
 
 
-def test_objects_import_nothing_but_libm() -> None:
-    module = compile_kernels([mapped("exp", "f32", "f32", 1, (50,)), chain(5)], HOST)
-    assert read(module.data) is not None
-    load([module.data], [k.name for k in module.kernels])
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
+def test_objects_import_nothing_but_libm(target: Target) -> None:
+    """No instruction on any dtype needs a helper of a compiler's runtime."""
+    module = compile_kernels([*every_instruction(), chain(5)], target)
+    symbols = {s for kernel in module.kernels for s in kernel.outside}
+    found = read(module.data)
+    imported = {name for name, _, section, _ in found.symbols if section == IMPORTED and name}
+    assert imported <= symbols | {"memset", "memcpy"}
+    assert "fmodf" in imported
 
 
 def test_what_the_cpu_cannot_do_says_so() -> None:

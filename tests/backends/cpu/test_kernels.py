@@ -183,6 +183,8 @@ def test_the_next_row_is_asked_for_ahead() -> None:
     assert "llvm.prefetch" in Program(softmax(100, 1003, 1)).text
     assert "llvm.prefetch" not in Program(softmax(100, 100, 1)).text  # short rows
     assert "llvm.prefetch" not in Program(softmax(10, 1003, 1)).text  # all of it is near
+    assert "llvm.prefetch" in Program(softmax(300, 700, 0)).text
+    assert "llvm.prefetch" not in Program(softmax(60, 700, 0)).text
 
 
 @every_target

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.loops import Position
 from tenfold.backends.cpu.memory import prefetch
-from tenfold.backends.cpu.writer import SIZES
+from tenfold.backends.cpu.traffic import far
+from tenfold.kernel.kernel import Instruction
 from tenfold.kernel.nest import Compute, Loop
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit import Emitter
 
 _TRIPS = 4  # of a loop, from asking to reading
-_LARGE = 1 << 20  # bytes of a table that does not stay in the near caches
 
 
 def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
@@ -24,14 +24,11 @@ def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
     if s.lane is None or isinstance(position, int):
         return
     rows = []
-    for item in loop.body:
-        i = kernel.instructions[item.value] if isinstance(item, Compute) else None
-        if i is None or i.op != "load" or i.index is None or i.args:
+    for i in _loads(e, loop):
+        assert i.index is not None
+        if i.index.stride(s.lane) != 1 or not far(kernel.buffers[i.attr[0]]):
             continue
-        buffer, moving = kernel.buffers[i.attr[0]], i.index.values()
-        if buffer.size * SIZES[buffer.dtype] < _LARGE or i.index.stride(s.lane) != 1:
-            continue
-        if any(axis in kernel.free[v] for v in moving):
+        if any(axis in kernel.free[v] for v in i.index.values()):
             rows.append((i.attr[0], i.index))
     if not rows:
         return
@@ -46,6 +43,27 @@ def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
             s.env[v] = e.compute(v)
         for number, index in rows:
             prefetch(s, number, index)
+
+
+def ask_for_rows(e: Emitter, loop: Loop, rows: int) -> None:
+    """Ask for what is read at the same place of a later row. The processor foresees what lies
+    behind in memory, but not beyond the end of a page, which a row may be."""
+    s, kernel = e.s, e.kernel
+    assert s.lane is not None
+    for i in _loads(e, loop):
+        assert i.index is not None
+        buffer, step = kernel.buffers[i.attr[0]], i.index.stride(loop.axis)
+        if step and i.index.stride(s.lane) == 1 and not i.index.values() and far(buffer):
+            prefetch(s, i.attr[0], i.index + step * rows)
+
+
+def _loads(e: Emitter, loop: Loop) -> Iterator[Instruction]:
+    """The loads of a loop's body that no condition guards."""
+    for item in loop.body:
+        if isinstance(item, Compute):
+            i = e.kernel.instructions[item.value]
+            if i.op == "load" and i.index is not None and not i.args:
+                yield i
 
 
 def _needed(e: Emitter, roots: Iterable[int], axis: int) -> set[int]:

@@ -11,6 +11,7 @@ from tenfold.errors import Unsupported
 
 _ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+REMAINDERS = frozenset(("fmod", "mod", "floordiv"))  # which libm's fmod is called for
 _ROUND = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "nearbyint"}
 
 
@@ -72,7 +73,7 @@ def _exact(w: Writer, name: str, source: str, args: list[str], wide: bool) -> st
         return x
     if name == "imag":
         return const(0.0)
-    if name in ("fmod", "mod", "floordiv"):
+    if name in REMAINDERS:
         return _remainder(w, name, element, x, args[1], wide)
     if name == "nextafter":
         return _next(w, source, x, args[1], wide)

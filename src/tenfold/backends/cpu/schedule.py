@@ -12,11 +12,11 @@ from itertools import pairwise
 from math import gcd, lcm
 
 from tenfold.backends.cpu.target import Target
+from tenfold.backends.cpu.traffic import ahead, in_place, streamed
 from tenfold.backends.cpu.writer import LANES, SIZES, kind
 from tenfold.kernel.collapse import collapse
 from tenfold.kernel.flatten import TINY, flatten
 from tenfold.kernel.index import AXIS, DIV, MOD, Index
-from tenfold.kernel.index import axis as along
 from tenfold.kernel.keep import keep
 from tenfold.kernel.kernel import (
     BOTH,
@@ -24,13 +24,11 @@ from tenfold.kernel.kernel import (
     REDUCED,
     SEQUENTIAL,
     TRANSCENDENTAL,
-    WRITE,
     Free,
     Kernel,
 )
 
 TILE_ROWS, TILE_COLUMNS = 64, 64  # of a transposed tile
-LINE = 64  # bytes
 CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
 STACK = 65536  # bytes of it that tiles or accumulators may take
 _LEAST_CHUNK = 128
@@ -39,8 +37,6 @@ _BUDGET = 3000  # copies × instructions
 _HEAVY = 30  # work that is bound by latency unless several vectors are interleaved
 _LONGEST_KEPT = 16384  # elements of a row: longer ones are recomputed sooner than read back
 MOST_INSTRUCTIONS, MOST_STREAMS = 1000, 64
-_STREAMED, _LEAST_STREAMED = 3_500_000, 256  # bytes of an output, elements of its rows
-_NEAR = 1 << 18  # bytes that stay in the near caches
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
@@ -72,12 +68,6 @@ class Schedule:
 
     def cuts_of(self, axis: int) -> tuple[int, ...]:
         return tuple(position for a, position in self.cuts if a == axis)
-
-
-def alike(index: Index, axis: int, size: int) -> bool:
-    """Whether the rows along an axis begin at equal places in lines of memory."""
-    others = (k for atom, k in index.terms if not (atom.kind == AXIS and atom.of == axis))
-    return not any(k * size % LINE for k in others)
 
 
 # In vector instructions: what work and access cost beside an addition.
@@ -274,66 +264,16 @@ class _Facts:
             overlap=tile is None
             and not period
             and not chunk
-            and not self.in_place()
+            and not in_place(kernel)
             and not self.sequential,
             tile=tile,
             period=bool(period),
-            stream=self.stream(lane, tile, target) if not (period or chunk) else None,
+            stream=streamed(kernel, lane, tile is not None, target)
+            if not (period or chunk)
+            else None,
             chunk=chunk,
-            ahead=self.ahead(lane, order) if not (tile or chunk) else (),
+            ahead=ahead(kernel, lane, order) if not (tile or chunk) else (),
         )
-
-    def ahead(self, lane: int | None, order: list[int]) -> tuple[tuple[int, Index], ...]:
-        """What the reductions of the next row will read, by the position along this one.
-
-        Loops over one row run from the nearest cache but for the first; asked for while the row
-        before is written, its elements are there in time, and reading and writing overlap.
-        """
-        kernel, found = self.kernel, dict[tuple[int, Index], None]()
-        if lane is None or len(order) < 2 or order[-1] != lane or self.sequential:
-            return ()
-        row, extent = order[-2], kernel.axes[lane].extent
-        if extent < _LEAST_STREAMED:
-            return ()
-        for n, i in enumerate(kernel.instructions):
-            if i.op != "load" or i.index is None or i.args or not self.plain(i.index):
-                continue
-            buffer, step = kernel.buffers[i.attr[0]], i.index.stride(row)
-            if buffer.rows or not step or buffer.size * SIZES[buffer.dtype] < _NEAR:
-                continue
-            across = [
-                a
-                for a in self.reduced & kernel.free[n]
-                if i.index.stride(a) == 1 and kernel.axes[a].extent == extent
-            ]
-            if len(across) == 1 and kernel.free[n] <= {*order, *across}:
-                moved = i.index.substitute({across[0]: along(lane, extent)})
-                found[i.attr[0], moved + step] = None
-        return tuple(found)
-
-    def stream(self, lane: int | None, tile: Tile | None, target: Target) -> int | None:
-        """The store of an output too large for the caches, if its rows are long: written past
-        them it need not be read first."""
-        kernel = self.kernel
-        if lane is None or not target.masked or self.sequential or self.in_place():
-            return None
-        if any(lane in kernel.free[r] for r in self.reduces):
-            return None
-        least = _LEAST_STREAMED * 4 if self.reduces else _LEAST_STREAMED
-        if kernel.axes[lane].extent < least:
-            return None
-        large = [
-            n
-            for n, s in enumerate(kernel.stores)
-            if kernel.buffers[s.buffer].size * SIZES[kernel.buffers[s.buffer].dtype] >= _STREAMED
-            and s.index.stride(lane) == 1
-            and s.condition is None
-            and lane in kernel.store_free(s)
-            and (tile is None or alike(s.index, lane, SIZES[kernel.buffers[s.buffer].dtype]))
-            and kind(kernel.buffers[s.buffer].dtype) != "c"
-        ]
-        outputs = [s for s in kernel.stores if not kernel.buffers[s.buffer].rows]
-        return large[0] if len(large) == 1 and len(outputs) == 1 else None
 
     def period(self, lane: int | None) -> int:
         """How many vectors it takes until remainders by small numbers repeat; 0 without any."""
@@ -426,14 +366,6 @@ class _Facts:
             if left >= 0:
                 loads.append(n)
         return Tile(row, tuple(loads))
-
-    def in_place(self) -> bool:
-        """Whether an element may be read where another has been written."""
-        buffers = self.kernel.buffers
-        if any(b.role == BOTH for b in buffers):
-            return True
-        groups = {b.alias for b in buffers if b.alias and b.role == WRITE}
-        return any(b.alias in groups for b in buffers if b.role != WRITE)
 
     def cuts(self) -> tuple[tuple[int, int], ...]:
         """Where conditions on a single axis change, if what they part is long enough."""

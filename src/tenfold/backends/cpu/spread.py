@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from tenfold.backends.cpu.ahead import ask_for_rows
 from tenfold.backends.cpu.loops import Position
 from tenfold.backends.cpu.memory import store
 from tenfold.backends.cpu.reductions import Reduction
@@ -172,9 +173,13 @@ class _Spread:
         extent = e.kernel.axes[loop.axis].extent
         reads = _used(e, loop.body)
 
+        def body() -> None:
+            ask_for_rows(e, loop, ROWS // 2)
+            e.block(loop.body)
+
         def trip(i: Position, _: list[str]) -> list[str]:
             with e.s.inside(loop.axis, i, 0, extent):
-                self.lanes(lambda: e.block(loop.body), reads)
+                self.lanes(body, reads)
             return []
 
         e.loop(0, extent, 1, (), trip)
@@ -209,6 +214,7 @@ class _Spread:
                 if row and not isinstance(i, int):
                     here = e.w.op(f"add nsw i64 {i}, {row}")
                 with e.s.inside(loop.axis, here, 0, extent):
+                    ask_for_rows(e, loop, ROWS)
                     e.block(loop.body)
                     for m, maker in makers:
                         args = e.kernel.instructions[m].args

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from tenfold.backends.cpu.emit import emit
+from tenfold.backends.cpu.floats import REMAINDERS
 from tenfold.backends.cpu.functions import LIBM, ours
 from tenfold.backends.cpu.schedule import choose
 from tenfold.backends.cpu.target import Target
@@ -32,8 +33,11 @@ def outside(kernel: Kernel) -> tuple[str, ...]:
     """The functions of libm that a kernel calls lane by lane, with their dtypes."""
     found = set()
     for i in kernel.instructions:
-        if i.op in LIBM and i.dtype in ("f16", "bf16", "f32", "f64"):
-            dtype = "f64" if i.dtype == "f64" else "f32"
-            if not ours(i.op, dtype):
-                found.add(f"{i.op} of {dtype}")
+        if i.dtype not in ("f16", "bf16", "f32", "f64"):
+            continue
+        dtype = "f64" if i.dtype == "f64" else "f32"
+        if i.op in REMAINDERS:
+            found.add(f"fmod of {dtype}")
+        elif i.op in LIBM and not ours(i.op, dtype):
+            found.add(f"{i.op} of {dtype}")
     return tuple(sorted(found))

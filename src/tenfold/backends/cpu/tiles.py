@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.loops import Position
 from tenfold.backends.cpu.memory import element_size, load_vector, pointer
-from tenfold.backends.cpu.schedule import LINE, TILE_COLUMNS, TILE_ROWS, alike
+from tenfold.backends.cpu.schedule import TILE_COLUMNS, TILE_ROWS
+from tenfold.backends.cpu.traffic import LINE, alike
 from tenfold.backends.cpu.writer import LANES, Writer, vector
 from tenfold.kernel.nest import Loop
 
