@@ -59,7 +59,7 @@ def test_a_planted_difference_is_shown_with_its_state(
         "rollout": (
             replace(SMALL, engine="rollout", modes=("tail",)),
             roll,
-            lambda out: out._replace(goals=_wrong(out.goals)),
+            lambda out: (out[0]._replace(choices=_wrong(out[0].choices)), *out[1:]),
         ),
         "exhaustive": (
             replace(SMALL, engine="rollout", search="exhaustive", modes=("tail",), height=2),
