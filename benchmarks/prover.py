@@ -40,7 +40,7 @@ from tenfold.apps.prover.rollout_run import Rolled, Rollout, Room, Search, optio
 from tenfold.apps.prover.settings import Settings
 from tenfold.apps.prover.top_down import Searcher
 
-CORRUPTIONS, STEPS, QUERIES, PLAIN, ROUNDS = 50, 20, 24, 4, 5
+CORRUPTIONS, STEPS, QUERIES, PLAIN, ROUNDS = 50, 20, 24, 4, 3
 HEIGHT = 10
 VARIABLES = 64  # that the policy has embeddings for
 

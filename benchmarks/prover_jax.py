@@ -160,8 +160,8 @@ def renamed(word: A, t: Tables, names: int) -> tuple[A, ...]:
 
     def number(maps: tuple[A, ...], given: A, term: A, used: A) -> tuple[tuple[A, ...], A, A]:
         old = -1 - term
-        place = jnp.where(used & (term < 0), (old % each) * width, 0)
-        part = old // each
+        place = jnp.where(used & (term < 0), (old % each if count > 1 else old) * width, 0)
+        part = old // each if count > 1 else 0
         map_ = maps[0]
         for i in range(1, count):
             map_ = jnp.where(part == i, maps[i], map_)

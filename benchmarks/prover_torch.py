@@ -178,8 +178,9 @@ def renamed(word: A, t: Tables, names: int) -> tuple[A, ...]:
     def number(term: A, used: A) -> A:
         nonlocal given
         old = -1 - term
-        place = torch.where(used & (term < 0), (old % each) * width, 0)
-        part = old // each
+        many = len(maps) > 1
+        place = torch.where(used & (term < 0), (old % each if many else old) * width, 0)
+        part = old // each if many else torch.zeros_like(old)
         map_ = maps[0]
         for i in range(1, len(maps)):
             map_ = torch.where(part == i, maps[i], map_)
@@ -188,7 +189,7 @@ def renamed(word: A, t: Tables, names: int) -> tuple[A, ...]:
         given = given + new
         mark = torch.where(new, given << place, 0)
         for i in range(len(maps)):
-            maps[i] = maps[i] | torch.where(part == i, mark, 0)
+            maps[i] = maps[i] | (torch.where(part == i, mark, 0) if many else mark)
         return torch.where(term < 0, -torch.where(new, given, had), term)
 
     for one in word:
