@@ -324,6 +324,21 @@ def test_a_reduction_does_not_cross_a_transpose() -> None:
     assert "transpose" in plan.explain()
 
 
+def test_what_inner_axes_bring_is_not_computed_again_for_each_row() -> None:
+    """A long chain along the last axis is stored before the loop over the first one; along the
+    first axis it stays outside the loop over the last; a short one is computed again."""
+
+    def long(x: Any) -> Any:
+        for _ in range(12):
+            x = np.maximum(x * 1.5, -x)
+        return x
+
+    x, row, column = some(20, 300), some(300), some(20, 1)
+    assert kinds(planned(lambda x, v: x + long(v), x, row))["kernel"] == 2
+    assert kinds(planned(lambda x, v: x + long(v), x, column))["kernel"] == 1
+    assert kinds(planned(lambda x, v: x + v * 2 - 1, x, row))["kernel"] == 1
+
+
 def test_a_reshape_read_twice_is_stored() -> None:
     def function(x: Any) -> Any:
         y = np.tanh(x).reshape(15, 40)

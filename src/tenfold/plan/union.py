@@ -83,6 +83,8 @@ class Union:
             single = edge.count == 1 and pulls == 1 and group.exits == 1
             if not single and (group.costly or group.weight * pulls > CHEAP):
                 return "it would be computed at several places"
+        elif group.weight > CHEAP and self.repeated(group, edge) > 1:
+            return "it would be computed again for each row"
         for free in group.reductions:
             self.reductions.append(tuple(self.resolve(a) for a in free))
         self.folds += group.folds
@@ -101,6 +103,18 @@ class Union:
             return "two reductions run along different axes"
         self.groups.append((group, edge))
         return None
+
+    def repeated(self, group: Group, edge: Edge) -> int:
+        """How often a group would be computed that runs along inner axes alone: the loops over
+        outer ones go around it. What runs along outer axes alone is computed outside the inner
+        loops."""
+        covered = {t for _, pattern in edge.aligned for t in pattern if t is not None}
+        if not covered:
+            return 1
+        extents = (*self.shape, *self.access.reduced)
+        if self.axes.size(group.space) > prod(extents[t] for t in covered):
+            return 1  # it runs along more axes already
+        return prod(n for t, n in enumerate(self.shape[: max(covered)]) if t not in covered)
 
     def resolve(self, axis: int) -> int:
         axis = self.axes.find(axis)

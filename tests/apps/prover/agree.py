@@ -10,7 +10,8 @@ from tenfold.apps.prover.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program
 from tenfold.apps.prover.proof import check_choices
-from tenfold.apps.prover.rollout_run import Lane, Room
+from tenfold.apps.prover.queue import Lane
+from tenfold.apps.prover.rollout_run import Room
 from tenfold.apps.prover.top_down import Searcher
 
 from .conftest import fact

@@ -60,7 +60,7 @@ def test_a_planted_difference_is_shown_with_its_state(
         "rollout": (
             ROLLED,
             roll,
-            lambda out: out._replace(goals=_wrong(out.goals)),
+            lambda out: (out[0]._replace(choices=_wrong(out[0].choices)), *out[1:]),
         ),
         "exhaustive": (
             EXHAUSTIVE,

@@ -25,9 +25,10 @@ from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program, Triple, program_of
 from tenfold.apps.prover.proof import check_choices
 from tenfold.apps.prover.queries import queries
+from tenfold.apps.prover.queue import Lane
 from tenfold.apps.prover.rank_reference import rank_by_score
 from tenfold.apps.prover.resolution import base_of
-from tenfold.apps.prover.rollout_run import Lane, Rolled, Room
+from tenfold.apps.prover.rollout_run import Rolled, Room
 from tenfold.apps.prover.top_down import Searcher
 
 from .conftest import fact, write

@@ -14,8 +14,9 @@ from tenfold.apps.prover.load import load
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program, program_of
 from tenfold.apps.prover.proof import Explainer, Proof, Reason, check_proof
+from tenfold.apps.prover.queue import Lane
 from tenfold.apps.prover.rollout_reference import roll_plainly
-from tenfold.apps.prover.rollout_run import Lane, Search
+from tenfold.apps.prover.rollout_run import Search
 from tenfold.apps.prover.top_down import Searcher, apply, unify
 from tenfold.apps.prover.trajectory import Retracer
 

@@ -19,19 +19,20 @@ from tenfold.apps.prover.policy import random_weights
 from tenfold.apps.prover.program import Program, program_of
 from tenfold.apps.prover.proof import check_choices
 from tenfold.apps.prover.queries import queries, sample
+from tenfold.apps.prover.queue import QUEUE, Lane
 from tenfold.apps.prover.rollout_reference import roll_plainly
-from tenfold.apps.prover.rollout_run import Lane, Rolled, Room, Search, roll_all
+from tenfold.apps.prover.rollout_run import Rolled, Room, Search, roll_all
 from tenfold.apps.prover.top_down import Searcher
 
 from .conftest import fact, write
 from .generated import everything, programs
 
+PLAIN = Search(batch=1, backend="evaluator", room=Room(512, 8, 8))
 SEARCHES = {
-    "greedy": Search(batch=16, backend="evaluator"),
-    "beam": Search(beam=3, batch=16, backend="evaluator"),
-    "sampled": Search(sampled=True, batch=16, backend="evaluator"),
+    "greedy": replace(PLAIN, batch=16),
+    "beam": replace(PLAIN, batch=16, beam=3),
+    "sampled": replace(PLAIN, batch=16, sampled=True),
 }
-PLAIN = Search(batch=1, backend="evaluator")
 
 
 def plainly(program: Program, lanes: list[Lane], search: Search) -> list[Rolled]:
@@ -120,6 +121,73 @@ def test_no_batch_room_or_order_changes_an_end() -> None:
         assert roll_all(program, lanes[::-1], search)[::-1] == first
 
 
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("mask", [0, 3])
+def test_states_with_equal_hashes_are_told_apart(kind: str, mask: int) -> None:
+    """Every state collides, or one in four does; heights that come back make states be seen."""
+    program, lanes = family_lanes()
+    search = replace(SEARCHES[kind], steps=4, height=3, room=Room(256, 6, 6))
+    expected = roll_all(program, lanes[::3], search)
+    assert roll_all(program, lanes[::3], replace(search, mask=mask)) == expected
+    twice = write("p(a,b).\np(a,c).\nq(X,Y) :- p(X,Z), r(X,Y).\nq(X,Y) :- r(X,Y).", "r(a,d).")
+    lane = [Lane(twice.number(fact("q(a,d)")))]
+    for one in (search, replace(search, mask=mask)):
+        assert roll_all(twice, lane, one) == plainly(twice, lane, one)
+
+
+def test_lanes_take_turns_and_threads_share_them() -> None:
+    """More lanes than the batch, the last batch not full; fewer slots than the lanes need."""
+    program, lanes = family_lanes()
+    search = replace(SEARCHES["greedy"], steps=4, height=3, batch=4, threads=1)
+    expected = plainly(program, lanes, search)
+    for other in (
+        search,
+        replace(search, batch=64),
+        replace(search, threads=2),
+        replace(search, threads=3, batch=7, room=Room(64, 8, 8)),
+    ):
+        assert roll_all(program, lanes, other) == expected
+    assert roll_all(program, [], search) == []
+
+
+def test_more_lanes_than_a_queue_holds() -> None:
+    program = write("p(a,b).\nq(X,Y) :- p(X,Y).\nr(X,Y) :- q(Y,X).")
+    goals = [program.number(fact(text)) for text in ("q(a,b)", "p(a,b)", "r(a,b)", "r(b,a)")]
+    lanes = [Lane(goals[i % 4], i) for i in range(QUEUE + 7)]
+    found = roll_all(program, lanes, replace(PLAIN, batch=256, threads=1))
+    expected = plainly(program, lanes[:4], PLAIN)
+    assert all(one == expected[i % 4] for i, one in enumerate(found))
+
+
+@pytest.mark.parametrize("policy", ["uniform", "learned"])
+def test_compiled_as_by_the_reference(policy: str) -> None:
+    program, lanes = family_lanes()
+    weights = random_weights(program, 16, seed=3) if policy == "learned" else None
+    search = replace(SEARCHES["greedy"], steps=6, height=4, weights=weights, backend="compiled")
+    check(program, lanes, search)
+
+
+@pytest.mark.parametrize("goal", [(0, -1, -1), (0, -3, -2), (0, 0, -5), (0, -1, 1), (1, -2, -2)])
+def test_goals_with_variables(goal: tuple[int, int, int]) -> None:
+    program = write("p(a,b).\np(b,b).\np(b,c).\nq(X,X) :- p(X,Y).\np(X,Y) :- q(Y,X).")
+    for without in (None, program.number(fact("p(b,b)")), program.number(fact("p(a,b)"))):
+        lanes = [Lane(goal, 0, without)]
+        for search in (PLAIN, replace(PLAIN, beam=3), replace(PLAIN, room=Room(64, 4, 1))):
+            search = replace(search, height=2, steps=5)
+            assert roll_all(program, lanes, search) == plainly(program, lanes, search)
+
+
+def test_no_steps_at_all() -> None:
+    program = write("p(a,b).\nq(X,Y) :- p(X,Y).")
+    lanes = [Lane(program.number(fact(text))) for text in ("q(a,b)", "p(a,b)")]
+    none = replace(PLAIN, steps=0)
+    assert [one.outcome for one in roll_all(program, lanes, none)] == [
+        Outcome.DEPTH,
+        Outcome.PROVED,
+    ]
+    assert roll_all(program, lanes, none) == plainly(program, lanes, none)
+
+
 def test_random_numbers_depend_on_query_candidate_and_seed() -> None:
     program, lanes = family_lanes()
     search = replace(SEARCHES["sampled"], steps=8, height=4, batch=30)
@@ -181,6 +249,23 @@ def test_variables_beyond_the_room() -> None:
     marked = ask(program, "r(a,b)", replace(base, overflow="mark"))
     assert marked.outcome == Outcome.OVERFLOW_VARS
     assert ask(program, "r(a,b)", base).outcome != Outcome.OVERFLOW_VARS
+
+
+@pytest.mark.parametrize("length", [7, 19, 40])
+def test_long_proofs_with_many_variables(length: int) -> None:
+    """A chain of goals, each with a variable more, up to several words of numbers for them."""
+    atoms = ", ".join(f"s(X{i},X{i + 1})" for i in range(length))
+    facts = "\n".join(f"s(n{i:02},n{i + 1:02})." for i in range(length))
+    program = write(f"{facts}\nr(X0,X{length}) :- {atoms}.")
+    lanes = [Lane(program.number(fact(f"r(n00,n{end:02})"))) for end in (length, length - 1)]
+    search = replace(PLAIN, steps=length + 2, batch=2, room=Room(16, length, length))
+    assert roll_all(program, lanes, search) == plainly(program, lanes, search)
+    proved = roll_all(program, lanes, replace(search, room=Room(16, 4, 4)))[0]
+    assert (proved.outcome, proved.length) == (Outcome.PROVED, length)
+    exact = replace(search, overflow="mark", room=Room(16, length, length - 1))
+    assert roll_all(program, lanes, exact)[0] == proved
+    less = replace(exact, room=Room(16, length, length - 2))
+    assert roll_all(program, lanes, less)[0].outcome == Outcome.OVERFLOW_VARS
 
 
 def test_a_predicate_with_more_facts_than_any_room() -> None:

@@ -13,11 +13,12 @@ from tenfold.apps.prover.policy import Weights, random_weights, read_weights
 from tenfold.apps.prover.program import Program
 from tenfold.apps.prover.proof import check_choices
 from tenfold.apps.prover.queries import Query
+from tenfold.apps.prover.queue import QUEUE, Lane
 from tenfold.apps.prover.rank_reference import rank_by_score
 from tenfold.apps.prover.ranks import Rank
 from tenfold.apps.prover.result import Found
 from tenfold.apps.prover.rollout_reference import roll_plainly
-from tenfold.apps.prover.rollout_run import OVERFLOWS, Lane, Rolled, Room, Search, roll_all
+from tenfold.apps.prover.rollout_run import OVERFLOWS, Rolled, Rollout, Room, Search
 from tenfold.apps.prover.settings import Settings
 from tenfold.apps.prover.top_down import Searcher
 
@@ -31,7 +32,7 @@ def rank_by_rollout(
     """What is found of each query, in order; several are searched for together."""
     searching = searching_of(settings, program)
     checker = Searcher(program) if settings.check else None
-    for part in _parts(asked, 4 * settings.batch):
+    for part in _parts(asked, 2 * QUEUE):
         lanes = [lane for query in part for lane in lanes_of(query, settings)]
         ends = iter(zip(lanes, searching(lanes), strict=True))
         for query in part:
@@ -54,7 +55,7 @@ def searching_of(settings: Settings, program: Program) -> Searching:
         return lambda lanes: exhaust_all(program, lanes, exhaustion)
     search = search_of(settings, program)
     if settings.backend != "python":
-        return lambda lanes: roll_all(program, lanes, search)
+        return Rollout(program, search).run
     searcher = Searcher(program)
     count = len(program.constants)
     return lambda lanes: [roll_plainly(searcher, lane, search, count) for lane in lanes]
@@ -69,7 +70,7 @@ def search_of(settings: Settings, program: Program) -> Search:
         settings.search == "sampled",
         settings.steps,
         settings.height,
-        Room(variables=min(variables, Room().variables)),
+        Room.of(program, variables, settings.height),
         settings.overflow,
         settings.batch,
         settings.backend,

@@ -17,9 +17,11 @@ from tenfold.apps.prover.exhaustive import Search as Exhausting
 from tenfold.apps.prover.exhaustive_run import Exhaustion, begun, enlarged
 from tenfold.apps.prover.joins import Packing, uses_of
 from tenfold.apps.prover.program import Program
+from tenfold.apps.prover.queue import QUEUE, Lane
 from tenfold.apps.prover.resolution import base_of
-from tenfold.apps.prover.rollout import Lanes, roll
-from tenfold.apps.prover.rollout_run import Lane, Search, asked_of, options_of
+from tenfold.apps.prover.rollout import Ends, roll
+from tenfold.apps.prover.rollout_run import Rollout, Search, options_of, rolled
+from tenfold.apps.prover.top_down import Searcher
 
 Shown = Callable[[Any, str, tuple[int, ...]], str]  # the state at a place of a column, in words
 
@@ -141,23 +143,39 @@ def compare_rollouts(
     program: Program, lanes: Sequence[Lane], search: Search
 ) -> tuple[int, Difference | None]:
     """How many steps both took alike, and the first difference if there is one."""
-    base = base_of(program)
-    asked = asked_of(program, base, lanes, search, search.room)
+    rollout = Rollout(program, search)
+    asked = rollout.asked(lanes[:QUEUE], search.room)
     options = options_of(search, search.room)
 
-    def shown(made: Lanes, column: str, place: tuple[int, ...]) -> str:
-        lane = place[0] if column != "step" else 0
-        asked = program.name(lanes[lane].triple) if lane < len(lanes) else "padding"
-        return f"{asked}: {'; '.join(show_goals(program, goals) for goals in made.goals[lane])}"
+    searcher = Searcher(program)
+
+    def shown(made: Ends, column: str, place: tuple[int, ...]) -> str:
+        lane = lanes[place[0]] if place[0] < len(lanes) else None
+        if lane is None:
+            return "padding"
+        end = rolled(made, place[0] + 1, search.height)[-1]
+        state = searcher.settle(((*lane.triple, search.height),), lane.without)
+        for choice in end.choices:
+            next_ = [*searcher.successors(state, lane.without)] if state else []
+            if choice >= len(next_):
+                return f"{program.name(lane.triple)}: there is no successor {choice}"
+            state = next_[choice]
+        return f"{program.name(lane.triple)}: {show_goals(program, state)}"
+
+    def judged(ends: Ends) -> Ends:
+        """What has to be equal. The last row is for no candidate: what is not kept goes there."""
+        ends = Ends(*(column[:-1] for column in ends))
+        if search.weights is None:
+            return ends
+        # scores of the network are rounded differently: choices are what has to be equal
+        return ends._replace(scores=ends.scores[:0], rest=ends.rest[:, :3])
 
     for step in range(1, search.steps + 1):
-        given = (asked._replace(steps=np.int64(step)), base, search.weights)
-        ours = Lanes(*roll.on("compiled")(*given, **options))
-        theirs = Lanes(*roll.on("evaluator")(*given, **options))
-        # scores of the network are rounded differently: choices are what has to be equal
-        skipped = () if search.weights is None else ("scores", "near")
-        fields = [name for name in Lanes._fields if name not in skipped]
-        found = first_difference(step, fields, ours, theirs)
+        given = (asked._replace(steps=np.int64(step)), rollout.tables, search.weights)
+        ours, theirs = (
+            Ends(*roll.on(backend)(*given, **options)[0]) for backend in ("compiled", "evaluator")
+        )
+        found = first_difference(step, Ends._fields, *(judged(ends) for ends in (ours, theirs)))
         if found:
             return step - 1, found.with_states(shown, ours, theirs)
     return search.steps, None

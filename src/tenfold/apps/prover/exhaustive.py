@@ -19,7 +19,8 @@ from tenfold.apps.prover.columns import END, Traced, compact, spread
 from tenfold.apps.prover.draws import mix
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.resolution import Base, States, begin, build, match
-from tenfold.apps.prover.rollout import RUNNING, word_bits, words
+from tenfold.apps.prover.rollout import RUNNING
+from tenfold.apps.prover.words import word_bits, words
 
 GOING, ENDED, ROWS, STORE = range(4)  # ROWS, STORE: more of these are needed
 HASH_BITS = 62
@@ -90,7 +91,7 @@ def start(
 
     store = Store(empty(size), *(empty() for _ in Store._fields[1:]))
     heads = tn.full(places + 1, -1, np.int64)
-    packed = words(first.goals, base)
+    packed = words(first.goals, base.bits)
     new = New(packed, lane, first.count, zero - 1, zero, _hash(packed, lane, mask))
     ended = np.where(first.count == 0, int(Outcome.PROVED), RUNNING)
     search = Search(
@@ -226,7 +227,7 @@ def _step(
     cut = search.cut | of_lane(found.cut & live & (tn.arange(rows) < taken), lane)
     # nothing of a lane that has ended is kept
     wanted = inside & (outcome[home] == RUNNING)
-    packed = words(made.states.goals, base)
+    packed = words(made.states.goals, base.bits)
     hashes = np.where(wanted, _hash(packed, home, mask), END)
     new = New(packed, home, made.states.count, here[row], k, hashes)
     order = np.argsort(hashes)

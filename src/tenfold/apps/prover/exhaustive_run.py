@@ -23,9 +23,11 @@ from tenfold.apps.prover.exhaustive import (
 from tenfold.apps.prover.joins import Ints, Packing
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.program import Program
+from tenfold.apps.prover.queue import Lane
 from tenfold.apps.prover.resolution import Base, base_of
 from tenfold.apps.prover.rollout import RUNNING
-from tenfold.apps.prover.rollout_run import OVERFLOWS, Lane, Rolled, Room, check_words
+from tenfold.apps.prover.rollout_run import OVERFLOWS, Rolled, Room, check_words
+from tenfold.apps.prover.words import word_bits
 
 EVERY_BIT = np.uint64(2**64 - 1)
 
@@ -40,7 +42,7 @@ class Exhaustion:
 
     height: int = 10
     # its successors are those of all states of a piece together
-    room: Room = field(default_factory=lambda: Room(successors=1 << 12))
+    room: Room = field(default_factory=lambda: Room(1 << 12, 6, 8))
     places: int = 1 << 14  # for states of a batch
     batch: int = 32
     overflow: str = "grow"
@@ -72,7 +74,7 @@ def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> 
     1
     """
     base = base_of(program)
-    check_words(program, base)
+    check_words(program, int(word_bits(base.bits)))
     sizes = Sizes.of(search)
     results: dict[int, Rolled] = {}
     left = list(range(len(lanes)))

@@ -17,6 +17,7 @@ from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.program import Program
 from tenfold.apps.prover.safetensors import read_tensors
+from tenfold.apps.prover.successors import Indices
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -82,6 +83,43 @@ def read_weights(path: Path, program: Program) -> tuple[Weights, int]:
             fix="give weights made for this data set",
         )
     return made, variables
+
+
+def summed(parts: Indices, weights: Weights) -> Traced:
+    """The sum of each state's goals [states, width]; the indices are [A, states]."""
+    # a goal that is not there has a predicate that no rectifier lets through
+    low = np.full_like(weights.predicates[:1], -np.inf)
+    goal = np.take(np.concatenate([weights.predicates, low]), parts.predicate, axis=0, mode="clip")
+    goal = goal + np.take(weights.subjects, parts.subject, axis=0, mode="clip")
+    goal = goal + np.take(weights.objects, parts.object, axis=0, mode="clip")
+    return np.maximum(goal, np.float32(0)).sum(axis=0)
+
+
+class View(NamedTuple):
+    """What a state likes in its successors: products with their sums, and with what the first
+    layer makes of these."""
+
+    plain: Traced  # [states, width]
+    inner: Traced  # [states, hidden]
+
+
+def judge(sums: Traced, weights: Weights) -> View:
+    """The views of states, given the sums of their goals.
+
+    A successor's score is its product with the state, after the residual layer: of its last
+    linear map there is one product a state, rather than one for each successor.
+    """
+    hidden = np.maximum(sums @ weights.inner + weights.bias, np.float32(0))
+    scale = np.float32(1 / np.sqrt(sums.shape[-1]))
+    here = (sums + hidden @ weights.outer) * scale
+    return View(here, here @ weights.outer.T)
+
+
+def judged(view: View, sums: Traced, row: Traced, weights: Weights) -> Traced:
+    """The score of each successor, given the sums of its goals, by its state's view."""
+    hidden = np.maximum(sums @ weights.inner + weights.bias, np.float32(0))
+    plain = (sums * np.take(view.plain, row, axis=0, mode="clip")).sum(axis=1)
+    return plain + (hidden * np.take(view.inner, row, axis=0, mode="clip")).sum(axis=1)
 
 
 def embed(goals: Traced, count: Traced, constants: int, weights: Weights) -> Traced:

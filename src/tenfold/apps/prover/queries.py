@@ -58,9 +58,17 @@ def queries(
     facts = [program.number(f) for f in data.test[:limit]]
     pools = _Pools(data, program)
     filtered: dict[tuple[str, int, int], set[int]] = {}
-    for p, s, o in {program.number(f) for split in data.splits.values() for f in split}:
-        filtered.setdefault(("head", p, o), set()).add(s)
-        filtered.setdefault(("tail", p, s), set()).add(o)
+    for p, s, o in facts:
+        filtered["head", p, o], filtered["tail", p, s] = set(), set()
+    predicate = {name: i for i, name in enumerate(program.predicates)}
+    constant = {name: i for i, name in enumerate(program.constants)}
+    for split in data.splits.values():
+        for fact in split:
+            p, s, o = predicate[fact.predicate], constant[fact.subject], constant[fact.object]
+            if ("head", p, o) in filtered:
+                filtered["head", p, o].add(s)
+            if ("tail", p, s) in filtered:
+                filtered["tail", p, s].add(o)
     known = {key: frozenset(members) for key, members in filtered.items()}
     result = []
     for mode in modes:

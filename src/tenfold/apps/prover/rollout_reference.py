@@ -14,7 +14,8 @@ import numpy as np
 from tenfold.apps.prover.draws import as_bits, uniform
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.policy import Weights, compare, embed, log_softmax
-from tenfold.apps.prover.rollout_run import Lane, Rolled, Search
+from tenfold.apps.prover.queue import Lane
+from tenfold.apps.prover.rollout_run import Rolled, Search
 from tenfold.apps.prover.top_down import Searcher, State
 
 
@@ -71,13 +72,18 @@ def _choices(
     new = set(seen)
     for member in beam:
         left = member.state[0][3]
-        facts = sum(1 for _ in searcher.by_facts(member.state, lane.without))
         mine: list[tuple[int, State, int]] = []
-        for k, state in enumerate(searcher.successors(member.state, lane.without)):
-            if state not in new:
-                new.add(state)
-                lowest = min(member.lowest, left if k < facts else left - 1)
-                mine.append((k, state, lowest))
+        k = 0
+        for raws, height in (
+            (searcher.by_facts(member.state, lane.without), left),
+            (searcher.by_rules(member.state), left - 1),
+        ):
+            for raw in raws:
+                state = searcher.settle(raw, lane.without)
+                if state not in new:
+                    new.add(state)
+                    mine.append((k, state, min(member.lowest, height)))
+                k += 1
         if not mine:
             continue
         chances = _chances(member.state, [state for _, state, _ in mine], weights, constants)
