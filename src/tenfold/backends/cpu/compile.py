@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
+from tenfold.backends.cpu.assemble import assemble
 from tenfold.backends.cpu.emit import Code, emit, outer_extent
 from tenfold.backends.cpu.functions import definitions
 from tenfold.backends.cpu.schedule import Schedule, choose
-from tenfold.backends.cpu.target import Target, target_machine
+from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.text import Fragment, join
 from tenfold.kernel.kernel import Kernel
-
-# Code generation is superlinear in the length of a block; beyond this it is done lightly.
-LONG = 40_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,37 +85,3 @@ def module_text(codes: Sequence[Code], target: Target, fragments: Sequence[Fragm
     needed = sorted(frozenset().union(*(code.maths for code in codes)))
     parts = [code.fragment for code in codes]
     return join([*parts, *definitions(needed, target), *fragments])
-
-
-@cache
-def _machine(target: Target, level: int) -> Any:
-    return target_machine(target, level)
-
-
-_lock = threading.Lock()
-
-
-def assemble(text: str, target: Target) -> bytes:
-    """Object code of a module's text, after a few light passes.
-
-    Always-inline, instruction combining and dead code elimination give code as fast as all of
-    LLVM's passes, since a kernel has each value once already; loop and superword vectorisers are
-    never run, for the text has its vectors already and they take more than linear time. LLVM's
-    NewGVN is left out: on some kernels it stops the process with a failed assertion.
-    """
-    import llvmlite.binding as llvm
-
-    level = 2 if text.count("\n") < LONG else 1
-    with _lock:
-        machine = _machine(target, level)
-        head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
-        module = llvm.parse_assembly(head + text)
-        builder = llvm.create_pass_builder(
-            machine, llvm.create_pipeline_tuning_options(speed_level=1)
-        )
-        passes = llvm.create_new_module_pass_manager()
-        passes.add_always_inliner_pass()
-        passes.add_instruction_combine_pass()
-        passes.add_dead_code_elimination_pass()
-        passes.run(module, builder)
-        return bytes(machine.emit_object(module))

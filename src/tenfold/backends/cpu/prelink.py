@@ -68,9 +68,10 @@ def prelink(data: bytes, exports: Sequence[str]) -> bytes:
     _, again = link([item], second)
     before, after = _words(memory), _words(again)
     imports = {name: np.nonzero(before == address)[0] for name, address in names.items()}
-    taken = np.concatenate([np.empty(0, np.int64), *imports.values()])
-    apart = np.nonzero(before != after)[0]
-    own = np.setdiff1d(apart, taken)
+    apart = before != after
+    for at in imports.values():
+        apart[at] = False
+    own = np.nonzero(apart)[0]
     moved = before.copy()
     moved[own] += again.base - memory.base
     for name, at in imports.items():
