@@ -1,17 +1,22 @@
-"""Kernels to object code: many in one module, light passes, equal ones once in a process."""
+"""Kernels to object code: many in one module, several modules at once, equal kernels once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tenfold.backends.cpu.assemble import assemble
+from tenfold.backends.cpu.archive import pack
+from tenfold.backends.cpu.assemble import assemble_all
 from tenfold.backends.cpu.emit import Code, emit, outer_extent
 from tenfold.backends.cpu.functions import definitions
 from tenfold.backends.cpu.schedule import Schedule, choose
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.text import Fragment, join
 from tenfold.kernel.kernel import Kernel
+
+# A module costs 2 ms whatever is in it: about what 30 lines cost.
+BATCH = 250  # lines of a module, at least
+MODULES = 4  # at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class Compiled:
 class Module:
     """Object code of some kernels: position-independent, free of addresses."""
 
-    data: bytes
+    data: bytes  # an object, or an archive of several
     kernels: tuple[Compiled, ...]
 
 
@@ -55,8 +60,26 @@ def compile_kernels(
     """One object of these kernels, equal ones once, and of further text beside them."""
     distinct = {symbol(kernel, strict): kernel for kernel in kernels}
     made = [prepare(kernel, target, strict) for kernel in distinct.values()]
-    text = module_text([code for code, _ in made], target, fragments)
-    return Module(assemble(text, target), tuple(compiled for _, compiled in made))
+    first, *others = batches([code for code, _ in made])
+    texts = [module_text(first, target, fragments), *(module_text(b, target) for b in others)]
+    return Module(
+        pack(assemble_all(texts, target)),
+        tuple(compiled for _, compiled in made),
+    )
+
+
+def batches(codes: Sequence[Code]) -> list[list[Code]]:
+    """Kernels parted into modules of about equal length, by the kernels alone: not by how many
+    processors there happen to be, so that the same kernels give the same bytes everywhere."""
+    total = sum(code.size for code in codes)
+    count = max(1, min(MODULES, len(codes), total // BATCH))
+    parts: list[list[int]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for number in sorted(range(len(codes)), key=lambda n: -codes[n].size):
+        least = sizes.index(min(sizes))
+        parts[least].append(number)
+        sizes[least] += codes[number].size
+    return [[codes[n] for n in sorted(part)] for part in parts]
 
 
 _made: dict[tuple[Target, str], tuple[Module, Compiled]] = {}

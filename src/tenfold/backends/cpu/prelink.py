@@ -17,6 +17,7 @@ from typing import Any
 import msgpack
 import numpy as np
 
+from tenfold.backends.cpu.archive import members
 from tenfold.backends.cpu.elf import CODE, CONSTANT, LIMIT, PAGE, bad, read
 from tenfold.backends.cpu.link import Memory, Resolve, link
 from tenfold.backends.cpu.loader import LINKED, Image, process_symbol, route
@@ -52,7 +53,7 @@ def prelink(data: bytes, exports: Sequence[str]) -> bytes:
     """Object code as an image that is quickly loaded; or as it is, where that can't be done."""
     if route() != "elf":
         return data
-    item = read(data)
+    items = [read(one) for one in members(data)]
 
     def made_up(first: int) -> tuple[Resolve, dict[str, int]]:
         given: dict[str, int] = {}
@@ -63,9 +64,9 @@ def prelink(data: bytes, exports: Sequence[str]) -> bytes:
         return resolve, given
 
     first, names = made_up(_MADE_UP)
-    found, memory = link([item], first)
+    found, memory = link(items, first)
     second, others = made_up(_MADE_UP + (1 << 40))
-    _, again = link([item], second)
+    _, again = link(items, second)
     before, after = _words(memory), _words(again)
     imports = {name: np.nonzero(before == address)[0] for name, address in names.items()}
     apart = before != after
