@@ -58,6 +58,8 @@ class Fused:
     view: list[bool]  # by value: it is read through, not stored
     alias: list[int]  # by value: the value whose memory it shares
     stored: bytearray  # by value: read from memory, or an output
+    kinds: list[int]  # by value: the number of its type
+    distinct: list[TensorType]  # the types, by number
     axes: Axes
     write_places: dict[tuple[int, int], Place]
     notes: dict[str, tuple[int, int]] = field(default_factory=dict)  # reason: count, first node
@@ -89,6 +91,8 @@ class _Fuser:
         self.alias = list(range(count))
         self.maker = [-1] * count
         self.uses = [0] * count  # reads by nodes, through views too
+        self.kinds: list[int] = []
+        self.distinct: list[TensorType] = []
         self.groups: list[Group] = []
         self.items: list[Item] = []
         self.notes: dict[str, tuple[int, int]] = {}
@@ -118,7 +122,7 @@ class _Fuser:
         self.items.sort(key=lambda item: (item.time, item.number))
         return Fused(
             graph, self.items, self.accesses, self.home, self.place, self.view, self.alias,
-            self.stored(), self.axes, self.write_places, self.notes,
+            self.stored(), self.kinds, self.distinct, self.axes, self.write_places, self.notes,
             self.reasons,
         )  # fmt: skip
 
@@ -127,7 +131,8 @@ class _Fuser:
         graph, types = self.graph, self.types
         forms: dict[Any, Access | None] = {}
         numbers: dict[TensorType, int] = {}
-        numbered = [numbers.setdefault(t, len(numbers)) for t in types]
+        numbered = self.kinds = [numbers.setdefault(t, len(numbers)) for t in types]
+        self.distinct = list(numbers)
         for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
             self.maker[start : start + len(node.types)] = [position] * len(node.types)
             if node.op == "constant":
