@@ -220,20 +220,28 @@ class _Facts:
 
     def cost(self, lanes: Free) -> float:
         kernel, total = self.kernel, 0.0
+        known: dict[Free, float] = {}
+
+        def trips(free: Free) -> float:
+            found = known.get(free)
+            if found is None:
+                found = known[free] = self.trips(free, lanes)
+            return found
+
         for n, i in enumerate(kernel.instructions):
             free = kernel.free[n]
             if i.op == "load" and i.index is not None:
-                total += self.trips(free, lanes) * self.access(i.index, free, lanes)
+                total += trips(free) * self.access(i.index, free, lanes)
             elif i.op == "reduce":
                 inside = free.union(*(kernel.free[a] for a in i.args))
-                total += self.trips(inside, lanes)
+                total += trips(inside)
                 if self.lane_of(inside, lanes) in self.reduced:
-                    total += self.trips(free, lanes) * _ACROSS
+                    total += trips(free) * _ACROSS
             elif i.op not in ("const", "param"):
-                total += self.trips(free, lanes) * self.work(i.op)
+                total += trips(free) * self.work(i.op)
         for store in kernel.stores:
             free = kernel.store_free(store)
-            total += self.trips(free, lanes) * self.access(store.index, free, lanes, False)
+            total += trips(free) * self.access(store.index, free, lanes, False)
         return total
 
     def work(self, op: str) -> float:
