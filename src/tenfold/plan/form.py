@@ -212,8 +212,8 @@ class Former:
                 ),
                 tuple(of[kind] for kind in arriving),
                 tuple(
-                    Target(node, place, None if kind is None else of[kind], *more)
-                    for node, place, kind, *more in targets
+                    Target(node, place, None if kind is None else of[kind], starts, scatter)
+                    for node, place, kind, starts, scatter in targets
                 ),
                 *key[3:],
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tenfold.backends.cpu.archive import pack
 from tenfold.backends.cpu.assemble import assemble_all
@@ -12,6 +11,7 @@ from tenfold.backends.cpu.functions import definitions
 from tenfold.backends.cpu.schedule import Schedule, choose
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.text import Fragment, join
+from tenfold.frozen import frozen
 from tenfold.kernel.kernel import Kernel
 
 # A module costs 2 ms whatever is in it: about what 30 lines cost.
@@ -19,7 +19,7 @@ BATCH = 250  # lines of a module, at least
 MODULES = 4  # at most
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compiled:
     """What a caller of a compiled kernel has to know."""
 
@@ -29,7 +29,7 @@ class Compiled:
     outside: tuple[str, ...]  # functions of libm called lane by lane
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module:
     """Object code of some kernels: position-independent, free of addresses."""
 

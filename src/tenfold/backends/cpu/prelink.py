@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +21,7 @@ from tenfold.backends.cpu.elf import CODE, CONSTANT, LIMIT, PAGE, bad, read
 from tenfold.backends.cpu.link import Memory, Resolve, link
 from tenfold.backends.cpu.loader import LINKED, Image, process_symbol, route
 from tenfold.errors import FileError
+from tenfold.frozen import frozen
 
 _MADE_UP = 0x7A5A_0000_0000_0000  # no address of user space
 _STEP = 1 << 16
@@ -29,7 +29,7 @@ _STEP = 1 << 16
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Linked:
     """An image: its three parts without the zeros they end in, and what is to be filled in.
 

@@ -7,12 +7,12 @@ lie across lanes. It depends on the kernel and the target alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd, lcm
 
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.writer import LANES, SIZES, kind
+from tenfold.frozen import frozen
 from tenfold.kernel.collapse import collapse
 from tenfold.kernel.flatten import TINY, flatten
 from tenfold.kernel.index import AXIS, DIV, MOD, Index
@@ -44,7 +44,7 @@ _NEAR = 1 << 18  # bytes that stay in the near caches
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """Loads that step over memory along the lane axis and lie packed along `row`."""
 
@@ -52,7 +52,7 @@ class Tile:
     loads: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """The loops of a kernel on a CPU."""
 
