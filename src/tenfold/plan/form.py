@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import cache
 from typing import Any
 
@@ -154,11 +154,12 @@ class Former:
         wanted = [w.value for w in wishes]
         wanted += [v for w in wishes for v, _ in w.starts if v >= 0]
         wanted += [v for w in wishes for v in self.indices(w)]
-        order, inputs = self.reach(group, wanted, cut)
+        memory = group.streams.difference(group.members) | cut
+        order, inputs = self.reach(memory, wanted)
         number = {value: n for n, value in enumerate(order)}
         number.update((value, ~n) for n, value in enumerate(inputs))
         types, kinds = self.graph.types, self.fused.kinds
-        nodes = [self.node(group, value, number, cut) for value in order]
+        nodes = [self.node(memory, value, number) for value in order]
         axes = self.fused.axes
         named: dict[int, int] = {}
         extents: list[int] = []
@@ -246,18 +247,7 @@ class Former:
         order.append(value)
         return len(nodes) - 1
 
-    def memory(self, group: Group, value: int, cut: frozenset[int]) -> bool:
-        """Whether this group reads the value from memory."""
-        if value in cut:
-            return True
-        home = self.fused.home[value]
-        if home is not None and find(home)[0] is group:
-            return False
-        return value in group.streams
-
-    def reach(
-        self, group: Group, values: Iterable[int], cut: frozenset[int]
-    ) -> tuple[list[int], list[int]]:
+    def reach(self, memory: Set[int], values: Iterable[int]) -> tuple[list[int], list[int]]:
         """The values computed for these, in order, and those read from memory, in the order in
         which they are met: the same for equal groups, wherever in the program they stand."""
         fused, graph = self.fused, self.graph
@@ -268,12 +258,12 @@ class Former:
             value = stack.pop()
             if value in order or value in inputs:
                 continue
-            if self.memory(group, value, cut):
+            if value in memory:
                 inputs[value] = None
                 continue
             order.add(value)
             same = fused.alias[value]
-            if same != value and self.memory(group, same, cut):
+            if same != value and same in memory:
                 inputs[same] = None
                 continue
             position = self.maker[value]
@@ -281,11 +271,11 @@ class Former:
             stack.extend(graph.nodes[position].inputs)
         return sorted(order), list(inputs)
 
-    def node(self, group: Group, value: int, number: dict[int, int], cut: frozenset[int]) -> Said:
+    def node(self, memory: Set[int], value: int, number: dict[int, int]) -> Said:
         fused, graph = self.fused, self.graph
         kind = fused.kinds[value]
         same = fused.alias[value]
-        if same != value and self.memory(group, same, cut):
+        if same != value and same in memory:
             return SAME, None, (number[same],), kind, False
         position = self.maker[value]
         node, access = graph.nodes[position], fused.accesses[position]
