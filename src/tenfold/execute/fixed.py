@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
 from contextlib import suppress
 from functools import cache
@@ -40,6 +41,7 @@ class Store(Protocol):
 
 stores: list[Store] = []
 _objects: dict[tuple[str, str], bytes] = {}
+_SWITCH = 0.0005  # seconds
 _making = threading.Lock()
 _thread: threading.Thread | None = None
 
@@ -68,9 +70,15 @@ def compile_ahead(target: Target) -> bool:
         return True
 
     def work() -> None:
+        # Each call into LLVM gives the GIL up. Whoever else wants it keeps it for the interval.
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(min(before, _SWITCH))
+        shorter = sys.getswitchinterval()
         with suppress(Exception):  # it fails again, and is reported, where it is needed
             for part in TEXTS:
                 fixed(part, target)
+        if sys.getswitchinterval() == shorter:  # unless somebody has set it meanwhile
+            sys.setswitchinterval(before)
 
     _thread = threading.Thread(target=work, name="tenfold-fixed")
     _thread.start()

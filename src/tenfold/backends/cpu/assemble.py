@@ -14,8 +14,26 @@ from tenfold.backends.cpu.target import Target, target_machine
 # Code generation is superlinear in the length of a block; beyond this it is done lightly.
 LONG = 40_000
 
-# Machines at rest. One serves one thread at a time.
-_machines: dict[tuple[Target, int], list[Any]] = {}
+
+class _Tools:
+    """A machine that emits code, what is said of it at the head of a module, and the passes. They
+    serve one module at a time, and are used again: each call into LLVM gives the GIL up, and gets
+    it back late where another thread is busy."""
+
+    def __init__(self, target: Target, level: int) -> None:
+        import llvmlite.binding as llvm
+
+        self.machine = target_machine(target, level)
+        layout = self.machine.target_data
+        self.head = f'target triple = "{self.machine.triple}"\ntarget datalayout = "{layout}"\n'
+        self.passes = llvm.create_new_module_pass_manager()
+        self.passes.add_always_inliner_pass()
+        self.passes.add_instruction_combine_pass()
+        self.passes.add_dead_code_elimination_pass()
+        self.tuning = llvm.create_pipeline_tuning_options(speed_level=1)
+
+
+_resting: dict[tuple[Target, int], list[_Tools]] = {}  # tools that nobody is using
 
 
 def assemble(text: str, target: Target) -> bytes:
@@ -29,22 +47,17 @@ def assemble(text: str, target: Target) -> bytes:
     import llvmlite.binding as llvm
 
     level = 2 if text.count("\n") < LONG else 1
-    resting = _machines.setdefault((target, level), [])
+    resting = _resting.setdefault((target, level), [])
     try:
-        machine = resting.pop()
+        tools = resting.pop()
     except IndexError:
-        machine = target_machine(target, level)
-    head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+        tools = _Tools(target, level)
     # A context of its own: what is shared within one may be used by one thread at a time.
-    module = llvm.parse_assembly(head + text, llvm.create_context())
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_dead_code_elimination_pass()
-    passes.run(module, builder)
-    data = _emit(machine, module)
-    resting.append(machine)
+    module = llvm.parse_assembly(tools.head + text, llvm.create_context())
+    # Analyses are remembered in the builder by where functions lie: it serves one module.
+    tools.passes.run(module, llvm.create_pass_builder(tools.machine, tools.tuning))
+    data = _emit(tools.machine, module)
+    resting.append(tools)
     return data
 
 
