@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Sequence
+from collections import deque
 from functools import cache
 from typing import Any
 
@@ -61,37 +61,48 @@ def assemble(text: str, target: Target) -> bytes:
     return data
 
 
-def assemble_all(texts: Sequence[str], target: Target) -> list[bytes]:
-    """Object code of each of these, made by as many threads as there are processors for it."""
-    made: list[bytes | BaseException | None] = [None] * len(texts)
-    # The longest first: what is left at the end is short.
-    left = sorted(range(len(texts)), key=lambda n: len(texts[n]))
+class Assembly:
+    """Modules on their way to object code, in as many threads as there are processors: those that
+    were added are compiled while the text of the next is still being written."""
 
-    def work() -> None:
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._made: list[bytes | BaseException | None] = []
+        self._left: deque[tuple[int, str]] = deque()
+        self._threads: list[threading.Thread] = []
+
+    def add(self, text: str) -> None:
+        """Have one more module compiled."""
+        self._left.append((len(self._made), text))
+        self._made.append(None)
+        if len(self._threads) < _processors() - 1:
+            thread = threading.Thread(target=self._work, name="tenfold-llvm")
+            self._threads.append(thread)
+            thread.start()
+
+    def finish(self) -> list[bytes]:
+        """The object code of all, in the order in which they were added. The caller helps."""
+        self._work()
+        for thread in self._threads:
+            thread.join()
+        found = []
+        for one in self._made:
+            if not isinstance(one, bytes):
+                assert one is not None
+                raise one
+            found.append(one)
+        return found
+
+    def _work(self) -> None:
         while True:
             try:
-                number = left.pop()
+                number, text = self._left.popleft()
             except IndexError:
                 return
             try:
-                made[number] = assemble(texts[number], target)
+                self._made[number] = assemble(text, self._target)
             except BaseException as error:
-                made[number] = error
-
-    count = min(len(texts), _processors())
-    others = [threading.Thread(target=work, name="tenfold-llvm") for _ in range(count - 1)]
-    for thread in others:
-        thread.start()
-    work()
-    for thread in others:
-        thread.join()
-    found = []
-    for one in made:
-        if not isinstance(one, bytes):
-            assert one is not None
-            raise one
-        found.append(one)
-    return found
+                self._made[number] = error
 
 
 def _processors() -> int:

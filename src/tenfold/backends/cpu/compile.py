@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tenfold.backends.cpu.archive import pack
-from tenfold.backends.cpu.assemble import assemble_all
+from tenfold.backends.cpu.assemble import Assembly
 from tenfold.backends.cpu.emit import Code, emit, outer_extent
 from tenfold.backends.cpu.functions import definitions
 from tenfold.backends.cpu.schedule import Schedule, choose
@@ -14,9 +14,10 @@ from tenfold.backends.cpu.text import Fragment, join
 from tenfold.frozen import frozen
 from tenfold.kernel.kernel import Kernel
 
-# A module costs 2 ms whatever is in it: about what 30 lines cost.
-BATCH = 250  # lines of a module, at least
-MODULES = 4  # at most
+# Lines of a module, at least; the last has what is left. A module costs 2 ms whatever is in it, as
+# much as 30 lines do; several can be compiled at once. How they are parted depends on the kernels
+# alone, not on how many processors there happen to be: the same kernels give the same bytes.
+BATCH = 150
 
 
 @frozen
@@ -58,28 +59,19 @@ def compile_kernels(
     fragments: Sequence[Fragment] = (),
 ) -> Module:
     """One object of these kernels, equal ones once, and of further text beside them."""
-    distinct = {symbol(kernel, strict): kernel for kernel in kernels}
-    made = [prepare(kernel, target, strict) for kernel in distinct.values()]
-    first, *others = batches([code for code, _ in made])
-    texts = [module_text(first, target, fragments), *(module_text(b, target) for b in others)]
-    return Module(
-        pack(assemble_all(texts, target)),
-        tuple(compiled for _, compiled in made),
-    )
-
-
-def batches(codes: Sequence[Code]) -> list[list[Code]]:
-    """Kernels parted into modules of about equal length, by the kernels alone: not by how many
-    processors there happen to be, so that the same kernels give the same bytes everywhere."""
-    total = sum(code.size for code in codes)
-    count = max(1, min(MODULES, len(codes), total // BATCH))
-    parts: list[list[int]] = [[] for _ in range(count)]
-    sizes = [0] * count
-    for number in sorted(range(len(codes)), key=lambda n: -codes[n].size):
-        least = sizes.index(min(sizes))
-        parts[least].append(number)
-        sizes[least] += codes[number].size
-    return [[codes[n] for n in sorted(part)] for part in parts]
+    assembly = Assembly(target)
+    batch: list[Code] = []
+    made: list[Compiled] = []
+    for kernel in {symbol(kernel, strict): kernel for kernel in kernels}.values():
+        code, compiled = prepare(kernel, target, strict)
+        made.append(compiled)
+        batch.append(code)
+        if sum(code.size for code in batch) >= BATCH:
+            assembly.add(module_text(batch, target))
+            batch = []
+    if batch or fragments or not made:
+        assembly.add(module_text(batch, target, fragments))
+    return Module(pack(assembly.finish()), tuple(made))
 
 
 _made: dict[tuple[Target, str], tuple[Module, Compiled]] = {}
