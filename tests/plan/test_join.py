@@ -8,7 +8,7 @@ import pytest
 
 from tenfold.execute.plan import plan_for
 from tenfold.plan.file import write_plan
-from tests.fuzz import draw_program
+from tests.draw import draw_program
 
 fuse = import_module("tenfold.plan.fuse")  # `tenfold.plan.fuse` is the function
 

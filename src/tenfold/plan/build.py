@@ -254,10 +254,8 @@ class _Planner:
         params = tuple(
             p if isinstance(p, bytes) else self.literal(bound.nodes[p]) for p in lowered.params
         )
-        positions = {self.makers.get(v) for v in bound.nodes} | {
-            self.makers.get(v) for v in bound.targets
-        }
-        nodes = tuple(sorted(p for p in positions if p is not None))
+        positions = set(map(self.makers.get, (*bound.nodes, *bound.targets)))
+        nodes = tuple(sorted([p for p in positions if p is not None]))
         step = KernelStep(
             number, (*reads, *writes, *scratch), params, nodes, bound.inputs, bound.targets
         )
