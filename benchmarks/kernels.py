@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.compile import assemble, module_text, prepare
+from tenfold.backends.cpu.assemble import assemble
+from tenfold.backends.cpu.compile import module_text, prepare
 from tenfold.backends.cpu.loader import load
 from tenfold.backends.cpu.schedule import tune
 from tenfold.backends.cpu.sorting import scratch_bytes, sort_name, sort_text

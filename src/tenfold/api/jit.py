@@ -25,6 +25,7 @@ from tenfold.api.captures import Survey, survey
 from tenfold.api.entry import Entry, Held, Options, snapshot_of
 from tenfold.api.kinds import taken_in
 from tenfold.api.verify import verify_option
+from tenfold.collector import resting
 from tenfold.errors import CompileWarning, TypeMismatch
 from tenfold.graph import Graph
 from tenfold.promote.background import submit
@@ -340,7 +341,7 @@ class Jitted:
             describe_leaf(leaf, name, self.__wrapped__, not _donated(name, binder.donate))
             for leaf, name in zip(call.leaves, call.leaf_names(), strict=True)
         ]
-        with timed("trace"):
+        with timed("trace"), resting():
             found: Survey = survey(self.__wrapped__)
             traced = trace_function(
                 self.__wrapped__,
@@ -468,6 +469,10 @@ class Jitted:
 @functools.cache
 def _load_runtime() -> None:
     """Bring in what runs plans; before tracing, so that nothing stands between it and a result."""
+    import tenfold.cache.stored  # where code is kept, which is looked at first
+    from tenfold.execute.prepare import prepare
+
+    prepare()
     import tenfold.api.checking
     import tenfold.api.door
     import tenfold.api.explain_cache
@@ -475,9 +480,6 @@ def _load_runtime() -> None:
     import tenfold.cache
     import tenfold.graph.file
     import tenfold.parity.guards  # noqa: F401
-    from tenfold.execute.prepare import prepare
-
-    prepare()
 
 
 _KEPT = "_tenfold_jitted"

@@ -12,6 +12,7 @@ from tenfold.cache.disk import log
 from tenfold.cache.recompile import Watch
 from tenfold.cache.record import Caller, record_of
 from tenfold.cache.stored import certify, find_program, keep_program, options_of, why_missing
+from tenfold.collector import resting
 from tenfold.errors import FileError
 from tenfold.execute import Program
 from tenfold.graph import Graph
@@ -111,7 +112,8 @@ class Plans:
             lines = why_missing(graph, options, asked)
             if lines:
                 log().info("%s is compiled anew: %s", asked, "; ".join(lines))
-        made = Program(_planned(graph, donated), strict=strict)
+        with resting():
+            made = Program(_planned(graph, donated), strict=strict)
         keep_program(graph, options, made, None, asked)
         if asked is not None and watch is not None:
             watch.note(record_of(asked, graph.digest, host_target(), options))

@@ -273,7 +273,8 @@ def _carry(plan: Plan, argument: str) -> Plan:
         if isinstance(step, LoopStep) and step.carries > 1:
             a = step.captures if argument == "in" else 0
             rows = list(step.inputs if argument == "in" else step.outputs)
-            if plan.slots[rows[a]].type == plan.slots[rows[a + 1]].type:
+            one, other = (plan.slots[slot].type for slot in rows[a : a + 2])
+            if (one.dtype, one.size) == (other.dtype, other.size):
                 rows[a], rows[a + 1] = rows[a + 1], rows[a]
                 where = "inputs" if argument == "in" else "outputs"
                 step = replace(step, **{where: tuple(rows)})  # type: ignore[arg-type]

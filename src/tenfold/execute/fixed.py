@@ -1,12 +1,17 @@
 """Object code of the texts that are the same for every plan: the gate, the steps, their caller, and
 the sorts, each by the name of its function.
 
-Found in memory, then in a store (the disk cache sets itself here), then compiled.
+Found in memory, then in a store (the disk cache sets itself here), then compiled: in a thread of
+its own while a program is traced and planned, since LLVM runs without the GIL.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
+import threading
+from contextlib import suppress
 from functools import cache
 from typing import Protocol
 
@@ -36,6 +41,9 @@ class Store(Protocol):
 
 stores: list[Store] = []
 _objects: dict[tuple[str, str], bytes] = {}
+_SWITCH = 0.0005  # seconds
+_making = threading.Lock()
+_thread: threading.Thread | None = None
 
 
 @cache
@@ -47,28 +55,78 @@ def interface() -> str:
 
 def fixed(part: str, target: Target) -> bytes:
     """The object code of one of the texts."""
-    key = (part, target.digest)
-    found = _objects.get(key)
+    found = _objects.get((part, target.digest))
     if found is None:
-        text = TEXTS[part] if part in TEXTS else sort_text(part)
-        mark = interface() if part in TEXTS else hashlib.sha256(text.encode()).hexdigest()[:32]
-        name = f"{part}-{mark}-{target.digest}"
-        for store in stores:
-            found = store.find(name)
-            if found is not None:
-                break
-        else:
-            # A hit on disk needs neither of these.
-            from tenfold.backends.cpu.compile import assemble
-            from tenfold.backends.cpu.prelink import prelink
-
-            found = prelink(assemble(text, target), EXPORTS.get(part, (part,)))
-            for store in stores:
-                store.keep(name, found)
-        _objects[key] = found
+        with _making:  # perhaps the thread is at it: then this waits
+            found = _find(part, target) or _make(part, target)
     return found
+
+
+def compile_ahead(target: Target) -> bool:
+    """Have what is not at hand compiled in a thread: whoever asks for it meanwhile waits. Whether
+    all is at hand."""
+    global _thread
+    if all(_find(part, target) for part in TEXTS):
+        return True
+
+    def work() -> None:
+        # Each call into LLVM gives the GIL up. Whoever else wants it keeps it for the interval.
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(min(before, _SWITCH))
+        shorter = sys.getswitchinterval()
+        with suppress(Exception):  # it fails again, and is reported, where it is needed
+            for part in TEXTS:
+                fixed(part, target)
+        if sys.getswitchinterval() == shorter:  # unless somebody has set it meanwhile
+            sys.setswitchinterval(before)
+
+    _thread = threading.Thread(target=work, name="tenfold-fixed")
+    _thread.start()
+    return False
 
 
 def bring(part: str, target: Target, data: bytes) -> None:
     """Use this object code, from a file that is trusted, unless there is some already."""
     _objects.setdefault((part, target.digest), data)
+
+
+def _text(part: str) -> str:
+    return TEXTS[part] if part in TEXTS else sort_text(part)
+
+
+def _name(part: str, target: Target) -> str:
+    mark = interface() if part in TEXTS else hashlib.sha256(_text(part).encode()).hexdigest()[:32]
+    return f"{part}-{mark}-{target.digest}"
+
+
+def _find(part: str, target: Target) -> bytes | None:
+    key = (part, target.digest)
+    found = _objects.get(key)
+    for store in stores if found is None else ():
+        found = store.find(_name(part, target))
+        if found is not None:
+            _objects[key] = found
+            break
+    return found
+
+
+def _make(part: str, target: Target) -> bytes:
+    # A hit on disk needs neither of these.
+    from tenfold.backends.cpu.assemble import assemble
+    from tenfold.backends.cpu.prelink import prelink
+
+    made = prelink(assemble(_text(part), target), EXPORTS.get(part, (part,)))
+    for store in stores:
+        store.keep(_name(part, target), made)
+    _objects[part, target.digest] = made
+    return made
+
+
+def _wait() -> None:
+    """A child gets no thread, and must not get locks that one holds."""
+    if _thread is not None:
+        _thread.join()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_wait)

@@ -1,4 +1,4 @@
-"""What a process does once, whatever it runs: find its target, bring in the gate and the steps."""
+"""What a process does once, whatever it runs: find its target, have the gate and the steps made."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from tenfold.backends.cpu.bind import gate
 from tenfold.backends.cpu.ndarray import supported
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import TenfoldError
-from tenfold.execute.fixed import CALLER, GATE, fixed
+from tenfold.execute.fixed import GATE, compile_ahead, fixed
 from tenfold.execute.kernels import steps_image
 from tenfold.version import versions
 
 
 @cache
 def prepare() -> None:
-    """Do it now. What fails here fails again, and is reported, where it is needed."""
+    """Do it now, or begin it. What fails here fails again, and is reported, where it is needed."""
     target = host_target()
-    versions()
-    supported()
     with suppress(TenfoldError, ImportError, OSError):
-        gate(lambda text: fixed(GATE, target))
-        steps_image(target, False)
-        fixed(CALLER, target)
+        ready = compile_ahead(target)
+        versions()
+        supported()
+        if ready:
+            gate(lambda text: fixed(GATE, target))
+            steps_image(target, False)

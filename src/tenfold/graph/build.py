@@ -34,6 +34,7 @@ class Builder:
         self._type_numbers: dict[TensorType, int] = {}
         self._numbers: list[int] = []  # by value: the number of its type
         self._forms: dict[Any, tuple[Types, list[int]]] = {}
+        self._ordered: tuple[Any, list[int]] = (None, [])  # what was asked for last, the answer
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -104,6 +105,12 @@ class Builder:
 
     def order(self, outputs: Iterable[int]) -> list[int]:
         """Positions of the nodes that count, depth-first from effects and outputs."""
+        key = (len(self._nodes), tuple(outputs))  # nodes are added, never changed
+        if key != self._ordered[0]:
+            self._ordered = key, self._order(key[1])
+        return self._ordered[1]
+
+    def _order(self, outputs: tuple[int, ...]) -> list[int]:
         done = bytearray(len(self._nodes))
         order: list[int] = []
         makers, nodes = self._makers, self._nodes
@@ -130,7 +137,9 @@ class Builder:
         """The parameters that count, by first use in canonical order."""
         first: dict[int, None] = {}
         for position in self.order(outputs):
-            first.update((v, None) for v in self._nodes[position][1] if self._makers[v] < 0)
+            for v in self._nodes[position][1]:
+                if self._makers[v] < 0:
+                    first[v] = None
         first.update((v, None) for v in outputs if self._makers[v] < 0)
         return list(first)
 

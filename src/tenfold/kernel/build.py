@@ -99,8 +99,9 @@ class Builder:
 
     def put(self, instruction: Instruction) -> int:
         """The number of an instruction, which is added unless an equal one is there."""
-        found = self._known.get(instruction)
-        if found is not None:
+        number = len(self.instructions)
+        found = self._known.setdefault(instruction, number)
+        if found != number:
             return found
         self.free.append(free_axes(instruction, self.free, self.axes, self.buffers))
         stage = max((self.stage[v] for v in instruction.uses()), default=0)
@@ -110,8 +111,7 @@ class Builder:
             stage = max(stage, self._scratch_stage.get(instruction.attr[0], 0))
         self.stage.append(stage)
         self.instructions.append(instruction)
-        self._known[instruction] = len(self.instructions) - 1
-        return len(self.instructions) - 1
+        return number
 
     def dtype(self, value: int) -> str:
         return self.instructions[value].dtype

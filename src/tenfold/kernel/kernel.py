@@ -161,6 +161,7 @@ class Kernel:
     checks: tuple[Check, ...] = ()
     fold: Fold = Fold()
     free: tuple[Free, ...] = field(default=(), compare=False, repr=False)
+    _digest: str = field(default="", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.free) != len(self.instructions):
@@ -172,7 +173,13 @@ class Kernel:
     @property
     def digest(self) -> str:
         """The SHA-256 of the kernel's data, in hexadecimal: the key of its compiled code."""
-        return hashlib.sha256(msgpack.packb(to_data(self))).hexdigest()
+        if not self._digest:
+            made = hashlib.sha256(msgpack.packb(to_data(self))).hexdigest()
+            object.__setattr__(self, "_digest", made)
+        return self._digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)  # kernels are long, and stand in many tables
 
     def store_free(self, store: Store) -> Free:
         """The axes that must be bound where a store stands."""

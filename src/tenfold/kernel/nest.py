@@ -15,16 +15,22 @@ from tenfold.kernel.kernel import REDUCED, Free, Kernel, stages
 
 @frozen
 class Compute:
+    """An instruction."""
+
     value: int
 
 
 @frozen
 class Write:
+    """A store."""
+
     store: int
 
 
 @frozen
 class Guard:
+    """A check."""
+
     check: int
 
 

@@ -126,6 +126,7 @@ class _Planner:
         self.cell: dict[int, int] = {}  # by value
         self.steps: list[Step] = []
         self.kernels: dict[Kernel, int] = {}
+        self.made: dict[int, tuple[Lowered, int]] = {}  # by id of a form; the number of its kernel
         self.constants: list[bytes] = []
         self.inner: dict[int, int] = {}  # id of a sub-plan -> its number
         self.used: list[Plan] = []
@@ -236,13 +237,10 @@ class _Planner:
     # Steps.
 
     def kernel(self, bound: Bound) -> None:
-        lowered = self.forms.get(bound.form)
-        if lowered is None:
-            lowered = lower(bound.form, self.table)
-            if self.tune is not None:
-                lowered = replace(lowered, kernel=self.tune(lowered.kernel))
-            self.forms[bound.form] = lowered
-        number = self.kernels.setdefault(lowered.kernel, len(self.kernels))
+        found = self.made.get(id(bound.form))  # the former makes equal ones once, and keeps them
+        if found is None:
+            found = self.made[id(bound.form)] = self.lowered(bound.form)
+        lowered, number = found
         reads = [self.of(v) for v in bound.inputs]
         writes = [
             self.range(self.of(v), shift) if shift else self.of(v)
@@ -256,10 +254,8 @@ class _Planner:
         params = tuple(
             p if isinstance(p, bytes) else self.literal(bound.nodes[p]) for p in lowered.params
         )
-        positions = {self.makers.get(v) for v in bound.nodes} | {
-            self.makers.get(v) for v in bound.targets
-        }
-        nodes = tuple(sorted(p for p in positions if p is not None))
+        positions = set(map(self.makers.get, (*bound.nodes, *bound.targets)))
+        nodes = tuple(sorted([p for p in positions if p is not None]))
         step = KernelStep(
             number, (*reads, *writes, *scratch), params, nodes, bound.inputs, bound.targets
         )
@@ -267,6 +263,16 @@ class _Planner:
         for source, target in lowered.in_place:
             self.candidates.append((at, reads[source], writes[target]))
         self.add(step, reads, [*writes, *scratch])
+
+    def lowered(self, form: Form) -> tuple[Lowered, int]:
+        """The kernel of a form, and its number."""
+        made = self.forms.get(form)
+        if made is None:
+            made = lower(form, self.table)
+            if self.tune is not None:
+                made = replace(made, kernel=self.tune(made.kernel))
+            self.forms[form] = made
+        return made, self.kernels.setdefault(made.kernel, len(self.kernels))
 
     def copy(self, source: int, target: int) -> None:
         """Begin a value as a copy of another; where that dies here, it may take its memory."""

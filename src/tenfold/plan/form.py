@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,10 @@ from tenfold.plan.fuse import Fused
 from tenfold.plan.groups import Group, find
 from tenfold.plan.lower import LITERAL, SAME, Form, FormNode, Place, Scattered, Target
 from tenfold.types import DType
+
+# What a FormNode says, with the number of its type: most forms have been seen before, and plain
+# tuples are found in no time.
+Said = tuple[str, Any, tuple[int, ...], int, bool]
 
 
 @frozen
@@ -52,6 +56,7 @@ class Former:
         self.table = table
         self.graph = fused.graph
         self.ranges: dict[int, list[Range]] = {}
+        self.known: dict[Any, Form] = {}  # by what they say, types being numbers
         self.maker = [-1] * len(fused.graph.types)
         for position, (node, start) in enumerate(
             zip(self.graph.nodes, self.graph.starts, strict=True)
@@ -149,11 +154,12 @@ class Former:
         wanted = [w.value for w in wishes]
         wanted += [v for w in wishes for v, _ in w.starts if v >= 0]
         wanted += [v for w in wishes for v in self.indices(w)]
-        order, inputs = self.reach(group, wanted, cut)
+        memory = group.streams.difference(group.members) | cut
+        order, inputs = self.reach(memory, wanted)
         number = {value: n for n, value in enumerate(order)}
         number.update((value, ~n) for n, value in enumerate(inputs))
-        types = self.graph.types
-        nodes = [self.node(group, value, number, cut) for value in order]
+        types, kinds = self.graph.types, self.fused.kinds
+        nodes = [self.node(memory, value, number) for value in order]
         axes = self.fused.axes
         named: dict[int, int] = {}
         extents: list[int] = []
@@ -174,30 +180,44 @@ class Former:
         largest = max(wishes, key=lambda w: types[w.value].size)
         local(largest.place)
         targets = tuple(
-            Target(
-                self.number(number, w.value, nodes, order),
-                local(w.place),
-                types[w.into] if w.into >= 0 else None,
-                tuple((number[v] if v >= 0 else None, limit) for v, limit in w.starts),
-                self.scattered(w, number),
-            )
-            for w in wishes
+            [
+                (
+                    self.number(number, w.value, nodes, order),
+                    local(w.place),
+                    kinds[w.into] if w.into >= 0 else None,
+                    tuple([(number[v] if v >= 0 else None, limit) for v, limit in w.starts]),
+                    self.scattered(w, number),
+                )
+                for w in wishes
+            ]
         )
         reductions = []
         for n, (node, value) in enumerate(zip(nodes, order, strict=True)):
+            if not node[-1]:
+                continue
             home = self.fused.home[value]
             place = self.fused.place[value]
-            if node.reduces and home is not None and place is not None and not find(home)[1]:
+            if home is not None and place is not None and not find(home)[1]:
                 roots = [None if a is None else axes.find(a) for a in place]
                 if all(r is None or r in named for r in roots):
                     reductions.append((n, local(place)))
-        form = Form(
-            tuple(nodes),
-            tuple(types[v] for v in inputs),
-            targets,
-            tuple(reductions),
-            tuple(extents),
-        )
+        arriving = tuple([kinds[v] for v in inputs])
+        key = (tuple(nodes), arriving, targets, tuple(reductions), tuple(extents))
+        form = self.known.get(key)
+        if form is None:
+            of = self.fused.distinct
+            form = self.known[key] = Form(
+                tuple(
+                    FormNode(op, given, reads, of[kind], reduces)
+                    for op, given, reads, kind, reduces in nodes
+                ),
+                tuple(of[kind] for kind in arriving),
+                tuple(
+                    Target(node, place, None if kind is None else of[kind], starts, scatter)
+                    for node, place, kind, starts, scatter in targets
+                ),
+                *key[3:],
+            )
         made = tuple(w.into if w.into >= 0 else w.value for w in wishes)
         shifts = tuple(w.shift for w in wishes)
         return Bound(form, tuple(inputs), tuple(order), made, shifts)
@@ -216,30 +236,20 @@ class Former:
         self,
         number: dict[int, int],
         value: int,
-        nodes: list[FormNode],
+        nodes: list[Said],
         order: list[int],
     ) -> int:
         """The node that a target names; what is only copied gets one."""
         found = number[value]
         if found >= 0:
             return found
-        nodes.append(FormNode(SAME, None, (found,), self.graph.types[value]))
+        nodes.append((SAME, None, (found,), self.fused.kinds[value], False))
         order.append(value)
         return len(nodes) - 1
 
-    def memory(self, group: Group, value: int, cut: frozenset[int]) -> bool:
-        """Whether this group reads the value from memory."""
-        if value in cut:
-            return True
-        home = self.fused.home[value]
-        if home is not None and find(home)[0] is group:
-            return False
-        return value in group.streams
-
-    def reach(
-        self, group: Group, values: Iterable[int], cut: frozenset[int]
-    ) -> tuple[list[int], list[int]]:
-        """The values computed for these, in order, and those read from memory."""
+    def reach(self, memory: Set[int], values: Iterable[int]) -> tuple[list[int], list[int]]:
+        """The values computed for these, in order, and those read from memory, in the order in
+        which they are met: the same for equal groups, wherever in the program they stand."""
         fused, graph = self.fused, self.graph
         order: set[int] = set()
         inputs: dict[int, None] = {}
@@ -248,37 +258,35 @@ class Former:
             value = stack.pop()
             if value in order or value in inputs:
                 continue
-            if self.memory(group, value, cut):
+            if value in memory:
                 inputs[value] = None
                 continue
             order.add(value)
             same = fused.alias[value]
-            if same != value and self.memory(group, same, cut):
+            if same != value and same in memory:
                 inputs[same] = None
                 continue
             position = self.maker[value]
             assert position >= 0, "a parameter is read that is no stream of its group"
             stack.extend(graph.nodes[position].inputs)
-        return sorted(order), sorted(inputs)
+        return sorted(order), list(inputs)
 
-    def node(
-        self, group: Group, value: int, number: dict[int, int], cut: frozenset[int]
-    ) -> FormNode:
+    def node(self, memory: Set[int], value: int, number: dict[int, int]) -> Said:
         fused, graph = self.fused, self.graph
-        type = graph.types[value]
+        kind = fused.kinds[value]
         same = fused.alias[value]
-        if same != value and self.memory(group, same, cut):
-            return FormNode(SAME, None, (number[same],), type)
+        if same != value and same in memory:
+            return SAME, None, (number[same],), kind, False
         position = self.maker[value]
         node, access = graph.nodes[position], fused.accesses[position]
         if node.op == "constant":
             data = node["data"]
-            if data in plain(type.dtype):
-                return FormNode("constant", data, (), type)
-            return FormNode(LITERAL, None, (), type)
+            if data in plain(graph.types[value].dtype):
+                return "constant", data, (), kind, False
+            return LITERAL, None, (), kind, False
         assert access is not None
         inputs = tuple([number[v] for v in node.inputs])
-        return FormNode(node.op, node.attributes, inputs, type, bool(access.reduced))
+        return node.op, node.attributes, inputs, kind, bool(access.reduced)
 
 
 @cache

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from tenfold.frozen import frozen
@@ -21,7 +22,7 @@ from tenfold.ops.ranges import Range, Start
 from tenfold.plan.access import Access, Pattern, access_of, scatter_access
 from tenfold.plan.groups import Axes, Group, comparable, find
 from tenfold.plan.product import inline, product_access
-from tenfold.plan.union import STREAMS, WEIGHT, Edge, Place, Union
+from tenfold.plan.union import STREAMS, WEIGHT, Edge, Place, Union, join
 from tenfold.types import TensorType
 
 # Why a backend has no code for an instruction, given the dtypes of its operands and its result, or
@@ -58,6 +59,8 @@ class Fused:
     view: list[bool]  # by value: it is read through, not stored
     alias: list[int]  # by value: the value whose memory it shares
     stored: bytearray  # by value: read from memory, or an output
+    kinds: list[int]  # by value: the number of its type
+    distinct: list[TensorType]  # the types, by number
     axes: Axes
     write_places: dict[tuple[int, int], Place]
     notes: dict[str, tuple[int, int]] = field(default_factory=dict)  # reason: count, first node
@@ -89,6 +92,8 @@ class _Fuser:
         self.alias = list(range(count))
         self.maker = [-1] * count
         self.uses = [0] * count  # reads by nodes, through views too
+        self.kinds: list[int] = []
+        self.distinct: list[TensorType] = []
         self.groups: list[Group] = []
         self.items: list[Item] = []
         self.notes: dict[str, tuple[int, int]] = {}
@@ -118,7 +123,7 @@ class _Fuser:
         self.items.sort(key=lambda item: (item.time, item.number))
         return Fused(
             graph, self.items, self.accesses, self.home, self.place, self.view, self.alias,
-            self.stored(), self.axes, self.write_places, self.notes,
+            self.stored(), self.kinds, self.distinct, self.axes, self.write_places, self.notes,
             self.reasons,
         )  # fmt: skip
 
@@ -127,7 +132,12 @@ class _Fuser:
         graph, types = self.graph, self.types
         forms: dict[Any, Access | None] = {}
         numbers: dict[TensorType, int] = {}
-        numbered = [numbers.setdefault(t, len(numbers)) for t in types]
+        same: dict[int, int] = {}  # by id: most types are the same object as another's
+        for type in types:
+            if id(type) not in same:
+                same[id(type)] = numbers.setdefault(type, len(numbers))
+        numbered = self.kinds = [same[id(type)] for type in types]
+        self.distinct = list(numbers)
         for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
             self.maker[start : start + len(node.types)] = [position] * len(node.types)
             if node.op == "constant":
@@ -226,6 +236,13 @@ class _Fuser:
         if refuse is not None:
             for group, edge in edges.items():
                 edge.reason = edge.reason or refuse(group, edge)
+        if len(edges) == 1:
+            ((group, edge),) = edges.items()
+            if edge.reason is None and (earliest <= group.time or group.consumer > earliest):
+                found = join(self.axes, self.place, group, edge, access, shape, streams)
+                if found is not None:
+                    group.time = max(group.time, earliest)
+                    return group, found
         while True:
             time = self.settle(edges, earliest)
             union = Union(self.axes, self.place, access, shape, streams)
@@ -264,7 +281,8 @@ class _Fuser:
             if home is None:
                 if not self.inline[root]:
                     streams.add(root)
-                    earliest = max(earliest, self.ready[root])
+                    if self.ready[root] > earliest:
+                        earliest = self.ready[root]
                 continue
             through = self.pattern[value] if root != value else _IDENTITY
             group, dead = find(home)
@@ -548,6 +566,7 @@ def _composed(pattern: Pattern, through: Pattern | None) -> Pattern | None:
     return tuple(None if t is None else pattern[t] for t in through)
 
 
+@cache
 def _turns(pattern: Pattern | None) -> bool:
     """Whether the last axis is moved from its place."""
     axes = [a for a in pattern or () if a is not None]

@@ -81,7 +81,8 @@ class Axes:
         self._into[self.find(b)] = self.find(a)
 
     def size(self, axes: Iterable[int]) -> int:
-        return prod(self.extents[a] for a in axes)
+        extents = self.extents
+        return prod([extents[a] for a in axes])
 
 
 def comparable(sets: Iterable[Iterable[int]]) -> bool:

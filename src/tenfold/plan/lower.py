@@ -94,6 +94,8 @@ def lower(form: Form, table: Table) -> Lowered:
 
 @dataclass(slots=True)
 class _Frame:
+    """A node whose value is being asked for."""
+
     node: int
     position: Position
     condition: int | None

@@ -30,6 +30,54 @@ class Edge:
     reason: str | None = None  # why the group is not joined: it is read from memory instead
 
 
+def join(
+    axes: Axes,
+    places: Sequence[Place | None],
+    group: Group,
+    edge: Edge,
+    access: Access,
+    shape: Sequence[int],
+    streams: set[int],
+) -> Place | None:
+    """The place of a new member in the one group that it reads, element by element, joined at
+    once: what most members do. None, and nothing done, where it takes a `Union` to tell."""
+    weight = group.weight + access.weight
+    if (
+        access.reduced
+        or edge.pulls
+        or not edge.aligned
+        or edge.turned
+        or group.whole
+        or weight > WEIGHT
+        or weight * group.folds > REPEATED
+        or len(streams) + len(group.streams) > STREAMS
+    ):
+        return None
+    dims: list[int | None] = [None] * len(shape)
+    for value, pattern in edge.aligned:
+        for axis, target in zip(places[value] or (), pattern, strict=True):
+            if target is None:
+                continue
+            assert axis is not None
+            mine = axes.find(axis)
+            other = dims[target]
+            if other is None and mine not in dims:
+                dims[target] = mine
+            elif other != mine:
+                return None
+    for axis, extent in zip(dims, shape, strict=True):
+        if axis is None and extent != 1:
+            return None
+    group.weight = weight
+    group.exits -= edge.count
+    group.costly = group.costly or access.costly
+    group.streams |= streams
+    space = tuple([a for a in dims if a is not None])
+    if space != group.space and axes.size(space) >= axes.size(group.space):
+        group.space = space
+    return tuple(dims)
+
+
 class Union:
     """The groups that a member with this access and shape would bring together."""
 

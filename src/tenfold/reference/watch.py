@@ -149,6 +149,8 @@ def watch_values(
 
 @frozen
 class _Choice:
+    """Which nodes are watched."""
+
     names: Collection[str] | None
     ops: Collection[str] | None
     positions: Collection[int] | None

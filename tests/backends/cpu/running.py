@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.compile import assemble, module_text, prepare
+from tenfold.backends.cpu.assemble import assemble
+from tenfold.backends.cpu.compile import module_text, prepare
 from tenfold.backends.cpu.loader import load
 from tenfold.backends.cpu.schedule import Schedule, tune
 from tenfold.backends.cpu.target import Target, baseline, host_target, target_with

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from running import HOST, every_target
 
-from tenfold.backends.cpu.compile import assemble
+from tenfold.backends.cpu.assemble import assemble
 from tenfold.backends.cpu.loader import load
 from tenfold.backends.cpu.sorting import LONGEST, scratch_bytes, sort_name, sort_text
 from tenfold.backends.cpu.target import Target

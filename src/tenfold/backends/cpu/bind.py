@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -20,6 +19,7 @@ from tenfold.backends.cpu.plain import make_plain
 from tenfold.backends.cpu.pool import POOL, POOL_SLOTS
 from tenfold.backends.cpu.text import join
 from tenfold.errors import ValueProblem
+from tenfold.frozen import frozen
 from tenfold.types import DTYPES, SHORT, TensorType
 
 # What a call looks at besides its arguments: a dict and a key, or a closure cell and None, with
@@ -173,7 +173,7 @@ def _new_capsule() -> Callable[[int, None, None], Any]:
     return kind(("PyCapsule_New", ctypes.pythonapi))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """A callable over a plan in memory. `reason` says why it is not native, None when it is."""
 

@@ -13,12 +13,12 @@ import ctypes
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from tenfold.backends.cpu.text import Fragment
+from tenfold.frozen import frozen
 
 _ROUTINES = tuple(f"{letter}{name}" for letter in "sdcz" for name in ("gemm", "gemv"))
 
@@ -39,7 +39,7 @@ def _declaration(routine: str) -> str:
 BLAS = Fragment(tuple(_declaration(routine) for routine in _ROUTINES), "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blas:
     """The private library: addresses of `tn_sgemm` and its like (CBLAS, 64-bit sizes)."""
 

@@ -1,25 +1,26 @@
-"""Kernels to object code: many in one module, light passes, equal ones once in a process."""
+"""Kernels to object code: many in one module, several modules at once, equal kernels once."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
+from tenfold.backends.cpu.archive import pack
+from tenfold.backends.cpu.assemble import Assembly
 from tenfold.backends.cpu.emit import Code, emit, outer_extent
 from tenfold.backends.cpu.functions import definitions
 from tenfold.backends.cpu.schedule import Schedule, choose
-from tenfold.backends.cpu.target import Target, target_machine
+from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.text import Fragment, join
+from tenfold.frozen import frozen
 from tenfold.kernel.kernel import Kernel
 
-# Code generation is superlinear in the length of a block; beyond this it is done lightly.
-LONG = 40_000
+# Lines of a module, at least; the last has what is left. A module costs 2 ms whatever is in it, as
+# much as 30 lines do; several can be compiled at once. How they are parted depends on the kernels
+# alone, not on how many processors there happen to be: the same kernels give the same bytes.
+BATCH = 150
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compiled:
     """What a caller of a compiled kernel has to know."""
 
@@ -29,11 +30,11 @@ class Compiled:
     outside: tuple[str, ...]  # functions of libm called lane by lane
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module:
     """Object code of some kernels: position-independent, free of addresses."""
 
-    data: bytes
+    data: bytes  # an object, or an archive of several
     kernels: tuple[Compiled, ...]
 
 
@@ -58,10 +59,19 @@ def compile_kernels(
     fragments: Sequence[Fragment] = (),
 ) -> Module:
     """One object of these kernels, equal ones once, and of further text beside them."""
-    distinct = {symbol(kernel, strict): kernel for kernel in kernels}
-    made = [prepare(kernel, target, strict) for kernel in distinct.values()]
-    text = module_text([code for code, _ in made], target, fragments)
-    return Module(assemble(text, target), tuple(compiled for _, compiled in made))
+    assembly = Assembly(target)
+    batch: list[Code] = []
+    made: list[Compiled] = []
+    for kernel in {symbol(kernel, strict): kernel for kernel in kernels}.values():
+        code, compiled = prepare(kernel, target, strict)
+        made.append(compiled)
+        batch.append(code)
+        if sum(code.size for code in batch) >= BATCH:
+            assembly.add(module_text(batch, target))
+            batch = []
+    if batch or fragments or not made:
+        assembly.add(module_text(batch, target, fragments))
+    return Module(pack(assembly.finish()), tuple(made))
 
 
 _made: dict[tuple[Target, str], tuple[Module, Compiled]] = {}
@@ -90,37 +100,3 @@ def module_text(codes: Sequence[Code], target: Target, fragments: Sequence[Fragm
     needed = sorted(frozenset().union(*(code.maths for code in codes)))
     parts = [code.fragment for code in codes]
     return join([*parts, *definitions(needed, target), *fragments])
-
-
-@cache
-def _machine(target: Target, level: int) -> Any:
-    return target_machine(target, level)
-
-
-_lock = threading.Lock()
-
-
-def assemble(text: str, target: Target) -> bytes:
-    """Object code of a module's text, after a few light passes.
-
-    Always-inline, instruction combining and dead code elimination give code as fast as all of
-    LLVM's passes, since a kernel has each value once already; loop and superword vectorisers are
-    never run, for the text has its vectors already and they take more than linear time. LLVM's
-    NewGVN is left out: on some kernels it stops the process with a failed assertion.
-    """
-    import llvmlite.binding as llvm
-
-    level = 2 if text.count("\n") < LONG else 1
-    with _lock:
-        machine = _machine(target, level)
-        head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
-        module = llvm.parse_assembly(head + text)
-        builder = llvm.create_pass_builder(
-            machine, llvm.create_pipeline_tuning_options(speed_level=1)
-        )
-        passes = llvm.create_new_module_pass_manager()
-        passes.add_always_inliner_pass()
-        passes.add_instruction_combine_pass()
-        passes.add_dead_code_elimination_pass()
-        passes.run(module, builder)
-        return bytes(machine.emit_object(module))

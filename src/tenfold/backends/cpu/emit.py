@@ -16,7 +16,6 @@ A kernel becomes one function,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from tenfold.backends.cpu.accumulate import reduce
@@ -41,12 +40,13 @@ from tenfold.backends.cpu.writer import (
     scalar_text,
     vector,
 )
+from tenfold.frozen import frozen
 from tenfold.kernel.index import AXIS, MOD, Atom
 from tenfold.kernel.kernel import BOTH, Kernel
 from tenfold.kernel.nest import Compute, Guard, Item, Loop, Write, nest
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Code:
     """One kernel as text, with what it refers to."""
 

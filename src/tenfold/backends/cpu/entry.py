@@ -18,8 +18,7 @@ A plan is one native function,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tenfold.frozen import frozen
 from tenfold.types import TensorType
 
 DONE, FAILED, DECLINED = 0, 1, 2
@@ -29,7 +28,7 @@ PARAM_BYTES = 16  # that a kernel's parameter takes, whatever its dtype
 STACK_ARENA = 8192  # an arena up to this size lies on the stack
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """One positional argument. `writeable`: the plan writes into it."""
 
@@ -37,7 +36,7 @@ class Argument:
     writeable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """How a plan is called.
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from tenfold.backends.cpu.archive import members
 from tenfold.backends.cpu.elf import read
 from tenfold.backends.cpu.link import link
 from tenfold.errors import FileError
@@ -53,8 +54,8 @@ def load(
     symbols: Mapping[str, int] | None = None,
     libraries: Sequence[Image] = (),
 ) -> Image:
-    """Link objects with each other, with given addresses, and with images loaded before; or bring
-    back one that `prelink` made.
+    """Link objects, or archives of them, with each other, with given addresses, and with images
+    loaded before; or bring back one that `prelink` made.
 
     `exports` are the names that will be asked for. An import is sought in `symbols`, then in
     `libraries`, which the new image keeps alive, then in Python, libm and a little of libc.
@@ -83,7 +84,7 @@ def _load_elf(
         address = given.get(name)
         return process_symbol(name) if address is None else address
 
-    found, memory = link([read(data) for data in objects], resolve)
+    found, memory = link([read(one) for data in objects for one in members(data)], resolve)
     return Image(found, memory.size, "elf", (memory, tuple(libraries)))
 
 
@@ -109,7 +110,8 @@ def _load_by_llvm(
 
     builder = llvm.JITLibraryBuilder()
     for data in objects:
-        builder.add_object_img(data)
+        for one in members(data):
+            builder.add_object_img(one)
     for name, address in given.items():
         builder.import_symbol(name, address)
     for name in exports:

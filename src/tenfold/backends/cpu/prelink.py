@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import msgpack
 import numpy as np
 
+from tenfold.backends.cpu.archive import members
 from tenfold.backends.cpu.elf import CODE, CONSTANT, LIMIT, PAGE, bad, read
 from tenfold.backends.cpu.link import Memory, Resolve, link
 from tenfold.backends.cpu.loader import LINKED, Image, process_symbol, route
 from tenfold.errors import FileError
+from tenfold.frozen import frozen
 
 _MADE_UP = 0x7A5A_0000_0000_0000  # no address of user space
 _STEP = 1 << 16
@@ -28,7 +29,7 @@ _STEP = 1 << 16
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Linked:
     """An image: its three parts without the zeros they end in, and what is to be filled in.
 
@@ -52,7 +53,7 @@ def prelink(data: bytes, exports: Sequence[str]) -> bytes:
     """Object code as an image that is quickly loaded; or as it is, where that can't be done."""
     if route() != "elf":
         return data
-    item = read(data)
+    items = [read(one) for one in members(data)]
 
     def made_up(first: int) -> tuple[Resolve, dict[str, int]]:
         given: dict[str, int] = {}
@@ -63,14 +64,15 @@ def prelink(data: bytes, exports: Sequence[str]) -> bytes:
         return resolve, given
 
     first, names = made_up(_MADE_UP)
-    found, memory = link([item], first)
+    found, memory = link(items, first)
     second, others = made_up(_MADE_UP + (1 << 40))
-    _, again = link([item], second)
+    _, again = link(items, second)
     before, after = _words(memory), _words(again)
     imports = {name: np.nonzero(before == address)[0] for name, address in names.items()}
-    taken = np.concatenate([np.empty(0, np.int64), *imports.values()])
-    apart = np.nonzero(before != after)[0]
-    own = np.setdiff1d(apart, taken)
+    apart = before != after
+    for at in imports.values():
+        apart[at] = False
+    own = np.nonzero(apart)[0]
     moved = before.copy()
     moved[own] += again.base - memory.base
     for name, at in imports.items():

@@ -39,8 +39,9 @@ def weigh(plans: Sequence[Plan]) -> dict[int, int]:
 
 def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
     if step.kind == "kernel":
-        size = sum(plan.slots[s].type.size for s in step.slots)
-        space = prod(max(axis.extent, 1) for axis in plan.own[step.kernel].axes)
+        slots = plan.slots
+        size = sum([slots[s].type.size for s in step.slots])
+        space = prod([max(axis.extent, 1) for axis in plan.own[step.kernel].axes])
         return int(20 + max(size, min(space, 1 << 40)) // 4)
     if step.kind == "routine" and step.name != "contract":
         return 100 + 20 * int(plan.slots[step.inputs[0]].type.size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,12 +11,13 @@ from tenfold.backends.cpu.complexes import complex_op
 from tenfold.backends.cpu.floats import extreme
 from tenfold.backends.cpu.state import Parts, Val
 from tenfold.backends.cpu.writer import BITS, COMPUTE, LANES, Writer, kind, vector
+from tenfold.frozen import frozen
 from tenfold.types import DTYPES
 
 Slot = tuple[str, str]  # type and first value of something a loop carries
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reduction:
     """One reduction being emitted. `crossing` means the lanes lie along the reduced axis and
     are folded in the end; else each lane has a result of its own."""

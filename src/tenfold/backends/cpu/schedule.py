@@ -7,13 +7,13 @@ lie across lanes. It depends on the kernel and the target alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd, lcm
 
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.traffic import ahead, in_place, streamed
 from tenfold.backends.cpu.writer import LANES, SIZES, kind
+from tenfold.frozen import frozen
 from tenfold.kernel.collapse import collapse
 from tenfold.kernel.flatten import TINY, flatten
 from tenfold.kernel.index import AXIS, DIV, MOD, Index
@@ -40,7 +40,7 @@ MOST_INSTRUCTIONS, MOST_STREAMS = 1000, 64
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """Loads that step over memory along the lane axis and lie packed along `row`."""
 
@@ -48,7 +48,7 @@ class Tile:
     loads: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """The loops of a kernel on a CPU."""
 
@@ -210,20 +210,28 @@ class _Facts:
 
     def cost(self, lanes: Free) -> float:
         kernel, total = self.kernel, 0.0
+        known: dict[Free, float] = {}
+
+        def trips(free: Free) -> float:
+            found = known.get(free)
+            if found is None:
+                found = known[free] = self.trips(free, lanes)
+            return found
+
         for n, i in enumerate(kernel.instructions):
             free = kernel.free[n]
             if i.op == "load" and i.index is not None:
-                total += self.trips(free, lanes) * self.access(i.index, free, lanes)
+                total += trips(free) * self.access(i.index, free, lanes)
             elif i.op == "reduce":
                 inside = free.union(*(kernel.free[a] for a in i.args))
-                total += self.trips(inside, lanes)
+                total += trips(inside)
                 if self.lane_of(inside, lanes) in self.reduced:
-                    total += self.trips(free, lanes) * _ACROSS
+                    total += trips(free) * _ACROSS
             elif i.op not in ("const", "param"):
-                total += self.trips(free, lanes) * self.work(i.op)
+                total += trips(free) * self.work(i.op)
         for store in kernel.stores:
             free = kernel.store_free(store)
-            total += self.trips(free, lanes) * self.access(store.index, free, lanes, False)
+            total += trips(free) * self.access(store.index, free, lanes, False)
         return total
 
     def work(self, op: str) -> float:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tenfold.backends.cpu.writer import COMPUTE, Writer
+from tenfold.frozen import frozen
 from tenfold.kernel.kernel import Kernel
 
 Parts = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Val:
     """An emitted value: its parts (two for complex) for each copy; `wide` if it is a vector
     along the lane axis. A value that is the same for all copies has one entry."""

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from functools import cache
 
-from tenfold.backends.cpu.emit import emit
 from tenfold.backends.cpu.floats import REMAINDERS
 from tenfold.backends.cpu.functions import LIBM, ours
-from tenfold.backends.cpu.schedule import choose
+from tenfold.backends.cpu.operations import Parts, elementwise
 from tenfold.backends.cpu.target import Target
+from tenfold.backends.cpu.writer import Writer, kind
 from tenfold.errors import Unsupported
-from tenfold.kernel import Builder, Kernel
+from tenfold.kernel import Kernel
 
 
 @cache
 def missing(instruction: str, operands: tuple[str, ...], result: str, target: Target) -> str | None:
     """Why there is no code for an elementwise instruction on these dtypes, or None."""
-    b = Builder()
-    buffers = [b.buffer(dtype, 32) for dtype in operands]
-    made = b.buffer(result, 32, "write")
-    i = b.axis(32)
+    w = Writer(modern=target.half, masked=target.masked, fma=target.fma)
+    given: list[Parts] = [("%re", "%im") if kind(dtype) == "c" else ("%x",) for dtype in operands]
     try:
-        b.store(made, i, b.op(instruction, result, *(b.load(x, i) for x in buffers)))
-        kernel = b.finish()
-        emit(kernel, choose(kernel, target), target, "tn_asked")
+        elementwise(w, instruction, result, operands[0], given, True)
     except Unsupported as error:
         return error.message
     return None

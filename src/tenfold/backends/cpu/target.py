@@ -11,12 +11,13 @@ import hashlib
 import os
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from typing import Any
 
 from tenfold.errors import ValueProblem
+from tenfold.frozen import frozen
 
 # LLVM's name of each feature, and Linux's where it differs.
 _LINUX = {
@@ -37,7 +38,7 @@ _LEVELS = (("x86-64-v2", _V2), ("x86-64-v3", _V3), ("x86-64-v4", _V4))
 _EXTRAS = ("avx", "avx2", "avx512bw", "avx512dq", "avx512f", "avx512vl", "bmi2", "f16c", "fma")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """The machine code is made for, with the facts a code generator asks about.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from tenfold.frozen import frozen
 
 _DEFINED = re.compile(r'^define [^\n]*?@("[^"]+"|[\w.$-]+)\(', re.MULTILINE)
 _DECLARED = re.compile(r'@("[^"]+"|[\w.$-]+)')
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fragment:
     """Definitions, and the declarations they need, a line each: a module may hold each once."""
 

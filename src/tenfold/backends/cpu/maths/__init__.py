@@ -17,12 +17,12 @@ frozenset({'declare <4 x float> @llvm.sqrt.v4f32(<4 x float>)'})
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from tenfold.backends.cpu.maths import error, exponential, inverse, logarithm, power, trigonometric
 from tenfold.backends.cpu.maths.emit import AARCH64, AVX2, AVX512, BASELINE, Body, Target, Value
 from tenfold.errors import Unsupported
+from tenfold.frozen import frozen
 
 __all__ = [
     "AARCH64",
@@ -40,7 +40,7 @@ __all__ = [
 KINDS = {"f32": "float", "f64": "double"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """One maths function: its arity, the code, and the largest error in ulp, by dtype."""
 

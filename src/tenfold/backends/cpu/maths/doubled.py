@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tenfold.backends.cpu.maths.emit import Value, form
+from tenfold.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """high + low, with |low| at most a few ulp of high."""
 

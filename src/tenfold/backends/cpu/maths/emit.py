@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+from tenfold.frozen import frozen
 
 _INT = {"float": "i32", "double": "i64"}
 _FLOAT = {"i32": "float", "i64": "double"}
 _SHORT = {"float": "f32", "double": "f64"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """What of a processor changes the text of the maths: fused multiply-add, and AVX-512."""
 
@@ -304,7 +305,7 @@ class Value:
         return self._cast("fptrunc", "float")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """The numbers that describe a float format."""
 
@@ -355,7 +356,7 @@ def horner(x: Value, coefficients: tuple[float, ...]) -> Value:
     return total
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Whole:
     """An integer, as a float and as an int; the unused one costs nothing."""
 

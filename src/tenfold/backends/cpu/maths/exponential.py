@@ -6,15 +6,15 @@ All rest on one reduction, x = n ln 2 + r with |r| ≤ ln(2)/2, and one polynomi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tenfold.backends.cpu.maths.coefficients import TABLE
 from tenfold.backends.cpu.maths.emit import Value, Whole, poly, power_of_two, rounded, scaled
+from tenfold.frozen import frozen
 
 LN2 = math.log(2.0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Where results stop changing."""
 

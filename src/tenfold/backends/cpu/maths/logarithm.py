@@ -6,7 +6,6 @@ All rest on one reduction, x = 2**e (1 + f) with 1 + f between √½ and √2, a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tenfold.backends.cpu.maths.coefficients import TABLE
 from tenfold.backends.cpu.maths.doubled import ordered_total, product, total
@@ -18,13 +17,14 @@ from tenfold.backends.cpu.maths.emit import (
     power_of_two,
 )
 from tenfold.backends.cpu.maths.exponential import TINY, exp
+from tenfold.frozen import frozen
 
 _ROOT_HALF = {"float": 0.707106769084930419921875, "double": 0.7071067811865476}
 _ROOT_HALF_BITS = {"float": 0x3F3504F3, "double": 0x3FE6A09E667F3BCD}
 INF = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """x = 2**e (1 + f), e as a float."""
 

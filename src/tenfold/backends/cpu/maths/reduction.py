@@ -9,17 +9,17 @@ time a kernel takes to compile.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tenfold.backends.cpu.maths.coefficients import TABLE
 from tenfold.backends.cpu.maths.doubled import product
 from tenfold.backends.cpu.maths.emit import Body, Value, rounded
+from tenfold.frozen import frozen
 
 # Below these the vector path is exact enough.
 LIMIT = {("float", True): 1.0e5, ("double", True): 2.0**30, ("double", False): 2.0**20}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reduced:
     """x less n quarter turns, as r + low with |r| ≤ π/4, and n as an int, right modulo 4."""
 

@@ -1,0 +1,79 @@
+"""Code that is the same for every plan: made once, in a thread, whoever asks for it waits."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tenfold.backends.cpu.target import Target, baseline, host_target
+from tenfold.execute import fixed as module
+from tenfold.execute.fixed import TEXTS, compile_ahead, fixed
+
+
+class Shelf:
+    """A store in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def find(self, name: str) -> bytes | None:
+        return self.kept.get(name)
+
+    def keep(self, name: str, data: bytes) -> None:
+        assert name not in self.kept, "made twice"
+        self.kept[name] = data
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
+    made = Shelf()
+    monkeypatch.setattr(module, "stores", [made])
+    monkeypatch.setattr(module, "_objects", {})
+    yield made
+    module._wait()
+
+
+@pytest.fixture
+def target() -> Target:
+    return baseline(host_target())
+
+
+def test_what_is_asked_for_meanwhile_is_made_once(shelf: Shelf, target: Target) -> None:
+    compile_ahead(target)
+    found = {part: fixed(part, target) for part in TEXTS}
+    module._wait()
+    assert sorted(found.values()) == sorted(shelf.kept.values())
+    assert fixed("gate", target) is found["gate"]
+
+
+def test_what_a_store_has_is_not_compiled(
+    shelf: Shelf, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in TEXTS:
+        fixed(part, target)
+    module._objects.clear()
+    monkeypatch.setattr(module, "_make", None)
+    before = threading.active_count()
+    compile_ahead(target)
+    assert threading.active_count() == before
+    assert {fixed(part, target) for part in TEXTS} == set(shelf.kept.values())
+
+
+def test_it_is_the_same_every_time(shelf: Shelf, target: Target) -> None:
+    first = {part: fixed(part, target) for part in TEXTS}
+    module._objects.clear()
+    shelf.kept.clear()
+    compile_ahead(target)
+    assert {part: fixed(part, target) for part in TEXTS} == first
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_waits_for_the_thread(shelf: Shelf, target: Target) -> None:
+    compile_ahead(target)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if len(shelf.kept) == len(TEXTS) and fixed("steps", target) else 1)
+    assert os.waitpid(child, 0)[1] == 0

@@ -1,0 +1,32 @@
+"""The short way into a group leads where the long way leads."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+from tenfold.execute.plan import plan_for
+from tenfold.plan.file import write_plan
+from tests.draw import draw_program
+
+fuse = import_module("tenfold.plan.fuse")  # `tenfold.plan.fuse` is the function
+
+
+@pytest.mark.parametrize("first", range(0, 120, 30))
+def test_plans_are_the_same(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = [draw_program(seed)[0] for seed in range(first, first + 30)]
+    calls = []
+    short = fuse.join
+
+    def counted(*given: object) -> object:
+        found = short(*given)
+        calls.append(found is not None)
+        return found
+
+    monkeypatch.setattr(fuse, "join", counted)
+    quick = [write_plan(plan_for(graph)) for graph in graphs]
+    assert sum(calls) > 100  # it is taken, and not always
+    assert not all(calls)
+    monkeypatch.setattr(fuse, "join", lambda *given: None)
+    assert [write_plan(plan_for(graph)) for graph in graphs] == quick
