@@ -384,6 +384,20 @@ def test_there_are_programs_enough() -> None:
     assert set(named.split()) <= set(SAFE)
 
 
+def test_the_first_step_shares_the_kernel_of_the_later_ones() -> None:
+    """What is read stands in the order of first use, not in that of the program: in the first
+    step the state is a parameter before the scale, later it is computed after it."""
+
+    def steps(state: Any, scale: Any, w: Any) -> Any:
+        for _ in range(3):
+            state = np.tanh(state * scale) @ w
+        return state
+
+    plan = planned(steps, some(64, 96), some(64, 96), some(96, 96))
+    assert kinds(plan) == {"kernel": 3, "routine": 3}
+    assert len(plan.kernels) == 1
+
+
 def test_explain_names_lines_and_host_steps() -> None:
     plan = planned(lambda x: np.linalg.qr(np.tanh(x) * 2)[1] + 1, some(5, 5))
     text = plan.explain()
