@@ -243,28 +243,30 @@ def test_a_query_may_not_use_itself(tmp_path: Path) -> None:
 
 
 def test_marked_overflows_make_bounds(tmp_path: Path) -> None:
+    """A clause of eight goals, which could make more than there is room for at first."""
     folder = tmp_path / "wide"
     folder.mkdir()
-    many = "\n".join(f"p(a,n{i:02})." for i in range(40))
+    chain = "\n".join(f"s{i}(n{i},n{i + 1})." for i in range(7))
+    body = ", ".join(f"s{i}(x{i},x{i + 1})" for i in range(8))
     files = {
-        "train": f"{many}\nq(n39,z).\nq(n39,y).",
+        "train": f"{chain}\ns7(n7,y).\ns7(n7,z).",
         "valid": "",
-        "test": "r(a,z).",
-        "rules": "r:1:p(x,u), q(u,y) -> r(x,y)",
+        "test": "r(n0,z).",
+        "rules": f"r:1:{body} -> r(x0,x8)",
     }
     for name, text in files.items():
         (folder / f"{name}.txt").write_text(text)
     options = (str(folder), "--engine", "rollout", "--mode", "tail", "--batch", "16")
     grown = prove_to_json(tmp_path, *options)
-    assert grown["tail"]["outcomes"]["PROVED"] == 2  # r(a,z) and r(a,y)
+    assert grown["tail"]["outcomes"]["PROVED"] == 2  # r(n0,z) and r(n0,y)
     assert grown["tail"]["mrr"]["pessimistic"] == 0.5
     marked = prove_to_json(tmp_path, *options, "--overflow", "mark")
-    assert marked["tail"]["overflows"]["states"] == 43
+    assert marked["tail"]["overflows"]["atoms"] == 10
     assert marked["tail"]["mrr"]["optimistic"] == 1
-    assert marked["tail"]["mrr"]["pessimistic"] == 1 / 43
+    assert marked["tail"]["mrr"]["pessimistic"] == 1 / 10
     code, output = prove(*options, "--overflow", "error")
     assert code == 2
-    assert "OVERFLOW_STATES" in output
+    assert "OVERFLOW_ATOMS" in output
 
 
 def test_closures_are_checked_too(tmp_path: Path) -> None:

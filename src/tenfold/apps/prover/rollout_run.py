@@ -148,7 +148,7 @@ class Rollout:
         if not lanes:
             return []
         search = self.search
-        threads = search.threads or len(os.sched_getaffinity(0))
+        threads = search.threads or _cores()
         size = min(QUEUE, -(-len(lanes) // threads))
         parts = [lanes[i : i + size] for i in range(0, len(lanes), size)]
         options = options_of(search, room)
@@ -198,6 +198,13 @@ def rolled(ends: Ends, count: int, height: int) -> list[Rolled]:
         proved = height - lowest if outcome == Outcome.PROVED else None
         made.append(Rolled(_OUTCOMES[outcome], score, proved, length, way, near))
     return made
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _leaves(tables: Tables) -> list[Any]:

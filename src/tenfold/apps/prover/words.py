@@ -33,7 +33,7 @@ def words(goals: Traced, bits: Traced) -> Traced:
     """Goals [..., 4] as words; `bits` are those of a constant. Padding is 0.
 
     >>> words(np.array([[0, 3, -1, 5], [-1, 0, 0, 0]]), np.int64(2)).tolist()
-    [403701765, 0]
+    [404487173, 0]
     """
     wide = goals.astype(np.int64)
     made = joined(Goals(*(wide[..., i] for i in range(4))), word_bits(bits))
@@ -50,7 +50,7 @@ def joined(goals: Goals, bits: Traced) -> Traced:
 def parted(word: Traced, bits: Traced) -> Goals:
     """Words as parts; `bits` are those of a term in a word. Of padding, the predicate is -1.
 
-    >>> [int(part) for part in parted(np.int64(403701765), np.int64(9))]
+    >>> [int(part) for part in parted(np.int64(404487173), np.int64(9))]
     [0, 3, -1, 5]
     """
     half, mask = 1 << (bits - 1), (1 << bits) - 1
