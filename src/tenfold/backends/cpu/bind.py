@@ -173,7 +173,7 @@ def _new_capsule() -> Callable[[int, None, None], Any]:
     return kind(("PyCapsule_New", ctypes.pythonapi))
 
 
-@frozen
+@frozen(ready=True)
 class Bound:
     """A callable over a plan in memory. `reason` says why it is not native, None when it is."""
 

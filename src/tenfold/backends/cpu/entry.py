@@ -28,7 +28,7 @@ PARAM_BYTES = 16  # that a kernel's parameter takes, whatever its dtype
 STACK_ARENA = 8192  # an arena up to this size lies on the stack
 
 
-@frozen
+@frozen(ready=True)
 class Argument:
     """One positional argument. `writeable`: the plan writes into it."""
 
@@ -36,7 +36,7 @@ class Argument:
     writeable: bool = False
 
 
-@frozen
+@frozen(ready=True)
 class Entry:
     """How a plan is called.
 

@@ -29,7 +29,7 @@ _STEP = 1 << 16
 Array = np.ndarray[Any, Any]
 
 
-@frozen
+@frozen(ready=True)
 class Linked:
     """An image: its three parts without the zeros they end in, and what is to be filled in.
 
