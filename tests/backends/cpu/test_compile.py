@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from tenfold.backends.cpu.archive import members
 from tenfold.backends.cpu.compile import (
     compile_kernels,
     compiled_once,
@@ -139,8 +140,8 @@ def test_objects_import_nothing_but_libm(target: Target) -> None:
     """No instruction on any dtype needs a helper of a compiler's runtime."""
     module = compile_kernels([*every_instruction(), chain(5)], target)
     symbols = {s for kernel in module.kernels for s in kernel.outside}
-    found = read(module.data)
-    imported = {name for name, _, section, _ in found.symbols if section == IMPORTED and name}
+    found = [symbol for data in members(module.data) for symbol in read(data).symbols]
+    imported = {name for name, _, section, _ in found if section == IMPORTED and name}
     assert imported <= symbols | {"memset", "memcpy"}
     assert "fmodf" in imported
 
