@@ -109,6 +109,14 @@ class Layout:
         ):
             slot = plan.slots[number]
             places.setdefault((value, slot.place, slot.number), []).append(number)
+        # Two slots may be one place: of a copy that has nothing to do.
+        one: dict[tuple[int, Any], int] = {}
+        for number, value in sorted(wholes):
+            one.setdefault((value, region(plan, number)), number)
+
+        def same(slot: int, value: int) -> tuple[int, int]:
+            return one.get((value, region(plan, slot)), slot), value
+
         # Where a value is first and last written in one slot, and which began as copies.
         self.first_write: dict[tuple[int, int], int] = {}
         self.last_write: dict[tuple[int, int], int] = {}
@@ -117,12 +125,12 @@ class Layout:
         for at, (step, (reads, writes)) in enumerate(zip(plan.steps, raw, strict=True)):
             if isinstance(step, KernelStep):
                 writes = [(_whole(plan, s, places, v, wholes), v) for s, v in writes]
-                self.begun.update((s, v) for s, v in writes if s in copied)
+                self.begun.update(same(s, v) for s, v in writes if s in copied)
             elif isinstance(step, CopyStep):
                 copied.add(step.target)
-            self.reads.append(tuple(reads))
-            self.writes.append(tuple(dict.fromkeys(writes)))
-            for place in writes:
+            self.reads.append(tuple(same(s, v) for s, v in reads))
+            self.writes.append(tuple(dict.fromkeys(same(s, v) for s, v in writes)))
+            for place in self.writes[-1]:
                 self.first_write.setdefault(place, at)
                 self.last_write[place] = at
 
