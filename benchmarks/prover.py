@@ -24,21 +24,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tenfold.apps.prover.bottom_up import close
-from tenfold.apps.prover.by_rollout import lanes_of
-from tenfold.apps.prover.closure import close_by_joins
-from tenfold.apps.prover.closure_ranks import rank_by_lookup
-from tenfold.apps.prover.dataset import Dataset
-from tenfold.apps.prover.load import load
-from tenfold.apps.prover.policy import random_weights
-from tenfold.apps.prover.program import Program, program_of
-from tenfold.apps.prover.queries import Query, queries, sample
-from tenfold.apps.prover.queue import QUEUE, Lane
-from tenfold.apps.prover.rollout import Ends
-from tenfold.apps.prover.rollout_reference import roll_plainly
-from tenfold.apps.prover.rollout_run import Rolled, Rollout, Room, Search, options_of, rolled
+from tenfold.apps.prover.closure.fixpoint import close_by_joins
+from tenfold.apps.prover.closure.lookups import rank_by_lookup
+from tenfold.apps.prover.input.dataset import Dataset
+from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.input.program import Program, program_of
+from tenfold.apps.prover.input.queries import Query, queries, sample
+from tenfold.apps.prover.reference.bottom_up import close
+from tenfold.apps.prover.reference.rollout import roll_plainly
+from tenfold.apps.prover.reference.top_down import Searcher
+from tenfold.apps.prover.rollout.engine import lanes_of
+from tenfold.apps.prover.rollout.loop import Ends
+from tenfold.apps.prover.rollout.policy import random_weights
+from tenfold.apps.prover.rollout.queue import QUEUE, Lane
+from tenfold.apps.prover.rollout.run import Rolled, Rollout, Room, Search, options_of, rolled
 from tenfold.apps.prover.settings import Settings
-from tenfold.apps.prover.top_down import Searcher
 
 CORRUPTIONS, STEPS, QUERIES, PLAIN, ROUNDS = 50, 20, 24, 4, 3
 HEIGHT = 10

@@ -15,10 +15,10 @@ import numpy as np
 from jax import lax
 
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.rollout import NEAR, RUNNING, Asked, Ends
-from tenfold.apps.prover.successors import FAR, Without
-from tenfold.apps.prover.tables import ANY, LOOP, OBJECT, SUBJECT, Tables
-from tenfold.apps.prover.words import HEIGHT
+from tenfold.apps.prover.rollout.loop import NEAR, RUNNING, Asked, Ends
+from tenfold.apps.prover.rollout.successors import FAR, Without
+from tenfold.apps.prover.rollout.tables import ANY, LOOP, OBJECT, SUBJECT, Tables
+from tenfold.apps.prover.rollout.words import HEIGHT
 
 jax.config.update("jax_enable_x64", True)
 

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.rollout import NEAR, RUNNING, Asked, Ends
-from tenfold.apps.prover.successors import FAR
-from tenfold.apps.prover.tables import ANY, LOOP, OBJECT, SUBJECT, Tables
-from tenfold.apps.prover.words import HEIGHT
+from tenfold.apps.prover.rollout.loop import NEAR, RUNNING, Asked, Ends
+from tenfold.apps.prover.rollout.successors import FAR
+from tenfold.apps.prover.rollout.tables import ANY, LOOP, OBJECT, SUBJECT, Tables
+from tenfold.apps.prover.rollout.words import HEIGHT
 
 A = Any
 I32, I64 = torch.int32, torch.int64

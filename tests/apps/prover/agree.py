@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenfold.apps.prover.bottom_up import close
-from tenfold.apps.prover.closure import close_by_joins
-from tenfold.apps.prover.exhaustive_run import Exhaustion, exhaust_all
+from tenfold.apps.prover.closure.fixpoint import close_by_joins
+from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.program import Program
-from tenfold.apps.prover.proof import check_choices
-from tenfold.apps.prover.queue import Lane
-from tenfold.apps.prover.rollout_run import Room
-from tenfold.apps.prover.top_down import Searcher
+from tenfold.apps.prover.proofs.proof import check_choices
+from tenfold.apps.prover.reference.bottom_up import close
+from tenfold.apps.prover.reference.top_down import Searcher
+from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
+from tenfold.apps.prover.rollout.queue import Lane
+from tenfold.apps.prover.rollout.run import Room
 
 from .conftest import fact
 

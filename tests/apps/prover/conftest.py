@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.apps.prover.closure import prepare, run
-from tenfold.apps.prover.closure_ranks import rank_batch
-from tenfold.apps.prover.exhaustive import exhaust, start
-from tenfold.apps.prover.program import Program, program
-from tenfold.apps.prover.read_facts import parse_facts
-from tenfold.apps.prover.read_rules import parse_rules
-from tenfold.apps.prover.rollout import roll
-from tenfold.apps.prover.terms import Fact
+from tenfold.apps.prover.closure.fixpoint import prepare, run
+from tenfold.apps.prover.closure.lookups import rank_batch
+from tenfold.apps.prover.input.program import Program, program
+from tenfold.apps.prover.input.read_facts import parse_facts
+from tenfold.apps.prover.input.read_rules import parse_rules
+from tenfold.apps.prover.input.terms import Fact
+from tenfold.apps.prover.rollout.exhaustive import exhaust, start
+from tenfold.apps.prover.rollout.loop import roll
 
 
 def data_folder() -> Path | None:

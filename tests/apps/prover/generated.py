@@ -6,7 +6,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from tenfold.apps.prover.program import Clause, Program, Triple
+from tenfold.apps.prover.input.program import Clause, Program, Triple
 
 PREDICATES = ("p", "q", "r")
 CONSTANTS = ("a", "b", "c", "d")

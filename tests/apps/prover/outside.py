@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tenfold.apps.prover.program import Program, Triple
+from tenfold.apps.prover.input.program import Program, Triple
 
 
 def _text(atom: Triple, height: str = "") -> str:

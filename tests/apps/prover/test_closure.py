@@ -12,25 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tenfold as tn
-from tenfold.apps.prover import closure, closure_ranks, columns
-from tenfold.apps.prover.bottom_up import close
-from tenfold.apps.prover.closure import Closed, run
-from tenfold.apps.prover.closure_ranks import Ranked
-from tenfold.apps.prover.dataset import build
+from tenfold.apps.prover import columns
+from tenfold.apps.prover.closure import fixpoint as closure
+from tenfold.apps.prover.closure import lookups as closure_ranks
+from tenfold.apps.prover.closure.fixpoint import Closed, run
+from tenfold.apps.prover.closure.joins import Packing, uses_of
+from tenfold.apps.prover.closure.lookups import Ranked
 from tenfold.apps.prover.errors import CapacityError
-from tenfold.apps.prover.joins import Packing, uses_of
-from tenfold.apps.prover.load import load
-from tenfold.apps.prover.program import Program, program_of
-from tenfold.apps.prover.queries import Query, queries, sample
-from tenfold.apps.prover.rank_reference import rank_by_height
-from tenfold.apps.prover.ranks import Rank
-from tenfold.apps.prover.terms import Fact
+from tenfold.apps.prover.input.dataset import build
+from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.input.program import Program, program_of
+from tenfold.apps.prover.input.queries import Query, queries, sample
+from tenfold.apps.prover.input.terms import Fact
+from tenfold.apps.prover.reference.bottom_up import close
+from tenfold.apps.prover.reference.ranks import rank_by_height
+from tenfold.apps.prover.report.ranks import Rank
 
 from .conftest import slow, write
 from .generated import programs
 from .test_table import TABLE, check_mrr
 
-find = tn.jit(columns.find, compile="never")
 spread = tn.jit(columns.spread, static="size", compile="never")
 compact = tn.jit(columns.compact, static="size", compile="never")
 
@@ -46,13 +47,6 @@ def rank_by_lookup(
     asked: list[Query], program: Program, closed: Closed, batch: int = 256
 ) -> Iterator[Ranked]:
     return closure_ranks.rank_by_lookup(asked, program, closed, batch, backend="evaluator")
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=20), st.lists(st.integers(-1, 10)))
-def test_find_is_searchsorted(column: list[int], keys: list[int]) -> None:
-    if keys:
-        found = find(np.sort(np.array(column)), np.array(keys))
-        assert found.tolist() == np.searchsorted(np.sort(column), keys).tolist()
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.integers(1, 30))

@@ -24,11 +24,11 @@ from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.evaluation import evaluate
 from tenfold.apps.prover.journal import Journal
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.ranks import KINDS, Rank
+from tenfold.apps.prover.report.ranks import KINDS, Rank
+from tenfold.apps.prover.report.summary import by_mode, by_relation, figures
+from tenfold.apps.prover.report.table import show
 from tenfold.apps.prover.result import Found
 from tenfold.apps.prover.settings import Settings
-from tenfold.apps.prover.summary import by_mode, by_relation, figures
-from tenfold.apps.prover.table import show
 from tenfold.cli import app
 
 SMALL = "family:families=2"
@@ -394,10 +394,10 @@ def test_the_bar_moves(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_weights_from_a_file(tmp_path: Path) -> None:
-    from tenfold.apps.prover.load import load
-    from tenfold.apps.prover.policy import random_weights
-    from tenfold.apps.prover.program import program_of
-    from tenfold.apps.prover.safetensors import write_tensors
+    from tenfold.apps.prover.input.load import load
+    from tenfold.apps.prover.input.program import program_of
+    from tenfold.apps.prover.rollout.policy import random_weights
+    from tenfold.apps.prover.rollout.safetensors import write_tensors
 
     program = program_of(load(SMALL))
     file = tmp_path / "weights.safetensors"

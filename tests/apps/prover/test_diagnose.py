@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from tenfold.apps.prover import diagnose
 from tenfold.apps.prover.backend import Traced
-from tenfold.apps.prover.closure import State, run
+from tenfold.apps.prover.closure.fixpoint import State, run
 from tenfold.apps.prover.compare import first_difference
-from tenfold.apps.prover.exhaustive import exhaust
-from tenfold.apps.prover.rollout import roll
+from tenfold.apps.prover.rollout.exhaustive import exhaust
+from tenfold.apps.prover.rollout.loop import roll
 from tenfold.apps.prover.settings import Settings
 from tenfold.cli import app
 

@@ -10,26 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.apps.prover.bottom_up import close
 from tenfold.apps.prover.errors import CapacityError
-from tenfold.apps.prover.exhaustive import GOING, exhaust
-from tenfold.apps.prover.exhaustive_run import (
+from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.input.program import Program, Triple, program_of
+from tenfold.apps.prover.input.queries import queries
+from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.proofs.proof import check_choices
+from tenfold.apps.prover.reference.bottom_up import close
+from tenfold.apps.prover.reference.ranks import rank_by_score
+from tenfold.apps.prover.reference.top_down import Searcher
+from tenfold.apps.prover.rollout.exhaustive import GOING, exhaust
+from tenfold.apps.prover.rollout.exhaustive_run import (
     EVERY_BIT,
     Exhaustion,
     begun,
     enlarged,
     exhaust_all,
 )
-from tenfold.apps.prover.load import load
-from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.program import Program, Triple, program_of
-from tenfold.apps.prover.proof import check_choices
-from tenfold.apps.prover.queries import queries
-from tenfold.apps.prover.queue import Lane
-from tenfold.apps.prover.rank_reference import rank_by_score
-from tenfold.apps.prover.resolution import base_of
-from tenfold.apps.prover.rollout_run import Rolled, Room
-from tenfold.apps.prover.top_down import Searcher
+from tenfold.apps.prover.rollout.queue import Lane
+from tenfold.apps.prover.rollout.resolution import base_of
+from tenfold.apps.prover.rollout.run import Rolled, Room
 
 from .conftest import fact, write
 from .generated import everything, programs

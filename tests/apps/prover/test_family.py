@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tenfold.apps.prover.bottom_up import close
 from tenfold.apps.prover.errors import InputError
-from tenfold.apps.prover.family import Size, family, read_size
-from tenfold.apps.prover.program import program_of
+from tenfold.apps.prover.input.family import Size, family, read_size
+from tenfold.apps.prover.input.program import program_of
+from tenfold.apps.prover.reference.bottom_up import close
 
 
 def test_the_same_seed_makes_the_same_data() -> None:

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from tenfold import TenfoldError
-from tenfold.apps.prover.bottom_up import close
-from tenfold.apps.prover.dataset import build
 from tenfold.apps.prover.errors import InputError
-from tenfold.apps.prover.load import load
-from tenfold.apps.prover.program import program, program_of
-from tenfold.apps.prover.queries import queries, sample
-from tenfold.apps.prover.read_facts import parse_facts
-from tenfold.apps.prover.read_folder import parse_domains, read_folder
-from tenfold.apps.prover.read_rules import parse_rules
-from tenfold.apps.prover.terms import Fact, Variable
+from tenfold.apps.prover.input.dataset import build
+from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.input.program import program, program_of
+from tenfold.apps.prover.input.queries import queries, sample
+from tenfold.apps.prover.input.read_facts import parse_facts
+from tenfold.apps.prover.input.read_folder import parse_domains, read_folder
+from tenfold.apps.prover.input.read_rules import parse_rules
+from tenfold.apps.prover.input.terms import Fact, Variable
+from tenfold.apps.prover.reference.bottom_up import close
 
 
 def one_fact(line: str, *, tabs: bool = False) -> Fact:

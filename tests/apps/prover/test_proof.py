@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.apps.prover.bottom_up import close
 from tenfold.apps.prover.errors import ProofError
-from tenfold.apps.prover.load import load
+from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.input.program import Program, program_of
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.program import Program, program_of
-from tenfold.apps.prover.proof import Explainer, Proof, Reason, check_proof
-from tenfold.apps.prover.queue import Lane
-from tenfold.apps.prover.rollout_reference import roll_plainly
-from tenfold.apps.prover.rollout_run import Search
-from tenfold.apps.prover.top_down import Searcher, apply, unify
-from tenfold.apps.prover.trajectory import Retracer
+from tenfold.apps.prover.proofs.proof import Explainer, Proof, Reason, check_proof
+from tenfold.apps.prover.proofs.trajectory import Retracer
+from tenfold.apps.prover.reference.bottom_up import close
+from tenfold.apps.prover.reference.rollout import roll_plainly
+from tenfold.apps.prover.reference.top_down import Searcher, apply, unify
+from tenfold.apps.prover.rollout.queue import Lane
+from tenfold.apps.prover.rollout.run import Search
 
 from .conftest import write
 from .generated import everything, programs

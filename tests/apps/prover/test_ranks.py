@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenfold.apps.prover.dataset import build
 from tenfold.apps.prover.errors import ScoreError
-from tenfold.apps.prover.program import program_of
-from tenfold.apps.prover.queries import Query, queries
-from tenfold.apps.prover.rank_reference import rank_by_height, rank_by_score
-from tenfold.apps.prover.ranks import KINDS, LEVELS, Rank, summarise
-from tenfold.apps.prover.terms import Fact
+from tenfold.apps.prover.input.dataset import build
+from tenfold.apps.prover.input.program import program_of
+from tenfold.apps.prover.input.queries import Query, queries
+from tenfold.apps.prover.input.terms import Fact
+from tenfold.apps.prover.reference.ranks import rank_by_height, rank_by_score
+from tenfold.apps.prover.report.ranks import KINDS, LEVELS, Rank, summarise
 
 
 @given(st.lists(st.integers(0, 2), max_size=5), st.integers(0, 2))

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from tenfold.apps.prover.bottom_up import close
-from tenfold.apps.prover.load import load
+from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.input.program import Program, Triple, program_of
+from tenfold.apps.prover.input.queries import queries, sample
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.program import Program, Triple, program_of
-from tenfold.apps.prover.queries import queries, sample
-from tenfold.apps.prover.top_down import Searcher, apply, unify
+from tenfold.apps.prover.reference.bottom_up import close
+from tenfold.apps.prover.reference.top_down import Searcher, apply, unify
 
 from .agree import height
 from .conftest import fact, write

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.apps.prover.bottom_up import close
-from tenfold.apps.prover.draws import lane_id
 from tenfold.apps.prover.errors import CapacityError, ProofError
-from tenfold.apps.prover.load import load
+from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.input.program import Program, program_of
+from tenfold.apps.prover.input.queries import queries, sample
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.policy import random_weights
-from tenfold.apps.prover.program import Program, program_of
-from tenfold.apps.prover.proof import check_choices
-from tenfold.apps.prover.queries import queries, sample
-from tenfold.apps.prover.queue import QUEUE, Lane
-from tenfold.apps.prover.rollout_reference import roll_plainly
-from tenfold.apps.prover.rollout_run import Rolled, Room, Search, roll_all
-from tenfold.apps.prover.top_down import Searcher
+from tenfold.apps.prover.proofs.proof import check_choices
+from tenfold.apps.prover.reference.bottom_up import close
+from tenfold.apps.prover.reference.rollout import roll_plainly
+from tenfold.apps.prover.reference.top_down import Searcher
+from tenfold.apps.prover.rollout.draws import lane_id
+from tenfold.apps.prover.rollout.policy import random_weights
+from tenfold.apps.prover.rollout.queue import QUEUE, Lane
+from tenfold.apps.prover.rollout.run import Rolled, Room, Search, roll_all
 
 from .conftest import fact, write
 from .generated import everything, programs
@@ -362,7 +362,7 @@ def test_wrong_traces_do_not_replay() -> None:
 
 
 def test_uniform_numbers_are_uniform() -> None:
-    from tenfold.apps.prover.draws import as_bits, uniform
+    from tenfold.apps.prover.rollout.draws import as_bits, uniform
 
     drawn = uniform(as_bits([5])[:, None], as_bits([2]), as_bits(range(20000)))
     assert 0 < drawn.min() < drawn.max() < 1

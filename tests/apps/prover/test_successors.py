@@ -8,11 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tenfold as tn
-from tenfold.apps.prover.program import Program, Triple
-from tenfold.apps.prover.queue import Lane, asked_of
-from tenfold.apps.prover.seen import packed
-from tenfold.apps.prover.successors import FAR, Without, apart, indices, match, mixed, successors
-from tenfold.apps.prover.tables import (
+from tenfold.apps.prover.input.program import Program, Triple
+from tenfold.apps.prover.reference.top_down import Searcher, State
+from tenfold.apps.prover.rollout.queue import Lane, asked_of
+from tenfold.apps.prover.rollout.seen import packed
+from tenfold.apps.prover.rollout.successors import (
+    FAR,
+    Without,
+    apart,
+    indices,
+    match,
+    mixed,
+    successors,
+)
+from tenfold.apps.prover.rollout.tables import (
     ANY,
     LOOP,
     OBJECT,
@@ -24,8 +33,7 @@ from tenfold.apps.prover.tables import (
     range_key,
     tables_of,
 )
-from tenfold.apps.prover.top_down import Searcher, State
-from tenfold.apps.prover.words import Goals, joined, parted
+from tenfold.apps.prover.rollout.words import Goals, joined, parted
 
 from .conftest import write
 from .generated import everything, programs

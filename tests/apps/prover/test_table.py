@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.apps.prover.bottom_up import close
-from tenfold.apps.prover.load import load
+from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.input.program import program_of
+from tenfold.apps.prover.input.queries import queries
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.program import program_of
-from tenfold.apps.prover.queries import queries
-from tenfold.apps.prover.rank_reference import rank_by_height, rank_by_score
-from tenfold.apps.prover.ranks import Rank, summarise
-from tenfold.apps.prover.top_down import Searcher
+from tenfold.apps.prover.reference.bottom_up import close
+from tenfold.apps.prover.reference.ranks import rank_by_height, rank_by_score
+from tenfold.apps.prover.reference.top_down import Searcher
+from tenfold.apps.prover.report.ranks import Rank, summarise
 
 # name, height limit, modes, provable, MRR by height, MRR binary (three decimals, family four)
 TABLE = [

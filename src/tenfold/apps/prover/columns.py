@@ -15,15 +15,6 @@ END = np.iinfo(np.int64).max
 Traced = Any  # a traced array, or a NumPy array outside of a trace
 
 
-def find(column: Traced, keys: Traced) -> Traced:
-    """For each key the first place of a sorted column that is not below it.
-
-    >>> tn.jit(find)(np.array([2, 4, 4, 9]), np.array([1, 4, 5, 10]))
-    array([0, 1, 3, 4])
-    """
-    return np.searchsorted(column, keys)
-
-
 def spread(ends: Traced, size: int) -> Traced:
     """For each of `size` slots the row it belongs to, where row i ends before slot ends[i].
 

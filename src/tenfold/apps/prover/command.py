@@ -122,7 +122,7 @@ def prove(
     if json is not None:
         _write(json, run)
     if html is not None:
-        from tenfold.apps.prover.html import page
+        from tenfold.apps.prover.report.html import page
 
         html.write_text(page(run), encoding="utf-8")
 
@@ -202,7 +202,7 @@ def _check_writable(path: Path | None) -> None:
 
 
 def _show(run: Run) -> None:
-    from tenfold.apps.prover.table import show
+    from tenfold.apps.prover.report.table import show
 
     show(run)
 
@@ -210,6 +210,6 @@ def _show(run: Run) -> None:
 def _write(path: Path, run: Run) -> None:
     from json import dumps
 
-    from tenfold.apps.prover.summary import report
+    from tenfold.apps.prover.report.summary import report
 
     path.write_text(dumps(report(run), indent=1, allow_nan=False) + "\n", encoding="utf-8")

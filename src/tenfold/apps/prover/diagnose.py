@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tenfold.apps.prover.by_rollout import lanes_of, search_of
 from tenfold.apps.prover.compare import (
     Difference,
     compare_closures,
@@ -16,14 +15,15 @@ from tenfold.apps.prover.compare import (
     compare_rollouts,
 )
 from tenfold.apps.prover.evaluation import Run, evaluate
-from tenfold.apps.prover.exhaustive_run import Exhaustion
-from tenfold.apps.prover.load import load
+from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.input.program import program_of
+from tenfold.apps.prover.input.queries import queries, sample
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.program import program_of
-from tenfold.apps.prover.queries import queries, sample
+from tenfold.apps.prover.reference.top_down import Searcher
+from tenfold.apps.prover.report.summary import by_mode
+from tenfold.apps.prover.rollout.engine import lanes_of, search_of
+from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion
 from tenfold.apps.prover.settings import Settings
-from tenfold.apps.prover.summary import by_mode
-from tenfold.apps.prover.top_down import Searcher
 
 BACKENDS = ("python", "evaluator", "compiled")
 

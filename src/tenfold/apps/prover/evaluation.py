@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tenfold.apps.prover.by_closure import close_program, rank_in_closure
-from tenfold.apps.prover.by_rollout import rank_by_rollout
-from tenfold.apps.prover.candidates import kept_sample
-from tenfold.apps.prover.closure import Closed
-from tenfold.apps.prover.dataset import Dataset
-from tenfold.apps.prover.joins import Packing
+from tenfold.apps.prover.closure.engine import close_program, rank_in_closure
+from tenfold.apps.prover.closure.fixpoint import Closed
+from tenfold.apps.prover.closure.joins import Packing
+from tenfold.apps.prover.input.candidates import kept_sample
+from tenfold.apps.prover.input.dataset import Dataset
+from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.input.program import Program, program_of
+from tenfold.apps.prover.input.queries import Query, queries, sample
 from tenfold.apps.prover.journal import Journal, digest_of
-from tenfold.apps.prover.load import load
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.program import Program, program_of
-from tenfold.apps.prover.proof import Explainer
-from tenfold.apps.prover.queries import Query, queries, sample
+from tenfold.apps.prover.proofs.proof import Explainer
 from tenfold.apps.prover.result import Found
+from tenfold.apps.prover.rollout.engine import rank_by_rollout
 from tenfold.apps.prover.settings import Settings
 
 Progress = Callable[[int, int], None]  # queries done, queries in all

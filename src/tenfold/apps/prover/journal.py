@@ -18,11 +18,11 @@ from typing import IO
 import numpy as np
 
 from tenfold import config
-from tenfold.apps.prover.closure import Closed
+from tenfold.apps.prover.closure.fixpoint import Closed
+from tenfold.apps.prover.closure.joins import Packing
 from tenfold.apps.prover.errors import InputError
-from tenfold.apps.prover.joins import Packing
-from tenfold.apps.prover.program import Program
-from tenfold.apps.prover.queries import Query
+from tenfold.apps.prover.input.program import Program
+from tenfold.apps.prover.input.queries import Query
 from tenfold.apps.prover.result import Found
 from tenfold.apps.prover.settings import Settings
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.ranks import Rank
+from tenfold.apps.prover.report.ranks import Rank
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tenfold.apps.prover.errors import InputError
-from tenfold.apps.prover.queries import MODES
+from tenfold.apps.prover.input.queries import MODES
 
 CHOICES = {
     "engine": ("closure", "rollout"),

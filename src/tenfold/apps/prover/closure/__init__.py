@@ -1,0 +1,1 @@
+"""Closure: everything that follows, set at a time, and ranks as lookups in it."""

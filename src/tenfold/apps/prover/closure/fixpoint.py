@@ -1,0 +1,348 @@
+"""Closure: every fact that follows, with the height of its lowest proof, set at a time.
+
+One `while_loop` over columns of a fixed capacity. A round joins the facts of the last round, in
+pieces of at most `rows` bindings, with all facts below; what is new is kept apart, sorted, until
+the round ends. A piece that does not fit is not applied: the loop stops and says what it needs,
+and goes on from there with more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+import tenfold as tn
+from tenfold.apps.prover.backend import traced
+from tenfold.apps.prover.closure.joins import Ints, Packing, Uses, uses_of
+from tenfold.apps.prover.columns import END, Traced, compact, spread
+from tenfold.apps.prover.input.program import Program, Triple
+
+RUNNING, FIXPOINT, LIMIT, FACTS, ROWS = range(5)  # FACTS, ROWS: more of these are needed
+GROWTH = 4  # of the room for facts at a time: each size is compiled for
+
+
+class State(NamedTuple):
+    """Where the loop stands."""
+
+    facts: Traced  # keys in the order found
+    heights: Traced
+    index: Traced  # keys of the facts and their keys by object, sorted
+    work: Traced  # how many (fact, use) there are up to each fact, of the last round's facts
+    fresh: Traced  # keys found in this round, sorted
+    count: Traced  # of facts
+    found: Traced  # of fresh keys
+    at: Traced  # how many (fact, use) this round has joined
+    height: Traced  # of the facts of the last round
+    status: Traced
+    pieces: Traced  # joined in this call
+
+
+class Rows(NamedTuple):
+    """Bindings of variables, a column each; `item` rises, and says which (fact, use) it is of."""
+
+    bound: Traced  # [variables, rows], -1 while free
+    use: Traced
+    item: Traced
+    live: Traced
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """All that follows up to a height: keys sorted, the height of each, and what it took."""
+
+    packing: Packing
+    keys: Ints
+    heights: Ints
+    complete: bool
+    growths: int
+
+    def by_triple(self) -> dict[Triple, int]:
+        """The heights by fact, as the reference gives them."""
+        triples = self.packing.triples(self.keys).tolist()
+        return {(p, s, o): h for (p, s, o), h in zip(triples, self.heights.tolist(), strict=True)}
+
+
+def close_by_joins(
+    program: Program,
+    limit: int | None = None,
+    facts: int = 1 << 10,
+    rows: int | None = None,
+    backend: str = "compiled",
+) -> Closed:
+    """The closure of a program; `facts` and `rows` are the capacities to begin with.
+
+    Unless they are given, rows follow facts: a piece's cost is that of sorting both.
+
+    >>> from tenfold.apps.prover.input.program import Clause
+    >>> swap = Clause((0, -1, -2), ((0, -2, -1),))
+    >>> close_by_joins(Program(("p",), ("a", "b"), ((0, 0, 1),), (swap,))).by_triple()
+    {(0, 0, 1): 0, (0, 1, 0): 1}
+    """
+    packing, uses = Packing.of(program), uses_of(program)
+    while facts < len(program.facts):
+        facts *= 2
+    follow = rows is None
+    rows = rows or _rows(facts)
+    state = begin(program, packing, uses, facts, backend)
+    most = np.int64(np.iinfo(np.int32).max if limit is None else limit)
+    growths = 0
+    while True:
+        shapes = (len(state.facts), rows, *(table.shape for table in uses))
+        pieces = np.int64(1 if run.is_new(backend, *shapes) else 1 << 62)
+        state = state._replace(pieces=np.int64(0))
+        state = State(*run.on(backend)(state, uses, packing, most, pieces, rows=rows))
+        if state.status in (FIXPOINT, LIMIT):
+            break
+        if state.status == RUNNING:
+            continue
+        growths += 1
+        if state.status == ROWS:
+            rows *= 2
+            state = state._replace(status=np.int64(RUNNING))
+        else:
+            state = grown(state, GROWTH * len(state.facts))
+            rows = max(rows, _rows(len(state.facts))) if follow else rows
+    count = int(state.count)
+    order = np.argsort(state.facts[:count])
+    return Closed(
+        packing,
+        state.facts[:count][order],
+        state.heights[:count][order].astype(np.int64),
+        bool(state.status == FIXPOINT),
+        growths,
+    )
+
+
+def _rows(facts: int) -> int:
+    return min(max(1 << 14, 2 * facts), 1 << 19)
+
+
+def begin(program: Program, packing: Packing, uses: Uses, capacity: int, backend: str) -> State:
+    count = len(program.facts)
+    facts = np.full(capacity, END)
+    facts[:count] = packing.keys(program.facts)
+    bare = sorted({c.head for c in program.clauses if not c.body} - set(program.facts))
+    fresh = np.full(max(capacity, len(bare)), END)
+    fresh[: len(bare)] = packing.keys(bare)
+    empty = State(
+        facts,
+        np.zeros(capacity, np.int32),
+        np.full(2 * capacity, END),
+        np.zeros(capacity, np.int64),
+        fresh,
+        *(np.int64(n) for n in (count, len(bare), 0, 0, RUNNING, 0)),
+    )
+    if len(bare) > capacity:
+        empty = grown(empty, 1 << len(bare).bit_length())
+    return State(*prepare.on(backend)(empty, np.int64(0), uses, packing))
+
+
+def grown(state: State, capacity: int) -> State:
+    """The state with more room for facts."""
+
+    def longer(column: Traced, size: int, rest: int) -> Traced:
+        return np.concatenate([column, np.full(size - len(column), rest, column.dtype)])
+
+    return state._replace(
+        facts=longer(state.facts, capacity, END),
+        heights=longer(state.heights, capacity, 0),
+        index=longer(state.index, 2 * capacity, END),
+        work=longer(state.work, capacity, int(state.work[-1])),
+        fresh=longer(state.fresh, capacity, END),
+        status=np.int64(RUNNING),
+    )
+
+
+@traced("rows")
+def run(
+    state: State, uses: Uses, packing: Packing, limit: Traced, pieces: Traced, rows: int
+) -> State:
+    """The loop, from a state on, until nothing follows, the limit is met, room is wanted, or so
+    many pieces are joined."""
+
+    def step(state: State) -> State:
+        state = _join(state, uses, packing, rows)
+        state = state._replace(pieces=state.pieces + 1)
+        over = (state.height >= limit) & (state.found > 0)
+        state = state._replace(
+            status=np.where((state.status == RUNNING) & over, LIMIT, state.status)
+        )
+        ended = (state.at >= state.work[-1]) & (state.status == RUNNING)
+        last: State = tn.cond(ended, lambda s: _end_round(s, uses, packing), lambda s: s, state)
+        return last
+
+    def more(state: State) -> Traced:
+        return (state.status == RUNNING) & (state.pieces < pieces)
+
+    final: State = tn.while_loop(more, step, state)
+    return final
+
+
+@traced()
+def prepare(state: State, first: Traced, uses: Uses, packing: Packing) -> State:
+    """The state with its index made, and the work of the facts from `first` on."""
+    return _indexed(state, first, uses, packing)
+
+
+def _indexed(state: State, first: Traced, uses: Uses, packing: Packing) -> State:
+    places = tn.arange(state.facts.shape[0])
+    used = places < state.count
+    s, o = _ends(state.facts, packing)
+    p = np.where(used, state.facts >> 2 * packing.bits, 0)
+    mirrored = packing.reverse + ((p << 2 * packing.bits) | (o << packing.bits) | s)
+    index = np.sort(np.concatenate([state.facts, np.where(used, mirrored, END)]))
+    count = np.where(used & (places >= first), uses.starts[p + 1] - uses.starts[p], 0)
+    return state._replace(index=index, work=np.cumsum(count))
+
+
+def _ends(keys: Traced, packing: Packing) -> tuple[Traced, Traced]:
+    """The two constants of keys."""
+    mask = (1 << packing.bits) - 1
+    return (keys >> packing.bits) & mask, keys & mask
+
+
+def _end_round(state: State, uses: Uses, packing: Packing) -> State:
+    """The facts found in this round put with the others; without any, the end."""
+
+    def put(state: State) -> State:
+        capacity = state.facts.shape[0]
+        places = tn.arange(capacity)
+        new = (places >= state.count) & (places < state.count + state.found)
+        moved = state.fresh[np.maximum(places - state.count, 0)]
+        state = state._replace(
+            facts=np.where(new, moved, state.facts),
+            heights=np.where(new, (state.height + 1).astype(np.int32), state.heights),
+            fresh=tn.full(capacity, END, np.int64),
+            count=state.count + state.found,
+            found=np.zeros_like(state.found),
+            at=np.zeros_like(state.at),
+            height=state.height + 1,
+        )
+        return _indexed(state, state.count - new.sum(), uses, packing)
+
+    def stop(state: State) -> State:
+        return state._replace(status=np.full_like(state.status, FIXPOINT))
+
+    ended: State = tn.cond(state.found > 0, put, stop, state)
+    return ended
+
+
+def _join(state: State, uses: Uses, packing: Packing, rows: int) -> State:
+    """One piece of this round's joins; what they give goes to the fresh keys."""
+    start = _first(state, uses, packing, rows)
+    total = state.work[-1]
+    taken = np.minimum(total, state.at + rows)
+
+    def extend(place: Traced, carry: tuple[Rows, Traced]) -> tuple[Rows, Traced]:
+        return _extend(*carry, uses.atoms, place, state.index, uses.slots, packing)
+
+    found, taken = tn.fori_loop(1, uses.atoms.shape[1], extend, (start, taken))
+    head = uses.heads[found.use]
+    s, o = _value(head[:, 1], found.bound), _value(head[:, 2], found.bound)
+    keys = (head[:, 0] << 2 * packing.bits) | (s << packing.bits) | o
+    keys = np.where(found.live & (found.item < taken), keys, END)
+    near = np.minimum(np.searchsorted(state.index, keys), state.index.shape[0] - 1)
+    keys = np.where(state.index[near] == keys, END, keys)
+    both = np.sort(np.concatenate([state.fresh, keys]))
+    before = np.concatenate([tn.full(1, -1, np.int64), both[:-1]])
+    capacity = state.facts.shape[0]
+    places, count = compact((both != before) & (both < END), capacity)
+    fresh = np.where(tn.arange(capacity) < count, both[places], END)
+    full = state.count + count > capacity
+    stuck = (taken == state.at) & (state.at < total)
+    good = ~(full | stuck)
+    status = np.where(stuck, ROWS, np.where(full, FACTS, RUNNING))
+    return state._replace(
+        fresh=np.where(good, fresh, state.fresh),
+        found=np.where(good, count, state.found),
+        at=np.where(good, taken, state.at),
+        status=status,
+    )
+
+
+def _first(state: State, uses: Uses, packing: Packing, rows: int) -> Rows:
+    """The next (fact, use) pairs, each use's first atom matched with its fact."""
+    item = state.at + tn.arange(rows)
+    live = item < state.work[-1]
+    owner = np.minimum(np.searchsorted(state.work, item + 1), state.facts.shape[0] - 1)
+    key = np.where(live, state.facts[owner], 0)
+    p = key >> 2 * packing.bits
+    own = uses.starts[p + 1] - uses.starts[p]
+    use = np.where(live, uses.starts[p] + item - (state.work[owner] - own), 0)
+    atom = uses.atoms[use, 0]
+    s, o = _ends(key, packing)
+    bound = _bind(tn.full((uses.slots.shape[0], rows), -1, np.int64), uses.slots, atom, s, o)
+    return Rows(bound, use, item, live & _matches(atom, s, o))
+
+
+def _extend(
+    rows: Rows,
+    taken: Traced,
+    atoms: Traced,
+    place: Traced,
+    index: Traced,
+    slots: Traced,
+    packing: Packing,
+) -> tuple[Rows, Traced]:
+    """Each row with each fact that matches its next atom, as far as there is room.
+
+    `taken` comes down to the first item whose rows do not all fit: that one and those after it
+    are left for the next piece.
+    """
+    size = rows.item.shape[0]
+    atom = atoms[rows.use, place]
+    absent = atom[:, 0] < 0
+    first, last = _range(atom, rows.bound, index, packing)
+    counts = np.where(rows.live, np.where(absent, 1, last - first), 0)
+    ends = np.cumsum(counts)
+    taken = np.minimum(taken, np.where(ends > size, rows.item, END).min())
+    total = np.where(rows.item < taken, ends, 0).max()
+    ends = np.minimum(ends, total)
+    slot = tn.arange(size)
+    row = np.minimum(spread(ends, size), size - 1)
+    inside = slot < total
+    matched = index[np.where(inside, first[row] + slot - (ends[row] - counts[row]), 0)]
+    one, two = _ends(matched, packing)
+    backward = matched >= packing.reverse
+    s, o = np.where(backward, two, one), np.where(backward, one, two)
+    atom, absent = atom[row], absent[row]
+    before = rows.bound[:, row]
+    bound = np.where(absent, before, _bind(before, slots, atom, s, o))
+    live = inside & (absent | _matches(atom, s, o))
+    return Rows(bound, rows.use[row], np.where(inside, rows.item[row], END), live), taken
+
+
+def _range(atom: Traced, bound: Traced, index: Traced, packing: Packing) -> tuple[Traced, Traced]:
+    """From where to where in the index the facts lie that an atom matches under its row."""
+    p = np.maximum(atom[:, 0], 0)
+    s, o = _value(atom[:, 1], bound), _value(atom[:, 2], bound)
+    base = p << 2 * packing.bits
+    by_both = base | (s << packing.bits) | o
+    by_subject = base | (s << packing.bits)
+    by_object = packing.reverse + (base | (o << packing.bits))
+    step = 1 << packing.bits
+    low = np.where(s >= 0, np.where(o >= 0, by_both, by_subject), np.where(o >= 0, by_object, base))
+    width = np.where((s >= 0) & (o >= 0), 1, np.where((s >= 0) | (o >= 0), step, step * step))
+    return np.searchsorted(index, low), np.searchsorted(index, low + width)
+
+
+def _value(term: Traced, bound: Traced) -> Traced:
+    """What a term stands for under each row: a constant, or -1 while it is free."""
+    slot = np.maximum(-1 - term, 0)
+    return np.where(term >= 0, term, bound[slot, tn.arange(bound.shape[1])])
+
+
+def _bind(bound: Traced, slots: Traced, atom: Traced, s: Traced, o: Traced) -> Traced:
+    """The rows with the variables of their atom bound; those bound before get what they have."""
+    slot = slots[:, None]
+    bound = np.where(-1 - atom[:, 1] == slot, s, bound)
+    return np.where(-1 - atom[:, 2] == slot, o, bound)
+
+
+def _matches(atom: Traced, s: Traced, o: Traced) -> Traced:
+    """Whether a fact's constants are those of the atom, and equal where its variables are."""
+    subject, object = atom[:, 1], atom[:, 2]
+    same = (subject != object) | (s == o)
+    return ((subject < 0) | (subject == s)) & ((object < 0) | (object == o)) & same

@@ -1,0 +1,1 @@
+"""Input: files, generators and names turned into a program and its queries."""

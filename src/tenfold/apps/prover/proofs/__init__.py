@@ -1,0 +1,1 @@
+"""Proofs: why a fact holds, and the checker that replays it."""

@@ -1,0 +1,1 @@
+"""References: plain Python that says what the engines have to find."""

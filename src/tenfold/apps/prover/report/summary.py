@@ -1,0 +1,96 @@
+"""Summary: a run in figures, by mode and by relation, as plain data."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+import tenfold
+from tenfold.apps.prover.closure.fixpoint import Closed
+from tenfold.apps.prover.evaluation import Result, Run
+from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.report.ranks import summarise
+
+OVERFLOWS = {
+    "states": Outcome.OVERFLOW_STATES,
+    "atoms": Outcome.OVERFLOW_ATOMS,
+    "vars": Outcome.OVERFLOW_VARS,
+}
+
+
+def figures(results: Iterable[Result]) -> dict[str, Any]:
+    """What some results come to."""
+    results = list(results)
+    made = asdict(summarise(r.found.rank for r in results))
+    outcomes: Counter[Outcome] = Counter()
+    for result in results:
+        outcomes.update(result.found.outcomes)
+    return {
+        "queries": made["queries"],
+        "candidates": made["candidates"],
+        "proved": sum(r.found.height is not None for r in results),
+        "mrr": _plain(made["mrr"]),
+        "hits": {str(level): _plain(by_kind) for level, by_kind in made["hits"].items()},
+        "outcomes": {o.name: outcomes[o] for o in Outcome},
+        "overflows": {name: outcomes[o] for name, o in OVERFLOWS.items()},
+        "near_ties": sum(r.found.near for r in results),
+    }
+
+
+def _plain(means: dict[str, float]) -> dict[str, float | None]:
+    """Means as JSON can say them: that of nothing is null."""
+    return {kind: None if math.isnan(mean) else mean for kind, mean in means.items()}
+
+
+def by_mode(run: Run) -> dict[str, dict[str, Any]]:
+    """The figures of each mode, and of all modes together: means over rankings, none mixed."""
+    made = {
+        mode: figures(r for r in run.results if r.query.mode == mode) for mode in run.settings.modes
+    }
+    return {**made, "both": figures(run.results)}
+
+
+def by_relation(run: Run) -> dict[str, dict[str, dict[str, Any]]]:
+    """The figures of each relation, in each mode."""
+    parts: dict[tuple[str, str], list[Result]] = {}
+    for result in run.results:
+        relation = run.program.predicates[result.query.fact[0]]
+        parts.setdefault((relation, result.query.mode), []).append(result)
+    made: dict[str, dict[str, dict[str, Any]]] = {}
+    for (relation, mode), results in sorted(parts.items()):
+        made.setdefault(relation, {})[mode] = figures(results)
+    return made
+
+
+def _closure(closed: Closed) -> dict[str, Any]:
+    heights = Counter(closed.heights.tolist())
+    return {
+        "facts": len(closed.keys),
+        "complete": closed.complete,
+        "growths": closed.growths,
+        "heights": {str(h): heights[h] for h in sorted(heights)},
+    }
+
+
+def report(run: Run) -> dict[str, Any]:
+    """Everything about a run that is worth keeping."""
+    return {
+        **by_mode(run),
+        "relations": by_relation(run),
+        "closure": _closure(run.closed) if run.closed else None,
+        "checked": run.checked,
+        "notices": [str(notice) for notice in run.data.notices],
+        "settings": run.settings.as_dict(),
+        "seconds": run.seconds,
+        "versions": {
+            "tenfold": tenfold.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+    }

@@ -1,0 +1,100 @@
+"""Table: a run as the terminal shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from tenfold.apps.prover.evaluation import Run
+from tenfold.apps.prover.report.ranks import KINDS, LEVELS
+from tenfold.apps.prover.report.summary import by_mode, by_relation
+
+SHORT = ("opt", "real", "pess", "exp")  # the kinds of rank
+SHOWN = 3  # notices of one kind
+
+
+def show(run: Run, console: Console | None = None) -> None:
+    """Print the notices, the figures of each relation and of all, and what the run took."""
+    console = console or Console()
+    _notices(run, console)
+    title = f"{run.data.name}: {_title(run)}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0, pad_edge=False)
+    # a long name goes on below itself, so that no figure is cut off
+    table.add_column("relation", overflow="fold", min_width=8)
+    table.add_column("mode", no_wrap=True)
+    hits = (f"H@{level}" for level in LEVELS)
+    for name in ("asked", "proved", "cand.", *SHORT, *hits):
+        table.add_column(name, justify="right", no_wrap=True)
+    for relation, modes in by_relation(run).items():
+        for mode, made in modes.items():
+            table.add_row(relation, mode, *_cells(made))
+    table.add_section()
+    for mode, made in by_mode(run).items():
+        table.add_row("all", mode, *_cells(made), style="bold")
+    console.print(table)
+    console.print("MRR by kind of rank; hits by the realistic one.", highlight=False)
+    console.print(_outcomes(run), highlight=False)
+    spent = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in run.seconds.items())
+    console.print(f"Seconds: {spent}.", highlight=False)
+
+
+def _title(run: Run) -> str:
+    settings = run.settings
+    if run.closed is None:
+        kind = f"{settings.search} rollout" + (
+            "" if settings.search == "exhaustive" else f", {settings.policy} policy"
+        )
+        return f"{kind}, score {settings.score}"
+    more = ", all there are" if run.closed.complete else ""
+    return f"{len(run.closed.keys):,} facts proved up to height {settings.height}{more}"
+
+
+def _cells(made: dict[str, Any]) -> list[str]:
+    shares = [made["mrr"][kind] for kind in KINDS]
+    shares += [made["hits"][str(level)]["realistic"] for level in LEVELS]
+    counts = [_short(made[name]) for name in ("queries", "proved", "candidates")]
+    return [*counts, *map(_share, shares)]
+
+
+def _share(share: float | None) -> str:
+    """A share in five places; 1 is said of 1 alone.
+
+    >>> _share(0.25), _share(0.99996), _share(1.0), _share(None)
+    ('.250', '>.999', '1.000', '-')
+    """
+    if share is None:
+        return "-"
+    text = f"{share:.3f}".lstrip("0")
+    return ">.999" if text == "1.000" and share < 1 else text
+
+
+def _short(count: int) -> str:
+    """A count in five places: the file has all of them."""
+    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= 10 * size:
+            return f"{count / size:.1f}{unit}" if count < 1000 * size else f"{count // size}{unit}"
+    return str(count)
+
+
+def _outcomes(run: Run) -> str:
+    made = by_mode(run)["both"]
+    said = ", ".join(f"{name} {count:,}" for name, count in made["outcomes"].items() if count)
+    lost = sum(made["overflows"].values())
+    bounds = f" {lost:,} overflowed: optimistic and pessimistic ranks are bounds." if lost else ""
+    near = f" {made['near_ties']:,} choices were near-ties." if made["near_ties"] else ""
+    checked = f" {run.checked:,} proofs replayed." if run.settings.check else ""
+    return f"Outcomes: {said or 'none'}.{bounds}{near}{checked}"
+
+
+def _notices(run: Run, console: Console) -> None:
+    seen: dict[str, int] = {}
+    for notice in run.data.notices:
+        seen[notice.kind] = seen.get(notice.kind, 0) + 1
+        if seen[notice.kind] <= SHOWN:
+            console.print(f"Notice: {notice}", markup=False, highlight=False)
+    for kind, count in seen.items():
+        if count > SHOWN:
+            console.print(f"Notice: {count - SHOWN} more of the kind {kind}", highlight=False)

@@ -1,0 +1,1 @@
+"""Rollout: search for each candidate by itself, guided by a policy or exhaustive."""

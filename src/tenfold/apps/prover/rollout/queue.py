@@ -1,0 +1,102 @@
+"""Queue: candidates in arrays, as a rollout takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tenfold.apps.prover.input.program import Triple
+from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.rollout.draws import as_bits
+from tenfold.apps.prover.rollout.loop import RUNNING, Asked
+from tenfold.apps.prover.rollout.successors import FAR, Indices, Without, indices, mixed
+from tenfold.apps.prover.rollout.tables import (
+    LOOP,
+    OBJECT,
+    SUBJECT,
+    Shorts,
+    Tables,
+    holds,
+    lookup,
+    range_key,
+    take,
+)
+from tenfold.apps.prover.rollout.words import HEIGHT, Goals, joined
+
+QUEUE = 2048  # candidates of one call
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A candidate to prove: its id for random numbers, and the fact it may not use."""
+
+    triple: Triple
+    id: int = 0
+    without: Triple | None = None
+
+
+def asked_of(
+    lanes: Sequence[Lane],
+    tables: Tables,
+    names: int,
+    slots: int,
+    height: int,
+    steps: int,
+    mask: int,
+) -> Asked:
+    """Lanes as a queue, each a state of one goal; one that is a fact is proved at once.
+
+    `names` is the room for variables, `slots` that for successors.
+    """
+    p, s, o = np.array([lane.triple for lane in lanes], np.int64).T
+    # variables, if there are any, are -1 and -2 in order of appearance
+    o = np.where(o < 0, np.where((s >= 0) | (s == o), -1, -2), o)
+    s = np.maximum(s, -1)
+    without = [lane.without or (-1, 0, 0) for lane in lanes]
+    q, a, b = np.array(without, np.int64).T
+    word = joined(Goals(p, s, o, height), tables.bits)
+    key = joined(Goals(q, a, b, 0), tables.bits) >> HEIGHT
+    key = np.where((q >= 0) & holds(tables.facts, key), key, -1)
+    proved = (s >= 0) & (o >= 0) & holds(tables.facts, word >> HEIGHT) & (word >> HEIGHT != key)
+    outcome = np.full(len(lanes), RUNNING if steps > 0 else int(Outcome.DEPTH))
+    outcome[-np.minimum(np.minimum(s, o), 0) > names] = Outcome.OVERFLOW_VARS
+    outcome[proved] = Outcome.PROVED
+
+    def entry(kind: int, term: Any, other: Any, column: Shorts) -> Any:
+        """Where the fact not to use stands, among the entries that it is found with."""
+        about = range_key(kind, q, term, tables.predicates, tables.bits)
+        first, count = lookup(tables.ranges, about, tables.firsts, tables.counts)
+        low, high = first, first + count
+        for _ in range(int(count.max(initial=0)).bit_length()):
+            middle = (low + high) // 2
+            below = (low < high) & (take(column, middle) < other)
+            low, high = np.where(below, middle + 1, low), np.where(below, high, middle)
+        return np.where((key >= 0) & (count > 0), low, FAR)
+
+    def padded(column: Any, fill: int, dtype: Any) -> Any:
+        made = np.full(QUEUE + 1, fill, dtype)
+        made[: len(lanes)] = column
+        return made
+
+    loops = np.where(a == b, entry(LOOP, 0 * a, a, tables.subjects), FAR)
+    return Asked(
+        padded(word, 0, np.int64),
+        Indices(*(padded(part, 0, np.int32) for part in indices(p >= 0, p, s, o, tables))),
+        padded(mixed(np.zeros(len(lanes), np.uint64), word) & np.uint64(mask), 0, np.uint64),
+        padded(outcome, Outcome.PROVED, np.int32),
+        Without(
+            padded(key, -1, np.int64),
+            padded(entry(SUBJECT, a, b, tables.objects), FAR, np.int32),
+            padded(entry(OBJECT, b, a, tables.subjects), FAR, np.int32),
+            padded(loops, FAR, np.int32),
+        ),
+        padded(as_bits([lane.id for lane in lanes]), 0, np.uint64),
+        np.int64(len(lanes)),
+        np.int64(height),
+        np.log(np.maximum(np.arange(slots + 1), 1)),
+        np.int64(steps),
+        np.uint64(mask),
+    )

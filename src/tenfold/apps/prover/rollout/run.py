@@ -1,0 +1,246 @@
+"""Rollout run: candidates in queues of one shape; those that overflow again, with more room."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tenfold.apps.prover.errors import CapacityError
+from tenfold.apps.prover.input.program import Program
+from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.rollout.loop import Asked, Ends, roll
+from tenfold.apps.prover.rollout.policy import Weights
+from tenfold.apps.prover.rollout.queue import QUEUE, asked_of
+from tenfold.apps.prover.rollout.queue import Lane as Lane
+from tenfold.apps.prover.rollout.tables import Tables, tables_of
+from tenfold.apps.prover.rollout.words import HEIGHT
+
+_OUTCOMES = {int(outcome): outcome for outcome in Outcome}
+OVERFLOWS = (Outcome.OVERFLOW_STATES, Outcome.OVERFLOW_ATOMS, Outcome.OVERFLOW_VARS)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much there is room for: successors of all lanes together, goals and variables of each
+    state."""
+
+    successors: int = 2240  # no power of two: rows of such a length share cache sets
+    goals: int = 12
+    variables: int = 11
+
+    @staticmethod
+    def of(program: Program, variables: int, height: int) -> Room:
+        """Room for the successors of any one state of a program, unless these are very many; for
+        so many variables at most; and for all goals that there can be within a height, or for few
+        to begin with, where there could be many."""
+        room = Room()
+        facts = Counter(fact[0] for fact in program.facts)
+        clauses = Counter(clause.head[0] for clause in program.clauses)
+        most = max((facts[p] + clauses[p] for p in {*facts, *clauses}), default=0)
+        # a multiple of 64 that is an odd one of these, for the caches' sake
+        count = max(room.successors, min(-(-most // 128) * 128 + 64, 1 << 16))
+        # a clause puts its body in a goal's place, and each goal of it has a height less left
+        longest = max((len(clause.body) for clause in program.clauses), default=1)
+        goals = 1 + height * max(0, longest - 1)
+        return Room(count, goals if goals <= room.goals else 6, min(variables, room.variables))
+
+    def more(self, outcome: Outcome) -> Room:
+        """Twice the room of what overflowed."""
+        if outcome == Outcome.OVERFLOW_STATES:
+            return replace(self, successors=2 * self.successors)
+        if outcome == Outcome.OVERFLOW_ATOMS:
+            if self.goals > 64:
+                raise CapacityError(
+                    f"more than {self.goals} goals in one state", fix="lower the height or steps"
+                )
+            return replace(self, goals=2 * self.goals)
+        return replace(self, variables=2 * self.variables)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How to search: the policy's weights (None: uniform), the beam, and the limits."""
+
+    weights: Weights | None = None
+    beam: int = 1
+    sampled: bool = False
+    steps: int = 20
+    height: int = 10
+    room: Room = Room()
+    overflow: str = "grow"  # error, grow or mark
+    batch: int = 512  # lanes that search together
+    backend: str = "compiled"
+    threads: int = 0  # that search at once, each with its own part of the queue; 0: one a core
+    mask: int = 2**64 - 1  # which bits of a state's hash count; fewer for tests of collisions
+
+    def __post_init__(self) -> None:
+        if self.overflow not in ("error", "grow", "mark"):
+            raise CapacityError(f"overflow is {self.overflow!r}", fix="say error, grow or mark")
+        if self.beam < 1 or (self.sampled and self.beam > 1):
+            raise CapacityError(f"a beam of {self.beam}", fix="1 or more; 1 if sampled")
+        if self.height >= 1 << 10:
+            raise CapacityError(f"a height of {self.height}", fix="give less than 1024")
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """How a lane ended. Score and choices are those of the proof where there is one."""
+
+    outcome: Outcome
+    score: float
+    height: int | None
+    length: int
+    choices: tuple[int, ...]
+    near: int = 0  # choices within rounding of another
+
+
+def roll_all(program: Program, lanes: Sequence[Lane], search: Search) -> list[Rolled]:
+    """Every lane's end, in order; no batch, padding, thread or first room changes any of them.
+
+    >>> from tenfold.apps.prover.input.program import Clause
+    >>> swap = Clause((0, -1, -2), ((0, -2, -1),))
+    >>> made = Program(("p",), ("a", "b"), ((0, 0, 1),), (swap,))
+    >>> [r.outcome.name for r in roll_all(made, [Lane((0, 1, 0)), Lane((0, 1, 1))], Search())]
+    ['PROVED', 'GAVE_UP']
+    """
+    return Rollout(program, search).run(lanes)
+
+
+class Rollout:
+    """A search made ready for a program: its tables are built once."""
+
+    def __init__(self, program: Program, search: Search) -> None:
+        self.program = program
+        self.search = search
+        self.tables = tables_of(program)
+        check_words(program, int(self.tables.bits))
+
+    def run(self, lanes: Sequence[Lane]) -> list[Rolled]:
+        """Every lane's end, in order."""
+        search, program = self.search, self.program
+        results: dict[int, Rolled] = {}
+        left: dict[Room, list[int]] = {search.room: list(range(len(lanes)))}
+        while left:
+            room = min(left, key=lambda r: (r.goals, r.successors, r.variables))
+            numbers = left.pop(room)
+            for number, result in zip(
+                numbers, self._roll([lanes[i] for i in numbers], room), strict=True
+            ):
+                if result.outcome in OVERFLOWS and search.overflow == "grow":
+                    left.setdefault(room.more(result.outcome), []).append(number)
+                elif result.outcome in OVERFLOWS and search.overflow == "error":
+                    raise CapacityError(
+                        f"{result.outcome.name} of {program.name(lanes[number].triple)} at {room}",
+                        fix="give more room, or say overflow grow or mark",
+                    )
+                else:
+                    results[number] = result
+        return [results[i] for i in range(len(lanes))]
+
+    def _roll(self, lanes: Sequence[Lane], room: Room) -> list[Rolled]:
+        """How lanes end with so much room; several threads share them."""
+        if not lanes:
+            return []
+        search = self.search
+        threads = search.threads or _cores()
+        size = min(QUEUE, -(-len(lanes) // threads))
+        parts = [lanes[i : i + size] for i in range(0, len(lanes), size)]
+        options = options_of(search, room)
+        shapes = (*options.values(), *(np.shape(t) for t in _leaves(self.tables)))
+        kind = None if search.weights is None else tuple(w.shape for w in search.weights)
+        if roll.is_new(search.backend, *shapes, kind):
+            short = self.asked(parts[0], room)._replace(steps=np.int64(1))
+            roll.on(search.backend)(short, self.tables, search.weights, **options)
+
+        def ends(part: Sequence[Lane]) -> list[Rolled]:
+            return self._ends(part, room)
+
+        if len(parts) == 1 or threads == 1:
+            return [end for part in parts for end in ends(part)]
+        with ThreadPoolExecutor(threads) as pool:
+            return [end for part in pool.map(ends, parts) for end in part]
+
+    def asked(self, lanes: Sequence[Lane], room: Room) -> Asked:
+        """Lanes as a queue."""
+        search = self.search
+        return asked_of(
+            lanes, self.tables, room.variables, room.successors, search.height, search.steps,
+            search.mask,
+        )  # fmt: skip
+
+    def _ends(self, lanes: Sequence[Lane], room: Room) -> list[Rolled]:
+        search = self.search
+        options = options_of(search, room)
+        asked = self.asked(lanes, room)
+        ends, *_ = roll.on(search.backend)(asked, self.tables, search.weights, **options)
+        return rolled(Ends(*ends), len(lanes), search.height)
+
+
+def rolled(ends: Ends, count: int, height: int) -> list[Rolled]:
+    """The ends of the first so many lanes of a queue."""
+    made = []
+    beam = ends.choices.shape[2]
+    choices = ends.choices[:count]
+    rows = zip(
+        ends.scores[:count].tolist(),
+        ends.rest[:count].tolist(),
+        (choices[:, :, 0] if beam == 1 else choices).tolist(),
+        strict=True,
+    )
+    for score, (outcome, lowest, length, near), codes in rows:
+        way = tuple(codes[:length]) if beam == 1 else _way(codes[:length], beam)
+        proved = height - lowest if outcome == Outcome.PROVED else None
+        made.append(Rolled(_OUTCOMES[outcome], score, proved, length, way, near))
+    return made
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _leaves(tables: Tables) -> list[Any]:
+    """The arrays of tables, without the tuples around them."""
+    return [leaf for part in tables for leaf in (part if isinstance(part, tuple) else (part,))]
+
+
+def check_words(program: Program, bits: int) -> None:
+    """An error where a goal does not fit one integer; `bits` are those of a term in a word."""
+    bits = 2 * bits + (len(program.predicates) + 1).bit_length() + HEIGHT
+    if bits > 62:
+        raise CapacityError(
+            f"a goal of {len(program.predicates)} predicates and {len(program.constants)} "
+            f"constants takes {bits} bits, more than 62",
+            fix="split the data set",
+        )
+
+
+def options_of(search: Search, room: Room) -> dict[str, Any]:
+    """What a rollout is traced for."""
+    return {
+        "slots": room.successors,
+        "lanes": search.batch,
+        "size": room.goals,
+        "names": room.variables,
+        "beam": search.beam,
+        "most": max(1, search.steps),
+        "sampled": search.sampled,
+    }
+
+
+def _way(codes: list[list[int]], beam: int) -> tuple[int, ...]:
+    """The successors chosen, from the first state to the best of the last step."""
+    way: list[int] = []
+    at = 0
+    for chosen in reversed(codes):
+        choice, at = divmod(chosen[at], beam)
+        way.append(choice)
+    return tuple(reversed(way))
