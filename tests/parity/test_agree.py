@@ -163,6 +163,14 @@ def test_a_product_may_go_unrounded_into_a_sum_but_is_stored_rounded() -> None:
     assert refused(stored, np.nextafter(stored.value[0], f32(2)[0]))
 
 
+def test_what_is_added_to_an_operand_is_held_to_its_magnitude() -> None:
+    a = f32(-0.6931)
+    found = one("logaddexp", a, a)
+    assert abs(float(found.value[0])) < 1e-4
+    assert not refused(found, found.value[0] + 2 * unit(a)[0])
+    assert refused(found, found.value[0] + 10 * unit(a)[0])
+
+
 def test_complex_infinities_are_settled_where_nothing_overflows() -> None:
     z, w = np.array([np.inf + 1j], np.complex64), np.array([2 - 1j], np.complex64)
     found = one("mul", z, w)

@@ -11,7 +11,7 @@ from tenfold.parity.agree import Agreement, Watch, compare, raw, same_bits
 from tenfold.parity.judge import Judgement, judge
 from tenfold.parity.loops import ROUNDS, few_rounds
 from tenfold.parity.part import goes_long
-from tenfold.parity.replay import Replay, overlaps, written
+from tenfold.parity.replay import Replay, overlaps, region, written
 from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
 from tenfold.plan import KernelStep, LoopStep
 from tenfold.plan.plan import CONSTANT, INPUT
@@ -109,13 +109,15 @@ def _overlapping(state: State, at: int) -> Disagreement | None:
     plan, step = about.plan, about.plan.steps[at]
     if step.kind not in ("kernel", "routine", "host"):
         return None
-    alike: set[tuple[int, int]] = set()
+    alike: set[Any] = set()
     if isinstance(step, KernelStep):
-        pairs = list(zip(step.slots, plan.own[step.kernel].buffers, strict=True))
+        regions = [region(plan, slot) for slot in step.slots]
+        pairs = list(zip(regions, plan.own[step.kernel].buffers, strict=True))
         alike = {(s, t) for s, a in pairs for t, b in pairs if a.alias and a.alias == b.alias}
     for slot, value in about.layout.reads[at]:
         for target in written(plan, step, about.layout, at):
-            if overlaps(plan, slot, target) and (slot, target) not in alike:
+            both = region(plan, slot), region(plan, target)
+            if overlaps(plan, slot, target) and both not in alike:
                 return _misplaced(state, at, value, f"it writes over %{value}, which it reads")
     return None
 
