@@ -19,8 +19,9 @@ from tenfold.types import DTYPES
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from draw import DEPTH, depth, draw_program
+from draw import DEPTH, draw_program
 from fuzz import compare
+from values import depth
 
 
 @settings(max_examples=25, deadline=None)
