@@ -17,7 +17,8 @@ each with its reason:
 - Nobody promises which zero max and min give of 0 and -0, the sign of a zero that is a sum
   (NumPy's own is by chance: it begins some sums with 0 and some with -0), nor the sign of a NaN
   that was computed. These are marked by a bound of `SIGN`, far below any unit, so that the next op
-  is asked with either sign.
+  is asked with either sign. The bits of such a NaN may be any that are a NaN's, so what they are
+  taken for may be anything.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ def own_bound(
     """What a compiled result may differ by on inputs that may be off by these errors, beyond what
     those errors make of it."""
     short = SHORT[np.dtype(result.dtype)]
+    if node.op == "bitcast" and KIND[values[0].dtype] == "f":
+        return np.where(np.isnan(values[0]) & (errors[0] > 0), np.inf, 0.0)
     if short not in EPS:
         return np.zeros(result.shape)
     if node.op in _SUMS and (node.op != "scatter" or node["kind"] == "add"):
