@@ -220,6 +220,9 @@ def _spread(
             moved = [_moved(v, e, sign) for v, e in zip(values, errors, strict=True)]
             found = _farther(node, moved, results)
             spread = [np.maximum(e, far) for e, far in zip(spread, found, strict=True)]
+        if isinstance(TABLE[node.op].lowering, Pointwise):  # no few trials tell of two at once
+            anything = [np.isinf(np.broadcast_to(e, results[0].shape)) for e in errors]
+            spread = [np.where(np.any(anything, axis=0), np.inf, far) for far in spread]
     return spread
 
 
