@@ -132,7 +132,9 @@ class Layout:
             self.writes.append(tuple(dict.fromkeys(same(s, v) for s, v in writes)))
             for place in self.writes[-1]:
                 self.first_write.setdefault(place, at)
-                self.last_write[place] = at
+                self.last_write.setdefault(place, at)
+                if place not in self.reads[-1]:  # a copy onto itself writes nothing
+                    self.last_write[place] = at
 
 
 def _moves(
