@@ -6,8 +6,8 @@ the start of a process to its first answer, without and with plans on disk; then
 data set with all its ranks. Times are the least of several rounds, taken in turn: seconds by the
 clock, and seconds of the processor, which other processes disturb less.
 
-`python benchmarks/prover.py [--peers] [--start] [--closure] [DATA …]`; without data sets the
-embedded one, without a choice all but the peers.
+`python benchmarks/prover.py [--peers] [--queries 24] [--start] [--closure] [DATA …]`; without data
+sets the embedded one, without a choice all but the peers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tenfold.apps.prover.rollout.queue import QUEUE, Lane
 from tenfold.apps.prover.rollout.run import Rolled, Rollout, Room, Search, options_of, rolled
 from tenfold.apps.prover.settings import Settings
 
-CORRUPTIONS, STEPS, QUERIES, PLAIN, ROUNDS = 50, 20, 24, 4, 3
+CORRUPTIONS, STEPS, PLAIN, ROUNDS = 50, 20, 4, 3
 HEIGHT = 10
 VARIABLES = 64  # that the policy has embeddings for
 
@@ -78,12 +78,12 @@ def alike(ours: list[Rolled], theirs: list[Rolled]) -> str:
     return f"{same} of {len(ours)} lanes alike, {near} with near-ties"
 
 
-def rollouts(name: str, data: Dataset, program: Program, peers: bool) -> None:
+def rollouts(name: str, data: Dataset, program: Program, peers: bool, count: int) -> None:
     """Milliseconds a query by Tenfold, by plain Python, and by other array libraries."""
     # the queue repeats the queries that the reference answers, so that it is as long as in use
     asked = asked_of(name, data, program, PLAIN)
     lanes = [lane for some in asked for lane in some]
-    many = lanes * (QUERIES // PLAIN)
+    many = lanes * (count // PLAIN)
     search = search_of(program)
     rollout = Rollout(program, search)
     first, processor, _ = timed(lambda: rollout.run(lanes[:1]))
@@ -97,11 +97,13 @@ def rollouts(name: str, data: Dataset, program: Program, peers: bool) -> None:
         for label, run in ran.items():
             *seconds, results[label] = timed(run)
             best[label] = min(best[label][0], seconds[0]), min(best[label][1], seconds[1])
-    searcher, count = Searcher(program), len(program.constants)
+    searcher, constants = Searcher(program), len(program.constants)
     best["plain Python"] = (float("inf"), float("inf"))
     for _ in range(2):
-        *seconds, plain = timed(lambda: [roll_plainly(searcher, x, search, count) for x in lanes])
-        scaled = [s * (QUERIES // PLAIN) for s in seconds]
+        *seconds, plain = timed(
+            lambda: [roll_plainly(searcher, x, search, constants) for x in lanes]
+        )
+        scaled = [s * (count // PLAIN) for s in seconds]
         theirs = best["plain Python"]
         best["plain Python"] = min(theirs[0], scaled[0]), min(theirs[1], scaled[1])
         if seconds[0] > 20:  # once is enough
@@ -109,8 +111,8 @@ def rollouts(name: str, data: Dataset, program: Program, peers: bool) -> None:
     ours = results["Tenfold"]
     for label, (clock, processor) in best.items():
         ratio, share = clock / best["Tenfold"][0], processor / best["Tenfold"][1]
-        print(f"  {label:22} {1000 * clock / QUERIES:9.2f} ms a query, ", end="")
-        print(f"{1000 * processor / QUERIES:9.2f} ms of processor: {ratio:6.1f}×, {share:6.1f}×")
+        print(f"  {label:22} {1000 * clock / count:9.2f} ms a query, ", end="")
+        print(f"{1000 * processor / count:9.2f} ms of processor: {ratio:6.1f}×, {share:6.1f}×")
         if label in results and label != "Tenfold":
             print(f"    {alike(ours, results[label])}")
     print(f"    plain Python: {alike(ours[: len(lanes)], plain)}")
@@ -208,6 +210,7 @@ def main() -> None:
     parser.add_argument("data", nargs="*", default=["family:families=40"])
     for option in ("peers", "start", "closure", "answer"):
         parser.add_argument(f"--{option}", action="store_true")
+    parser.add_argument("--queries", type=int, default=24, help="of a rollout, in one queue")
     chosen = parser.parse_args()
     if chosen.answer:
         answer(chosen.data[0])
@@ -220,7 +223,7 @@ def main() -> None:
         if every or chosen.start:
             starts(name)
         if every or chosen.peers:
-            rollouts(name, data, program, chosen.peers)
+            rollouts(name, data, program, chosen.peers, chosen.queries)
         if every or chosen.closure:
             modes = ("tail",) if data.domains else ("head", "tail")
             asked = queries(data, program, modes)

@@ -210,6 +210,8 @@ def summed(parts: A, w: A) -> A:
     p, s, o = parts
     predicates = torch.cat([w.predicates, torch.full_like(w.predicates[:1], -torch.inf)])
     made = torch.zeros((p.shape[1], w.inner.shape[0]))
+    # states beyond the room hold variables that have no place
+    s, o = s.clamp(max=len(w.subjects) - 1), o.clamp(max=len(w.objects) - 1)
     for i in range(p.shape[0]):
         made += (predicates[p[i]] + w.subjects[s[i]] + w.objects[o[i]]).clamp(min=0)
     return made

@@ -40,7 +40,7 @@ def prove(
     overflow: Annotated[str, typer.Option(help="grow, mark or error.")] = "grow",
     alone: Annotated[bool, typer.Option(help="No query may use itself as a fact.")] = False,
     backend: Annotated[str, typer.Option(help="compiled, evaluator or python.")] = "compiled",
-    batch: Annotated[int, typer.Option(help="Queries or candidates at a time.")] = 256,
+    batch: Annotated[int | None, typer.Option(help="Queries or candidates at a time.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first queries.")] = None,
     sample: Annotated[
         int | None, typer.Option(help="So many candidates a query, drawn once, not all.")

@@ -153,6 +153,7 @@ def compare_rollouts(
 ) -> tuple[int, Difference | None]:
     """How many steps both took alike, and the first difference if there is one."""
     rollout = Rollout(program, search)
+    search = rollout.search
     asked = rollout.asked(lanes[:QUEUE], search.room)
     options = options_of(search, search.room)
 

@@ -37,7 +37,7 @@ class Settings:
     overflow: str = "grow"
     alone: bool = False  # whether a query may not use itself as a fact
     backend: str = "compiled"
-    batch: int = 256
+    batch: int | None = None  # queries or candidates at a time; None: as suits the engine
     limit: int | None = None  # queries
     sample: int | None = None  # candidates of a query
     candidates: str | None = None  # the file that keeps the sample
@@ -52,7 +52,8 @@ class Settings:
             if mode not in MODES:
                 raise InputError(f"mode is {mode!r}", fix=_either((*MODES, "both")))
         for name, least in (("batch", 1), ("beam", 1), ("steps", 0), ("height", 0)):
-            if getattr(self, name) < least:
+            given = getattr(self, name)
+            if given is not None and given < least:
                 raise InputError(f"{name} is {getattr(self, name)}", fix=f"give {least} or more")
         for name in ("limit", "sample"):
             if (getattr(self, name) or 0) < 0:

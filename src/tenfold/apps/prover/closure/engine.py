@@ -39,7 +39,7 @@ def rank_in_closure(
     if settings.score == "binary":
         closed = replace(closed, heights=np.zeros_like(closed.heights))
     if settings.backend != "python":
-        ranked = rank_by_lookup(asked, program, closed, settings.batch, settings.backend)
+        ranked = rank_by_lookup(asked, program, closed, settings.batch or 256, settings.backend)
     else:
         ranked = _plainly(asked, closed)
     for one in ranked:

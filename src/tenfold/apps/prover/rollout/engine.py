@@ -48,7 +48,7 @@ def searching_of(settings: Settings, program: Program) -> Searching:
             return lambda lanes: _deepen(program, lanes, settings)
         exhaustion = Exhaustion(
             settings.height,
-            batch=min(settings.batch, 64),
+            batch=min(settings.batch or 64, 64),
             overflow=settings.overflow,
             backend=settings.backend,
         )

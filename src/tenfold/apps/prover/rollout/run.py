@@ -40,9 +40,7 @@ class Room:
         so many variables at most; and for all goals that there can be within a height, or for few
         to begin with, where there could be many."""
         room = Room()
-        facts = Counter(fact[0] for fact in program.facts)
-        clauses = Counter(clause.head[0] for clause in program.clauses)
-        most = max((facts[p] + clauses[p] for p in {*facts, *clauses}), default=0)
+        most = _most_successors(program)
         # a multiple of 64 that is an odd one of these, for the caches' sake
         count = max(room.successors, min(-(-most // 128) * 128 + 64, 1 << 16))
         # a clause puts its body in a goal's place, and each goal of it has a height less left
@@ -74,7 +72,7 @@ class Search:
     height: int = 10
     room: Room = Room()
     overflow: str = "grow"  # error, grow or mark
-    batch: int = 512  # lanes that search together
+    batch: int | None = None  # lanes that search together; None: as many as suit the program
     backend: str = "compiled"
     threads: int = 0  # that search at once, each with its own part of the queue; 0: one a core
     mask: int = 2**64 - 1  # which bits of a state's hash count; fewer for tests of collisions
@@ -112,10 +110,26 @@ def roll_all(program: Program, lanes: Sequence[Lane], search: Search) -> list[Ro
     return Rollout(program, search).run(lanes)
 
 
+def lanes_for(program: Program) -> int:
+    """Lanes that fill the slots of a round: few where states have many successors, since a lane
+    that waits is work for nothing. A power of two from 64 to 512, by trials with several sets."""
+    wanted = (1 << 29) // max(1, _most_successors(program)) ** 2
+    return min(512, max(64, 1 << wanted.bit_length() >> 1))
+
+
+def _most_successors(program: Program) -> int:
+    """The most that a state may have."""
+    facts = Counter(fact[0] for fact in program.facts)
+    clauses = Counter(clause.head[0] for clause in program.clauses)
+    return max((facts[p] + clauses[p] for p in {*facts, *clauses}), default=0)
+
+
 class Rollout:
     """A search made ready for a program: its tables are built once."""
 
     def __init__(self, program: Program, search: Search) -> None:
+        if search.batch is None:
+            search = replace(search, batch=lanes_for(program))
         self.program = program
         self.search = search
         self.tables = tables_of(program)
