@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from draw import DEPTH, draw_program
+from fuzz import compare
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from values import depth
 
 from tenfold.graph.check import check
 from tenfold.graph.text import parse
 from tenfold.ops import TABLE
 from tenfold.types import DTYPES
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from draw import DEPTH, draw_program
-from fuzz import compare
-from values import depth
 
 
 @settings(max_examples=25, deadline=None)

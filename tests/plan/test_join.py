@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 
 import pytest
+from draw import draw_program
 
 from tenfold.execute.plan import plan_for
 from tenfold.plan.file import write_plan
-from tests.draw import draw_program
 
 fuse = import_module("tenfold.plan.fuse")  # `tenfold.plan.fuse` is the function
 
