@@ -6,9 +6,14 @@ import os
 os.environ["TENFOLD_CACHE"] = "off"
 
 import pytest
+from hypothesis import settings
 
 import tenfold.api  # noqa: F401
 from tenfold.cache.memory import plans
+
+# The same examples in every run, so that what fails is a change's doing; `make fuzz` draws others.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)
