@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tenfold as tn
 from tenfold.errors import TenfoldError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
@@ -216,3 +217,16 @@ def test_a_wrong_bit_behind_an_infinite_bound_stays_where_it_is() -> None:
     found = one("reduce_sum", values, axes=(1,))
     assert np.isinf(found.allowed[0])
     assert refused(found, found.value[0], 7)
+
+
+def test_a_product_that_may_wrap_is_open_where_its_factors_are() -> None:
+    def squared(x: Any) -> Any:
+        bits = np.exp(x).view(np.int32)
+        return bits * bits, np.exp(x).astype(np.int32) * 3
+
+    given = f32(0.5, 1.0, 2.0)
+    graph = tn.jit(squared).trace(given)
+    bits, small = judged(graph, [given])
+    assert np.isinf(bits.allowed).all()
+    assert np.isfinite(small.allowed).all()
+    assert not compare(small.value + 50, small.value, small.allowed).agrees
