@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import threading
 from contextlib import suppress
 from functools import cache
@@ -21,6 +20,7 @@ from tenfold.backends.cpu.gate import GATE_EXPORTS
 from tenfold.backends.cpu.sorting import sort_text
 from tenfold.backends.cpu.steps import PLAN_TEXT, STEPS_TEXT
 from tenfold.backends.cpu.target import Target
+from tenfold.switching import giving_way
 
 GATE, STEPS, CALLER = "gate", "steps", "caller"
 TEXTS = {GATE: GATE_TEXT, STEPS: STEPS_TEXT, CALLER: PLAN_TEXT}
@@ -41,7 +41,6 @@ class Store(Protocol):
 
 stores: list[Store] = []
 _objects: dict[tuple[str, str], bytes] = {}
-_SWITCH = 0.0005  # seconds
 _making = threading.Lock()
 _thread: threading.Thread | None = None
 
@@ -71,14 +70,10 @@ def compile_ahead(target: Target) -> bool:
 
     def work() -> None:
         # Each call into LLVM gives the GIL up. Whoever else wants it keeps it for the interval.
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(min(before, _SWITCH))
-        shorter = sys.getswitchinterval()
-        with suppress(Exception):  # it fails again, and is reported, where it is needed
+        # What fails here fails again, and is reported, where it is needed.
+        with giving_way(), suppress(Exception):
             for part in TEXTS:
                 fixed(part, target)
-        if sys.getswitchinterval() == shorter:  # unless somebody has set it meanwhile
-            sys.setswitchinterval(before)
 
     _thread = threading.Thread(target=work, name="tenfold-fixed")
     _thread.start()

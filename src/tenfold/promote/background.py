@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-_SWITCH = 1e-4  # seconds that a job keeps the interpreter from those who wait for it
+from tenfold.switching import giving_way
 
 
 class Job:
@@ -78,7 +76,7 @@ class _Worker:
                 if self.closing:
                     return
                 job = self.jobs.popleft()
-            with self.busy, _giving_way():
+            with self.busy, giving_way():
                 job.run()
 
     def close(self) -> None:
@@ -88,20 +86,6 @@ class _Worker:
             self.wake.notify()
         if self.thread is not None and self.thread is not threading.current_thread():
             self.thread.join()
-
-
-@contextmanager
-def _giving_way() -> Generator[None]:
-    """The interval of switching between threads, shorter; unless somebody sets it meanwhile, it is
-    afterwards what it was."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, _SWITCH))
-    shorter = sys.getswitchinterval()
-    try:
-        yield
-    finally:
-        if sys.getswitchinterval() == shorter:
-            sys.setswitchinterval(before)
 
 
 _worker = _Worker()
