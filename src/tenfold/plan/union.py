@@ -119,6 +119,9 @@ class Union:
             return "a scalar reduced from a large array is needed by a whole array"
         if (edge.turned and group.reductions) or (access.reduced and (edge.turned or group.turned)):
             return "a reduction would cross a transpose"
+        heavy = group.reductions or group.weight > CHEAP
+        if heavy and any(access.computed) and self.widened(edge):
+            return "rows are read at positions that are worked out first"
         pulls = edge.pulls
         for value, pattern in edge.aligned:
             place = self.place[value]
@@ -151,6 +154,11 @@ class Union:
             return "two reductions run along different axes"
         self.groups.append((group, edge))
         return None
+
+    def widened(self, edge: Edge) -> bool:
+        """Whether the member runs along axes that what it reads of a group does not."""
+        along = {target for _, pattern in edge.aligned for target in pattern}
+        return any(n > 1 and i not in along for i, n in enumerate(self.shape))
 
     def repeated(self, group: Group, edge: Edge) -> int:
         """How often a group would be computed that runs along inner axes alone: the loops over

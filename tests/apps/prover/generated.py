@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 from hypothesis import strategies as st
 
@@ -29,6 +29,31 @@ def programs(draw: st.DrawFn, body: int = 2, clauses: int = 4) -> Program:
         end = st.one_of(st.sampled_from(bound), st.sampled_from(bound), place) if bound else place
         head = (draw(st.integers(0, len(PREDICATES) - 1)), draw(end), draw(end))
         made.append(renamed(head, tuple(atoms)))
+    return Program(PREDICATES, CONSTANTS, tuple(sorted(set(facts))), tuple(dict.fromkeys(made)))
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> Program:
+    """Programs whose clauses are chains from one end of the head to the other, so that no variable
+    ever stands in more goals than where it came up."""
+    place = st.integers(0, len(CONSTANTS) - 1)
+    predicate = st.integers(0, len(PREDICATES) - 1)
+    facts = draw(st.lists(st.tuples(predicate, place, place), max_size=9))
+    made = []
+    for _ in range(draw(st.integers(1, 4))):
+        length = draw(st.integers(1, 3))
+        # from -1 to -2 by way of others; an end may be a constant
+        stops = [-1, *range(-3, -2 - length, -1), -2]
+        ends = {-1: -1, -2: -2, draw(st.sampled_from([-1, -2])): draw(st.one_of(place, place))}
+        ends = ends if draw(st.integers(0, 3)) == 0 else {}
+        links = [(ends.get(a, a), ends.get(b, b)) for a, b in pairwise(stops)]
+        if length > 1 and draw(st.booleans()):
+            links.append((stops[1], draw(place)))  # a middle one in three atoms
+        atoms = [
+            (draw(predicate), *(link if draw(st.booleans()) else link[::-1])) for link in links
+        ]
+        head = (draw(predicate), ends.get(-1, -1), ends.get(-2, -2))
+        made.append(renamed(head, tuple(draw(st.permutations(atoms)))))
     return Program(PREDICATES, CONSTANTS, tuple(sorted(set(facts))), tuple(dict.fromkeys(made)))
 
 

@@ -25,7 +25,7 @@ from tenfold.apps.prover.rollout.queue import QUEUE, Lane
 from tenfold.apps.prover.rollout.run import Rolled, Room, Search, roll_all
 
 from .conftest import fact, write
-from .generated import everything, programs
+from .generated import chains, everything, programs
 
 PLAIN = Search(batch=1, backend="evaluator", room=Room(512, 8, 8))
 SEARCHES = {
@@ -69,7 +69,7 @@ def test_generated_programs(kind: str) -> None:
     small = replace(SEARCHES[kind], steps=5, height=3, room=Room(8, 4, 4))
 
     @settings(max_examples=12, deadline=None)
-    @given(programs(), st.booleans())
+    @given(st.one_of(programs(), chains()), st.booleans())
     def run(program: Program, excluded: bool) -> None:
         lanes = lanes_of(program, 7)
         if excluded and program.facts:

@@ -10,17 +10,12 @@ from hypothesis import strategies as st
 import tenfold as tn
 from tenfold.apps.prover.input.program import Program, Triple
 from tenfold.apps.prover.reference.top_down import Searcher, State
+from tenfold.apps.prover.rollout.layout import laid_out
+from tenfold.apps.prover.rollout.matching import FAR, Without, apart, match
+from tenfold.apps.prover.rollout.patterns import hashed, indices, patterns
 from tenfold.apps.prover.rollout.queue import Lane, asked_of
 from tenfold.apps.prover.rollout.seen import packed
-from tenfold.apps.prover.rollout.successors import (
-    FAR,
-    Without,
-    apart,
-    indices,
-    match,
-    mixed,
-    successors,
-)
+from tenfold.apps.prover.rollout.successors import fillings, successors, written
 from tenfold.apps.prover.rollout.tables import (
     ANY,
     LOOP,
@@ -36,7 +31,7 @@ from tenfold.apps.prover.rollout.tables import (
 from tenfold.apps.prover.rollout.words import Goals, joined, parted
 
 from .conftest import write
-from .generated import everything, programs
+from .generated import chains, everything, programs
 
 SIZE, NAMES, SLOTS, ROWS = 6, 9, 96, 8
 EVERY_BIT = 2**64 - 1
@@ -46,13 +41,17 @@ def step(words: np.ndarray, without: Without, tables: Tables) -> tuple[object, .
     """All successors of some states, one state's after another's."""
     apart_ = apart(tables, NAMES)
     found = match(words, words[0] != 0, without, apart_)
+    some = found.facts > 0
+    kind = laid_out(some + found.rules, SLOTS)
+    nth = kind.k - some[kind.row]
+    made_of = patterns(words, found, without.key, apart_, kind.row, nth, NAMES)
     need = found.facts + found.rules
-    ends = np.cumsum(need)
-    slot = tn.arange(SLOTS)
-    row = np.minimum(np.searchsorted(ends, slot, side="right"), ROWS - 1).astype(np.int32)
-    k = (slot - (ends - need)[row]).astype(np.int32)
-    made = successors(words, found, without.key, apart_, row, k, NAMES)
-    return need, packed(made.words, made.words.shape[0]), made._replace(lowest=made.lowest)
+    slot = laid_out(need, SLOTS)
+    after = slot.k - found.facts[slot.row]
+    pattern = kind.starts[slot.row] + np.where(after < 0, 0, after + some[slot.row])
+    filling = fillings(found, without.key, apart_, slot.row, slot.k, pattern)
+    full = written(made_of, filling, apart_)
+    return need, packed(full, full.shape[0]), successors(made_of, filling, apart_)
 
 
 STEP = tn.jit(step, compile="never")
@@ -83,12 +82,12 @@ def reached(program: Program, goal: Triple, without: Triple | None, limit: int) 
     return found
 
 
-@settings(max_examples=40, deadline=None)
-@given(programs(), st.integers(0, 10_000), st.integers(0, 3), st.booleans())
+@settings(max_examples=80, deadline=None)
+@given(st.one_of(programs(), chains()), st.integers(0, 10_000), st.integers(0, 3), st.booleans())
 def test_successors_are_the_reference_s(
     program: Program, which: int, limit: int, excluded: bool
 ) -> None:
-    goals = everything(program)
+    goals = [*everything(program), *((p, -1, o) for p in range(3) for o in (-1, -2))]
     without = program.facts[which % len(program.facts)] if excluded and program.facts else None
     lane = Lane(goals[which % len(goals)], 0, without)
     tables, searcher = tables_of(program), Searcher(program)
@@ -106,12 +105,36 @@ def test_successors_are_the_reference_s(
             assert got(packed_[:, at], tables) == one
             assert made.counts[at] == len(one)
             assert made.variables[at] == max([0, *(-t for g in one for t in g[1:3])])
-            hashed = np.zeros(1, np.uint64)
-            for goal in one:
-                word = joined(Goals(*map(np.int64, goal)), tables.bits)
-                hashed = mixed(hashed, np.array([word]))
-            assert made.hashes[at] == hashed[0]  # whatever gaps there are
+            words = [joined(Goals(*map(np.int64, goal)), tables.bits) for goal in one]
+            assert made.hashes[at] == hashed(np.array(words, np.int64)).sum()
             at += 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(chains(), st.integers(0, 10_000), st.integers(0, 3))
+def test_a_fact_changes_no_more_goals_than_is_said(
+    program: Program, which: int, limit: int
+) -> None:
+    goals = [*everything(program), *((p, -1, o) for p in range(3) for o in (-1, -2))]
+    most = len(tables_of(program).open)
+    assert most in (2, 4)  # a variable stands in two body atoms, or in three
+    for state in reached(program, goals[which % len(goals)], None, limit):
+        mine = {t for t in state[0][1:3] if t < 0}
+        assert sum(bool(mine & {*goal[1:3]}) for goal in state[1:]) <= most
+
+
+@pytest.mark.parametrize(
+    ("rule", "most"),
+    [
+        ("p(X,Y) :- q(X,Z), q(Z,Y).", 2),
+        ("p(X,Y) :- q(X,Z), q(Z,Y), r(Z,a).", 4),
+        ("p(X,Y) :- q(X,Y), r(X,a).", 0),  # X stands in ever more goals
+        ("p(X,Y) :- q(Z,Z), q(X,Y).", 0),
+        ("p(X,X) :- q(X,a).", 0),  # two variables become one
+    ],
+)
+def test_how_many_goals_a_fact_can_change(rule: str, most: int) -> None:
+    assert len(tables_of(write(f"q(a,b).\nr(a,b).\n{rule}")).open) == most
 
 
 def test_where_a_fact_that_is_not_to_be_used_stands() -> None:

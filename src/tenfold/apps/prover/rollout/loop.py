@@ -21,16 +21,12 @@ from tenfold.apps.prover.backend import traced
 from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.rollout.draws import uniform
+from tenfold.apps.prover.rollout.layout import fitting, laid_out
+from tenfold.apps.prover.rollout.matching import Without, apart, match
+from tenfold.apps.prover.rollout.patterns import Indices, Patterns, patterns
 from tenfold.apps.prover.rollout.policy import Weights, judge, judged, summed
-from tenfold.apps.prover.rollout.seen import Past, again, been, packed
-from tenfold.apps.prover.rollout.successors import (
-    Indices,
-    Made,
-    Without,
-    apart,
-    match,
-    successors,
-)
+from tenfold.apps.prover.rollout.seen import Past, Words, again, been, packed
+from tenfold.apps.prover.rollout.successors import Filling, Made, fillings, successors, written
 from tenfold.apps.prover.rollout.tables import Tables, take
 
 RUNNING = -1
@@ -91,6 +87,7 @@ class Search(NamedTuple):
 class Step(NamedTuple):
     """The successors of one round, and what the policy makes of them."""
 
+    words: Words
     made: Made
     row: Traced  # [slots]: the state it comes from
     lane: Traced  # [slots]: that state's lane, or one beyond all
@@ -232,51 +229,43 @@ def _round(
     mine = np.repeat(search.number, beam) if beam > 1 else search.number
     without = Without(*(take(column, mine) for column in asked.without))
     found = match(beams.words, beams.live, without, tables)
-    need = found.facts + found.rules
-    wants = need.reshape(lanes, beam).sum(axis=1, dtype=np.int32)
+    need, kinds = found.facts + found.rules, (found.facts > 0) + found.rules
+    wants, wanted = (n.reshape(lanes, beam).sum(axis=1, dtype=np.int32) for n in (need, kinds))
     running = search.number < asked.words.shape[0] - 1
     over = running & (wants > slots)
-    fits = _fitting(np.where(over, 0, wants), slots)
+    # a lane's patterns are no more than its successors, and fit if these do
+    room = min(slots, beam * max(3 * lanes + 32, 1 + tables.each.shape[0]))
+    fits = fitting((np.where(over, 0, wants), np.where(over, 0, wanted)), (slots, room))
     goes = running & (over | fits)
     takes = (np.repeat(goes & ~over, beam) if beam > 1 else goes & ~over) & beams.live
-    ends = np.cumsum(np.where(takes, need, 0), dtype=np.int32)
-    slot = tn.arange(slots, dtype=np.int32)
-    row = _rows(np.where(takes & (need > 0), ends - need, slots), slots)
-    valid = slot < ends[-1]
+    kind = laid_out(np.where(takes, kinds, 0), room)
+    nth = kind.k - take(found.facts > 0, kind.row)
+    made_of = patterns(beams.words, found, without.key, tables, kind.row, nth, names)
+    slot = laid_out(np.where(takes, need, 0), slots)
+    row, k, valid = slot.row, slot.k, slot.valid
     lane = np.where(valid, row // beam if beam > 1 else row, lanes)
-    k = np.where(valid, slot - (take(ends, row) - take(need, row)), 0)
-    made = successors(beams.words, found, without.key, tables, row, k, names)
+    facts = take(found.facts, row)
+    pattern = take(kind.starts, row) + np.where(k < facts, 0, k - facts + (facts > 0))
+    filling = fillings(found, without.key, tables, row, k, pattern)
+    made = successors(made_of, filling, tables)
     made = made._replace(hashes=made.hashes & asked.mask)
+
+    def words(at: Traced) -> Traced:
+        return written(made_of, Filling(*(take(part, at) for part in filling)), tables)
+
     steps = np.concatenate([(search.step + 1) * beam, tn.zeros(1, np.int32)])
-    usable = valid & ~again(made, lane, valid, _room(slots))
-    usable = usable & ~been(made, lane, usable, search.past, steps)
-    chances, sums = _chances(beams, made, row, usable, asked, weights)
-    step = Step(made, row, lane, k, usable, take(beams.scores, row) + chances, sums, chances)
-    wish = step.scores
+    usable = valid & ~again(made.hashes, words, lane, valid, _room(slots))
+    usable = usable & ~been(made.hashes, words, lane, usable, search.past, steps)
+    chances, sums = _chances(beams, made_of, made, row, usable, asked, weights)
+    scores = take(beams.scores, row) + chances
+    step = Step(words, made, row, lane, k, usable, scores, sums, scores)
     if sampled:
-        wish = _perturbed(step, search, asked, weights)
+        step = step._replace(wish=_perturbed(step, search, asked, weights))
     proof = usable & (made.counts == 0)
-    wish = np.where(usable, np.where(proof, np.inf, wish), -np.inf)
+    wish = np.where(usable, np.where(proof, np.inf, step.wish), -np.inf)
     size = beams.words.shape[0]
     outcome = _outcomes(step, proof, valid, over, lanes, size, names)
     return _moved(search, step._replace(wish=wish), outcome, goes, asked, weights)
-
-
-def _fitting(wants: Traced, slots: int) -> Traced:
-    """Which lanes go on: as many as fit, in order; then, of the others, more that fit into what
-    is left."""
-    first = np.cumsum(wants, dtype=np.int32) <= slots
-    left = slots - np.where(first, wants, 0).sum(dtype=np.int32)
-    small = ~first & (wants <= left)
-    return first | (small & (np.cumsum(np.where(small, wants, 0), dtype=np.int32) <= left))
-
-
-def _rows(starts: Traced, slots: int) -> Traced:
-    """The row of each slot, given where each row's slots start; rows without any start at the
-    end."""
-    marks = tn.zeros(slots + 1, np.int32)
-    marks[starts] = tn.arange(starts.shape[0], dtype=np.int32)
-    return np.maximum.accumulate(marks[:slots])
 
 
 def _room(slots: int) -> int:
@@ -307,6 +296,7 @@ def _outcomes(
 
 def _chances(
     beams: Beams,
+    patterns: Patterns,
     made: Made,
     row: Traced,
     usable: Traced,
@@ -321,7 +311,8 @@ def _chances(
         count = tn.zeros(rows + 1, np.int32)
         np.add.at(count, home, 1)
         return take(-asked.logs, take(count, home)), tn.zeros((row.shape[0], 0), np.float32)
-    sums = summed(made.parts, weights)
+    shared = np.take(summed(patterns.parts, weights), made.filling.pattern, axis=0, mode="clip")
+    sums = shared + summed(made.parts, weights)
     scores = judged(judge(beams.sums, weights), sums, row, weights)
     top: Traced = tn.full(rows + 1, -np.inf, np.float32)
     np.maximum.at(top, home, scores)
@@ -388,7 +379,7 @@ def _moved(
     onward = goes & ((outcome == RUNNING) | (outcome == int(Outcome.PROVED)))
     at = order.reshape(lanes * beam)
     each = np.repeat(onward, beam) if beam > 1 else onward
-    words = packed(np.take(step.made.words, at, axis=1, mode="clip"), size)
+    words = packed(step.words(at), size)
     parent = take(step.row, at)
     lowest = np.minimum(
         take(search.beams.lowest, parent), take(step.made.lowest, at).astype(np.int32)

@@ -16,8 +16,8 @@ import numpy as np
 from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.input.program import Program
+from tenfold.apps.prover.rollout.patterns import Indices
 from tenfold.apps.prover.rollout.safetensors import read_tensors
-from tenfold.apps.prover.rollout.successors import Indices
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 

@@ -12,7 +12,8 @@ from tenfold.apps.prover.input.program import Triple
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.rollout.draws import as_bits
 from tenfold.apps.prover.rollout.loop import RUNNING, Asked
-from tenfold.apps.prover.rollout.successors import FAR, Indices, Without, indices, mixed
+from tenfold.apps.prover.rollout.matching import FAR, Without
+from tenfold.apps.prover.rollout.patterns import Indices, hashed, indices
 from tenfold.apps.prover.rollout.tables import (
     LOOP,
     OBJECT,
@@ -26,7 +27,7 @@ from tenfold.apps.prover.rollout.tables import (
 )
 from tenfold.apps.prover.rollout.words import HEIGHT, Goals, joined
 
-QUEUE = 2048  # candidates of one call
+QUEUE = 4096  # candidates of one call
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def asked_of(
     return Asked(
         padded(word, 0, np.int64),
         Indices(*(padded(part, 0, np.int32) for part in indices(p >= 0, p, s, o, tables))),
-        padded(mixed(np.zeros(len(lanes), np.uint64), word) & np.uint64(mask), 0, np.uint64),
+        padded(hashed(word) & np.uint64(mask), 0, np.uint64),
         padded(outcome, Outcome.PROVED, np.int32),
         Without(
             padded(key, -1, np.int64),

@@ -30,7 +30,7 @@ class Room:
     """How much there is room for: successors of all lanes together, goals and variables of each
     state."""
 
-    successors: int = 2240  # no power of two: rows of such a length share cache sets
+    successors: int = 576  # no power of two: rows of such a length share cache sets
     goals: int = 12
     variables: int = 11
 
@@ -112,9 +112,10 @@ def roll_all(program: Program, lanes: Sequence[Lane], search: Search) -> list[Ro
 
 def lanes_for(program: Program) -> int:
     """Lanes that fill the slots of a round: few where states have many successors, since a lane
-    that waits is work for nothing. A power of two from 64 to 512, by trials with several sets."""
-    wanted = (1 << 29) // max(1, _most_successors(program)) ** 2
-    return min(512, max(64, 1 << wanted.bit_length() >> 1))
+    that waits is work for nothing. A power of two from 32 to 128, by trials with several sets: more
+    lanes do more at once, but all wait for the last."""
+    wanted = (1 << 28) // max(1, _most_successors(program)) ** 2
+    return min(128, max(32, 1 << wanted.bit_length() >> 1))
 
 
 def _most_successors(program: Program) -> int:
@@ -163,8 +164,9 @@ class Rollout:
             return []
         search = self.search
         threads = search.threads or _cores()
-        size = min(QUEUE, -(-len(lanes) // threads))
-        parts = [lanes[i : i + size] for i in range(0, len(lanes), size)]
+        # each thread has its share of every query's lanes, so that all end at about one time
+        count = min(len(lanes), threads * -(-len(lanes) // (threads * QUEUE)))
+        parts = [lanes[i::count] for i in range(count)]
         options = options_of(search, room)
         shapes = (*options.values(), *(np.shape(t) for t in _leaves(self.tables)))
         kind = None if search.weights is None else tuple(w.shape for w in search.weights)
@@ -175,10 +177,12 @@ class Rollout:
         def ends(part: Sequence[Lane]) -> list[Rolled]:
             return self._ends(part, room)
 
-        if len(parts) == 1 or threads == 1:
-            return [end for part in parts for end in ends(part)]
-        with ThreadPoolExecutor(threads) as pool:
-            return [end for part in pool.map(ends, parts) for end in part]
+        if count == 1 or threads == 1:
+            made = [ends(part) for part in parts]
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                made = list(pool.map(ends, parts))
+        return [made[i % count][i // count] for i in range(len(lanes))]
 
     def asked(self, lanes: Sequence[Lane], room: Room) -> Asked:
         """Lanes as a queue."""

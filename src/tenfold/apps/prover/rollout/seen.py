@@ -1,11 +1,12 @@
 """Seen: which successors a lane has been in before, or come twice in one step.
 
-States are told apart by hashes first; where two hashes agree, all goals are compared. So the loops
-below go on only while hashes agree, which for different states is next to never.
+States are told apart by hashes first; where two hashes agree, all goals are compared. So states are
+written out, and the loops below go on, only while hashes agree: for different states next to never.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +14,12 @@ import numpy as np
 import tenfold as tn
 from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.rollout.draws import mix
-from tenfold.apps.prover.rollout.successors import Made
 from tenfold.apps.prover.rollout.tables import take
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+Words = Callable[[Traced], Traced]  # writes out the states of some slots, as columns
 
 
 class Past(NamedTuple):
@@ -39,20 +42,23 @@ def packed(words: Traced, size: int) -> Traced:
     return made[:size]
 
 
-def been(made: Made, lane: Traced, valid: Traced, past: Past, used: Traced) -> Traced:
+def been(
+    hashes: Traced, words: Words, lane: Traced, valid: Traced, past: Past, used: Traced
+) -> Traced:
     """Which successors are states that their lane was in; a lane has used so many places."""
+    slots = tn.arange(lane.shape[0], dtype=np.int32)
     places = tn.arange(past.hashes.shape[0], dtype=np.int32)[:, None]
     old = np.take(past.hashes, lane, axis=1, mode="clip")
-    alike = (old == made.hashes) & (places < take(used, lane)) & valid
+    alike = (old == hashes) & (places < take(used, lane)) & valid
     hit = alike.any(axis=0)
 
     def look(carry: tuple[Traced, Traced, Traced]) -> tuple[Traced, Traced, Traced]:
         open_, last, found = carry
         old = np.take(past.hashes, lane, axis=1, mode="clip")
-        next_ = (old == made.hashes) & (places < take(used, lane)) & (places > last) & open_
+        next_ = (old == hashes) & (places < take(used, lane)) & (places > last) & open_
         there = next_.any(axis=0)
         place = next_.argmax(axis=0).astype(np.int32)
-        same = there & _equal(made.words, past.words[lane, place].T)
+        same = there & _equal(words(slots), past.words[lane, place].T)
         return there & ~same, place, found | same
 
     start = (hit, tn.full(lane.shape, -1, np.int32), hit & ~hit)
@@ -67,14 +73,14 @@ def _equal(words: Traced, other: Traced) -> Traced:
     return (packed(words, size) == other).all(axis=0) & fits
 
 
-def again(made: Made, lane: Traced, valid: Traced, room: int) -> Traced:
+def again(hashes: Traced, words: Words, lane: Traced, valid: Traced, room: int) -> Traced:
     """Which successors are the same as one before them in their lane.
 
     All that are undecided take a place by their hash, and the first one there has it. Who finds
     an equal state there is a repetition; who finds another tries a different place.
     """
     slots = tn.arange(lane.shape[0], dtype=np.int32)
-    hashes = mix(made.hashes ^ (lane.astype(np.uint64) * _GOLDEN))
+    hashes = mix(hashes ^ (lane.astype(np.uint64) * _GOLDEN))
     shift = np.uint64(64 - (room.bit_length() - 1))
 
     def look(carry: tuple[Traced, ...]) -> tuple[Traced, ...]:
@@ -88,7 +94,7 @@ def again(made: Made, lane: Traced, valid: Traced, room: int) -> Traced:
         alike = open_ & ~mine & (take(hashes, holder) == hashes) & (take(lane, holder) == lane)
         same = tn.cond(
             alike.any(),
-            lambda: alike & _same(made.words, np.take(made.words, holder, axis=1, mode="clip")),
+            lambda: alike & _same(words(slots), words(holder)),
             lambda: alike,
         )
         return turn + np.uint64(1), open_ & ~mine & ~same, found | same

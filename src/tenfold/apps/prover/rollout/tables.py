@@ -7,6 +7,7 @@ matches is a range of them, found by its predicate and the term that it knows.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +51,7 @@ class Tables(NamedTuple):
     bodies: Shorts  # [3, longest body, clauses]; predicate ABSENT where a body is shorter
     each: Shorts  # 0, 1, 2, … up to the most clauses of one predicate
     fresh: Shorts  # 0, 1, 2, … up to the most variables of a clause
+    open: Shorts  # 0, 1, 2, … up to the most goals that a fact changes; none if nobody knows
 
 
 def tables_of(program: Program) -> Tables:
@@ -88,6 +90,7 @@ def tables_of(program: Program) -> Tables:
         bodies,
         np.arange(padded(int(np.diff(starts).max(initial=0)), 4), dtype=np.int32),
         np.arange(padded(max((c.variables for c in clauses), default=0), 4), dtype=np.int32),
+        np.arange(_most_open(clauses), dtype=np.int32),
     )
 
 
@@ -126,6 +129,25 @@ def _clauses(clauses: list[Clause]) -> tuple[Shorts, Shorts]:
         for j, atom in enumerate(clause.body):
             bodies[:, j, i] = atom
     return heads, bodies
+
+
+def _most_open(clauses: list[Clause]) -> int:
+    """The most other goals of a state that share a variable with its first; 0 if nobody knows.
+
+    Let no atom have a variable twice, and no variable of a head stand in two atoms of its body.
+    Then no clause makes two variables one, and none puts a variable into more goals: it stands in
+    as many as where it came up. Only a query p(X,X) may put X into two.
+    """
+    most = 2
+    for clause in clauses:
+        atoms = [{t for t in atom[1:] if t < 0} for atom in (clause.head, *clause.body)]
+        if any(atom[1] == atom[2] < 0 for atom in (clause.head, *clause.body)):
+            return 0
+        counts = Counter(t for atom in atoms[1:] for t in atom)
+        if any(counts[t] > 1 for t in atoms[0]):
+            return 0
+        most = max(most, *counts.values(), 0)
+    return 2 * (most - 1)
 
 
 def _column(values: Ints, size: int) -> Shorts:
