@@ -94,7 +94,7 @@ def again(hashes: Traced, words: Words, lane: Traced, valid: Traced, room: int) 
         alike = open_ & ~mine & (take(hashes, holder) == hashes) & (take(lane, holder) == lane)
         same = tn.cond(
             alike.any(),
-            lambda: alike & _same(words(slots), words(holder)),
+            lambda: alike & _same(words(slots), holder),
             lambda: alike,
         )
         return turn + np.uint64(1), open_ & ~mine & ~same, found | same
@@ -105,6 +105,6 @@ def again(hashes: Traced, words: Words, lane: Traced, valid: Traced, room: int) 
 
 
 def _same(words: Traced, other: Traced) -> Traced:
-    """Whether columns of words are equal but for their gaps: both are packed and compared."""
-    size = words.shape[0]
-    return (packed(words, size) == packed(other, size)).all(axis=0)
+    """Whether each column of words equals another one but for their gaps."""
+    made = packed(words, words.shape[0])
+    return (made == np.take(made, other, axis=1, mode="clip")).all(axis=0)
