@@ -94,6 +94,31 @@ def test_repeated_indices(dtype: str, kind: str) -> None:
             np.testing.assert_array_equal(got, wanted.astype(x.dtype))
 
 
+@pytest.mark.parametrize("kind", FOLDS)
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if KIND[DTYPES[d]] != "c"])
+def test_runs_of_one_index_have_the_bits_of_mixed_ones(dtype: str, kind: str) -> None:
+    """Lanes that all meet at one place are joined at once: with NaNs, zeros of both signs, and
+    vectors whose ends alone agree."""
+    x, updates = draw(dtype, (3,)), draw(dtype, (2, 150))
+    if KIND[x.dtype] == "f":
+        updates[:, 20:24] = [0.0, -0.0, 0.0, -0.0]
+        updates[1, 90] = np.nan
+        if kind in ("min", "max"):  # the sign of a sum of NaNs is anybody's
+            updates[1, 91] = -np.nan
+    runs = np.repeat([0, 1], 150)
+    mixed = np.tile([0, 1], 150)
+    made = ran(graph_of(x, updates.ravel(), runs, kind=kind), x, updates.ravel(), runs)
+    turned = updates.T.ravel()
+    assert made.tobytes() == ran(graph_of(x, turned, mixed, kind=kind), x, turned, mixed).tobytes()
+    ends = np.where(np.arange(300) % 16 % 15 == 0, 0, 2)
+    graph = graph_of(x, turned, ends, kind=kind)
+    arrays = (x, turned, ends)
+    with np.errstate(all="ignore"):
+        wanted = evaluate(graph, arrays)[0]
+    shown = np.float32 if dtype in NARROW else x.dtype
+    np.testing.assert_array_equal(ran(graph, *arrays).astype(shown), wanted.astype(shown))
+
+
 # The shape of x, those of the index arrays, the indexed axes, and where their shape goes.
 WINDOWS = [
     ((9, 40), ((30,),), (0,), 0),

@@ -327,11 +327,54 @@ def _store_in_order(s: State, item: Store, copy: int, parts: Parts, mask: str | 
     elif mask is not None:
         lanes = {n: w.op(f"extractelement {vector('i1')} {mask}, i64 {n}") for n in lanes}
     offsets = vectored(s, item.index * (2 if kind(dtype) == "c" else 1), copy, element)
+    end = ""
+    if mask is None and item.update and computed == MEMORY[dtype] and len(parts) == 1:
+        end = _store_at_one(s, item, offsets, element, parts[0])
     for lane, test in lanes.items():
         offset = w.op(f"extractelement {vector(element)} {offsets}, i64 {lane}")
         at = w.op(f"getelementptr {MEMORY[dtype]}, ptr %b{item.buffer}, {element} {offset}")
         own = tuple(w.op(f"extractelement {vector(computed)} {p}, i64 {lane}") for p in parts)
         _store_single(s, item, at, own, test)
+    if end:
+        w.put(f"br label %{end}")
+        w.label(end)
+
+
+def _store_at_one(s: State, item: Store, offsets: str, element: str, values: str) -> str:
+    """Where all lanes update one place, as those of a sorted scatter do, read and write it once,
+    rather than wait for each write in turn. What follows is for other lanes, and goes on to the
+    block whose name is returned."""
+    w, dtype = s.w, s.kernel.buffers[item.buffer].dtype
+    ty, size, wide = MEMORY[dtype], element_size(dtype), vector(element)
+    close, same, other, end = (w.fresh(name) for name in ("close", "same", "other", "end"))
+    first, last = (w.op(f"extractelement {wide} {offsets}, i64 {n}") for n in (0, LANES - 1))
+    alike = w.op(f"icmp eq {element} {first}, {last}")  # cheaper than to ask all at once
+    w.put(f"br i1 {alike}, label %{close}, label %{other}")
+    w.label(close)
+    equal = w.op(f"icmp eq {wide} {offsets}, {w.splat(element, first)}")
+    one = w.call("i1", f"llvm.vector.reduce.and.v{LANES}i1", (vector("i1"), equal))
+    w.put(f"br i1 {one}, label %{same}, label %{other}")
+    w.label(same)
+    at = w.op(f"getelementptr {ty}, ptr %b{item.buffer}, {element} {first}")
+    held: Parts = (w.op(f"load {ty}, ptr {at}, align {size}"),)
+    lanes = range(LANES)
+    if item.update in ("max", "min") or kind(dtype) != "f":
+        # neighbours are joined first: the order of lanes is kept, so ties and NaNs come out alike
+        for step in (1, 2, 4, 8):
+            moved = ", ".join(f"i32 {(n + step) % LANES}" for n in lanes)
+            next_ = w.op(
+                f"shufflevector {vector(ty)} {values}, {vector(ty)} poison, "
+                f"<{LANES} x i32> <{moved}>"
+            )
+            (values,) = elementwise(w, item.update, dtype, dtype, [(values,), (next_,)], True)
+        lanes = range(1)
+    for lane in lanes:
+        own = w.op(f"extractelement {vector(ty)} {values}, i64 {lane}")
+        held = elementwise(w, item.update, dtype, dtype, [held, (own,)], False)
+    w.put(f"store {ty} {held[0]}, ptr {at}, align {size}")
+    w.put(f"br label %{end}")
+    w.label(other)
+    return end
 
 
 def _store_single(s: State, item: Store, at: str, parts: Parts, test: str | None) -> None:
