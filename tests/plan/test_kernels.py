@@ -339,6 +339,28 @@ def test_what_inner_axes_bring_is_not_computed_again_for_each_row() -> None:
     assert kinds(planned(lambda x, v: x + v * 2 - 1, x, row))["kernel"] == 1
 
 
+def test_rows_are_read_at_positions_that_a_kernel_before_found() -> None:
+    """The rows are added up where they are read, rather than stored: only their numbers are."""
+
+    def summed(table: Any, scores: Any) -> Any:
+        return np.take(table, scores.argmax(axis=2), axis=0, mode="clip").sum(axis=0)
+
+    plan = planned(summed, some(50, 32), some(4, 90, 50))
+    assert kinds(plan) == {"kernel": 2}
+    assert plan.peak_bytes <= 4 * 90 * 8 + ALIGN
+
+
+def test_a_running_sum_reads_what_was_gathered_once() -> None:
+    def running(table: Any, at: Any, mark: Any) -> Any:
+        return np.cumsum(np.take(table, at, mode="clip") == mark, dtype=np.int32)
+
+    at = random.integers(0, 100, 4096)
+    mark = random.integers(0, 3, 4096)
+    plan = planned(running, random.integers(0, 3, 100), at, mark)
+    (line,) = (line for line in plan.explain().splitlines() if " gather " in line)
+    assert "reduce_sum" not in line  # which reads each element sixteen times
+
+
 def test_a_reshape_read_twice_is_stored() -> None:
     def function(x: Any) -> Any:
         y = np.tanh(x).reshape(15, 40)

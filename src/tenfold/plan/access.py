@@ -23,6 +23,8 @@ from tenfold.types import SHORT, Shape, TensorType
 # on, the reduced axis) that runs along it, or None where it has extent 1.
 Pattern = tuple[int | None, ...]
 
+GATHERED = 16  # the weight of a read at a computed position: not a cheap one
+
 # An elementwise instruction: its name, the dtypes of its operands and of its result.
 Named = tuple[str, tuple[str, ...], str]
 
@@ -148,6 +150,7 @@ def _probe(
             and types[0].size == result.size
         )
     )
+    weight += GATHERED * sum(computed)
     return Access(
         tuple(tuple(p) for p in patterns),
         tuple(moved),

@@ -96,7 +96,7 @@ def _wrong(values: np.ndarray) -> np.ndarray:
 
 
 def test_the_first_difference_is_found() -> None:
-    one = State(*[np.arange(4)] * 11)
+    one = State(*[np.arange(4)] * 13)
     other = one._replace(index=np.array([0, 1, 5, 6]))
     found = first_difference(2, State._fields, one, other)
     assert found is not None

@@ -18,12 +18,16 @@ Traced = Any  # a traced array, or a NumPy array outside of a trace
 def spread(ends: Traced, size: int) -> Traced:
     """For each of `size` slots the row it belongs to, where row i ends before slot ends[i].
 
-    Slots after the last row get the number of rows: mask them.
+    Slots after the last row get some row: mask them.
 
     >>> tn.jit(spread, static="size")(np.array([2, 2, 5]), size=6)
-    array([0, 0, 2, 2, 2, 3])
+    array([0, 0, 2, 2, 2, 2])
     """
-    return np.searchsorted(ends, tn.arange(size), side="right")
+    starts = np.concatenate([np.zeros_like(ends[:1]), ends[:-1]])
+    marks = tn.zeros(size + 1, np.int64)
+    begins = (starts < ends) & (starts < size)
+    marks[np.where(begins, starts, size)] = tn.arange(ends.shape[0])
+    return np.maximum.accumulate(marks[:size])
 
 
 def compact(keep: Traced, size: int) -> tuple[Traced, Traced]:

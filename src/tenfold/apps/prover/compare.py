@@ -90,7 +90,8 @@ def compare_closures(
 
     def shown(made: State, column: str, place: tuple[int, ...]) -> str:
         keys = getattr(made, column if column in ("index", "fresh") else "facts")
-        key = int(keys[min(place[0], len(keys) - 1)])
+        by_key = column in ("marks", "below")
+        key = place[0] if by_key else int(keys[min(place[0], len(keys) - 1)])
         if not 0 <= key < 2 * packing.reverse:
             return "no fact"
         p, s, o = packing.triples(np.array([key % packing.reverse]))[0].tolist()
@@ -194,7 +195,7 @@ def compare_rollouts(
 def first_difference(step: int, fields: Sequence[str], ours: Any, theirs: Any) -> Difference | None:
     """The first element of the first column that differs, bit for bit.
 
-    >>> one = State(*[np.arange(3)] * 11)
+    >>> one = State(*[np.arange(3)] * 13)
     >>> print(first_difference(4, ["facts"], one, one._replace(facts=np.array([0, 7, 2]))))
     step 4: facts[1] is 1 compiled and 7 by the evaluator
     """

@@ -1,9 +1,12 @@
 """Closure: every fact that follows, with the height of its lowest proof, set at a time.
 
 One `while_loop` over columns of a fixed capacity. A round joins the facts of the last round, in
-pieces of at most `rows` bindings, with all facts below; what is new is kept apart, sorted, until
-the round ends. A piece that does not fit is not applied: the loop stops and says what it needs,
-and goes on from there with more.
+pieces of at most `rows` bindings, with all facts below; what is new is kept apart until the round
+ends. A piece that does not fit is not applied: the loop stops and says what it needs, and goes on
+from there with more.
+
+What is new is found by sorting, or, where there can't be many facts at all, in a table with a place
+for each: there most facts are found many times over.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from tenfold.apps.prover.columns import END, Traced, compact, spread
 from tenfold.apps.prover.input.program import Program, Triple
 
 RUNNING, FIXPOINT, LIMIT, FACTS, ROWS = range(5)  # FACTS, ROWS: more of these are needed
+DENSE = 1 << 20  # places of a table of all keys
 GROWTH = 4  # of the room for facts at a time: each size is compiled for
+PIECE = 1 << 14  # rows of a piece at least: what the near caches hold
 
 
 class State(NamedTuple):
@@ -29,8 +34,10 @@ class State(NamedTuple):
     facts: Traced  # keys in the order found
     heights: Traced
     index: Traced  # keys of the facts and their keys by object, sorted
+    below: Traced  # by key: how many of the index lie below it; empty without a table
     work: Traced  # how many (fact, use) there are up to each fact, of the last round's facts
-    fresh: Traced  # keys found in this round, sorted
+    fresh: Traced  # keys found in this round, sorted unless there is a table
+    marks: Traced  # by key, and one for none: not 0 if it has been found; empty without a table
     count: Traced  # of facts
     found: Traced  # of fresh keys
     at: Traced  # how many (fact, use) this round has joined
@@ -73,7 +80,7 @@ def close_by_joins(
 ) -> Closed:
     """The closure of a program; `facts` and `rows` are the capacities to begin with.
 
-    Unless they are given, rows follow facts: a piece's cost is that of sorting both.
+    Unless they are given, rows follow facts where these are sorted.
 
     >>> from tenfold.apps.prover.input.program import Clause
     >>> swap = Clause((0, -1, -2), ((0, -2, -1),))
@@ -84,7 +91,8 @@ def close_by_joins(
     while facts < len(program.facts):
         facts *= 2
     follow = rows is None
-    rows = rows or _rows(facts)
+    dense = bool(packing.reverse <= DENSE)
+    rows = rows or _rows(facts, dense)
     state = begin(program, packing, uses, facts, backend)
     most = np.int64(np.iinfo(np.int32).max if limit is None else limit)
     growths = 0
@@ -102,8 +110,8 @@ def close_by_joins(
             rows *= 2
             state = state._replace(status=np.int64(RUNNING))
         else:
-            state = grown(state, GROWTH * len(state.facts))
-            rows = max(rows, _rows(len(state.facts))) if follow else rows
+            state = grown(state, (GROWTH**2 if dense else GROWTH) * len(state.facts))
+            rows = max(rows, _rows(len(state.facts), dense)) if follow else rows
     count = int(state.count)
     order = np.argsort(state.facts[:count])
     return Closed(
@@ -115,8 +123,9 @@ def close_by_joins(
     )
 
 
-def _rows(facts: int) -> int:
-    return min(max(1 << 14, 2 * facts), 1 << 19)
+def _rows(facts: int, dense: bool) -> int:
+    """The rows of a piece: more where each piece sorts all that is fresh, too."""
+    return PIECE if dense else min(max(PIECE, 2 * facts), 1 << 19)
 
 
 def begin(program: Program, packing: Packing, uses: Uses, capacity: int, backend: str) -> State:
@@ -126,12 +135,15 @@ def begin(program: Program, packing: Packing, uses: Uses, capacity: int, backend
     bare = sorted({c.head for c in program.clauses if not c.body} - set(program.facts))
     fresh = np.full(max(capacity, len(bare)), END)
     fresh[: len(bare)] = packing.keys(bare)
+    size = int(packing.reverse) if packing.reverse <= DENSE else -1
     empty = State(
         facts,
         np.zeros(capacity, np.int32),
         np.full(2 * capacity, END),
+        np.zeros(2 * size + 1 if size >= 0 else 0, np.int32),
         np.zeros(capacity, np.int64),
         fresh,
+        _marked(np.zeros(size + 1, np.int32), facts, fresh),
         *(np.int64(n) for n in (count, len(bare), 0, 0, RUNNING, 0)),
     )
     if len(bare) > capacity:
@@ -151,8 +163,16 @@ def grown(state: State, capacity: int) -> State:
         index=longer(state.index, 2 * capacity, END),
         work=longer(state.work, capacity, int(state.work[-1])),
         fresh=longer(state.fresh, capacity, END),
+        marks=_marked(np.zeros_like(state.marks), state.facts, state.fresh),
         status=np.int64(RUNNING),
     )
+
+
+def _marked(marks: Ints, *columns: Ints) -> Ints:
+    """A table in which all keys of some columns are found."""
+    for column in columns if len(marks) else ():
+        marks[column[column < END]] = 1
+    return marks
 
 
 @traced("rows")
@@ -162,21 +182,31 @@ def run(
     """The loop, from a state on, until nothing follows, the limit is met, room is wanted, or so
     many pieces are joined."""
 
-    def step(state: State) -> State:
-        state = _join(state, uses, packing, rows)
-        state = state._replace(pieces=state.pieces + 1)
-        over = (state.height >= limit) & (state.found > 0)
-        state = state._replace(
-            status=np.where((state.status == RUNNING) & over, LIMIT, state.status)
-        )
-        ended = (state.at >= state.work[-1]) & (state.status == RUNNING)
-        last: State = tn.cond(ended, lambda s: _end_round(s, uses, packing), lambda s: s, state)
-        return last
+    def over(state: State) -> Traced:
+        return (state.height >= limit) & (state.found > 0)
 
     def more(state: State) -> Traced:
         return (state.status == RUNNING) & (state.pieces < pieces)
 
-    final: State = tn.while_loop(more, step, state)
+    def ends(state: State) -> Traced:
+        return state.at >= state.work[-1]
+
+    def piece(state: State) -> State:
+        return _join(state._replace(pieces=state.pieces + 1), uses, packing, rows)
+
+    def round_(state: State) -> State:
+        state = tn.while_loop(lambda s: more(s) & ~over(s) & ~ends(s), piece, state)
+        status = np.where((state.status == RUNNING) & over(state), LIMIT, state.status)
+        state = state._replace(status=status)
+        last: State = tn.cond(
+            ends(state) & (status == RUNNING),
+            lambda s: _end_round(s, uses, packing),
+            lambda s: s,
+            state,
+        )
+        return last
+
+    final: State = tn.while_loop(more, round_, state)
     return final
 
 
@@ -194,7 +224,12 @@ def _indexed(state: State, first: Traced, uses: Uses, packing: Packing) -> State
     mirrored = packing.reverse + ((p << 2 * packing.bits) | (o << packing.bits) | s)
     index = np.sort(np.concatenate([state.facts, np.where(used, mirrored, END)]))
     count = np.where(used & (places >= first), uses.starts[p + 1] - uses.starts[p], 0)
-    return state._replace(index=index, work=np.cumsum(count))
+    below = state.below
+    if below.shape[0]:
+        there = np.zeros_like(below)
+        there[np.minimum(index, below.shape[0] - 1)] = 1
+        below = np.cumsum(there, dtype=np.int32) - there
+    return state._replace(index=index, below=below, work=np.cumsum(count))
 
 
 def _ends(keys: Traced, packing: Packing) -> tuple[Traced, Traced]:
@@ -210,7 +245,7 @@ def _end_round(state: State, uses: Uses, packing: Packing) -> State:
         capacity = state.facts.shape[0]
         places = tn.arange(capacity)
         new = (places >= state.count) & (places < state.count + state.found)
-        moved = state.fresh[np.maximum(places - state.count, 0)]
+        moved = np.sort(state.fresh)[np.maximum(places - state.count, 0)]
         state = state._replace(
             facts=np.where(new, moved, state.facts),
             heights=np.where(new, (state.height + 1).astype(np.int32), state.heights),
@@ -231,18 +266,40 @@ def _end_round(state: State, uses: Uses, packing: Packing) -> State:
 
 def _join(state: State, uses: Uses, packing: Packing, rows: int) -> State:
     """One piece of this round's joins; what they give goes to the fresh keys."""
-    start = _first(state, uses, packing, rows)
+    # where there is a table facts are dense, and few pairs make many rows
+    pairs = max(1, rows // 16) if state.marks.shape[0] else rows
+    found = _first(state, uses, packing, pairs)
     total = state.work[-1]
-    taken = np.minimum(total, state.at + rows)
+    taken = np.minimum(total, state.at + pairs)
 
     def extend(place: Traced, carry: tuple[Rows, Traced]) -> tuple[Rows, Traced]:
-        return _extend(*carry, uses.atoms, place, state.index, uses.slots, packing)
+        return _extend(*carry, rows, uses.atoms, place, state, uses.slots, packing)
 
-    found, taken = tn.fori_loop(1, uses.atoms.shape[1], extend, (start, taken))
+    longest = uses.atoms.shape[1]
+    if longest > 1:
+        found, taken = extend(np.int64(1), (found, taken))
+    if longest > 2:
+        found, taken = tn.fori_loop(2, longest, extend, (found, taken))
     head = uses.heads[found.use]
     s, o = _value(head[:, 1], found.bound), _value(head[:, 2], found.bound)
     keys = (head[:, 0] << 2 * packing.bits) | (s << packing.bits) | o
     keys = np.where(found.live & (found.item < taken), keys, END)
+    add = _marked_new if state.marks.shape[0] else _sorted_new
+    added, count = add(state, keys)
+    full = state.count + count > state.facts.shape[0]
+    stuck = (taken == state.at) & (state.at < total)
+    good = ~(full | stuck)
+    status = np.where(stuck, ROWS, np.where(full, FACTS, RUNNING))
+    return added._replace(
+        found=np.where(good, count, state.found),
+        at=np.where(good, taken, state.at),
+        status=status,
+    )
+
+
+def _sorted_new(state: State, keys: Traced) -> tuple[State, Traced]:
+    """The state with the new ones of some keys among the fresh, unless there is no room, and how
+    many fresh ones there are then: they are sorted together, and looked up in the index."""
     near = np.minimum(np.searchsorted(state.index, keys), state.index.shape[0] - 1)
     keys = np.where(state.index[near] == keys, END, keys)
     both = np.sort(np.concatenate([state.fresh, keys]))
@@ -250,16 +307,29 @@ def _join(state: State, uses: Uses, packing: Packing, rows: int) -> State:
     capacity = state.facts.shape[0]
     places, count = compact((both != before) & (both < END), capacity)
     fresh = np.where(tn.arange(capacity) < count, both[places], END)
-    full = state.count + count > capacity
-    stuck = (taken == state.at) & (state.at < total)
-    good = ~(full | stuck)
-    status = np.where(stuck, ROWS, np.where(full, FACTS, RUNNING))
-    return state._replace(
-        fresh=np.where(good, fresh, state.fresh),
-        found=np.where(good, count, state.found),
-        at=np.where(good, taken, state.at),
-        status=status,
-    )
+    fits = state.count + count <= capacity
+    return state._replace(fresh=np.where(fits, fresh, state.fresh)), count
+
+
+def _marked_new(state: State, keys: Traced) -> tuple[State, Traced]:
+    """The same by a table: of equal keys that are new, the last leaves its mark, and is added.
+
+    Where there is no room the marks are of no more use: they are made again with more.
+    """
+    none = state.marks.shape[0] - 1
+    place = np.where(keys < END, keys, none)
+    mark = tn.arange(1, keys.shape[0] + 1, dtype=np.int32)
+    new = (keys < END) & (state.marks[place] == 0)
+    marks = state.marks.copy()
+    marks[np.where(new, place, none)] = mark
+    chosen = new & (marks[place] == mark)
+    ends = state.found + np.cumsum(chosen)
+    fits = chosen & (state.count + ends[-1] <= state.facts.shape[0])
+    fresh = state.fresh.copy()
+    # facts take some of the room, so there is a place behind the last for those that are not new
+    behind = np.minimum(np.where(fits.any(), ends[-1], state.found), fresh.shape[0] - 1)
+    fresh[np.where(fits, ends - 1, behind)] = np.where(fits, keys, END)
+    return state._replace(fresh=fresh, marks=marks), ends[-1]
 
 
 def _first(state: State, uses: Uses, packing: Packing, rows: int) -> Rows:
@@ -280,30 +350,30 @@ def _first(state: State, uses: Uses, packing: Packing, rows: int) -> Rows:
 def _extend(
     rows: Rows,
     taken: Traced,
+    size: int,
     atoms: Traced,
     place: Traced,
-    index: Traced,
+    state: State,
     slots: Traced,
     packing: Packing,
 ) -> tuple[Rows, Traced]:
-    """Each row with each fact that matches its next atom, as far as there is room.
+    """Each row with each fact that matches its next atom, as far as there is room: `size` rows.
 
     `taken` comes down to the first item whose rows do not all fit: that one and those after it
     are left for the next piece.
     """
-    size = rows.item.shape[0]
     atom = atoms[rows.use, place]
     absent = atom[:, 0] < 0
-    first, last = _range(atom, rows.bound, index, packing)
+    first, last = _range(atom, rows.bound, state, packing)
     counts = np.where(rows.live, np.where(absent, 1, last - first), 0)
     ends = np.cumsum(counts)
     taken = np.minimum(taken, np.where(ends > size, rows.item, END).min())
     total = np.where(rows.item < taken, ends, 0).max()
     ends = np.minimum(ends, total)
     slot = tn.arange(size)
-    row = np.minimum(spread(ends, size), size - 1)
+    row = spread(ends, size)
     inside = slot < total
-    matched = index[np.where(inside, first[row] + slot - (ends[row] - counts[row]), 0)]
+    matched = state.index[np.where(inside, first[row] + slot - (ends[row] - counts[row]), 0)]
     one, two = _ends(matched, packing)
     backward = matched >= packing.reverse
     s, o = np.where(backward, two, one), np.where(backward, one, two)
@@ -314,7 +384,7 @@ def _extend(
     return Rows(bound, rows.use[row], np.where(inside, rows.item[row], END), live), taken
 
 
-def _range(atom: Traced, bound: Traced, index: Traced, packing: Packing) -> tuple[Traced, Traced]:
+def _range(atom: Traced, bound: Traced, state: State, packing: Packing) -> tuple[Traced, Traced]:
     """From where to where in the index the facts lie that an atom matches under its row."""
     p = np.maximum(atom[:, 0], 0)
     s, o = _value(atom[:, 1], bound), _value(atom[:, 2], bound)
@@ -325,7 +395,10 @@ def _range(atom: Traced, bound: Traced, index: Traced, packing: Packing) -> tupl
     step = 1 << packing.bits
     low = np.where(s >= 0, np.where(o >= 0, by_both, by_subject), np.where(o >= 0, by_object, base))
     width = np.where((s >= 0) & (o >= 0), 1, np.where((s >= 0) | (o >= 0), step, step * step))
-    return np.searchsorted(index, low), np.searchsorted(index, low + width)
+    if state.below.shape[0]:
+        first, last = (np.take(state.below, key, mode="clip") for key in (low, low + width))
+        return first.astype(np.int64), last.astype(np.int64)
+    return np.searchsorted(state.index, low), np.searchsorted(state.index, low + width)
 
 
 def _value(term: Traced, bound: Traced) -> Traced:

@@ -191,7 +191,7 @@ def _step(
     taken = np.minimum(taken, search.end - search.at)
     total = np.where(tn.arange(rows) < taken, ends, 0).max()
     slot = tn.arange(rows)
-    row = np.minimum(spread(np.minimum(ends, total), rows), rows - 1)
+    row = spread(np.minimum(ends, total), rows)
     inside = slot < total
     k = np.where(inside, slot - (ends[row] - counts[row]), 0)
     made = build(states, found, row, k, without[lane], base)
