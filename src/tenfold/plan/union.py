@@ -134,6 +134,8 @@ class Union:
             single = edge.count == 1 and pulls == 1 and group.exits == 1
             if not single and (group.costly or group.weight * pulls > CHEAP):
                 return "it would be computed at several places"
+            if group.weight > CHEAP and self.times(group) > 1:
+                return "it would be computed several times"
         elif group.weight > CHEAP and self.repeated(group, edge) > 1:
             return "it would be computed again for each row"
         for free in group.reductions:
@@ -171,6 +173,10 @@ class Union:
         if self.axes.size(group.space) > prod(extents[t] for t in covered):
             return 1  # it runs along more axes already
         return prod(n for t, n in enumerate(self.shape[: max(covered)]) if t not in covered)
+
+    def times(self, group: Group) -> int:
+        """How often each element of a group would be read, if all are read alike."""
+        return prod((*self.shape, *self.access.reduced)) // max(1, self.axes.size(group.space))
 
     def resolve(self, axis: int) -> int:
         axis = self.axes.find(axis)
