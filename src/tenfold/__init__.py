@@ -48,7 +48,6 @@ _HOMES = {
         "all any cumulative_prod cumulative_sum diff max mean min prod std sum var"
     ),
     "tenfold.api.parity": "bisect parity",
-    "tenfold.api.policy": "configure",
     "tenfold.api.program": "evaluate parse trace trace_values",
     "tenfold.config": "config",
     "tenfold.errors": "ParityError ParityWarning TenfoldError",

@@ -176,7 +176,6 @@ from tenfold.api.namespace.statistics import (
     var as var,
 )
 from tenfold.api.parity import bisect as bisect, parity as parity
-from tenfold.api.policy import configure as configure
 from tenfold.api.program import (
     evaluate as evaluate,
     parse as parse,

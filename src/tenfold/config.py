@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenfold.errors import ValueProblem
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _OFF = ("", "0", "off", "no", "none")
 GIB = 1 << 30
+MODES = ("auto", "always", "never")
 
 
 def _folder() -> str | None:
@@ -35,15 +36,46 @@ def _limit() -> int:
         ) from None
 
 
+def _mode() -> str:
+    given = os.environ.get("TENFOLD_COMPILE") or "auto"
+    if given not in MODES:
+        raise ValueProblem(
+            f"TENFOLD_COMPILE is {given!r}", fix=f"set it to one of {', '.join(MODES)}"
+        )
+    return given
+
+
 @dataclass(slots=True)
 class Config:
     """`cache` is the folder of the disk cache, None for none; `cache_bytes` how large it may grow.
 
-    The environment sets them at first: TENFOLD_CACHE (a folder, or 'off'), TENFOLD_CACHE_BYTES.
+    Of graphs of lazy arrays, `compile` says which are compiled: 'always' all, 'never' none, 'auto'
+    those that are run for the `compile_runs`-th time or compute `compile_work` elements at once.
+    At most `pending` nodes wait for a value before they are run.
+
+    The environment sets some at first: TENFOLD_CACHE (a folder, or 'off'), TENFOLD_CACHE_BYTES,
+    TENFOLD_COMPILE.
+
+    >>> config.pending
+    1024
+    >>> config.compile = "sometimes"
+    Traceback (most recent call last):
+        ...
+    tenfold.errors.ValueProblem: compile is 'sometimes'
+      give one of auto, always, never
     """
 
     cache: Path | str | None = field(default_factory=_folder)
     cache_bytes: int = field(default_factory=_limit)
+    compile: str = field(default_factory=_mode)
+    compile_runs: int = 4
+    compile_work: int = 1 << 20
+    pending: int = 1024
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "compile" and value not in MODES:
+            raise ValueProblem(f"compile is {value!r}", fix=f"give one of {', '.join(MODES)}")
+        object.__setattr__(self, name, value)
 
 
 config = Config()

@@ -17,7 +17,7 @@ import tenfold as tn
 from tenfold.errors import IndexProblem, MutationError, ShapeError, ValueProblem
 from tenfold.graph import Graph
 from tenfold.trace import realise
-from tenfold.trace.lazy import LAZY, Made, Value
+from tenfold.trace.lazy import Made, Value
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_a_long_loop_neither_overflows_nor_hoards() -> None:
         if i % 5000 == 4999:
             most = max(most, _alive())
     assert float(x) == 100_000
-    assert most < 3 * LAZY.limit
+    assert most < 3 * tn.config.pending
 
 
 def test_doubling_does_not_count_as_doubling(runs: list[Graph]) -> None:
@@ -199,33 +199,27 @@ def test_doubling_does_not_count_as_doubling(runs: list[Graph]) -> None:
     assert float(x) == 1.0
 
 
-def test_the_number_of_pending_nodes_can_be_set(runs: list[Graph]) -> None:
-    before = LAZY.limit
-    tn.configure(pending=10)
-    try:
-        x = tn.asarray([1.0])
-        for _ in range(100):
-            x = x + 1
-        assert 8 <= len(runs) <= 10
-        assert x.tolist() == [101.0]
-    finally:
-        tn.configure(pending=before)
+def test_the_number_of_pending_nodes_can_be_set(
+    runs: list[Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tn.config, "pending", 10)
+    x = tn.asarray([1.0])
+    for _ in range(100):
+        x = x + 1
+    assert 8 <= len(runs) <= 10
+    assert x.tolist() == [101.0]
 
 
-def test_depth_does_not_recurse() -> None:
-    before = LAZY.limit
-    tn.configure(pending=10**9)
-    try:
-        x = tn.asarray(0.0)
-        for _ in range(20_000):
-            x = x + 1
-        assert float(x) == 20_000
-        y = tn.asarray(0.0)
-        for _ in range(20_000):
-            y = y + 1
-        del y  # a deep chain dies without recursion too
-    finally:
-        tn.configure(pending=before)
+def test_depth_does_not_recurse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tn.config, "pending", 10**9)
+    x = tn.asarray(0.0)
+    for _ in range(20_000):
+        x = x + 1
+    assert float(x) == 20_000
+    y = tn.asarray(0.0)
+    for _ in range(20_000):
+        y = y + 1
+    del y  # a deep chain dies without recursion too
 
 
 # -- errors
@@ -439,10 +433,10 @@ def test_what_is_compiled_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
         compiled.append(graph)
         return lambda arrays: policy.reference(graph, arrays)
 
-    before = policy.policy()
     policy.use_compiler(compiler)
     try:
-        tn.configure(mode="auto", seen=3, work=1000)
+        for name, value in {"compile": "auto", "compile_runs": 3, "compile_work": 1000}.items():
+            monkeypatch.setattr(tn.config, name, value)
         x = tn.asarray(np.arange(5.0))
         for i in range(4):
             assert len(compiled) == (i > 2)
@@ -451,14 +445,13 @@ def test_what_is_compiled_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(compiled) == 1
         np.cosh(tn.ones(2000)).tolist()
         assert len(compiled) == 2, "its work is large"
-        tn.configure(mode="always")
+        tn.config.compile = "always"
         np.cosh(tn.ones(2)).tolist()
         assert len(compiled) == 3
-        tn.configure(mode="never", seen=1)
+        tn.config.compile, tn.config.compile_runs = "never", 1
         np.cosh(tn.ones(3)).tolist()
         assert len(compiled) == 3
     finally:
         policy.use_compiler(policy.planned)
-        tn.configure(mode=before.mode, seen=before.seen, work=before.work)
     with pytest.raises(ValueProblem):
-        tn.configure(mode="sometimes")
+        tn.config.compile = "sometimes"

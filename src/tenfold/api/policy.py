@@ -1,53 +1,28 @@
 """Policy: which graphs are compiled and which the reference runs.
 
 A graph met for the first time is run by the reference, which needs no time to get ready. One
-that comes back, or one with much to do, is worth compiling. Only counts decide, never a clock.
+that comes back, or one with much to do, is worth compiling. Only counts decide, never a clock;
+`tn.config` has them.
 What compiles can be replaced: `use_compiler`.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
-from tenfold.errors import ValueProblem
-from tenfold.frozen import frozen
+from tenfold.config import config
 from tenfold.graph import Graph
 from tenfold.reference import Callbacks, evaluate
 from tenfold.trace import realise
-from tenfold.trace.lazy import LAZY
 
 # A compiled graph: its outputs for these arrays. A compiler gives one, or None where it can't.
 Compiled = Callable[[Sequence[Any]], list[Any]]
 Compiler = Callable[[Graph], Compiled | None]
 
-MODES = ("auto", "always", "never")
-
-
-@frozen
-class Policy:
-    """When a graph is compiled."""
-
-    mode: str = "auto"  # TENFOLD_COMPILE: auto, always, never
-    seen: int = 4  # the run from which on a graph is compiled
-    work: int = 1 << 20  # elements computed in one run from which on it is compiled at once
-    kept: int = 1024  # graphs that are counted or kept compiled
-
-
-def _from_environment() -> Policy:
-    mode = os.environ.get("TENFOLD_COMPILE", "auto") or "auto"
-    if mode not in MODES:
-        raise ValueProblem(
-            f"TENFOLD_COMPILE is {mode!r}", fix=f"set it to one of {', '.join(MODES)}"
-        )
-    return Policy(mode)
-
-
-_policy = [_from_environment()]
+KEPT = 1024  # graphs that are counted or kept compiled
 
 
 def planned(graph: Graph) -> Compiled:
@@ -61,26 +36,6 @@ _compiler: list[Compiler] = [planned]
 _lock = threading.Lock()
 _runs: OrderedDict[Graph, int] = OrderedDict()
 _compiled: OrderedDict[Graph, Compiled | None] = OrderedDict()
-
-
-def policy() -> Policy:
-    """The policy in force."""
-    return _policy[0]
-
-
-def configure(*, pending: int | None = None, **changes: Any) -> Policy:
-    """Change when graphs are compiled, and how many nodes may be pending; gives the policy.
-
-    >>> configure(seen=2).seen, configure(seen=4).seen
-    (2, 4)
-    """
-    made = replace(_policy[0], **changes)
-    if made.mode not in MODES:
-        raise ValueProblem(f"the mode {made.mode!r}", fix=f"give one of {', '.join(MODES)}")
-    _policy[0] = made
-    if pending is not None:
-        LAZY.limit = pending
-    return made
 
 
 def use_compiler(compiler: Compiler) -> None:
@@ -111,23 +66,22 @@ def reference(graph: Graph, arrays: Sequence[Any], callables: realise.Callables 
 
 def _chosen(graph: Graph) -> Compiled | None:
     """The compiled form of a graph, if it is to be compiled now or was before."""
-    now = _policy[0]
-    if now.mode == "never":
+    if config.compile == "never":
         return None
     with _lock:
         if graph in _compiled:
             return _compiled[graph]
-        if now.mode == "auto" and work(graph) < now.work:
+        if config.compile == "auto" and work(graph) < config.compile_work:
             runs = _runs[graph] = _runs.pop(graph, 0) + 1
-            if len(_runs) > now.kept:
+            if len(_runs) > KEPT:
                 _runs.popitem(last=False)
-            if runs < now.seen:
+            if runs < config.compile_runs:
                 return None
     made = _compiler[0](graph)
     with _lock:
         _compiled[graph] = made
         _runs.pop(graph, None)
-        if len(_compiled) > now.kept:
+        if len(_compiled) > KEPT:
             _compiled.popitem(last=False)
     return made
 

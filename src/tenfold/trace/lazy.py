@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.config import config
 from tenfold.errors import TenfoldError, Unsupported
 from tenfold.graph import Attributes, Graph
 from tenfold.graph.build import infer
@@ -166,7 +167,6 @@ class Lazy(Scope):
         self._forms: dict[Any, tuple[tuple[TensorType, ...], list[int]]] = {}
         # Called with the value of a node that has too many before it; `realise` sets it.
         self.overflow: Callable[[Value], None] = lambda value: None
-        self.limit = 1024  # pending nodes
 
     def node(
         self,
@@ -200,7 +200,7 @@ class Lazy(Scope):
         else:
             values = tuple([Value(t, numbers[i], made, i) for i, t in enumerate(types)])
             made.results = tuple([weakref.ref(value) for value in values])
-        if made.size > self.limit:
+        if made.size > config.pending:
             self.overflow(values[0])
         return values
 
