@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,12 @@ class Lane:
     without: Triple | None = None
 
 
+def _columns(triples: list[Triple]) -> Any:
+    """Triples as three columns."""
+    flat = np.fromiter(chain.from_iterable(triples), np.int64, 3 * len(triples))
+    return flat.reshape(-1, 3).T
+
+
 def asked_of(
     lanes: Sequence[Lane],
     tables: Tables,
@@ -52,12 +59,12 @@ def asked_of(
 
     `names` is the room for variables, `slots` that for successors.
     """
-    p, s, o = np.array([lane.triple for lane in lanes], np.int64).T
+    p, s, o = _columns([lane.triple for lane in lanes])
     # variables, if there are any, are -1 and -2 in order of appearance
     o = np.where(o < 0, np.where((s >= 0) | (s == o), -1, -2), o)
     s = np.maximum(s, -1)
     without = [lane.without or (-1, 0, 0) for lane in lanes]
-    q, a, b = np.array(without, np.int64).T
+    q, a, b = _columns(without)
     word = joined(Goals(p, s, o, height), tables.bits)
     key = joined(Goals(q, a, b, 0), tables.bits) >> HEIGHT
     key = np.where((q >= 0) & holds(tables.facts, key), key, -1)

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,8 +87,7 @@ class Search:
             raise CapacityError(f"a height of {self.height}", fix="give less than 1024")
 
 
-@dataclass(frozen=True, slots=True)
-class Rolled:
+class Rolled(NamedTuple):
     """How a lane ended. Score and choices are those of the proof where there is one."""
 
     outcome: Outcome
@@ -202,20 +202,33 @@ class Rollout:
 
 def rolled(ends: Ends, count: int, height: int) -> list[Rolled]:
     """The ends of the first so many lanes of a queue."""
-    made = []
-    beam = ends.choices.shape[2]
-    choices = ends.choices[:count]
-    rows = zip(
-        ends.scores[:count].tolist(),
-        ends.rest[:count].tolist(),
-        (choices[:, :, 0] if beam == 1 else choices).tolist(),
-        strict=True,
+    outcomes, lowest, lengths, nears = ends.rest[:count].T
+    proved = outcomes == Outcome.PROVED
+    heights = [h if p else None for h, p in zip((height - lowest).tolist(), proved, strict=True)]
+    return list(
+        map(
+            Rolled,
+            map(_OUTCOMES.__getitem__, outcomes.tolist()),
+            ends.scores[:count].tolist(),
+            heights,
+            lengths.tolist(),
+            _ways(ends.choices[:count], lengths),
+            nears.tolist(),
+        )
     )
-    for score, (outcome, lowest, length, near), codes in rows:
-        way = tuple(codes[:length]) if beam == 1 else _way(codes[:length], beam)
-        proved = height - lowest if outcome == Outcome.PROVED else None
-        made.append(Rolled(_OUTCOMES[outcome], score, proved, length, way, near))
-    return made
+
+
+def _ways(choices: Any, lengths: Any) -> list[tuple[int, ...]]:
+    """The successors chosen by each lane, of [lanes, steps, beam] choices."""
+    if choices.shape[2] > 1:
+        return [
+            _way(codes[:length], choices.shape[2])
+            for codes, length in zip(choices.tolist(), lengths.tolist(), strict=True)
+        ]
+    used = np.arange(choices.shape[1]) < lengths[:, None]
+    flat = tuple(choices[:, :, 0][used].tolist())
+    ends = np.cumsum(lengths).tolist()
+    return [flat[a:b] for a, b in pairwise([0, *ends])]
 
 
 def _cores() -> int:
