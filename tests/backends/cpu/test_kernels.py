@@ -187,6 +187,16 @@ def test_the_next_row_is_asked_for_ahead() -> None:
     assert "llvm.prefetch" not in Program(softmax(60, 700, 0)).text
 
 
+def test_the_loop_that_computes_most_asks_for_the_next_row() -> None:
+    program = Program(softmax(100, 1003, 1))
+    (asked,) = program.compiled.schedule.ahead
+    exps = [n for n, i in enumerate(program.kernel.instructions) if i.op == "exp"]
+    assert asked[0] in program.kernel.free[exps[0]]
+    assert program.kernel.axes[asked[0]].kind == "reduced"
+    assert "i32 0, i32 3, i32 1)" in program.text  # a row that fits the nearest cache
+    assert "i32 0, i32 2, i32 1)" in Program(softmax(20, 10000, 1)).text
+
+
 @every_target
 def test_checks_set_the_fault(target: Target) -> None:
     n, words = 100, 10

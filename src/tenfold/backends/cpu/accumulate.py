@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenfold.backends.cpu.ahead import look_ahead
+from tenfold.backends.cpu.ahead import ask_for_next, look_ahead
+from tenfold.backends.cpu.division import invert
 from tenfold.backends.cpu.loops import Body, Position
 from tenfold.backends.cpu.reductions import Reduction, Slot
 from tenfold.backends.cpu.writer import LANES
@@ -102,6 +103,7 @@ def _accumulate_lanes(
     copies = max((m.copies for m in makers), default=1)
     reach = LANES * copies
     rest = extent % reach
+    invert(e, loop.body, loop.axis)
 
     def body_of(count: int, masked: bool) -> Body:
         def body(i: Position, held: list[str]) -> list[str]:
@@ -110,6 +112,7 @@ def _accumulate_lanes(
                 e.s.masks = [None] * count
                 if masked:
                     e.s.masks[-1] = e.first_lanes(extent % LANES)
+                ask_for_next(e, loop)
                 return _trip(e, loop, makers, slots, held)
 
         return body

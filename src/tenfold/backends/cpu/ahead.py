@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.loops import Position
-from tenfold.backends.cpu.memory import prefetch
+from tenfold.backends.cpu.memory import element_size, prefetch
 from tenfold.backends.cpu.traffic import far
 from tenfold.kernel.kernel import Instruction
 from tenfold.kernel.nest import Compute, Loop
@@ -14,6 +14,7 @@ from tenfold.kernel.nest import Compute, Loop
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit import Emitter
 
+_NEAR_ROW = 16384  # bytes of a row, of which three fit the nearest cache
 _TRIPS = 4  # of a loop, from asking to reading
 
 
@@ -43,6 +44,15 @@ def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
             s.env[v] = e.compute(v)
         for number, index in rows:
             prefetch(s, number, index)
+
+
+def ask_for_next(e: Emitter, loop: Loop) -> None:
+    """Ask for what the next row reads, where the schedule says that this loop does. A long row has
+    to go past the nearest cache, which it would empty."""
+    for axis, buffer, index in e.schedule.ahead:
+        if axis == loop.axis:
+            size = e.kernel.axes[axis].extent * element_size(e.kernel.buffers[buffer].dtype)
+            prefetch(e.s, buffer, index, near=size <= _NEAR_ROW)
 
 
 def ask_for_rows(e: Emitter, loop: Loop, rows: int) -> None:

@@ -19,11 +19,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tenfold.backends.cpu.accumulate import reduce
-from tenfold.backends.cpu.casts import bitcast, cast, widen
+from tenfold.backends.cpu.ahead import ask_for_next
+from tenfold.backends.cpu.casts import bitcast, cast, rounded, widen
+from tenfold.backends.cpu.division import divide, invert
 from tenfold.backends.cpu.entry import PARAM_BYTES
 from tenfold.backends.cpu.integers import power_routine
 from tenfold.backends.cpu.loops import Loops, Position
-from tenfold.backends.cpu.memory import element_size, load, prefetch, store
+from tenfold.backends.cpu.memory import element_size, load, store
 from tenfold.backends.cpu.operations import elementwise
 from tenfold.backends.cpu.positions import as_value, inside, periodic
 from tenfold.backends.cpu.schedule import Schedule
@@ -33,6 +35,7 @@ from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.text import Fragment
 from tenfold.backends.cpu.tiles import tile_routine, tiled
 from tenfold.backends.cpu.writer import (
+    COMPUTE,
     LANES,
     MEMORY,
     Writer,
@@ -42,7 +45,7 @@ from tenfold.backends.cpu.writer import (
 )
 from tenfold.frozen import frozen
 from tenfold.kernel.index import AXIS, MOD, Atom
-from tenfold.kernel.kernel import BOTH, Kernel
+from tenfold.kernel.kernel import BOTH, Instruction, Kernel
 from tenfold.kernel.nest import Compute, Guard, Item, Loop, Write, nest
 
 
@@ -148,7 +151,10 @@ class Emitter(Loops):
         source = self.kernel.instructions[i.args[0]].dtype
         out: list[Parts] = []
         # What was loaded before the loop may have more copies than a tail.
-        for copy in range(min(s.copies, max(len(a.copies) for a in args))):
+        copies = range(min(s.copies, max(len(a.copies) for a in args)))
+        if i.op == "div" and ("inverse", i.args[1]) in s.env and args[0].wide:
+            return self.divided(i, copies)
+        for copy in copies:
             given = [s.get(a, copy, wide) for a in i.args]
             if i.op == "select":
                 element = MEMORY[i.dtype] if i.dtype not in ("bool", "f16", "bf16") else ""
@@ -162,6 +168,15 @@ class Emitter(Loops):
             else:
                 out.append(elementwise(w, i.op, i.dtype, source, given, wide))
         return Val(tuple(out), wide)
+
+    def divided(self, i: Instruction, copies: range) -> Val:
+        """A quotient by what has its reciprocal at hand."""
+        s, w, (a, by) = self.s, self.w, i.args
+        given = [s.get(a, copy, True)[0] for copy in copies]
+        found = divide(w, COMPUTE[i.dtype], given, s.get(by, 0, True)[0], s.env["inverse", by])
+        if i.dtype in ("f16", "bf16"):
+            found = [rounded(w, i.dtype, x, True, short=True) for x in found]
+        return Val(tuple((x,) for x in found), True)
 
     def known(self, op: str, dtype: str, args: list[Val]) -> Val | None:
         """What conditions settled by the bounds of a loop make of an instruction."""
@@ -230,10 +245,10 @@ class Emitter(Loops):
         begin, end = self.part(loop.axis, low, high)
         if self.schedule.period and low == 0:
             self.hoist(loop)
+        invert(self, loop.body, loop.axis)
 
         def body() -> None:
-            for buffer, index in self.schedule.ahead:
-                prefetch(self.s, buffer, index)
+            ask_for_next(self, loop)
             self.block(loop.body)
 
         self.lane_range(loop.axis, low, high, begin, end, body)

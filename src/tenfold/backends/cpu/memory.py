@@ -107,13 +107,14 @@ def store(s: State, number: int) -> None:
             _scatter(s, item.buffer, dtype, item.index, copy, raw, mask)
 
 
-def prefetch(s: State, buffer: int, index: Index) -> None:
-    """Ask for what lies at an index, a line of memory at a time. It may lie beyond the end."""
+def prefetch(s: State, buffer: int, index: Index, near: bool = True) -> None:
+    """Ask for what lies at an index, a line of memory at a time, into the nearest cache or the
+    next. It may lie beyond the end."""
     size = element_size(s.kernel.buffers[buffer].dtype)
     for copy in range(0, s.copies, max(1, 64 // (LANES * size))):
         at = pointer(s, buffer, index, copy)
         s.w.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        s.w.put(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+        s.w.put(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 {3 if near else 2}, i32 1)")
 
 
 def pointer(s: State, buffer: int, index: Index, copy: int, extra: int = 0) -> str:

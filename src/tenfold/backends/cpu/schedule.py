@@ -35,7 +35,7 @@ _LEAST_CHUNK = 128
 _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
 _BUDGET = 3000  # copies × instructions
 _HEAVY = 30  # work that is bound by latency unless several vectors are interleaved
-_LONGEST_KEPT = 16384  # elements of a row: longer ones are recomputed sooner than read back
+_LONGEST_KEPT = 65536  # elements of a row: longer ones are recomputed sooner than read back
 MOST_INSTRUCTIONS, MOST_STREAMS = 1000, 64
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
@@ -64,7 +64,8 @@ class Schedule:
     period: bool = False  # copies make up the period of remainders by small numbers
     stream: int | None = None  # a store that goes past the caches
     chunk: int = 0  # accumulators over this many lanes' elements are kept in memory
-    ahead: tuple[tuple[int, Index], ...] = ()  # what the next row reads: buffer and place
+    # what the next row reads: the axis of the loop that asks for it, buffer and place
+    ahead: tuple[tuple[int, int, Index], ...] = ()
 
     def cuts_of(self, axis: int) -> tuple[int, ...]:
         return tuple(position for a, position in self.cuts if a == axis)
@@ -280,7 +281,7 @@ class _Facts:
             if not (period or chunk)
             else None,
             chunk=chunk,
-            ahead=ahead(kernel, lane, order) if not (tile or chunk) else (),
+            ahead=ahead(kernel, lane, order, lanes) if not (tile or chunk) else (),
         )
 
     def period(self, lane: int | None) -> int:

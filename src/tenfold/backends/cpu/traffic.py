@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.writer import SIZES, kind
 from tenfold.kernel.index import AXIS, Index, axis
-from tenfold.kernel.kernel import BOTH, REDUCED, SEQUENTIAL, WRITE, Buffer, Kernel
+from tenfold.kernel.kernel import (
+    BOTH,
+    REDUCED,
+    SEQUENTIAL,
+    TRANSCENDENTAL,
+    WRITE,
+    Buffer,
+    Free,
+    Kernel,
+)
 
 LINE = 64  # bytes of memory that come and go together
 _NEAR = 1 << 18  # bytes that stay in the near caches
@@ -41,18 +50,26 @@ def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: Target) -> i
     return large[0] if len(large) == 1 and len(outputs) == 1 else None
 
 
-def ahead(kernel: Kernel, lane: int | None, order: Sequence[int]) -> tuple[tuple[int, Index], ...]:
-    """What the reductions of the next row will read, by the position along this one.
+def ahead(
+    kernel: Kernel, lane: int | None, order: Sequence[int], lanes: Free
+) -> tuple[tuple[int, int, Index], ...]:
+    """What the reductions of the next row will read: the axis of a loop over this row, the buffer,
+    and the place by the position along that axis.
 
     Loops over one row run from the nearest cache but for the first. Asked for while the row before
-    it is written, its elements are there in time, and reading and writing overlap.
+    it is worked on, its elements are there in time. Most is gained in the loop that computes most;
+    among equals in the last, where reading and writing overlap.
     """
-    found: dict[tuple[int, Index], None] = {}
+    found: dict[tuple[int, int, Index], None] = {}
     if lane is None or len(order) < 2 or order[-1] != lane:
         return ()
     row, extent = order[-2], kernel.axes[lane].extent
     if extent < _LONG_ROW or any(a.kind == SEQUENTIAL for a in kernel.axes):
         return ()
+    alike = (REDUCED, extent)
+    over = [a for a in lanes if (kernel.axes[a].kind, kernel.axes[a].extent) == alike]
+    busiest = max((lane, *sorted(over)), key=lambda a: _functions(kernel, a))
+    place = axis(busiest, extent)
     for n, i in enumerate(kernel.instructions):
         if i.op != "load" or i.index is None or i.args:
             continue
@@ -64,13 +81,20 @@ def ahead(kernel: Kernel, lane: int | None, order: Sequence[int]) -> tuple[tuple
         across = [
             a
             for a in kernel.free[n]
-            if (kernel.axes[a].kind, kernel.axes[a].extent) == (REDUCED, extent)
-            and i.index.stride(a) == 1
+            if (kernel.axes[a].kind, kernel.axes[a].extent) == alike and i.index.stride(a) == 1
         ]
         if len(across) == 1 and kernel.free[n] <= {*order, *across}:
-            moved = i.index.substitute({across[0]: axis(lane, extent)})
-            found[i.attr[0], moved + step] = None
+            # By the last element of a line: where a row ends inside one, nobody else asks for it.
+            line = LINE // SIZES[buffer.dtype] - 1
+            moved = i.index.substitute({across[0]: place})
+            found[busiest, i.attr[0], moved + step + line] = None
     return tuple(found)
+
+
+def _functions(kernel: Kernel, axis: int) -> int:
+    """How many functions a loop over an axis computes."""
+    inside = (i for n, i in enumerate(kernel.instructions) if axis in kernel.free[n])
+    return sum(i.op in TRANSCENDENTAL for i in inside)
 
 
 def alike(index: Index, along: int, size: int) -> bool:
