@@ -607,3 +607,46 @@ def test_long_rows_past_the_caches() -> None:
         program(x, out)
         np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), rtol=2e-6, atol=1e-9)
         assert room[shift + x.size] == 0
+
+
+def scaled_by_sums(rows: int, columns: int) -> Kernel:
+    """exp(x) / sum(exp(x)) · max(exp(x) / sum): the first loop over a row stores to scratch."""
+    b = Builder()
+    x, out = b.buffer("f32", rows * columns), b.buffer("f32", rows * columns, "write")
+    i, j = b.axis(rows), b.axis(columns)
+    first, k = b.reduced(columns, 1)
+    second, m = b.reduced(columns, 2)
+
+    def e(at: Index) -> int:
+        return b.op("exp", "f32", b.load(x, i * columns + at))
+
+    total = b.reduce("sum", (first,), e(k))
+    top = b.reduce("max", (second,), b.op("div", "f32", e(m), total))
+    share = b.op("div", "f32", e(j), total)
+    b.store(out, i * columns + j, b.op("mul", "f32", share, top))
+    return b.finish()
+
+
+@every_target
+@pytest.mark.parametrize("columns", [1024, 1100])
+@pytest.mark.parametrize("case", ["softmax", "sums"])
+def test_large_outputs_of_rows(case: str, columns: int, target: Target) -> None:
+    """Rows that are begun before the one above is stored, in parts too."""
+    rows = 900
+    x = random((rows, columns))
+    kernel = softmax(rows, columns, 1) if case == "softmax" else scaled_by_sums(rows, columns)
+    program = Program(kernel, target)
+    assert program.compiled.schedule.early is target.masked
+    wide = x.astype(np.float64)
+    e = np.exp(wide - wide.max(1, keepdims=True) if case == "softmax" else wide)
+    want = e / e.sum(1, keepdims=True)
+    if case == "sums":
+        want *= want.max(1, keepdims=True)
+    out = np.zeros((rows, columns), np.float32)
+    program(x, out)
+    np.testing.assert_allclose(out, want, rtol=4e-6)
+    parts = np.zeros((rows, columns), np.float32)
+    call = program.bind([x, parts])
+    for low, high in ((0, 1), (1, 450), (450, 450), (450, 899), (899, 900), (900, 900)):
+        call(low, high)
+    assert np.array_equal(parts.view(np.uint32), out.view(np.uint32))

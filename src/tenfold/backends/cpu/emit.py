@@ -22,6 +22,7 @@ from tenfold.backends.cpu.accumulate import reduce
 from tenfold.backends.cpu.ahead import ask_for_next
 from tenfold.backends.cpu.casts import bitcast, cast, rounded, widen
 from tenfold.backends.cpu.division import divide, invert
+from tenfold.backends.cpu.early import early
 from tenfold.backends.cpu.entry import PARAM_BYTES
 from tenfold.backends.cpu.integers import power_routine
 from tenfold.backends.cpu.loops import Loops, Position
@@ -225,6 +226,8 @@ class Emitter(Loops):
             return
         if self.schedule.chunk and axis in self.schedule.lanes:
             spread(self, loop)
+            return
+        if early(self, loop):
             return
         cuts = [0, *self.schedule.cuts_of(axis), extent]
         for low, high in pairwise(cuts):

@@ -26,6 +26,7 @@ from tenfold.kernel.kernel import (
     TRANSCENDENTAL,
     Free,
     Kernel,
+    stages,
 )
 
 TILE_ROWS, TILE_COLUMNS = 64, 64  # of a transposed tile
@@ -64,6 +65,7 @@ class Schedule:
     period: bool = False  # copies make up the period of remainders by small numbers
     stream: int | None = None  # a store that goes past the caches
     chunk: int = 0  # accumulators over this many lanes' elements are kept in memory
+    early: bool = False  # the first reductions of a row come before the stores of the last one
     # what the next row reads: the axis of the loop that asks for it, buffer and place
     ahead: tuple[tuple[int, int, Index], ...] = ()
 
@@ -262,6 +264,11 @@ class _Facts:
         if period:
             copies = period
             grain = grain * period if outer == lane else grain
+        stream = None
+        if not (period or chunk):
+            stream = streamed(kernel, lane, tile is not None, target)
+        early = stream is not None and max((stages(kernel)[r] for r in self.reduces), default=0) > 1
+        asked = ahead(kernel, lane, order, lanes, early) if not (tile or chunk) else ()
         return Schedule(
             order=tuple(order),
             lanes=lanes,
@@ -277,11 +284,10 @@ class _Facts:
             and not self.sequential,
             tile=tile,
             period=bool(period),
-            stream=streamed(kernel, lane, tile is not None, target)
-            if not (period or chunk)
-            else None,
+            stream=stream,
             chunk=chunk,
-            ahead=ahead(kernel, lane, order, lanes) if not (tile or chunk) else (),
+            early=early and bool(asked),
+            ahead=asked,
         )
 
     def period(self, lane: int | None) -> int:

@@ -52,7 +52,7 @@ def _wanted(e: Emitter, items: Sequence[Item]) -> set[int]:
     for item in items:
         alone = isinstance(item, Loop)
         run += alone
-        found |= {v for v in _used(e, [item]) if made.get(v, run) != run}
+        found |= {v for v in used(e, [item]) if made.get(v, run) != run}
         if isinstance(item, Compute):
             made[item.value] = run
         elif isinstance(item, Loop):
@@ -61,7 +61,7 @@ def _wanted(e: Emitter, items: Sequence[Item]) -> set[int]:
     return found
 
 
-def _used(e: Emitter, items: Sequence[Item]) -> set[int]:
+def used(e: Emitter, items: Sequence[Item]) -> set[int]:
     """What these items read."""
     found: set[int] = set()
     stack = list(items)
@@ -165,13 +165,13 @@ class _Spread:
                 elif isinstance(item, Write):
                     store(e.s, item.store)
 
-        self.lanes(body, _used(e, items) | states)
+        self.lanes(body, used(e, items) | states)
 
     def inner(self, loop: Loop) -> None:
         """A parallel loop inside: the lanes go inside it."""
         e = self.e
         extent = e.kernel.axes[loop.axis].extent
-        reads = _used(e, loop.body)
+        reads = used(e, loop.body)
 
         def body() -> None:
             ask_for_rows(e, loop, ROWS // 2)
@@ -193,7 +193,7 @@ class _Spread:
             dtype = e.kernel.instructions[i.args[0]].dtype
             makers.append((m, Reduction(e.w, i.attr[0], dtype, place, 1, True, False, True)))
         extent = e.kernel.axes[loop.axis].extent
-        reads = _used(e, [loop])
+        reads = used(e, [loop])
 
         def begin() -> None:
             for m, maker in makers:

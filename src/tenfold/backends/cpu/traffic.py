@@ -22,6 +22,7 @@ LINE = 64  # bytes of memory that come and go together
 _NEAR = 1 << 18  # bytes that stay in the near caches
 _STREAMED = 3_500_000  # bytes of an output that is written past the caches
 _LONG_ROW = 256  # elements
+_LEAD = 1024  # bytes that are asked for before the row they belong to is begun
 
 
 def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: Target) -> int | None:
@@ -51,14 +52,15 @@ def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: Target) -> i
 
 
 def ahead(
-    kernel: Kernel, lane: int | None, order: Sequence[int], lanes: Free
+    kernel: Kernel, lane: int | None, order: Sequence[int], lanes: Free, early: bool
 ) -> tuple[tuple[int, int, Index], ...]:
     """What the reductions of the next row will read: the axis of a loop over this row, the buffer,
     and the place by the position along that axis.
 
     Loops over one row run from the nearest cache but for the first. Asked for while the row before
     it is worked on, its elements are there in time. Most is gained in the loop that computes most;
-    among equals in the last, where reading and writing overlap.
+    among equals in the last, where reading and writing overlap; if the next row was begun `early`,
+    before that, it is the one after next that is asked for.
     """
     found: dict[tuple[int, int, Index], None] = {}
     if lane is None or len(order) < 2 or order[-1] != lane:
@@ -85,9 +87,12 @@ def ahead(
         ]
         if len(across) == 1 and kernel.free[n] <= {*order, *across}:
             # By the last element of a line: where a row ends inside one, nobody else asks for it.
-            line = LINE // SIZES[buffer.dtype] - 1
+            more = LINE // SIZES[buffer.dtype] - 1
+            if step == extent:  # the end of one row asks for the beginning of the one after next
+                more += min(_LEAD // SIZES[buffer.dtype], extent // 4)
             moved = i.index.substitute({across[0]: place})
-            found[busiest, i.attr[0], moved + step + line] = None
+            rows = 2 if early and busiest == lane else 1
+            found[busiest, i.attr[0], moved + rows * step + more] = None
     return tuple(found)
 
 
