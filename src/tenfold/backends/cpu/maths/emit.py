@@ -85,18 +85,26 @@ class Body:
         passed = ", ".join(f"{kind} {a.text}" for a in args)
         return self.write(first.kind, f"call {kind} {name}({passed})")
 
-    def avx512(self, name: str, *args: Value, immediate: bool = False) -> Value | None:
+    def has_avx512(self, kind: str) -> bool:
+        """Whether AVX-512's own instructions take vectors of this element type."""
+        bits = self.lanes * (32 if kind == "float" else 64)
+        width = min(bits, 512)
+        pieces, left = divmod(bits, width)
+        whole = not left and not pieces & (pieces - 1) and width in (128, 256, 512)
+        return self.target.avx512 and whole
+
+    def avx512(self, name: str, *args: Value, immediate: int | None = None) -> Value | None:
         """One of AVX-512's own instructions on whole registers; None where it lacks."""
         first = args[0]
+        if not self.has_avx512(first.kind):
+            return None
         size = 32 if first.kind == "float" else 64
         width = min(self.lanes * size, 512)
-        pieces, left = divmod(self.lanes * size, width)
-        if not self.target.avx512 or left or pieces & (pieces - 1) or width not in (128, 256, 512):
-            return None
+        pieces = self.lanes * size // width
         count = width // size
         part, mask = f"<{count} x {first.kind}>", "i16" if count > 8 else "i8"
         called = f"@llvm.x86.avx512.mask.{name}.p{'s' if size == 32 else 'd'}.{width}"
-        between = ["i32 0"] if immediate else []
+        between = [] if immediate is None else [f"i32 {immediate}"]
         end = [f"{part} zeroinitializer", f"{mask} -1", *(["i32 4"] if width == 512 else [])]
         kinds = [part] * len(args) + [e.rsplit(" ", 1)[0] for e in between + end]
         self.needs.add(f"declare {part} {called}({', '.join(kinds)})")

@@ -12,6 +12,7 @@ from tenfold.backends.cpu.maths.emit import Value, Whole, poly, power_of_two, ro
 from tenfold.frozen import frozen
 
 LN2 = math.log(2.0)
+LESSER_SIZE = 0b0010  # for AVX-512's range: the lesser in size, with the first one's sign, no NaN
 
 
 @frozen
@@ -50,8 +51,15 @@ def expm1_part(r: Value) -> Value:
 
 def exp(x: Value) -> Value:
     limits = LIMITS[x.kind]
-    r, whole = reduce(x.at_most(limits.overflow).at_least(limits.underflow))
-    return scaled(exp_part(r), whole)
+    if not x.body.has_avx512(x.kind):
+        r, whole = reduce(x.at_most(limits.overflow).at_least(limits.underflow))
+        return scaled(exp_part(r), whole)
+    # One instruction where two bounds took two: of an x that is no number or too large to be
+    # reduced, r may be anything, and is made small; n alone then says what comes.
+    r, whole = reduce(x)
+    near = x.body.avx512("range", r, x.like(0.5), immediate=LESSER_SIZE)
+    assert near is not None
+    return scaled(exp_part(near), whole)
 
 
 def exp2(x: Value) -> Value:

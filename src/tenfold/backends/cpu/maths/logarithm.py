@@ -34,7 +34,7 @@ class Parts:
 
 def parts(x: Value) -> Parts:
     """The exponent and fraction of a positive finite x; anything for other x."""
-    e, m = x.body.avx512("getexp", x), x.body.avx512("getmant", x, immediate=True)
+    e, m = x.body.avx512("getexp", x), x.body.avx512("getmant", x, immediate=0)
     if e is not None and m is not None:
         # Straight from the processor, denormals too, with m between 1 and 2.
         upper = m.ge(2 * _ROOT_HALF[x.kind])
