@@ -120,7 +120,10 @@ class Reduction:
             if self.kind in ("argmin", "argmax"):
                 out += self._better(mine, y[0], places[copy], masks[copy])
                 continue
-            out += self._join(tuple(mine[: len(y)]), y, quick=True)
+            if self._first(copy, mine):
+                out += y
+            else:
+                out += self._join(tuple(mine[: len(y)]), y, quick=True)
             if self._watched(copy):
                 other = y[0]
                 if self.crossing and copy + 1 < len(values):
@@ -131,6 +134,14 @@ class Reduction:
                     seen = self.w.op(f"sext {one} {seen} to {self._watch}")
                 out.append(self.w.op(f"or {self._watch} {mine[-1]}, {seen}"))
         return out
+
+    def _first(self, copy: int, held: list[str]) -> bool:
+        """Whether a value may take the place of what nothing has joined yet. Sums begin with 0 in
+        one of the copies that come together, so that none is -0; that a NaN was seen by max or min
+        is kept beside."""
+        if not self.crossing or held[0] != self.identity()[0]:
+            return False
+        return self.kind in ("max", "min") if not copy else self.kind in ("max", "min", "sum")
 
     def merge(self, a: list[str], b: list[str]) -> list[str]:
         """Two sets of sums as one; only flushed reductions are merged."""
