@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -650,3 +651,26 @@ def test_large_outputs_of_rows(case: str, columns: int, target: Target) -> None:
     for low, high in ((0, 1), (1, 450), (450, 450), (450, 899), (899, 900), (900, 900)):
         call(low, high)
     assert np.array_equal(parts.view(np.uint32), out.view(np.uint32))
+
+
+@every_target
+@pytest.mark.parametrize("shape", [(8192, 33), (5000, 64), (6001, 50)])
+def test_short_rows_go_several_at_once(shape: tuple[int, int], target: Target) -> None:
+    """In parts too, whose ends fall anywhere between the rows of a trip."""
+    rows, columns = shape
+    x = random(shape)
+    program = Program(softmax(rows, columns, 1), target)
+    assert program.compiled.schedule.rows == 3
+    assert Program(softmax(100, columns, 1), target).compiled.schedule.rows == 1  # too few
+    assert Program(softmax(rows, 100, 1), target).compiled.schedule.rows == 1  # too long
+    out = np.zeros((rows, columns), np.float32)
+    program(x, out)
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), rtol=2e-6, atol=1e-7)
+    parts = np.zeros((rows + 1, columns), np.float32)
+    call = program.bind([x, parts])
+    cuts = [0, 1, 3, 7, 100, 100, rows - 2, rows]
+    for low, high in pairwise(cuts):
+        call(low, high)
+        assert not parts[high].any()  # nothing is written beyond
+    assert np.array_equal(parts[:-1].view(np.uint32), out.view(np.uint32))

@@ -30,6 +30,7 @@ from tenfold.backends.cpu.memory import element_size, load, store
 from tenfold.backends.cpu.operations import elementwise
 from tenfold.backends.cpu.positions import as_value, inside, periodic
 from tenfold.backends.cpu.schedule import Schedule
+from tenfold.backends.cpu.several import several
 from tenfold.backends.cpu.spread import spread
 from tenfold.backends.cpu.state import Parts, Val
 from tenfold.backends.cpu.target import Target
@@ -226,6 +227,9 @@ class Emitter(Loops):
             return
         if self.schedule.chunk and axis in self.schedule.lanes:
             spread(self, loop)
+            return
+        if self.schedule.rows > 1 and axis == self.schedule.order[-2]:
+            several(self, loop)
             return
         if early(self, loop):
             return

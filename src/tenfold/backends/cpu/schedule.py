@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from math import gcd, lcm
+from math import gcd, lcm, prod
 
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.traffic import ahead, in_place, streamed
@@ -38,6 +38,8 @@ _BUDGET = 3000  # copies × instructions
 _HEAVY = 30  # work that is bound by latency unless several vectors are interleaved
 _LONGEST_KEPT = 65536  # elements of a row: longer ones are recomputed sooner than read back
 MOST_INSTRUCTIONS, MOST_STREAMS = 1000, 64
+_MANY = 1 << 18  # elements of a kernel that is worth longer code
+_ROW_VECTORS = 12  # in registers, of several rows
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
@@ -65,6 +67,7 @@ class Schedule:
     period: bool = False  # copies make up the period of remainders by small numbers
     stream: int | None = None  # a store that goes past the caches
     chunk: int = 0  # accumulators over this many lanes' elements are kept in memory
+    rows: int = 1  # short rows that are computed at once
     early: bool = False  # the first reductions of a row come before the stores of the last one
     # what the next row reads: the axis of the loop that asks for it, buffer and place
     ahead: tuple[tuple[int, int, Index], ...] = ()
@@ -286,9 +289,35 @@ class _Facts:
             period=bool(period),
             stream=stream,
             chunk=chunk,
+            rows=self.rows(lane, order, copies) if not (tile or period or chunk) else 1,
             early=early and bool(asked),
             ahead=asked,
         )
+
+    def rows(self, lane: int | None, order: list[int], copies: int) -> int:
+        """How many rows are computed at once: some, where each stays in registers, they are many,
+        functions are computed, and all of a row is one block."""
+        kernel = self.kernel
+        if lane is None or len(order) < 2 or order[-1] != lane or not self.reduces:
+            return 1
+        extents = [kernel.axes[a].extent for a in (lane, *self.reduced)]
+        vectors = -(-max(extents) // LANES)
+        across = all(len(kernel.instructions[r].attr) == 2 for r in self.reduces)
+        if vectors > min(copies, kernel.fold.copies) or not across or in_place(kernel):
+            return 1
+        outer = frozenset(order[:-1])
+        plain = all(
+            s.condition is None and not s.update and s.index.stride(lane) == 1
+            for s in kernel.stores
+        )
+        if not plain or any(kernel.free[r] != outer for r in self.reduces):
+            return 1
+        if self.sequential or kernel.checks or any(b.rows for b in kernel.buffers):
+            return 1
+        functions = any(i.op in TRANSCENDENTAL for i in kernel.instructions)
+        if not functions or prod(kernel.axes[a].extent for a in order) < _MANY:
+            return 1
+        return max(1, min(3, _ROW_VECTORS // vectors))
 
     def period(self, lane: int | None) -> int:
         """How many vectors it takes until remainders by small numbers repeat; 0 without any."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,12 +81,16 @@ class Writer:
     routines: set[tuple[str, int]] = field(default_factory=set)
     block: str = "entry"
     count: int = 0
+    held: list[str] | None = None  # stores that are to come last
 
     def fresh(self, prefix: str = "v") -> str:
         self.count += 1
         return f"{prefix}{self.count}"
 
     def put(self, line: str) -> None:
+        if self.held is not None and line.startswith(("store ", "call void @llvm.masked.store")):
+            self.held.append("  " + line)
+            return
         self.lines.append("  " + line)
 
     def op(self, text: str) -> str:
@@ -93,6 +99,14 @@ class Writer:
         name = f"%v{self.count}"
         self.lines.append(f"  {name} = {text}")
         return name
+
+    @contextmanager
+    def stores_last(self) -> Iterator[None]:
+        """Hold stores of vectors back until the end of this, which is all one block."""
+        self.held = []
+        yield
+        self.lines += self.held
+        self.held = None
 
     def label(self, name: str) -> None:
         self.lines.append(f"{name}:")
