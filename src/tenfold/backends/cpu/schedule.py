@@ -34,12 +34,12 @@ CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
 STACK = 65536  # bytes of it that tiles or accumulators may take
 _LEAST_CHUNK = 128
 _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
-_BUDGET = 3000  # copies × instructions
+_BUDGET = 3000  # copies × instructions, of all rows
 _HEAVY = 30  # work that is bound by latency unless several vectors are interleaved
 _LONGEST_KEPT = 65536  # elements of a row: longer ones are recomputed sooner than read back
 MOST_INSTRUCTIONS, MOST_STREAMS = 1000, 64
 _MANY = 1 << 18  # elements of a kernel that is worth longer code
-_ROW_VECTORS = 12  # in registers, of several rows
+_ROW_VECTORS, _MOST_ROWS = 12, 6  # of short rows that are computed at once
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
@@ -243,6 +243,10 @@ class _Facts:
     def work(self, op: str) -> float:
         return 10.0 if op in TRANSCENDENTAL else _WORK.get(op, 0.5)
 
+    def size(self) -> float:
+        """About how long the code of one vector is."""
+        return max(1, sum(1 + 2 * self.work(i.op) for i in self.kernel.instructions))
+
     def schedule(self, lanes: Free, target: Target) -> Schedule:
         kernel = self.kernel
         lane = next((a for a in self.order if a in lanes), None)
@@ -317,7 +321,8 @@ class _Facts:
         functions = any(i.op in TRANSCENDENTAL for i in kernel.instructions)
         if not functions or prod(kernel.axes[a].extent for a in order) < _MANY:
             return 1
-        return max(1, min(3, _ROW_VECTORS // vectors))
+        most = min(_MOST_ROWS, _ROW_VECTORS // vectors, int(_BUDGET / self.size() / vectors))
+        return max(1, most)
 
     def period(self, lane: int | None) -> int:
         """How many vectors it takes until remainders by small numbers repeat; 0 without any."""
@@ -331,9 +336,8 @@ class _Facts:
     def copies(self, lane: int | None, tile: Tile | None) -> tuple[int, int]:
         """Vectors interleaved along the lanes, and the chunk of accumulators kept in memory."""
         kernel = self.kernel
-        size = max(1, sum(1 + 2 * self.work(i.op) for i in kernel.instructions))
         # A power of two, so that a grain is a whole number of trips.
-        most = 1 << max(0, int(_BUDGET / size).bit_length() - 1)
+        most = 1 << max(0, int(_BUDGET / self.size()).bit_length() - 1)
         nested = [r for r in self.reduces if lane is not None and lane in kernel.free[r]]
         if nested and lane is not None:
             vectors = -(-kernel.axes[lane].extent // LANES)
