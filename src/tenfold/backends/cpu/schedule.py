@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from math import gcd, lcm, prod
+from math import gcd, lcm
 
+from tenfold.backends.cpu.registers import rows_at_once
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.traffic import ahead, in_place, streamed
 from tenfold.backends.cpu.writer import LANES, SIZES, kind
@@ -38,8 +39,6 @@ _BUDGET = 3000  # copies × instructions, of all rows
 _HEAVY = 30  # work that is bound by latency unless several vectors are interleaved
 _LONGEST_KEPT = 65536  # elements of a row: longer ones are recomputed sooner than read back
 MOST_INSTRUCTIONS, MOST_STREAMS = 1000, 64
-_MANY = 1 << 18  # elements of a kernel that is worth longer code
-_ROW_VECTORS, _MOST_ROWS = 12, 6  # of short rows that are computed at once
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
@@ -275,6 +274,9 @@ class _Facts:
         if not (period or chunk):
             stream = streamed(kernel, lane, tile is not None, target)
         early = stream is not None and max((stages(kernel)[r] for r in self.reduces), default=0) > 1
+        rows = 1
+        if lane is not None and not (tile or period or chunk):
+            rows = rows_at_once(kernel, lane, order, copies, int(_BUDGET / self.size()))
         asked = ahead(kernel, lane, order, lanes, early) if not (tile or chunk) else ()
         return Schedule(
             order=tuple(order),
@@ -293,36 +295,10 @@ class _Facts:
             period=bool(period),
             stream=stream,
             chunk=chunk,
-            rows=self.rows(lane, order, copies) if not (tile or period or chunk) else 1,
+            rows=rows,
             early=early and bool(asked),
             ahead=asked,
         )
-
-    def rows(self, lane: int | None, order: list[int], copies: int) -> int:
-        """How many rows are computed at once: some, where each stays in registers, they are many,
-        functions are computed, and all of a row is one block."""
-        kernel = self.kernel
-        if lane is None or len(order) < 2 or order[-1] != lane or not self.reduces:
-            return 1
-        extents = [kernel.axes[a].extent for a in (lane, *self.reduced)]
-        vectors = -(-max(extents) // LANES)
-        across = all(len(kernel.instructions[r].attr) == 2 for r in self.reduces)
-        if vectors > min(copies, kernel.fold.copies) or not across or in_place(kernel):
-            return 1
-        outer = frozenset(order[:-1])
-        plain = all(
-            s.condition is None and not s.update and s.index.stride(lane) == 1
-            for s in kernel.stores
-        )
-        if not plain or any(kernel.free[r] != outer for r in self.reduces):
-            return 1
-        if self.sequential or kernel.checks or any(b.rows for b in kernel.buffers):
-            return 1
-        functions = any(i.op in TRANSCENDENTAL for i in kernel.instructions)
-        if not functions or prod(kernel.axes[a].extent for a in order) < _MANY:
-            return 1
-        most = min(_MOST_ROWS, _ROW_VECTORS // vectors, int(_BUDGET / self.size() / vectors))
-        return max(1, most)
 
     def period(self, lane: int | None) -> int:
         """How many vectors it takes until remainders by small numbers repeat; 0 without any."""
