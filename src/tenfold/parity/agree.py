@@ -21,6 +21,8 @@ from tenfold.graph import Graph, Node, Parameter
 from tenfold.graph.op import Composition, Pointwise, Routine
 from tenfold.ops import TABLE
 from tenfold.parity.bounds import EPS, SIGN, contracted, own_bound, unit
+from tenfold.parity.discrete import discrete_spread
+from tenfold.parity.moved import distance, moved
 from tenfold.reference import evaluate
 from tenfold.types import KIND, SHORT, TensorType
 
@@ -93,7 +95,7 @@ def compare(got: Array, value: Array, allowed: Array | None) -> Agreement:
         wrong = f"{got.dtype}{list(got.shape)} instead of {value.dtype}{list(value.shape)}"
         return Agreement(np.inf, (), wrong)
     with np.errstate(all="ignore"):
-        off = _distance(got, value)
+        off = distance(got, value)
         bad = np.zeros(off.shape, bool) if allowed is None else ~(off <= allowed)
         nans = infinities = ties = 0
         if SHORT[np.dtype(value.dtype)] in EPS:
@@ -196,8 +198,13 @@ def _spread(
 ) -> list[Array]:
     """What the bounds of the inputs make of the results."""
     spread = [np.zeros(r.shape) for r in results]
+    if not any(e.any() for e in errors):
+        return spread
+    found = discrete_spread(node, values, errors, results, _call)
+    if found is not None:
+        return found
     unbounded = any(np.isinf(e).any() for e in errors)
-    if unbounded and _mixes(node, errors):
+    if _wanders(node, errors) or (unbounded and _mixes(node)):
         return [np.full(r.shape, np.inf) for r in results]
     random = np.random.default_rng(0)
     for i, (value, error) in enumerate(zip(values, errors, strict=True)):
@@ -209,16 +216,16 @@ def _spread(
         # Where elements do not mix, moving all one way and then the other tells all.
         apart = isinstance(TABLE[node.op].lowering, Pointwise) and np.isfinite(error).all()
         for sign in (1.0, -1.0) if apart else (1.0, -1.0, signs, -signs):
-            moved = [*values]
+            tried = [*values]
             for n in same:  # read twice, it is moved as one
-                moved[n] = _moved(value, error, sign)
-            for n, far in enumerate(_farther(node, moved, results)):
+                tried[n] = moved(value, error, sign)
+            for n, far in enumerate(_farther(node, tried, results)):
                 most[n] = np.maximum(most[n], far)
         spread = [e + m for e, m in zip(spread, most, strict=True)]
     if unbounded:  # several may be anything at once
         for sign in (1.0, -1.0):
-            moved = [_moved(v, e, sign) for v, e in zip(values, errors, strict=True)]
-            found = _farther(node, moved, results)
+            tried = [moved(v, e, sign) for v, e in zip(values, errors, strict=True)]
+            found = _farther(node, tried, results)
             spread = [np.maximum(e, far) for e, far in zip(spread, found, strict=True)]
         if isinstance(TABLE[node.op].lowering, Pointwise):  # no few trials tell of two at once
             anything = [np.isinf(np.broadcast_to(e, results[0].shape)) for e in errors]
@@ -226,24 +233,29 @@ def _spread(
     return spread
 
 
-def _farther(node: Node, moved: list[Array], results: list[Array]) -> list[Array]:
+def _farther(node: Node, tried: list[Array], results: list[Array]) -> list[Array]:
     """How far the results on moved inputs lie from the results."""
     try:
-        others = _call(node, moved)
+        others = _call(node, tried)
     except TenfoldError:  # an index out of range, a power that is not there
         return [np.full(r.shape, np.inf) for r in results]
-    return [_distance(a, b, signs=True) for a, b in zip(others, results, strict=True)]
+    return [distance(a, b, signs=True) for a, b in zip(others, results, strict=True)]
 
 
-def _mixes(node: Node, errors: list[Array]) -> bool:
+def _wanders(node: Node, errors: list[Array]) -> bool:
+    """Whether an index may be off by more than one: what lies at places between is not tried."""
+    if node.op not in ("gather", "dynamic_slice", "dynamic_update", "scatter"):
+        return False
+    first = 1 if node.op in ("gather", "dynamic_slice") else 2
+    return any((e > 1).any() for e in errors[first:])
+
+
+def _mixes(node: Node) -> bool:
     """Whether one element that may be anything can reach every result, so that no number of trials
     tells which."""
     row = TABLE[node.op]
     if isinstance(row.lowering, (Routine, Composition)) or row.scopes != 0:
         return True
-    if node.op in ("gather", "dynamic_slice", "dynamic_update"):
-        first = 2 if node.op == "dynamic_update" else 1
-        return any(np.isinf(e).any() for e in errors[first:])
     return node.op.startswith(("reduce", "arg"))
 
 
@@ -261,49 +273,3 @@ def _call(node: Node, values: Sequence[Array]) -> list[Array]:
     parameters = tuple(Parameter(TensorType(v.dtype, v.shape)) for v in values)
     outputs = tuple(range(count, count + len(node.types)))
     return evaluate(Graph(parameters, (one,), outputs), list(values))
-
-
-def _moved(value: Array, error: Array, sign: Any) -> Array:
-    """The value moved by its bound."""
-    kind = KIND[value.dtype]
-    if kind == "b":
-        return np.where((error > 0) & np.broadcast_to(sign > 0, value.shape), ~value, value)
-    if kind in "iu":
-        limits = np.iinfo(value.dtype)
-        shift = np.clip(error * sign, -(2.0**62), 2.0**62).astype(np.int64)
-        wide = value.astype(np.float64) + error * sign
-        moved = value + shift.astype(value.dtype)
-        moved = np.where(wide >= float(limits.max), limits.max, moved)
-        return np.where(wide <= float(limits.min), limits.min, moved).astype(value.dtype)
-    if kind == "c":
-        made = np.empty(value.shape, value.dtype)
-        made.real, made.imag = (_moved(p, error, sign) for p in (value.real, value.imag))
-        return made
-    moved = (value.astype(np.float64) + error * sign).astype(value.dtype)
-    if np.ndim(sign):
-        anything = np.broadcast_to(sign * np.inf, value.shape).astype(value.dtype)
-    else:
-        anything = np.full(value.shape, 0.0 if sign > 0 else np.nan).astype(value.dtype)
-    moved = np.where(np.isinf(error), anything, moved)
-    moved = np.where(np.isnan(value) & np.isnan(moved), np.copysign(value, sign), moved)
-    return np.where(error > 0, moved, value).astype(value.dtype)
-
-
-def _distance(a: Array, b: Array, *, signs: bool = False) -> Array:
-    """How far apart two values are; 0 for equal ones and for two NaN, or with `signs` for those of
-    one sign; `SIGN` for two zeros of different signs."""
-    kind = KIND[b.dtype]
-    if kind == "b":
-        return np.asarray(a != b, np.float64)
-    if kind in "iu":
-        far = np.abs(a.astype(np.float64) - b.astype(np.float64))
-        return np.where(a == b, 0.0, np.maximum(far, 1.0))
-    if kind == "c":
-        parts = ((a.real, b.real), (a.imag, b.imag))
-        return np.maximum(*(_distance(x, y, signs=signs) for x, y in parts))
-    x, y = a.astype(np.float64), b.astype(np.float64)
-    nan = np.isnan(x) & np.isnan(y)
-    far = np.abs(x - y)
-    far = np.where((x == y) | nan, 0.0, np.where(np.isnan(far), np.inf, far))
-    settled = (x == 0) & (y == 0) | (nan if signs else False)
-    return np.where(settled & (np.signbit(x) != np.signbit(y)), SIGN, far)

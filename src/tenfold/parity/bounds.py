@@ -14,8 +14,8 @@ each with its reason:
   four are allowed. A product of finite parts that overflows may be contracted away: there anything
   goes. BLAS multiplies a complex result by 1 + 0i, which turns an infinity into NaN: a contraction
   whose result is not finite may be anything.
-- Integer products wrap, and random numbers scatter. Where what they are made of is uncertain
-  (integers made from floats) they may be anything: between values that are tried lie all others.
+- Integers made from floats that are off are any of several; what ops make of those stands in
+  `parity/discrete`.
 - Nobody promises which zero max and min give of 0 and -0, the sign of a zero that is a sum
   (NumPy's own is by chance: it begins some sums with 0 and some with -0), nor the sign of a NaN
   that was computed. These are marked by a bound of `SIGN`, far below any unit, so that the next op
@@ -73,9 +73,9 @@ def own_bound(
     those errors make of it."""
     short = SHORT[np.dtype(result.dtype)]
     if node.op == "bitcast" and KIND[values[0].dtype] == "f":
-        return np.where(np.isnan(values[0]) & (errors[0] > 0), np.inf, 0.0)
+        return _of_bits(values[0], errors[0])
     if short not in EPS:
-        return _of_wrapping(node, values, errors, result)
+        return np.zeros(result.shape)
     if node.op in _SUMS and (node.op != "scatter" or node["kind"] == "add"):
         return _of_sum(node, values, result, ask)
     if node.op in ("reduce_prod", "cumprod"):
@@ -92,24 +92,11 @@ def own_bound(
     return np.where(np.isnan(result), np.maximum(own, SIGN), own)
 
 
-def _of_wrapping(
-    node: Node, values: Sequence[Array], errors: Sequence[Array], result: Array
-) -> Array:
-    """Of an integer product or a random number nothing is known where what it is made of is
-    uncertain, unless the product can't wrap."""
-    own = np.zeros(result.shape)
-    if KIND[result.dtype] not in "iu" or not any(e.any() for e in errors):
-        return own
-    if node.op in ("contract", "reduce_prod", "cumprod"):
-        return own + np.inf
-    moved = np.any(np.broadcast_arrays(own, *errors), axis=0) if node.op in _SCATTERED else own
-    if node.op == "mul":
-        most = [size_of(v) + e for v, e in zip(values, errors, strict=True)]
-        moved = moved & (most[0] * most[1] >= np.iinfo(result.dtype).max)
-    return np.where(moved, np.inf, own)
-
-
-_SCATTERED = ("mul", "threefry")  # elementwise, and far apart for inputs that are close
+def _of_bits(value: Array, error: Array) -> Array:
+    """Of the bits of a float: they follow its order on either side of zero, so nothing is known of
+    those of one that may lie on both, of a NaN, or of one that may be anything."""
+    around = (error > SIGN) & (size_of(value) <= error)
+    return np.where(around | (np.isnan(value) & (error > 0)), np.inf, 0.0)
 
 
 def contracted(node: Node, values: Sequence[Array], result: Array) -> Array | float:
