@@ -248,6 +248,21 @@ def test_casts(source: str, target: Target) -> None:
         assert good.all(), f"{source} -> {name} of {x[n]!r}: {out[n]!r} instead of {want[n]!r}"
 
 
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("source", ["f32", "f64"])
+def test_a_nan_keeps_its_sign_in_a_cast(source: str, dtype: str, target: Target) -> None:
+    x = np.array([np.nan, -np.nan] * 20, DTYPES[source])
+    out = np.zeros(x.size, DTYPES[dtype])
+    b = Builder()
+    i = b.axis(x.size)
+    read, write = b.buffer(source, x.size), b.buffer(dtype, x.size, "write")
+    b.store(write, i, b.cast(b.load(read, i), dtype))
+    Program(b.finish(), target)(x, out)
+    assert np.isnan(out.astype(np.float32)).all()
+    np.testing.assert_array_equal(out.view(np.uint16) >> 15, np.signbit(x))
+
+
 def saturate(x: Array, dtype: str) -> Array:
     """Floats as integers: cut towards zero, kept within the range, NaN as 0."""
     info = np.iinfo(DTYPES[dtype])

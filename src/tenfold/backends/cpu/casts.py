@@ -34,9 +34,12 @@ def narrow(w: Writer, dtype: str, x: str, wide: bool) -> str:
     return x
 
 
-def rounded(w: Writer, dtype: str, x: str, wide: bool, short: bool = False) -> str:
+def rounded(
+    w: Writer, dtype: str, x: str, wide: bool, short: bool = False, given: bool = False
+) -> str:
     """An f32 rounded to the nearest value of a sixteen-bit dtype, still as f32. `short` says that
-    a NaN has no bits beyond those that are kept: then rounding leaves it as it is."""
+    a NaN has no bits beyond those that are kept: then rounding leaves it as it is. A NaN that is
+    `given`, not computed, keeps its sign."""
     f32, i32 = vector("float", wide), vector("i32", wide)
     if dtype == "f16":
         return _from_half(w, _to_half(w, x, wide), wide)
@@ -51,6 +54,9 @@ def rounded(w: Writer, dtype: str, x: str, wide: bool, short: bool = False) -> s
     if short:
         return w.op(f"bitcast {i32} {kept} to {f32}")
     quiet = w.const("i32", 0x7FC00000, wide)
+    if given:
+        sign = w.op(f"and {i32} {bits}, {w.const('i32', -(1 << 31), wide)}")
+        quiet = w.op(f"or {i32} {sign}, {quiet}")
     nan = w.op(f"fcmp uno {f32} {x}, {x}")
     return w.op(f"bitcast {i32} {w.select(nan, i32, quiet, kept)} to {f32}")
 
@@ -91,12 +97,12 @@ def _real(w: Writer, source: str, dtype: str, x: str, wide: bool) -> str:
         return x if source == "bool" else w.op(f"{test} {old} {x}, {w.const(a, 0, wide)}")
     if from_float and to_float:
         if a == b:
-            return rounded(w, dtype, x, wide) if dtype in ("f16", "bf16") else x
+            return rounded(w, dtype, x, wide, given=True) if dtype in ("f16", "bf16") else x
         if b == "double":
             return w.op(f"fpext {old} {x} to {new}")
         if dtype == "f16":
             return rounded(w, dtype, _to_odd(w, x, wide), wide)
-        return rounded(w, dtype, w.op(f"fptrunc {old} {x} to {new}"), wide)
+        return rounded(w, dtype, w.op(f"fptrunc {old} {x} to {new}"), wide, given=True)
     if from_float:
         op = "fptoui" if kind(dtype) == "u" else "fptosi"
         name = f"llvm.{op}.sat.{_mangled(new)}.{_mangled(old)}"
