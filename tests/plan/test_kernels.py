@@ -290,6 +290,10 @@ PRODUCTS: dict[str, tuple[Function, tuple[Any, ...], int, int]] = {
         lambda a, b: a @ b + 1, (some(32, 32).astype("c8"), some(32, 32).astype("c8")), 1, 1,
     ),
     "small": (lambda x, w, b: np.tanh(x @ w + b), (some(4, 8), some(8, 4), some(4)), 0, 1),
+    "vectors": (lambda a, b: a @ b, (some(30000), some(30000)), 0, 1),
+    "vectors in a batch": (
+        lambda a, b: np.einsum("bi,bi->b", a, b), (some(4, 9000), some(4, 9000)), 0, 1,
+    ),
     "integers": (
         lambda a, b: a @ b,
         (random.integers(0, 9, (32, 40)), random.integers(0, 9, (40, 32))), 0, 1,

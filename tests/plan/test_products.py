@@ -75,3 +75,15 @@ def test_long_products_are_cut_into_blocks() -> None:
         assert rows * columns <= max(size, 256 * min(256, m, n))
     assert program._block(9000, 9000, 300_000) == (512, 576)
     assert program._block(40, 50, 2000) == (40, 50)
+
+
+def test_the_error_of_a_long_product_of_vectors_does_not_grow_with_it() -> None:
+    """One term after the other, equal terms are rounded the same way each time."""
+    builder = Builder(TABLE)
+    a, b = (builder.parameter(TensorType(DTYPES["f32"], (210_002,))) for _ in "ab")
+    over = {"lhs_contract": (0,), "rhs_contract": (0,), "lhs_batch": (), "rhs_batch": ()}
+    graph = builder.finish(builder.node("contract", [a, b], over))
+    arrays = [np.full(210_002, x, np.float32) for x in (148.41316, 119131.21)]
+    (got,) = Program(plan_for(graph))(arrays)
+    right = float(arrays[0][0]) * float(arrays[1][0]) * 210_002
+    assert abs(float(got) / right - 1) < 1e-6

@@ -64,10 +64,13 @@ def positions(
 
 
 def inline(types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]) -> bool:
-    """Whether a product is better as a kernel than as a call of the library."""
+    """Whether a product is better as a kernel than as a call of the library. A product of vectors
+    is: a matrix product of 1 x 1 adds its terms one after the other, several times as slowly, and
+    the error grows with their number."""
     lhs = types[0]
     work = result.size * prod(lhs.shape[a] for a in given["lhs_contract"])
-    return SHORT[lhs.dtype] not in BLAS or work <= SMALL
+    of_vectors = result.size == prod(lhs.shape[a] for a in given["lhs_batch"])
+    return SHORT[lhs.dtype] not in BLAS or work <= SMALL or of_vectors
 
 
 def product_access(
