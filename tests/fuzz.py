@@ -3,7 +3,9 @@
     python tests/fuzz.py 20000 [first seed [processes]]
 
 runs that many, in a process for each core unless told otherwise: about a sixth of a second each.
-Each disagreement, crash or hang is printed with its seed; what was drawn for it is shown by
+Each disagreement, crash or hang is printed with its seed as it is met, and all seeds once more at
+the end, also of a run that is interrupted; slow programs are named, too. A seed alone is run, with
+what was drawn for it, by
 
     python tests/fuzz.py show SEED
 
@@ -23,6 +25,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 os.environ.setdefault("TENFOLD_CACHE", "off")
@@ -39,7 +42,9 @@ from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
 
 Array = np.ndarray[Any, Any]
-SLOW = 120  # seconds from which a program counts as hanging
+SLOW = 20  # seconds from which a program is named as slow
+HANGS = 120  # and from which it counts as hanging
+STARTING, DONE = -2, -1  # in place of the seed under way
 
 
 def compare(graph: Graph, arrays: Sequence[Array], seed: int = 0) -> str | None:
@@ -134,62 +139,130 @@ def attempt(seed: int) -> str | None:
         return traceback.format_exc(limit=-4)
 
 
-def work(seeds: Sequence[int], at: Any, told: Any) -> None:
-    """Go through seeds; `at` is the one under way."""
+def work(seeds: Sequence[int], at: Any, tell: Any) -> None:
+    """Go through seeds; `at` is the one under way. What is found is told at once, so that nothing
+    is lost when the next program ends the process."""
     for seed in seeds:
         at.value = seed
+        since = time.perf_counter()
         wrong = attempt(seed)
+        passed = time.perf_counter() - since
+        if wrong is not None or passed > SLOW:
+            tell.send((seed, wrong, passed))
+    at.value = DONE
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was found so far."""
+
+    first: int
+    count: int
+    started: float = field(default_factory=time.perf_counter)
+    wrong: list[int] = field(default_factory=list)
+    slow: list[tuple[float, int]] = field(default_factory=list)
+
+    def note(self, seed: int, wrong: str | None, passed: float) -> None:
         if wrong is not None:
-            told.put((seed, wrong))
-    at.value = -1
+            self.wrong.append(seed)
+            print(f"seed {seed}: {wrong}\n  again: python tests/fuzz.py show {seed}", flush=True)
+        if passed > SLOW:
+            self.slow.append((passed, seed))
+
+    def progress(self, done: int) -> None:
+        passed = time.perf_counter() - self.started
+        print(f"{done} programs, {len(self.wrong)} wrong, {passed:.0f} s", flush=True)
+
+    def summary(self, done: int) -> str:
+        passed = time.perf_counter() - self.started
+        lines = [f"{done} programs from seed {self.first}, {len(self.wrong)} wrong, {passed:.0f} s"]
+        if done < self.count:
+            lines.append(f"interrupted: {self.count - done} of {self.count} were not run")
+        if self.slow:
+            shown = ", ".join(f"{n} ({t:.0f} s)" for t, n in sorted(self.slow, reverse=True)[:10])
+            lines.append(f"{len(self.slow)} took more than {SLOW} s: {shown}")
+        if self.wrong:
+            lines.append("wrong: " + " ".join(map(str, sorted(self.wrong))))
+        return "\n".join(lines)
+
+
+@dataclass(slots=True)
+class Worker:
+    """A process and the seeds that are left to it."""
+
+    left: Sequence[int]
+    process: Any = None
+    at: Any = None
+    told: Any = None
+    seen: int = -1
+    since: float = 0.0
+
+    def start(self, context: Any) -> None:
+        self.told, tell = context.Pipe(duplex=False)
+        self.at = context.Value("q", STARTING)
+        self.process = context.Process(target=work, args=(self.left, self.at, tell))
+        self.process.start()
+        tell.close()
+        self.seen, self.since = STARTING, time.perf_counter()
+
+    def look(self, tally: Tally) -> None:
+        """Hear what was found. A process that has crashed, or hangs, is done with."""
+        alive, seed, now = self.process.is_alive(), self.at.value, time.perf_counter()
+        self.hear(tally)
+        if seed != self.seen:
+            self.seen, self.since = seed, now
+        hangs = alive and seed >= 0 and now - self.since > HANGS
+        if hangs:
+            self.process.kill()
+        if seed >= 0:
+            self.left = self.left[self.left.index(seed) :]
+        if alive and not hangs:
+            return
+        self.process.join()
+        if seed != DONE:
+            seed = self.left[0]
+            how = "takes too long" if hangs else f"ended the process: {self.process.exitcode}"
+            tally.note(seed, how, now - self.since)
+        self.left = self.left[1:] if seed != DONE else []
+        self.process = None
+
+    def hear(self, tally: Tally) -> None:
+        try:
+            while self.told.poll():
+                tally.note(*self.told.recv())
+        except EOFError:  # all is told
+            pass
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
 
 
 def main(count: int, first: int = 0, processes: int = os.cpu_count() or 1) -> int:
     """How many programs are wrong. A process that crashes or hangs is replaced by another."""
     context = multiprocessing.get_context("spawn")
-    told = context.Queue()
-    left = [range(first + n, first + count, processes) for n in range(processes)]
-    running: list[Any] = [None] * processes
-    wrong, reported, started = 0, 0, time.perf_counter()
-    while any(running) or any(left):
-        for n, seeds in enumerate(left):
-            if running[n] is None and seeds:
-                at = context.Value("q", seeds[0])
-                process = context.Process(target=work, args=(seeds, at, told))
-                process.start()
-                running[n] = [process, at, seeds[0], time.perf_counter()]
-            if running[n] is None:
-                continue
-            process, at, seen, since = running[n]
-            seed = at.value
-            if seed != seen:
-                running[n][2:] = seed, time.perf_counter()
-            hangs = seed >= 0 and time.perf_counter() - since > SLOW and seed == seen
-            if hangs:
-                process.kill()
-                process.join()
-            if process.is_alive():
-                left[n] = seeds[seeds.index(seed) :] if seed >= 0 else left[n]
-                continue
-            running[n] = None
-            left[n] = seeds[seeds.index(seed) + 1 :] if seed >= 0 else seeds[:0]
-            if seed >= 0:
-                wrong += 1
-                what = "takes too long" if hangs else f"ended the process: {process.exitcode}"
-                print(f"seed {seed}: {what}", flush=True)
-        while not told.empty():
-            seed, text = told.get()
-            wrong += 1
-            print(f"seed {seed}: {text}", flush=True)
-        done = count - sum(map(len, left))
-        if done // 500 > reported:
-            reported = done // 500
-            passed = time.perf_counter() - started
-            print(f"{done} programs, {wrong} wrong, {passed:.0f} s", flush=True)
-        time.sleep(0.2)
-    passed = time.perf_counter() - started
-    print(f"{count} programs from seed {first}, {wrong} wrong, {passed:.0f} s")
-    return wrong
+    workers = [Worker(range(first + n, first + count, processes)) for n in range(processes)]
+    tally, done, reported = Tally(first, count), 0, 0
+    try:
+        while any(w.process or w.left for w in workers):
+            for worker in workers:
+                if worker.process is None and worker.left:
+                    worker.start(context)
+                if worker.process is not None:
+                    worker.look(tally)
+            done = count - sum(len(w.left) for w in workers)
+            if done // 500 > reported:
+                reported = done // 500
+                tally.progress(done)
+            time.sleep(0.2)
+    except KeyboardInterrupt:
+        for worker in workers:
+            worker.stop()
+        print(tally.summary(done))
+        sys.exit(130)
+    print(tally.summary(count))
+    return len(tally.wrong)
 
 
 if __name__ == "__main__":
@@ -197,4 +270,4 @@ if __name__ == "__main__":
         graph, arrays = draw_program(int(sys.argv[2]))
         print(graph, *arrays, attempt(int(sys.argv[2])), sep="\n")
     else:
-        sys.exit(main(*map(int, sys.argv[1:])) > 0 if sys.argv[1:] else main(20000) > 0)
+        sys.exit(main(*map(int, sys.argv[1:] or ["20000"])) > 0)

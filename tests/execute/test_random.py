@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,3 +67,40 @@ def test_programs_that_were_wrong(arguments: list[str], text: str) -> None:
         raw = bytearray.fromhex(line.split(" 0x")[1])
         arrays.append(np.frombuffer(raw, parameter.type.dtype).reshape(parameter.type.shape))
     assert compare(graph, arrays) is None
+
+
+# Every process of the run runs this file again, and so has these in place of programs.
+RUN = """
+import os, time
+import fuzz
+
+def attempt(seed):
+    if seed == 12:
+        os.abort()
+    if seed == 13:
+        time.sleep(60)
+    return "off by one" if seed == 11 else None
+
+fuzz.attempt, fuzz.HANGS, fuzz.SLOW = attempt, 4, 3
+if __name__ == "__main__":
+    print("found", fuzz.main(6, 10, 1))
+"""
+
+
+def test_a_run_goes_on_after_crashes_and_hangs_and_names_them_at_the_end(tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text(RUN, "utf-8")
+    tests = str(Path(__file__).parents[1])
+    path = os.pathsep.join([tests, *sys.path])
+    done = subprocess.run(
+        [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert "seed 11: off by one" in lines
+    assert "  again: python tests/fuzz.py show 11" in lines
+    assert any(line.startswith("seed 12: ended the process") for line in lines)
+    assert "seed 13: takes too long" in lines
+    assert any(line.startswith("6 programs from seed 10, 3 wrong") for line in lines)
+    assert lines[-3].startswith("1 took more than 3 s: 13")
+    assert lines[-2:] == ["wrong: 11 12 13", "found 3"]
