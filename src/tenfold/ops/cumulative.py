@@ -21,7 +21,7 @@ from tenfold.ops import batching, rules, samples
 from tenfold.ops.batching import make
 from tenfold.ops.expression import Expression, select
 from tenfold.ops.reference import NARROW, Array, widened
-from tenfold.types import F32, KIND, DType
+from tenfold.types import DTYPES, F32, KIND, SHORT, DType
 
 Given = Mapping[str, Any]
 
@@ -56,6 +56,8 @@ def row(
         if reverse:
             x = x.op("reverse", axes=(axis,))
         made = running(x, axis, step)
+        if step == "add" and KIND[x.dtype] == "f" and x.shape[axis] > 1:
+            made = _signed(x, made, axis)
         if reverse:
             made = made.op("reverse", axes=(axis,))
         return (made.cast(given_x.dtype).value,)
@@ -112,6 +114,19 @@ def running(x: Expression, axis: int, step: str) -> Expression:
         flat = whole.reshape(*made.shape[:axis], count * _BLOCK, *made.shape[axis + 1 :])
         made = flat.part(axis, 0, extent)
     return made
+
+
+def _signed(x: Expression, made: Expression, axis: int) -> Expression:
+    """Running sums with the sign of zero: sums begin with 0, and -0 is the sum of nothing but -0.
+    So up to the first element that is something else, the elements are their own sums."""
+    extent = x.shape[axis]
+    flat = tuple(extent if a == axis else 1 for a in range(len(x.shape)))
+    places = Expression(x.builder, make(x.builder, "iota", dtype="i32", shape=flat, axis=axis))
+    bits = DTYPES[f"i{8 * x.dtype.itemsize}"]  # of which -0 has the least
+    other = x.op("bitcast", dtype=SHORT[bits]).op("ne", np.iinfo(bits).min)
+    first = select(other, places, extent).op("reduce_min", axes=(axis,))
+    kept = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    return select(places < first.reshape(*kept), x, made)
 
 
 def _of_nothing(step: str, dtype: DType) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tenfold as tn
 from tenfold.errors import ShapeError, TypeMismatch
 
 SOME = ("bool", "i8", "u32", "i64", "f32", "f64", "c64")
@@ -28,6 +29,21 @@ def test_running_totals(function: Any, compare: Any, draw: Any) -> None:
 
 def test_sixteen_bit_floats_run_in_f32(compare: Any, draw: Any) -> None:
     compare(np.cumsum, draw("f16", (9,)))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("extent", [1, 2, 5, 40, 700])
+def test_sums_of_negative_zeros_are_negative(extent: int, dtype: Any) -> None:
+    """Up to the first element that is something else."""
+    x = np.full((3, extent), -0.0, dtype)
+    x[1, extent // 2 :] = 0.0
+    x[2, extent // 2] = 1.0
+    x[2, -1] = -1.0
+    for axis, given in ((1, x), (0, np.ascontiguousarray(x.T))):
+        found = tn.jit(lambda x: np.cumsum(x, axis))(given)  # noqa: B023
+        wanted = np.cumsum(given, axis)
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
 
 
 @pytest.mark.parametrize("function", [np.cumulative_sum, np.cumulative_prod])
