@@ -130,6 +130,16 @@ def test_sixteen_bit_sums_are_rounded_once() -> None:
     assert refused(one("reduce_sum", np.array([6e4, 6e4, -6e4], np.float16), axes=(0,)), 5e4)
 
 
+def test_subnormal_products_go_rounded_or_unrounded_into_a_sum() -> None:
+    over = {"lhs_contract": (0,), "rhs_contract": (0,), "lhs_batch": (), "rhs_batch": ()}
+    least = np.float64(5e-324)
+    found = one("contract", np.full(8, 0.5), np.full(8, least), **over)
+    assert found.value == 0  # each half of the least is rounded to nothing
+    assert not refused(found, 4 * least)
+    assert refused(found, 20 * least)
+    assert refused(one("contract", np.full(8, 0.5), np.full(8, 1e-300), **over), 4.0001e-300)
+
+
 def test_products_in_any_order() -> None:
     wide = one("reduce_prod", np.array([1e300, 1e300, 1e-300]), axes=(0,))
     assert not refused(wide, np.inf)

@@ -8,6 +8,8 @@ each with its reason:
   some axes, is measured by asking it again in a wider type. Where the magnitudes of finite terms
   add up to more than the type holds, a partial sum may overflow in one order and not in another:
   there, and only there, anything goes. Infinite and NaN terms settle a sum in any order.
+- Each product in a sum of products may be rounded or not, which for one that is subnormal is no
+  matter of its magnitude: the least number there is for each.
 - Products likewise: each factor may cost a unit, and anything goes where some partial product may
   overflow or become subnormal.
 - Complex products: a part is a difference of products, so the unit is that of the modulus, and
@@ -158,6 +160,8 @@ def _of_sum(node: Node, values: Sequence[Array], result: Array, ask: Ask) -> Arr
     add_in = _added_in(short)
     bound = TABLE[node.op].bound * (np.log2(np.maximum(count, 1)) + 1)
     own = bound * float(add_in.eps) * whole + _own_error(node, values, result, count, ask)
+    if node.op in ("contract", "conv"):
+        own = own + count * float(add_in.smallest_subnormal)
     if np.dtype(result.dtype).itemsize == 2:  # added up in f32, then rounded
         own = own + unit(result)
     elif short[0] != "c" or node.op not in ("contract", "conv"):
