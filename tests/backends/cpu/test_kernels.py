@@ -61,6 +61,31 @@ def test_softmax(shape: tuple[int, int], axis: int, target: Target) -> None:
 
 
 @every_target
+@pytest.mark.parametrize("columns", [700, 688, 1100])
+def test_what_is_read_where_it_is_made_and_later_too(columns: int, target: Target) -> None:
+    """A value of each column, made from a reduction down it: read at once, and in a loop behind,
+    for which it is kept. In the tail it was once taken from there before it was made."""
+    rows = 300
+    b = Builder()
+    x, low = b.buffer("f32", rows * columns), b.buffer("f32", columns, "write")
+    out = b.buffer("f32", rows * columns, "write")
+    i, j = b.axis(rows), b.axis(columns)
+    over, k = b.reduced(rows, 1)
+    half = b.op(
+        "mul", "f32", b.reduce("max", (over,), b.load(x, k * columns + j)), b.const("f32", -1)
+    )
+    b.store(low, j, b.op("add", "f32", half, b.const("f32", 1)))
+    b.store(out, i * columns + j, b.op("add", "f32", b.load(x, i * columns + j), half))
+    kernel = b.finish()
+    assert choose(kernel, target).chunk
+    xs = random((rows, columns))
+    lows, outs = np.full(columns, 7, np.float32), np.zeros((rows, columns), np.float32)
+    Program(kernel, target)(xs, lows, outs)
+    np.testing.assert_array_equal(lows, 1 - xs.max(0))
+    np.testing.assert_array_equal(outs, xs - xs.max(0))
+
+
+@every_target
 def test_softmax_in_parts(target: Target) -> None:
     for axis, shape in ((1, (40, 100)), (0, (90, 3000))):
         x, whole, parts = random(shape), np.zeros(shape, np.float32), np.zeros(shape, np.float32)

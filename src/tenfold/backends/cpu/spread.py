@@ -151,11 +151,10 @@ class _Spread:
         if not items:
             return
 
-        states = {  # further results of a reduction are kept by its end
-            item.value
-            for item in items
-            if isinstance(item, Compute) and e.kernel.instructions[item.value].op == "state"
-        }
+        made = {item.value for item in items if isinstance(item, Compute)}
+        # Further results of a reduction are kept by its end. What else is made here must not be
+        # recalled in the tail, though the whole vectors before it have been given a place by then.
+        states = {v for v in made if e.kernel.instructions[v].op == "state"}
 
         def body() -> None:
             for item in items:
@@ -165,7 +164,7 @@ class _Spread:
                 elif isinstance(item, Write):
                     store(e.s, item.store)
 
-        self.lanes(body, used(e, items) | states)
+        self.lanes(body, (used(e, items) - made) | states)
 
     def inner(self, loop: Loop) -> None:
         """A parallel loop inside: the lanes go inside it."""
