@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import tenfold as tn
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TenfoldError, TypeMismatch
 from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
 
@@ -320,3 +321,31 @@ def test_wrong_values(trace: Any) -> None:
 def test_indices_out_of_range_at_run_time(run: Any) -> None:
     with pytest.raises(IndexProblem, match="out of range"):
         run(lambda x, i: x[i], X, np.int64(2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "key"),
+    [((3, 0), ("i",)), ((0, 3), (slice(None), "i")), ((4, 3), (slice(0, 0), "i")),
+     ((4, 3), ("i", slice(0, 0, 2))), ((3, 0), (slice(0, 3, 2), slice(None), "i"))],
+)  # fmt: skip
+@pytest.mark.parametrize("single", [False, True])
+def test_an_index_into_nothing_is_checked_too(
+    shape: tuple[int, ...], key: Any, single: bool
+) -> None:
+    """As in NumPy, where nothing is written in the end."""
+    if len(key) > len(shape):
+        shape = (*shape, 3)
+
+    def write(x: Any, i: Any) -> Any:
+        x = x + 0
+        x[tuple((i[0] if single else i) if k == "i" else k for k in key)] = 1.0
+        return x
+
+    x = np.zeros(shape)
+    with pytest.raises(IndexError):
+        write(x, np.array([7]))
+    for mode in ("now", "never"):
+        compiled = tn.jit(write, compile=mode)
+        np.testing.assert_array_equal(compiled(x, np.array([1])), write(x, np.array([1])))
+        with pytest.raises(IndexProblem, match="index 7 is out of range"):
+            compiled(x, np.array([7]))

@@ -167,7 +167,7 @@ def _set(x: Array, key: Key, value: Array) -> Array:
     rest = [n for i, n in enumerate(part.shape) if i not in axes]
     value = fit(value, (*rest[:at], *spread, *rest[at:]))
     done = emit("scatter", part, value, *indices, axes=axes, at=at, mode="raise", kind="set")
-    return place(x, key.entries, done)
+    return place(x, key.entries, done, may_raise=True)
 
 
 def fit(value: Array, shape: tuple[int, ...]) -> Array:
@@ -189,8 +189,8 @@ def fit(value: Array, shape: tuple[int, ...]) -> Array:
     return emit("broadcast", value, shape=shape)
 
 
-def place(x: Array, entries: Sequence[Entry], part: Array) -> Array:
-    """x with its sliced part replaced."""
+def place(x: Array, entries: Sequence[Entry], part: Array, may_raise: bool = False) -> Array:
+    """x with its sliced part replaced. A part that may raise is kept even where it is empty."""
     own = [e for e in entries if not isinstance(e, New) and not getattr(e, "new", False)]
     shape, steps = [], []
     for axis, entry in enumerate(own):
@@ -210,7 +210,7 @@ def place(x: Array, entries: Sequence[Entry], part: Array) -> Array:
     )
     if flips:
         part = emit("reverse", part, axes=flips)
-    if not part.size:
+    if not part.size and not may_raise:
         return same(x)
     if steps:
         return _place_strided(x, own, part)
