@@ -294,6 +294,9 @@ PRODUCTS: dict[str, tuple[Function, tuple[Any, ...], int, int]] = {
     "vectors in a batch": (
         lambda a, b: np.einsum("bi,bi->b", a, b), (some(4, 9000), some(4, 9000)), 0, 1,
     ),
+    "a vector and a long matrix": (lambda a, b: a @ b, (some(2, 9000), some(9000)), 0, 1),
+    "a vector and a large matrix": (lambda a, b: a @ b, (some(1000), some(1000, 1000)), 0, 1),
+    "a vector and a matrix": (lambda a, b: a @ b, (some(200, 300), some(300)), 1, 0),
     "integers": (
         lambda a, b: a @ b,
         (random.integers(0, 9, (32, 40)), random.integers(0, 9, (40, 32))), 0, 1,
