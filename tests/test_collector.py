@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -37,6 +39,58 @@ def test_the_last_of_several_threads_sets_it_going() -> None:
     assert not gc.isenabled()
     go.set()
     thread.join()
+    assert gc.isenabled()
+
+
+def in_fork(question: Callable[[], bool]) -> bool:
+    """The answer in the child of a fork."""
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(0 if question() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_drops_the_blocks_of_other_threads_and_keeps_its_own() -> None:
+    inside, go = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with resting():
+            inside.set()
+            go.wait(20)
+
+    def rests_and_goes_on() -> bool:
+        with resting():
+            rested = not gc.isenabled()
+        return rested and gc.isenabled()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    inside.wait(10)
+    try:
+        assert in_fork(gc.isenabled)
+        assert in_fork(rests_and_goes_on)
+        with resting():
+            assert not in_fork(gc.isenabled)
+        assert not gc.isenabled()  # the other thread's block goes on here
+    finally:
+        go.set()
+        thread.join()
+    assert gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_block_that_is_forked_in_ends_in_both() -> None:
+    child = 0
+    with resting():
+        child = os.fork()
+    if not child:
+        os._exit(0 if gc.isenabled() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert gc.isenabled()
 
 

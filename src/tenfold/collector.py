@@ -7,12 +7,14 @@ nothing. It took a twentieth of the time of a first call.
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
 _lock = threading.Lock()
-_resting = 0  # how many blocks of all threads ask for it
+_blocks: dict[int, int] = {}  # of each thread, how many ask for it; a thread with none is not there
+_was_on = False
 
 
 @contextmanager
@@ -28,19 +30,36 @@ def resting() -> Generator[None]:
     >>> gc.isenabled()
     True
     """
-    global _resting, _was_on
-    with _lock:
-        if _resting == 0:
+    global _was_on
+    thread = threading.get_ident()
+    with _lock:  # in such an order that it never rests without a block: a fork may come in between
+        if not _blocks:
             _was_on = gc.isenabled()
-            gc.disable()
-        _resting += 1
+        _blocks[thread] = _blocks.get(thread, 0) + 1
+        gc.disable()
     try:
         yield
     finally:
         with _lock:
-            _resting -= 1
-            if _resting == 0 and _was_on:
+            left = _blocks.get(thread, 1) - 1
+            if not left and len(_blocks) <= 1 and _was_on:
                 gc.enable()
+            if left:
+                _blocks[thread] = left
+            else:
+                _blocks.pop(thread, None)
 
 
-_was_on = False
+def _forked() -> None:
+    """In the child of a fork there are no other threads, and nobody to end their blocks."""
+    global _lock
+    _lock = threading.Lock()  # a thread that is not here may have held it
+    others = [t for t in _blocks if t != threading.get_ident()]
+    for thread in others:
+        del _blocks[thread]
+    if others and not _blocks and _was_on:
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
