@@ -29,6 +29,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 os.environ.setdefault("TENFOLD_CACHE", "off")
+# There is a process for each core: threads of the library would wait for each other's turns.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from draw import draw_program
