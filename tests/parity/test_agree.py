@@ -150,6 +150,17 @@ def test_products_in_any_order() -> None:
     assert refused(one("reduce_prod", f32(2, np.inf, 3), axes=(0,)), 6)
 
 
+def test_the_product_of_one_number_is_that_number() -> None:
+    assert refused(one("reduce_prod", f32(-0.0), axes=(0,)), 0.0)
+    assert refused(one("reduce_prod", f32(3), axes=(0,)), np.nextafter(f32(3), f32(4)))
+    single = one("reduce_prod", np.array([complex(-0.0, -0.0)]), axes=(0,))
+    assert not refused(single, 0j)
+    assert refused(single, 1e-300j)
+    large = one("reduce_prod", np.array([1e308 + 1j]), axes=(0,))
+    assert refused(large, 1e308 + 2j)
+    assert refused(one("reduce_prod", np.array([3 + 1j]), axes=(0,)), np.nextafter(3, 4) + 1j)
+
+
 def test_exact_ops_give_the_very_bits() -> None:
     third = f32(1) / f32(3)
     assert refused(one("add", third, f32(1)), np.nextafter(f32(4) / f32(3), f32(2)))

@@ -11,7 +11,8 @@ each with its reason:
 - Each product in a sum of products may be rounded or not, which for one that is subnormal is no
   matter of its magnitude: the least number there is for each.
 - Products likewise: each factor may cost a unit, and anything goes where some partial product may
-  overflow or become subnormal.
+  overflow or become subnormal. They begin with 1, and times 1 + 0i the zeros of a complex number
+  lose their signs, an infinity becomes NaN: how often is nobody's promise, for one factor too.
 - Complex products: a part is a difference of products, so the unit is that of the modulus, and
   four are allowed. A product of finite parts that overflows may be contracted away: there anything
   goes. BLAS multiplies a complex result by 1 + 0i, which turns an infinity into NaN: a contraction
@@ -227,4 +228,8 @@ def _of_product(node: Node, value: Array, result: Array) -> Array:
     # A NaN among the factors settles it in any order.
     settled = np.any(np.isnan(value), axis=axes, keepdims=kept) & (short[0] != "c")
     settled = settled if not kept else settled & np.isnan(result)
-    return np.where(safe | settled, np.maximum(own, SIGN), np.inf) if count > 1 else own * 0
+    if count == 1 and short[0] == "c":  # it is still multiplied by 1 + 0i, by NumPy too
+        return np.where(np.isfinite(value).reshape(result.shape), SIGN, np.inf)
+    if count <= 1:
+        return own * 0
+    return np.where(safe | settled, np.maximum(own, SIGN), np.inf)
