@@ -251,3 +251,44 @@ def test_a_product_that_may_wrap_is_open_where_its_factors_are() -> None:
     assert np.isinf(bits.allowed).all()
     assert np.isfinite(small.allowed).all()
     assert not compare(small.value + 50, small.value, small.allowed).agrees
+
+
+def test_a_pole_within_the_bound_is_found() -> None:
+    """What may be 0 within rounding has no finite lgamma for certain, though the ends of its
+    range have; what may not, has."""
+    b = Builder(TABLE)
+    x, y = (b.parameter(TensorType(np.dtype(np.float32), (2,))) for _ in "xy")
+    (near,) = b.node("sub", [b.node("exp", [x])[0], y])
+    graph = b.finish(b.node("lgamma", [near]))
+    given = f32(0.7, 0.7)
+    (found,) = judged(graph, [given, np.nextafter(np.exp(given), f32(0.0, 0.0)) - f32(0, 1)])
+    assert np.isfinite(found.value).all()
+    assert not refused(found, np.inf, found.value[1])
+    assert refused(found, found.value[0], np.inf)
+
+
+@pytest.mark.parametrize("name", ["mod", "fmod"])
+def test_a_remainder_is_open_where_the_quotient_may_be_another(name: str) -> None:
+    b = Builder(TABLE)
+    x, y = (b.parameter(TensorType(np.dtype(np.float32), (50,))) for _ in "xy")
+    (divisor,) = b.node("exp", [y])
+    graph = b.finish(b.node(name, [x, divisor]))
+    given = np.linspace(1, 2, 50, dtype=np.float32)
+    small = np.full(50, np.log(1e-9), np.float32)
+    (found,) = judged(graph, [given, small])
+    other = (found.value + np.float32(0.5e-9)) % np.float32(1e-9)
+    assert not refused(found, *other)
+    assert refused(found, *(other + np.float32(1e-8)))
+    (found,) = judged(graph, [given + 6, np.full(50, np.log(4.5), np.float32)])
+    assert refused(found, *(found.value + np.float32(1e-4)))  # no multiple of 4.5 is near
+
+
+def test_complex_products_of_a_scatter_are_held_to_their_factors() -> None:
+    x = np.array([1 + 2j, 3 - 1j, 1e30 + 1e30j], np.complex64)
+    updates = np.array([2 + 1j, 1 - 1j, 1e30 - 1e30j, 1e30], np.complex64)
+    at = np.array([0, 0, 2, 2])
+    found = one("scatter", x, updates, at, axes=(0,), at=0, mode="raise", kind="mul")
+    first, second, _ = found.value
+    assert not refused(found, first * np.float32(1 + 2e-7), second, complex(np.nan, np.inf))
+    assert refused(found, first * np.float32(1 + 1e-5), second, 0)
+    assert refused(found, first, second + np.float32(1e-6), 0)  # nothing was joined to it

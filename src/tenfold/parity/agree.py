@@ -22,7 +22,7 @@ from tenfold.graph.op import Composition, Pointwise, Routine
 from tenfold.ops import TABLE
 from tenfold.parity.bounds import EPS, SIGN, contracted, own_bound, unit
 from tenfold.parity.discrete import discrete_spread
-from tenfold.parity.moved import distance, moved
+from tenfold.parity.moved import distance, moved, snapped
 from tenfold.reference import evaluate
 from tenfold.types import KIND, SHORT, TensorType
 
@@ -213,12 +213,15 @@ def _spread(
             continue
         signs = np.where(random.random(value.shape) < 0.5, -1.0, 1.0)
         most = [np.zeros(r.shape) for r in results]
-        # Where elements do not mix, moving all one way and then the other tells all.
+        # Where elements do not mix, moving all one way and then the other tells all but poles.
         apart = isinstance(TABLE[node.op].lowering, Pointwise) and np.isfinite(error).all()
-        for sign in (1.0, -1.0) if apart else (1.0, -1.0, signs, -signs):
+        trials = [
+            moved(value, error, s) for s in ((1.0, -1.0) if apart else (1.0, -1.0, signs, -signs))
+        ]
+        for trial in (*trials, *snapped(value, error)):
             tried = [*values]
             for n in same:  # read twice, it is moved as one
-                tried[n] = moved(value, error, sign)
+                tried[n] = trial
             for n, far in enumerate(_farther(node, tried, results)):
                 most[n] = np.maximum(most[n], far)
         spread = [e + m for e, m in zip(spread, most, strict=True)]

@@ -17,6 +17,7 @@ each with its reason:
   four are allowed. A product of finite parts that overflows may be contracted away: there anything
   goes. BLAS multiplies a complex result by 1 + 0i, which turns an infinity into NaN: a contraction
   whose result is not finite may be anything.
+- A remainder by what is off may be any, where the quotient may be another.
 - Integers made from floats that are off are any of several; what ops make of those stands in
   `parity/discrete`.
 - Nobody promises which zero max and min give of 0 and -0, the sign of a zero that is a sum
@@ -29,6 +30,7 @@ each with its reason:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,15 +86,42 @@ def own_bound(
     if node.op in ("reduce_prod", "cumprod"):
         return _of_product(node, values[0], result)
     complex_result = short[0] == "c"
+    if complex_result and node.op == "scatter" and node["kind"] == "mul":
+        return _of_scattered(node, values, result, ask)
     bound = 0.0 if _exact_on_reals(node, values) else TABLE[node.op].bound
     if complex_result and node.op not in _BY_PARTS:
         bound += 4
     elif not bound:
-        return _of_exact(node, errors, result)
+        own = _of_exact(node, errors, result)
+        return np.maximum(own, _of_remainder(values, errors)) if node.op == "fmod" else own
     own = bound * np.maximum(unit(result), TABLE[node.op].bound_from * EPS[short])
     if complex_result and node.op == "mul":
         own = np.where(_overflows(*values), np.inf, own)
+    if node.op == "mod":
+        own = np.maximum(own, _of_remainder(values, errors))
     return np.where(np.isnan(result), np.maximum(own, SIGN), own)
+
+
+def _of_remainder(values: Sequence[Array], errors: Sequence[Array]) -> Array:
+    """Of a remainder by what may be off: where the quotient may be one more or less, it is all
+    of the divisor; otherwise trials tell."""
+    (a, b), (off_a, off_b) = (v.astype(np.float64) for v in values), errors
+    quotient = np.abs(a / b)
+    off = (off_a + quotient * off_b) / np.abs(b)
+    wraps = (off > 0) & ~(np.abs(quotient - np.rint(quotient)) > off)
+    return np.where(wraps, np.abs(b) + off_b, 0.0)
+
+
+def _of_scattered(node: Node, values: Sequence[Array], result: Array, ask: Ask) -> Array:
+    """Of complex products, one factor after the other: four units for each. What is not finite is
+    not promised, as for any complex product."""
+    counted = replace(
+        node, attributes=tuple((k, "add" if k == "kind" else v) for k, v in node.attributes)
+    )
+    ones = [np.zeros(result.shape), np.ones(values[1].shape), *values[2:]]
+    (count,) = ask(counted, ones)
+    own = 4 * count * unit(result)
+    return np.where((count > 0) & ~np.isfinite(result), np.inf, own)
 
 
 def _of_bits(value: Array, error: Array) -> Array:

@@ -42,6 +42,17 @@ def moved(value: Array, error: Array, sign: Any) -> Array:
     return np.where(error > 0, made, value).astype(value.dtype)
 
 
+def snapped(value: Array, error: Array) -> list[Array]:
+    """Floats moved to an integer within their bound, if there are such: functions have poles there,
+    and the ends of a range do not tell of one in the middle."""
+    if KIND[value.dtype] != "f":
+        return []
+    wide = value.astype(np.float64)
+    whole = np.rint(wide)
+    near = (whole != wide) & (np.abs(whole - wide) <= error)
+    return [np.where(near, whole, wide).astype(value.dtype)] if near.any() else []
+
+
 def distance(a: Array, b: Array, *, signs: bool = False) -> Array:
     """How far apart two values are; 0 for equal ones and for two NaN, or with `signs` for those of
     one sign; `SIGN` for two zeros of different signs."""
