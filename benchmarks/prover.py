@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,9 @@ from tenfold.apps.prover.reference.bottom_up import close
 from tenfold.apps.prover.reference.rollout import roll_plainly
 from tenfold.apps.prover.reference.top_down import Searcher
 from tenfold.apps.prover.rollout.engine import lanes_of
-from tenfold.apps.prover.rollout.loop import Ends
 from tenfold.apps.prover.rollout.policy import random_weights
-from tenfold.apps.prover.rollout.queue import QUEUE, Lane
-from tenfold.apps.prover.rollout.run import Rolled, Rollout, Room, Search, options_of, rolled
+from tenfold.apps.prover.rollout.queue import Lane
+from tenfold.apps.prover.rollout.run import Rolled, Rollout, Room, Search
 from tenfold.apps.prover.settings import Settings
 
 CORRUPTIONS, STEPS, PLAIN, ROUNDS = 50, 20, 4, 3
@@ -120,48 +120,24 @@ def rollouts(name: str, data: Dataset, program: Program, peers: bool, count: int
 
 def _peers(rollout: Rollout, lanes: list[Lane]) -> dict[str, Callable[[], Any]]:
     """The same in JAX and in PyTorch, compiled before they are timed."""
-    import jax
     import prover_jax
     import prover_torch
-    import torch
+    from prover_peers import JAX, TORCH, Peer
 
-    search = rollout.search
-    options = options_of(search, search.room)
-    options = {name: options[name] for name in ("slots", "lanes", "size", "names", "most")}
-    parts = [lanes[i : i + QUEUE] for i in range(0, len(lanes), QUEUE)]
-    asked = [(rollout.asked(part, search.room), len(part)) for part in parts]
-    fixed = jax.device_put((rollout.tables, search.weights))
-    torches = prover_torch.as_torch((tuple(a for a, _ in asked), rollout.tables, search.weights))
-
-    def ends(made: Any, count: int) -> list[Rolled]:
-        return rolled(Ends(*made), count, search.height)
-
-    def by_jax() -> list[Rolled]:
-        done = []
-        for one, count in asked:
-            made = jax.block_until_ready(prover_jax.roll(one, *fixed, **options))
-            done += ends(map(jax.device_get, made), count)
-        return done
-
-    def by_torch(successors: Any) -> list[Rolled]:
-        prover_torch.successors = successors
-        done = []
-        for one, (_, count) in zip(torches[0], asked, strict=True):
-            made = prover_torch.roll(one, *torches[1:], **options)
-            done += ends((column.numpy() for column in made), count)
-        return done
-
-    eager = prover_torch.successors
-    compiled = torch.compile(eager, dynamic=False)
-    made: dict[str, Callable[[], Any]] = {
-        "JAX": by_jax,
-        "PyTorch": lambda: by_torch(eager),
-        "PyTorch, compiled": lambda: by_torch(compiled),
+    program, search, tables = rollout.program, rollout.search, rollout.tables
+    weights = search.weights
+    assert weights is not None
+    peers = {
+        "JAX": Peer(program, search, JAX, prover_jax.ready(tables, weights)),
+        "PyTorch": Peer(program, search, TORCH, prover_torch.ready(tables, weights)),
+        "PyTorch, compiled": Peer(
+            program, search, TORCH, prover_torch.ready(tables, weights, compiled=True)
+        ),
     }
-    for label, run in made.items():
-        clock, processor, _ = timed(run)
+    for label, peer in peers.items():
+        clock, processor, _ = timed(partial(peer.run, lanes))
         print(f"  {label}: first run {clock:.1f} s ({processor:.1f} s of processor)")
-    return made
+    return {label: partial(peer.run, lanes) for label, peer in peers.items()}
 
 
 def starts(name: str) -> None:
