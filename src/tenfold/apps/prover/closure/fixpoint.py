@@ -23,7 +23,8 @@ from tenfold.apps.prover.columns import END, Traced, compact, spread
 from tenfold.apps.prover.input.program import Program, Triple
 
 RUNNING, FIXPOINT, LIMIT, FACTS, ROWS = range(5)  # FACTS, ROWS: more of these are needed
-DENSE = 1 << 20  # places of a table of all keys
+DENSE = 1 << 20  # places of a table of all keys, at most
+SPARE = 64  # places of it for each fact there is to begin with, at most
 GROWTH = 4  # of the room for facts at a time: each size is compiled for
 PIECE = 1 << 14  # rows of a piece at least: what the near caches hold
 
@@ -91,7 +92,7 @@ def close_by_joins(
     while facts < len(program.facts):
         facts *= 2
     follow = rows is None
-    dense = bool(packing.reverse <= DENSE)
+    dense = is_dense(program, packing)
     rows = rows or _rows(facts, dense)
     state = begin(program, packing, uses, facts, backend)
     most = np.int64(np.iinfo(np.int32).max if limit is None else limit)
@@ -123,6 +124,11 @@ def close_by_joins(
     )
 
 
+def is_dense(program: Program, packing: Packing) -> bool:
+    """Whether there is a table with a place for each key."""
+    return bool(packing.reverse <= min(DENSE, SPARE * len(program.facts)))
+
+
 def _rows(facts: int, dense: bool) -> int:
     """The rows of a piece: more where each piece sorts all that is fresh, too."""
     return PIECE if dense else min(max(PIECE, 2 * facts), 1 << 19)
@@ -135,7 +141,7 @@ def begin(program: Program, packing: Packing, uses: Uses, capacity: int, backend
     bare = sorted({c.head for c in program.clauses if not c.body} - set(program.facts))
     fresh = np.full(max(capacity, len(bare)), END)
     fresh[: len(bare)] = packing.keys(bare)
-    size = int(packing.reverse) if packing.reverse <= DENSE else -1
+    size = int(packing.reverse) if is_dense(program, packing) else -1
     empty = State(
         facts,
         np.zeros(capacity, np.int32),
