@@ -24,9 +24,9 @@ def spread(ends: Traced, size: int) -> Traced:
     array([0, 0, 2, 2, 2, 2])
     """
     starts = np.concatenate([np.zeros_like(ends[:1]), ends[:-1]])
-    marks = tn.zeros(size + 1, np.int64)
+    marks = tn.zeros(size + 1, ends.dtype)
     begins = (starts < ends) & (starts < size)
-    marks[np.where(begins, starts, size)] = tn.arange(ends.shape[0])
+    marks[np.where(begins, starts, size)] = tn.arange(ends.shape[0], dtype=ends.dtype)
     return np.maximum.accumulate(marks[:size])
 
 

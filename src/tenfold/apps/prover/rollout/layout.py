@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 import tenfold as tn
-from tenfold.apps.prover.columns import Traced
+from tenfold.apps.prover.columns import Traced, spread
 
 
 class Layout(NamedTuple):
@@ -31,9 +31,7 @@ def laid_out(counts: Traced, places: int) -> Layout:
     ends = np.cumsum(counts, dtype=np.int32)
     starts = ends - counts
     place = tn.arange(places, dtype=np.int32)
-    marks = tn.zeros(places + 1, np.int32)
-    marks[np.where(counts > 0, starts, places)] = tn.arange(counts.shape[0], dtype=np.int32)
-    row = np.maximum.accumulate(marks[:places])
+    row = spread(ends, places)
     valid = place < ends[-1]
     k = np.where(valid, place - np.take(starts, row, mode="clip"), 0)
     return Layout(row, k, valid, starts)
