@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import multiprocessing
+import os
 import pickle
 import random
 import subprocess
@@ -196,6 +197,46 @@ def test_a_signed_file_is_trusted_by_those_with_the_key(tmp_path):
         tn.load(path, key=b"other")
     with pytest.raises(PlanError, match="not signed by this key"):
         tn.load(saved(tmp_path), key=b"secret")
+
+
+@pytest.mark.parametrize("empty", [b"", b"\0\0"])
+def test_an_empty_key_is_none(tmp_path, empty):
+    """Whoever has no key can sign with the empty one."""
+    path = saved(tmp_path)
+    read = Sections(path.read_bytes())
+    parts = {name: bytes(read.raw(name)) for name in read.names}
+    path.write_bytes(pack(parts, key=b""))
+    (tmp_path / "key").write_bytes(empty)
+    for key in (empty, tmp_path / "key"):
+        with pytest.raises(ValueProblem, match="is empty"):
+            tn.load(path, key=key)
+        with pytest.raises(ValueProblem, match="is empty"):
+            saved(tmp_path, key=key)
+
+
+def test_saving_writes_through_no_link(tmp_path, monkeypatch):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
+    planted = [f"f.plan.{os.getpid()}.partial", f"partial-{os.getpid()}-{'00' * 8}"]
+    for name in planted:
+        (tmp_path / name).symlink_to(victim)
+    with pytest.raises(FileExistsError):  # though the name was guessed
+        saved(tmp_path)
+    assert victim.read_text() == "mine"
+    monkeypatch.undo()
+    path = saved(tmp_path)
+    assert victim.read_text() == "mine"
+    assert not path.is_symlink()
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["victim", "f.plan", *planted])
+
+
+def test_a_saved_file_has_the_mode_of_any_other(tmp_path):
+    (tmp_path / "other").touch()
+    path = saved(tmp_path)
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
+    path.write_bytes(b"old")
+    assert tn.load(saved(tmp_path))(x, x)  # put in the place of what is there
 
 
 def reseal(data, **changes):

@@ -20,6 +20,7 @@ from tenfold.execute.program import Program
 from tenfold.graph import Graph
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
+from tenfold.whole import write_whole
 
 Array = np.ndarray[Any, Any]
 Hooks = Mapping[str, Callable[..., Any] | None]
@@ -158,15 +159,7 @@ class Loaded:
         array([3., 4., 5.])
         """
         data = self.to_bytes(key=_key(key), targets=targets, code=code)
-        partial = f"{os.fspath(path)}.{os.getpid()}.partial"
-        try:
-            with open(partial, "wb") as file:
-                file.write(data)
-            os.replace(partial, path)
-        except BaseException:
-            if os.path.exists(partial):
-                os.unlink(partial)
-            raise
+        write_whole(path, data)
 
     def __reduce__(self) -> Any:
         """The bytes of the file; beside them what was bound to it."""
@@ -308,6 +301,13 @@ def _held(
 
 
 def _key(key: bytes | StrPath | None) -> bytes | None:
-    if key is None or isinstance(key, bytes):
-        return key
-    return Path(key).read_bytes()
+    """The bytes of a key; None is no key."""
+    if key is None:
+        return None
+    found = key if isinstance(key, bytes) else Path(key).read_bytes()
+    if not found.strip(b"\0"):  # HMAC fills keys up with zeros: these are all the empty one
+        where = "the key" if isinstance(key, bytes) else f"the key file {os.fspath(key)}"
+        raise ValueProblem(
+            f"{where} is empty: anyone could sign with it", fix="give some 32 random bytes"
+        )
+    return found
