@@ -81,9 +81,13 @@ def refute(program: Program, fault: Disagreement) -> None:
 
 
 def tell(program: Program, strict: bool) -> None:
-    """Say that a program was refuted: a warning at the user's line, or an error."""
+    """Say that a program was refuted: a warning at the user's line, once in a process, or an
+    error. Another process may have found it."""
     if strict:
         raise refused(program)
+    if program.told:
+        return
+    program.told = True
     warnings.warn(
         f"the compiled program disagrees with the reference, which answers in its place: "
         f"{program.refuted}\n  {_FIX}",

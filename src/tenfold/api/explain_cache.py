@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tenfold.api.arguments import Call
-from tenfold.backends.cpu.target import host_target
+from tenfold.cache.disk import PLAN
 from tenfold.cache.memory import plans
-from tenfold.cache.record import Caller, key_of
-from tenfold.cache.stored import disk, options_of, why_missing
+from tenfold.cache.record import Caller
+from tenfold.cache.stored import disk, options_of, plan_key, why_missing
 from tenfold.trace.encoding import encode
 from tenfold.trace.function import Traced
 
@@ -58,9 +58,13 @@ def explain_cache(function: Jitted, *args: Any, **kwargs: Any) -> str:
         return f"{caller.name}: not compiled yet; there is no disk cache (tn.config.cache)"
     if not store.usable():
         return f"{caller.name}: not compiled yet; the disk cache {store.folder} can't be used"
-    key = key_of(traced.graph.digest, host_target(), options)
-    if store.has(key):
-        return f"{caller.name}: on disk, {os.path.join(store.folder, key)}.plan"
+    key = plan_key(traced.graph, options)
+    path = os.path.join(store.folder, f"{key.name}.{PLAN}")
+    fault = store.fault(PLAN, key)
+    if fault:
+        return f"{caller.name}: not compiled yet; {path} is not used and will be replaced: {fault}"
+    if fault is not None:
+        return f"{caller.name}: on disk, {path}"
     lines = why_missing(traced.graph, options, caller)
     if lines is None:
         return f"{caller.name}: not compiled yet; the disk cache has no plan of this function"

@@ -95,7 +95,7 @@ class Loaded:
     def _first(self, *args: Any, **kwargs: Any) -> Any:
         """The first call: lets native code answer those that need no Python."""
         program = self.program
-        if isinstance(program, Program) and self.signature.flat:
+        if isinstance(program, Program) and program.refuted is None and self.signature.flat:
             held = [self._captures[name] for name in self.signature.captures]
             packed = not self.signature.single
             self._call = program.bind(self._slow, held, packed=packed).call
@@ -106,7 +106,13 @@ class Loaded:
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
         arrays = self.signature.bind(args, kwargs)
         arrays += [self._captures[name] for name in self.signature.captures]
-        return self.signature.results(self.program(arrays, self._callbacks))
+        program = self.program
+        if isinstance(program, Program) and program.refuted is not None:
+            from tenfold.api.checking import tell  # what agrees does without
+
+            tell(program, program.strict)
+            program = Reference(self.graph)
+        return self.signature.results(program(arrays, self._callbacks))
 
     def explain(self) -> str:
         """What runs, and why so."""
@@ -126,6 +132,10 @@ class Loaded:
         if isinstance(program, Reference):
             self.plan  # noqa: B018  says why there is none
         assert isinstance(program, Program)
+        if program.refuted is not None:
+            from tenfold.api.checking import refused
+
+            raise refused(program)
         host = host_target()
         return write_file(
             self.graph,

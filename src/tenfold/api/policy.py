@@ -26,10 +26,21 @@ KEPT = 1024  # graphs that are counted or kept compiled
 
 
 def planned(graph: Graph) -> Compiled:
-    """A graph compiled by its plan, from the cache of plans."""
+    """A graph compiled by its plan, from the cache of plans; where that was refuted, by `jit` or
+    in another process, the reference answers."""
     from tenfold.cache import plans  # the compiler is loaded when something is compiled
 
-    return plans.get(graph)
+    program = plans.get(graph)
+
+    def answer(arrays: Sequence[Any]) -> list[Any]:
+        if program.refuted is None:
+            return program(arrays)
+        from tenfold.api.checking import tell
+
+        tell(program, strict=False)
+        return reference(graph, arrays)
+
+    return answer
 
 
 _compiler: list[Compiler] = [planned]

@@ -1,14 +1,20 @@
-"""Plans on disk: content-addressed files in a folder that is the user's alone.
+"""Entries on disk: content-addressed files in a folder of the cache's own.
 
 A file is written under a name nobody reads and moved into place whole, so readers need no lock and
-never see a part of one, on network file systems too. A file that is damaged is moved aside and
-made again. Whatever the disk refuses to do costs time, never a result: it is reported once, and
-the program is compiled as if there were no cache.
+never see a part of one, on network file systems too. It carries its key: one that was copied or
+renamed is found out. A file that is damaged is moved aside and made again. Whatever the disk
+refuses to do costs time, never a result: it is reported once, and the program is compiled as if
+there were no cache.
 
-    KEY.plan        code of a plan, with its certificate
-    NAME.object     object code that is the same for every plan
-    index/FUNCTION/KEY   what a plan was made for, to explain the next miss
-    aside/          what was damaged
+The folder that the user names is his. In it the cache makes one for each user, touches nothing
+outside of that, and in it only what bears the names and the marks that it gives.
+
+    tenfold-USER/
+        KEY.plan                code of a plan
+        KEY.certificate         what checks found of that code
+        KEY.object              object code that is the same for every plan
+        index/FUNCTION/KEY.record   what a plan was made for, to explain the next miss
+        aside/                  what was damaged
 """
 
 from __future__ import annotations
@@ -18,19 +24,22 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgpack
-
-from tenfold.errors import FileError, PlanError
-from tenfold.plan.sections import Sections, pack
+from tenfold.cache.key import Key, another
+from tenfold.errors import FileError
+from tenfold.plan.sections import LARGEST, MAGIC, Sections, pack
+from tenfold.whole import PARTIAL, write_whole
 
 if TYPE_CHECKING:
     from logging import Logger
 
+PLAN, CERTIFICATE, OBJECT, RECORD = KINDS = ("plan", "certificate", "object", "record")
+KEY = "key"  # the section that every entry has
+_ASIDE, _INDEX = "aside", "index"
 _HOUR = 3600
 _LOOK_AGAIN = 16  # a sixteenth of the limit may be written before sizes are counted again
-_ASIDE = 32  # damaged files kept
+_DAMAGED = 32  # files kept aside
 
 
 def log() -> Logger:
@@ -43,8 +52,9 @@ def log() -> Logger:
 class Disk:
     """The cache in one folder."""
 
-    def __init__(self, folder: str | os.PathLike[str], limit: int) -> None:
-        self.folder = os.fspath(folder)
+    def __init__(self, given: str | os.PathLike[str], limit: int) -> None:
+        self.owner = os.getuid() if hasattr(os, "getuid") else 0
+        self.folder = os.path.join(os.fspath(given), f"tenfold-{self.owner}")
         self.limit = limit
         self._usable: bool | None = None
         self._written = limit  # since sizes were last counted: count them at the first write
@@ -57,119 +67,169 @@ class Disk:
             self._said.add(what)
             log().warning("disk cache: %s", what)
 
+    def refuse(self, why: str) -> None:
+        """Use the folder no more."""
+        self._say(f"not used: {self.folder}: {why}")
+        self._usable = False
+
     def usable(self) -> bool:
-        """Whether the folder is there, or can be made, and is this user's alone."""
+        """Whether the cache's own folder is there, or can be made, and is safe."""
         if self._usable is None:
             try:
                 _make_folders(self.folder)
-                self._usable = self._own()
+                why = self._unsafe()
             except OSError as error:
-                self._say(f"not used: {self.folder}: {error.strerror or error}")
-                self._usable = False
+                why = error.strerror or str(error)
+            if why is not None:
+                self.refuse(why)
+            self._usable = why is None
         return self._usable
 
-    def _own(self) -> bool:
-        """Code is loaded from here: nobody else may write to it."""
-        state = os.stat(self.folder)
-        if hasattr(os, "getuid") and state.st_uid != os.getuid():
-            self._say(f"not used: {self.folder} belongs to another user")
-            return False
-        if state.st_mode & 0o077:
-            with contextlib.suppress(OSError):  # ours: close it
-                os.chmod(self.folder, 0o700)
-            if os.stat(self.folder).st_mode & 0o022:
-                self._say(f"not used: others may write to {self.folder}")
-                return False
-        return True
+    def _unsafe(self) -> str | None:
+        """Why code can't be loaded from the folder, or None: nobody else may write to it."""
+        state = os.lstat(self.folder)
+        if not stat.S_ISDIR(state.st_mode):
+            return "it is a link, or no folder; remove it"
+        if state.st_uid != self.owner:
+            return "it belongs to another user"
+        if state.st_mode & 0o022:
+            return "others may write to it; remove it, or close it to them"
+        return None
 
     # Files.
 
-    def read(self, name: str) -> Sections | None:
-        """The sections of a file, or None; a damaged one is moved aside."""
+    def read(self, kind: str, key: Key) -> Sections | None:
+        """An entry, or None; one that is damaged or another's is moved aside."""
         if not self.usable():
             return None
+        name = f"{key.name}.{kind}"
+        try:
+            sections = self._open(name, key)
+        except FileError as error:
+            self.move_aside(kind, key, error.message)
+            return None
+        if sections is not None:
+            self._mine.add(name)
+            with contextlib.suppress(OSError):
+                os.utime(os.path.join(self.folder, name))  # used now: dropped later
+        return sections
+
+    def fault(self, kind: str, key: Key) -> str | None:
+        """What is wrong with an entry, '' for nothing; None where there is none."""
+        if not self.usable():
+            return None
+        try:
+            found = self._open(f"{key.name}.{kind}", key)
+        except FileError as error:
+            return error.message
+        return None if found is None else ""
+
+    def _open(self, name: str, key: Key) -> Sections | None:
+        """The file of this name, or None; FileError unless it is whole and carries the key."""
+        data = self._data(name)
+        if data is None:
+            return None
+        sections = Sections(data)
+        carried = Key(bytes(sections.raw(KEY)))
+        if carried != key:
+            raise FileError(another(carried, key))
+        return sections
+
+    def _data(self, name: str) -> bytes | None:
         path = os.path.join(self.folder, name)
         try:
             # Read, not mapped: a file that another machine removes must not pull the pages away.
-            with open(path, "rb") as file:
+            with open(_ready(path), "rb") as file:
                 state = os.fstat(file.fileno())
-                if not stat.S_ISREG(state.st_mode) or (
-                    hasattr(os, "getuid") and state.st_uid != os.getuid()
-                ):
-                    self._say(f"not used: {path} belongs to another user")
+                if not self._own(state):
+                    self._say(f"not used: {path} belongs to another user, or is open to others")
                     return None
-                data = file.read()
+                if state.st_size > LARGEST:
+                    raise FileError(f"{state.st_size} bytes are more than an entry has")
+                return file.read(LARGEST)
         except FileNotFoundError:
             return None
         except OSError as error:
             self._say(f"{path} can't be read: {error.strerror or error}")
             return None
-        try:
-            sections = Sections(data)
-        except PlanError as error:
-            self.move_aside(name, error.message)
-            return None
-        self._mine.add(name)
-        with contextlib.suppress(OSError):
-            os.utime(path)  # used now: dropped later
-        return sections
 
-    def write(self, name: str, data: bytes) -> bool:
-        """Put a file in place, whole or not at all."""
+    def _own(self, state: os.stat_result) -> bool:
+        """Whether this is a file that this user alone may write."""
+        return (
+            stat.S_ISREG(state.st_mode) and state.st_uid == self.owner and not state.st_mode & 0o022
+        )
+
+    def write(
+        self, kind: str, key: Key, sections: Mapping[str, bytes], below: str = ""
+    ) -> bytes | None:
+        """Put an entry in place, whole or not at all; its checksum, or None where it is not."""
         if not self.usable():
-            return False
+            return None
+        data = pack({KEY: key.data, **sections}, compress=False)
+        name = os.path.join(below, f"{key.name}.{kind}")
         path = os.path.join(self.folder, name)
-        parent = os.path.dirname(path)
-        partial = os.path.join(parent, f"partial-{os.getpid()}-{os.urandom(6).hex()}")
         try:
-            _make_folders(parent)
-            number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(number, "wb") as file:
-                file.write(data)
-            os.replace(partial, path)
+            _make_folders(os.path.dirname(path))
+            write_whole(path, data, 0o600)
         except OSError as error:
             self._say(f"not written to: {self.folder}: {error.strerror or error}")
-            with contextlib.suppress(OSError):
-                os.unlink(partial)
-            return False
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(partial)
-            raise
+            return None
         self._mine.add(name)
         self._written += len(data)
         if self._written * _LOOK_AGAIN >= self.limit:
             self.sweep()
-        return True
+        return Sections.digest_of(data)
 
-    def move_aside(self, name: str, why: str) -> None:
-        """Take a damaged file out of the way, and say so."""
+    def move_aside(self, kind: str, key: Key, why: str) -> None:
+        """Take a file that is not what it should be out of the way, and say so."""
+        name = f"{key.name}.{kind}"
         log().warning("disk cache: %s is not used and will be made again: %s", name, why)
-        path, folder = os.path.join(self.folder, name), os.path.join(self.folder, "aside")
+        path, folder = os.path.join(self.folder, name), os.path.join(self.folder, _ASIDE)
         try:
             _make_folders(folder)
-            last = f"{os.urandom(4).hex()}-{os.path.basename(name)}"
-            os.replace(path, os.path.join(folder, last))
+            os.replace(path, os.path.join(folder, f"{os.urandom(4).hex()}-{name}"))
         except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(path)
 
+    # What plans were made for.
+
+    def records(self, function: str, most: int = 64) -> list[Sections]:
+        """The records of a function, the latest first."""
+        if not self.usable():
+            return []
+        below = os.path.join(_INDEX, function)
+        found = [(state.st_mtime, name) for name, state in self._within(below)]
+        made = []
+        for _, name in sorted(found, reverse=True)[:most]:
+            with contextlib.suppress(FileError):  # damaged: it only explains
+                data = self._data(name)
+                sections = Sections(data) if data else None
+                if sections and _stem(name) == Key(bytes(sections.raw(KEY))).name:
+                    made.append(sections)
+        return made
+
+    def keep_record(self, function: str, key: Key, sections: Mapping[str, bytes]) -> None:
+        self.write(RECORD, key, sections, os.path.join(_INDEX, function))
+
     # Size.
 
+    def _within(self, below: str) -> Iterator[tuple[str, os.stat_result]]:
+        """The files in one folder that bear names which the cache gives."""
+        with contextlib.suppress(OSError), os.scandir(os.path.join(self.folder, below)) as found:
+            for item in found:
+                name = os.path.join(below, item.name)
+                if _named(name):
+                    with contextlib.suppress(OSError):
+                        yield name, item.stat(follow_symlinks=False)
+
     def _files(self) -> Iterator[tuple[str, os.stat_result]]:
-        waiting = [""]
-        for below in waiting:
-            try:
-                with os.scandir(os.path.join(self.folder, below)) as found:
-                    for item in found:
-                        name = os.path.join(below, item.name)
-                        if item.is_dir(follow_symlinks=False):
-                            waiting.append(name)
-                        else:
-                            with contextlib.suppress(OSError):
-                                yield name, item.stat(follow_symlinks=False)
-            except OSError:
-                continue
+        yield from self._within("")
+        yield from self._within(_ASIDE)
+        with contextlib.suppress(OSError), os.scandir(os.path.join(self.folder, _INDEX)) as found:
+            for item in found:
+                if item.is_dir(follow_symlinks=False):
+                    yield from self._within(os.path.join(_INDEX, item.name))
 
     def size(self) -> int:
         """The bytes of all files."""
@@ -183,18 +243,18 @@ class Disk:
         aside: list[tuple[float, str]] = []
         for name, state in self._files():
             age = now - state.st_mtime
-            if os.path.basename(name).startswith("partial-"):
+            if os.path.basename(name).startswith(PARTIAL):
                 if abs(age) > _HOUR:  # its writer is gone; the clock may have gone back since
                     self._drop(name)
                 continue
             if age < -_HOUR:  # written before the clock went back: as if used now
                 with contextlib.suppress(OSError):
-                    os.utime(os.path.join(self.folder, name))
+                    os.utime(os.path.join(self.folder, name), follow_symlinks=False)
                 age = 0.0
-            if name.startswith("aside" + os.sep):
+            if name.startswith(_ASIDE + os.sep):
                 aside.append((-age, name))
             kept.append((name in self._mine, -age, state.st_size, name))
-        for _, name in sorted(aside)[:-_ASIDE]:
+        for _, name in sorted(aside)[:-_DAMAGED]:
             self._drop(name)
         total = sum(size for _, _, size, _ in kept)
         if total <= self.limit:
@@ -206,69 +266,43 @@ class Disk:
             total -= size
 
     def _drop(self, name: str) -> None:
+        """Remove a file if it is of the cache's own making."""
+        path = os.path.join(self.folder, name)
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(self.folder, name))
-
-    def clear(self) -> None:
-        """Drop every file."""
-        for name, _ in list(self._files()):
-            self._drop(name)
-
-    # What is kept.
-
-    def find(self, name: str) -> bytes | None:
-        """Object code that is the same for every plan."""
-        sections = self.read(f"{name}.object")
-        if sections is None:
-            return None
-        try:
-            return bytes(sections.raw("object"))
-        except FileError as error:
-            self.move_aside(f"{name}.object", error.message)
-            return None
-
-    def keep(self, name: str, data: bytes) -> None:
-        self.write(f"{name}.object", pack({"object": data}, compress=False))
-
-    def find_record(self, function: str, key: str) -> Mapping[str, str] | None:
-        """What a plan was made for."""
-        try:
-            with open(os.path.join(self.folder, "index", function, key), "rb") as file:
-                found = msgpack.unpackb(file.read())
-        except Exception:  # gone, or damaged: it only explains
-            return None
-        if not isinstance(found, dict):
-            return None
-        return {str(k): str(v) for k, v in found.items()}
-
-    def records(self, function: str, most: int = 64) -> list[tuple[str, Mapping[str, str]]]:
-        """What plans of a function were made for, the latest first, with their keys."""
-        if not self.usable():
-            return []
-        found: list[tuple[float, str]] = []
-        index = os.path.join(self.folder, "index", function)
-        with contextlib.suppress(OSError), os.scandir(index) as items:
-            for item in items:
-                if not item.name.startswith("partial-"):
-                    with contextlib.suppress(OSError):
-                        found.append((item.stat().st_mtime, item.name))
-        made = []
-        for _, key in sorted(found, reverse=True)[:most]:
-            record = self.find_record(function, key)
-            if record is not None:
-                made.append((key, record))
-        return made
-
-    def keep_record(self, function: str, key: str, record: Mapping[str, str]) -> None:
-        self.write(os.path.join("index", function, key), msgpack.packb(dict(record)))
-
-    def has(self, key: str) -> bool:
-        return self.usable() and os.path.exists(os.path.join(self.folder, f"{key}.plan"))
+            with open(_ready(path), "rb") as file:
+                ours = self._own(os.fstat(file.fileno()))
+                first = file.read(len(MAGIC))
+            # A writer may have been killed at any byte; what is aside may be damaged at any.
+            partly = os.path.basename(name).startswith(PARTIAL) and MAGIC.startswith(first)
+            if ours and (first == MAGIC or partly or name.startswith(_ASIDE + os.sep)):
+                os.unlink(path)
 
 
-def certificate_of(sections: Sections) -> dict[str, Any]:
-    found = sections.data("certificate")
-    return found if isinstance(found, dict) else {}
+def _ready(path: str) -> int:
+    """A file opened for reading: no link is followed, and no pipe is waited for."""
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _stem(name: str) -> str:
+    return os.path.basename(name).partition(".")[0]
+
+
+def _named(name: str) -> bool:
+    """Whether this is a name that the cache gives to files."""
+    last = os.path.basename(name)
+    if last.startswith(PARTIAL):
+        process, _, random = last[len(PARTIAL) :].partition("-")
+        return process.isdecimal() and _hexadecimal(random, 16)
+    if name.startswith(_ASIDE + os.sep):
+        random, _, last = last.partition("-")
+        if not _hexadecimal(random, 8):
+            return False
+    stem, _, kind = last.partition(".")
+    return kind in KINDS and _hexadecimal(stem, 64)
+
+
+def _hexadecimal(text: str, length: int) -> bool:
+    return len(text) == length and set(text) <= set("0123456789abcdef")
 
 
 def _make_folders(folder: str) -> None:

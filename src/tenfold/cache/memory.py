@@ -11,7 +11,15 @@ from tenfold.backends.cpu.target import host_target
 from tenfold.cache.disk import log
 from tenfold.cache.recompile import Watch
 from tenfold.cache.record import Caller, record_of
-from tenfold.cache.stored import certify, find_program, keep_program, options_of, why_missing
+from tenfold.cache.stored import (
+    Options,
+    find_certificate,
+    find_program,
+    keep_certificate,
+    keep_program,
+    options_of,
+    why_missing,
+)
 from tenfold.collector import resting
 from tenfold.errors import FileError
 from tenfold.execute import Program
@@ -83,18 +91,14 @@ class Plans:
 
     def _stored(self, graph: Graph, strict: bool, donated: tuple[int, ...]) -> Program | None:
         """The program of a graph from disk, with what a check found of it."""
+        options = options_of(strict, donated)
         with timed("load"):
-            options = options_of(strict, donated)
             found = find_program(graph, options, lambda: _planned(graph, donated))
-        if found is None:
-            return None
+            if found is None:
+                return None
+            _take_over(graph, options, found)
         count("cache_hits")
-        program, verdict = found
-        try:
-            program.certificate, program.refuted = verdict_from_data(verdict)
-        except FileError as error:  # then it is checked again
-            log().warning("%s; the plan will be checked again", error.message)
-        return program
+        return found
 
     def _make(
         self,
@@ -114,7 +118,8 @@ class Plans:
                 log().info("%s is compiled anew: %s", asked, "; ".join(lines))
         with resting():
             made = Program(_planned(graph, donated), strict=strict)
-        keep_program(graph, options, made, None, asked)
+        keep_program(graph, options, made, asked)
+        _take_over(graph, options, made)  # perhaps its entry was dropped, but not its certificate
         if asked is not None and watch is not None:
             watch.note(record_of(asked, graph.digest, host_target(), options))
         return made
@@ -136,7 +141,17 @@ class Plans:
 def keep_verdict(program: Program) -> None:
     """Write what a check found beside the program on disk, for later processes."""
     options = options_of(program.strict, program.donated)
-    certify(program.graph, options, verdict_to_data(program.certificate, program.refuted))
+    found = verdict_to_data(program.certificate, program.refuted)
+    keep_certificate(program.graph, options, program, found)
+
+
+def _take_over(graph: Graph, options: Options, program: Program) -> None:
+    """Believe what checks by other processes found of this very code."""
+    try:
+        found = verdict_from_data(find_certificate(graph, options, program))
+        program.certificate, program.refuted = found
+    except FileError as error:  # then it is checked again
+        log().warning("%s; the plan will be checked again", error.message)
 
 
 def _planned(graph: Graph, donated: tuple[int, ...]) -> Plan:

@@ -31,12 +31,6 @@ class Caller:
         return f"{self.name} ({os.path.basename(self.file)})" if self.file else self.name
 
 
-def key_of(graph: str, target: Target, options: Sequence[tuple[str, str]]) -> str:
-    """The name of a plan: the digest of all that it is made of."""
-    parts = (graph, target.digest, sorted(options), sorted(versions().items()))
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
 def record_of(
     caller: Caller, graph: str, target: Target, options: Sequence[tuple[str, str]]
 ) -> dict[str, str]:
@@ -73,13 +67,11 @@ def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def nearest(
-    records: Sequence[tuple[str, Mapping[str, str]]], now: Mapping[str, str]
-) -> list[str] | None:
+def nearest(records: Sequence[Mapping[str, str]], now: Mapping[str, str]) -> list[str] | None:
     """The differences from the record that has the fewest, the latest of them; None without."""
     found: list[str] | None = None
-    for _, record in records:
-        lines = differences(record, now)
+    for record in records:
+        lines = differences(record, now) if record else []
         if lines and (found is None or len(lines) < len(found)):
             found = lines
     return found

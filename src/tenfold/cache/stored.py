@@ -10,8 +10,9 @@ import msgpack
 
 from tenfold.backends.cpu.loader import route
 from tenfold.backends.cpu.target import host_target
-from tenfold.cache.disk import Disk, certificate_of
-from tenfold.cache.record import Caller, key_of, nearest, record_of
+from tenfold.cache.disk import CERTIFICATE, OBJECT, PLAN, RECORD, Disk, log
+from tenfold.cache.key import Key, key_of, key_with
+from tenfold.cache.record import Caller, nearest, record_of
 from tenfold.config import config
 from tenfold.errors import FileError
 from tenfold.execute import Program
@@ -21,9 +22,10 @@ from tenfold.execute.native import read_native
 from tenfold.execute.restored import Restored, unusable
 from tenfold.graph import Graph
 from tenfold.plan import Plan
-from tenfold.plan.sections import pack
+from tenfold.plan.sections import Sections
+from tenfold.version import source
 
-CODE, CERTIFICATE = "code", "certificate"
+CODE, CHECKED = "code", "checked"
 Options = tuple[tuple[str, str], ...]
 
 _disks: dict[tuple[str, int], Disk] = {}
@@ -36,7 +38,10 @@ def disk() -> Disk | None:
     name = (os.fspath(config.cache), config.cache_bytes)
     found = _disks.get(name)
     if found is None:
-        found = _disks[name] = Disk(*name)
+        found = Disk(*name)
+        if not source():
+            found.refuse("Tenfold's own code can't be read, so nothing says what made an entry")
+        _disks[name] = found
     return found
 
 
@@ -44,13 +49,21 @@ class _Fixed:
     """The store of code that is the same for every plan: that of the cache now in use."""
 
     def find(self, name: str) -> bytes | None:
-        found = disk()
-        return found.find(name) if found else None
+        store = disk()
+        key = key_with((("code", name),))
+        sections = store.read(OBJECT, key) if store else None
+        if store is None or sections is None:
+            return None
+        try:
+            return bytes(sections.raw(OBJECT))
+        except FileError as error:
+            store.move_aside(OBJECT, key, error.message)
+            return None
 
     def keep(self, name: str, data: bytes) -> None:
-        found = disk()
-        if found:
-            found.keep(name, data)
+        store = disk()
+        if store:
+            store.write(OBJECT, key_with((("code", name),)), {OBJECT: data})
 
 
 stores.append(_Fixed())
@@ -65,37 +78,36 @@ def options_of(strict: bool, donated: Sequence[int] = ()) -> Options:
     )
 
 
-def find_program(
-    graph: Graph, options: Options, plan: Callable[[], Plan]
-) -> tuple[Program, dict[str, Any]] | None:
-    """The program of a graph from disk, with its certificate. `plan` makes its plan anew, with
-    the lines of today's source, should anyone look at it."""
+def plan_key(graph: Graph, options: Options) -> Key:
+    """The key of the plan of a graph on this machine."""
+    return key_of(graph.digest, host_target(), options)
+
+
+def find_program(graph: Graph, options: Options, plan: Callable[[], Plan]) -> Program | None:
+    """The program of a graph from disk. `plan` makes its plan anew, with the lines of today's
+    source, should anyone look at it."""
     store = disk()
     if store is None:
         return None
-    host = host_target()
-    key = key_of(graph.digest, host, options)
-    sections = store.read(f"{key}.plan")
+    key = plan_key(graph, options)
+    sections = store.read(PLAN, key)
     if sections is None:
         return None
     try:
         native = read_native(sections.raw(CODE))
-        why = unusable(native, host)
-        if why is not None:
-            store.move_aside(f"{key}.plan", why)
-            return None
-        return Restored(native, plan), certificate_of(sections)
+        why = unusable(native, host_target())
+        if why is None:
+            found = Restored(native, plan)
+            found.kept = sections.digest
+            return found
     except FileError as error:
-        store.move_aside(f"{key}.plan", error.message)
-        return None
+        why = error.message
+    store.move_aside(PLAN, key, why)
+    return None
 
 
 def keep_program(
-    graph: Graph,
-    options: Options,
-    program: Program,
-    certificate: Mapping[str, Any] | None = None,
-    caller: Caller | None = None,
+    graph: Graph, options: Options, program: Program, caller: Caller | None = None
 ) -> None:
     """Write a program to disk, with what it was made for."""
     store = disk()
@@ -103,30 +115,50 @@ def keep_program(
         return
     from tenfold.execute.file import native_of  # what only writes, a hit does without
 
-    host = host_target()
-    key = key_of(graph.digest, host, options)
-    sections = {
-        CODE: native_of(program, whole=False).pack(),
-        CERTIFICATE: msgpack.packb(dict(certificate or {})),
-    }
-    store.write(f"{key}.plan", pack(sections, compress=False))
+    key = plan_key(graph, options)
+    program.kept = store.write(PLAN, key, {CODE: native_of(program, whole=False).pack()})
     if caller is not None:
-        store.keep_record(caller.id, key, record_of(caller, graph.digest, host, options))
+        record = record_of(caller, graph.digest, host_target(), options)
+        store.keep_record(caller.id, key, {RECORD: msgpack.packb(record)})
 
 
-def certify(graph: Graph, options: Options, certificate: Mapping[str, Any]) -> bool:
-    """Put a certificate into the entry of a graph, in place of the one it has; whether there is
-    such an entry."""
+# A certificate lies beside its plan, and is replaced without touching it. It names the checksum of
+# the entry whose code was judged: with any other it counts for nothing.
+
+
+def find_certificate(graph: Graph, options: Options, program: Program) -> dict[str, Any]:
+    """What checks found of a program that is on disk; empty where there was none."""
     store = disk()
-    if store is None:
-        return False
-    name = f"{key_of(graph.digest, host_target(), options)}.plan"
-    sections = store.read(name)
+    if store is None or program.kept is None:
+        return {}
+    key = plan_key(graph, options)
+    sections = store.read(CERTIFICATE, key)
     if sections is None:
+        return {}
+    try:
+        if bytes(sections.raw(CHECKED)) != program.kept:
+            log().warning("disk cache: a certificate is of other code; the plan is checked again")
+            return {}
+        found = sections.data(CERTIFICATE)
+        if isinstance(found, dict):
+            return found
+        why = "a certificate that is none"
+    except FileError as error:
+        why = error.message
+    store.move_aside(CERTIFICATE, key, why)
+    return {}
+
+
+def keep_certificate(
+    graph: Graph, options: Options, program: Program, found: Mapping[str, Any]
+) -> bool:
+    """Write what checks found of a program beside it, in place of what is there; whether the
+    program is on disk."""
+    store = disk()
+    if store is None or program.kept is None:
         return False
-    parts = {part: bytes(sections.raw(part)) for part in sections.names}
-    parts[CERTIFICATE] = msgpack.packb(dict(certificate))
-    return store.write(name, pack(parts, compress=False))
+    parts = {CHECKED: program.kept, CERTIFICATE: msgpack.packb(dict(found))}
+    return store.write(CERTIFICATE, plan_key(graph, options), parts) is not None
 
 
 def why_missing(graph: Graph, options: Options, caller: Caller) -> list[str] | None:
@@ -135,4 +167,13 @@ def why_missing(graph: Graph, options: Options, caller: Caller) -> list[str] | N
     if store is None:
         return None
     now = record_of(caller, graph.digest, host_target(), options)
-    return nearest(store.records(caller.id), now)
+    return nearest([_record(sections) for sections in store.records(caller.id)], now)
+
+
+def _record(sections: Sections) -> dict[str, str]:
+    """What a plan was made for; empty where that is damaged: it only explains."""
+    try:
+        found = sections.data(RECORD)
+    except FileError:
+        return {}
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}

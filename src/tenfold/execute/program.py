@@ -32,6 +32,8 @@ class Program:
     # What a check found, set by whoever checks; the first one stays.
     certificate: Any = None
     refuted: str | None = None
+    told: bool = False  # whether the user knows that it was refuted
+    kept: bytes | None = None  # the checksum of its entry in the disk cache
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ MAGIC = b"TFPLAN\r\n"
 VERSION = 1
 _HEAD = struct.Struct("<8sHHI32s32s")
 _FIRST = 16  # bytes before the checksum
-_LIMIT = 1 << 30  # bytes of a section when it is unpacked
+LARGEST = 1 << 30  # bytes of a file, and of a section when it is unpacked
 _UNSIGNED = bytes(32)
 
 
@@ -84,6 +84,11 @@ class Sections:
             bad("it does not end where its last section ends")
 
     @staticmethod
+    def digest_of(data: bytes) -> bytes:
+        """The checksum of a file that was just packed."""
+        return data[_FIRST : _FIRST + 32]
+
+    @staticmethod
     def _directory(part: memoryview, length: int) -> list[tuple[str, bool, int, int]]:
         if len(part) != length:
             bad("its directory does not lie within it")
@@ -92,7 +97,7 @@ class Sections:
             match row:
                 case [str() as name, (0 | 1) as packed, int() as size, int() as raw]:
                     ratio = 1100 if packed else 1  # deflate gives no more
-                    if size >= 0 and 0 <= raw <= min(_LIMIT, size * ratio):
+                    if size >= 0 and 0 <= raw <= min(LARGEST, size * ratio):
                         found.append((name, bool(packed), size, raw))
                         continue
             bad("its directory is malformed")
