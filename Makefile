@@ -24,10 +24,12 @@ docs: .venv/made
 	$(PY) -m pip install --quiet --disable-pip-version-check pdoc
 	.venv/bin/pdoc --output-directory site tenfold
 
-# Random programs, compiled and compared with the evaluator; damaged plan files: about an hour.
+# Random programs, compiled and compared with the evaluator; damaged plan files; threads and forks:
+# more than an hour.
 fuzz: .venv/made
 	$(PY) tests/fuzz.py 20000
 	$(PY) tests/fuzz_files.py 200000
+	TENFOLD_HAMMER=200 $(PY) -m pytest tests/execute/test_threads.py tests/test_locks.py
 
 # Each prints its own table; those of peers that are not installed are left out.
 bench: .venv/made

@@ -113,3 +113,4 @@ class _Tenfold(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Tenfold
+import_module("tenfold.locks")  # threads may import the rest while another forks

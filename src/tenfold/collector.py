@@ -12,7 +12,9 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-_lock = threading.Lock()
+from tenfold.locks import Lock
+
+_lock = Lock()
 _blocks: dict[int, int] = {}  # of each thread, how many ask for it; a thread with none is not there
 _was_on = False
 
@@ -52,8 +54,6 @@ def resting() -> Generator[None]:
 
 def _forked() -> None:
     """In the child of a fork there are no other threads, and nobody to end their blocks."""
-    global _lock
-    _lock = threading.Lock()  # a thread that is not here may have held it
     others = [t for t in _blocks if t != threading.get_ident()]
     for thread in others:
         del _blocks[thread]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from time import perf_counter
 
-_lock = threading.Lock()
+from tenfold.locks import Lock
+
+_lock = Lock()
 _counts: Counter[str] = Counter()
 _seconds: Counter[str] = Counter()
 

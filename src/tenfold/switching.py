@@ -7,12 +7,13 @@ compiles beside the user's keeps it for a tenth of one.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from tenfold.locks import Lock
+
 INTERVAL = 1e-4  # seconds
-_lock = threading.Lock()
+_lock = Lock()
 _blocks = 0  # how many of all threads ask for it
 _before = _ours = 0.0
 

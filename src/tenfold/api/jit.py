@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,6 +27,7 @@ from tenfold.api.verify import verify_option
 from tenfold.collector import resting
 from tenfold.errors import CompileWarning, TypeMismatch
 from tenfold.graph import Graph
+from tenfold.locks import Lock
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
@@ -65,7 +65,7 @@ class Jitted:
         self._doors: list[Entry] = []  # the newest first
         self._lazy_binder: Binder | None = None
         self._entries: dict[Any, list[Entry]] = {}
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._watch: Watch | None = None
         self.traces = 0
 

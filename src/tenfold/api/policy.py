@@ -8,13 +8,13 @@ What compiles can be replaced: `use_compiler`.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.config import config
 from tenfold.graph import Graph
+from tenfold.locks import Lock
 from tenfold.reference import Callbacks, evaluate
 from tenfold.trace import realise
 
@@ -44,7 +44,7 @@ def planned(graph: Graph) -> Compiled:
 
 
 _compiler: list[Compiler] = [planned]
-_lock = threading.Lock()
+_lock = Lock()
 _runs: OrderedDict[Graph, int] = OrderedDict()
 _compiled: OrderedDict[Graph, Compiled | None] = OrderedDict()
 

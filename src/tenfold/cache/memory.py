@@ -3,7 +3,6 @@ dropped."""
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -24,6 +23,7 @@ from tenfold.collector import resting
 from tenfold.errors import FileError
 from tenfold.execute import Program
 from tenfold.graph import Graph
+from tenfold.locks import Lock
 from tenfold.parity.certificate import verdict_from_data, verdict_to_data
 from tenfold.plan import Plan
 from tenfold.stats import count, timed
@@ -43,8 +43,8 @@ class Plans:
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.capacity = capacity
         self._held: OrderedDict[Key, tuple[Graph, Program]] = OrderedDict()
-        self._lock = threading.RLock()
-        self._making: dict[Key, threading.Lock] = {}
+        self._lock = Lock()
+        self._making: dict[Key, Lock] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -68,7 +68,7 @@ class Plans:
         if found is not None:
             return found
         with self._lock:
-            making = self._making.setdefault(key, threading.Lock())
+            making = self._making.setdefault(key, Lock())
         with making:  # one thread makes it, the others wait and find it
             found = self._find(key, graph)
             if found is None:

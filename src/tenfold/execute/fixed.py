@@ -20,6 +20,7 @@ from tenfold.backends.cpu.gate import GATE_EXPORTS
 from tenfold.backends.cpu.sorting import sort_text
 from tenfold.backends.cpu.steps import PLAN_TEXT, STEPS_TEXT
 from tenfold.backends.cpu.target import Target
+from tenfold.locks import Lock
 from tenfold.switching import giving_way
 
 GATE, STEPS, CALLER = "gate", "steps", "caller"
@@ -41,7 +42,7 @@ class Store(Protocol):
 
 stores: list[Store] = []
 _objects: dict[tuple[str, str], bytes] = {}
-_making = threading.Lock()
+_making = Lock()
 _thread: threading.Thread | None = None
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -15,6 +13,7 @@ from tenfold.backends.cpu.loader import Image, load
 from tenfold.backends.cpu.target import Target
 from tenfold.execute.fixed import CALLER, STEPS, fixed
 from tenfold.kernel import Kernel
+from tenfold.locks import Lock, once
 from tenfold.stats import count, timed
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Code:
 
 
 _known: WeakValueDictionary[tuple[str, str, bool], Code] = WeakValueDictionary()
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[Kernel, Code]:
@@ -61,13 +60,13 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
     return found
 
 
-@cache
+@once
 def routine_image(name: str, target: Target) -> Image:
     """The sort that has this name."""
     return load([fixed(name, target)], [name])
 
 
-@cache
+@once
 def steps_image(target: Target, products: bool) -> Image:
     """The function that carries out steps."""
     library = blas() if products else None

@@ -51,6 +51,7 @@ class Program:
         self.callbacks = callbacks or Callbacks()
         self.code = obtain(plan.kernels, self.target, strict)
         self._callables: dict[tuple[int, int], Callable[[int, int], None]] = {}
+        self._sorts = {name: routine_image(name, self.target) for name in routines_of(plan)}
         self.words = Words(plan, self.places(), self._ask, self.routines())
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
@@ -69,8 +70,7 @@ class Program:
 
     def routines(self) -> Mapping[str, int]:
         """Where the routines of ours that the plan calls lie in memory."""
-        names = routines_of(self.plan)
-        return {name: routine_image(name, self.target).address(name) for name in names}
+        return {name: image.address(name) for name, image in self._sorts.items()}
 
     def _ask(self, which: int, step: int) -> int:
         """The address of the callable of a host step, or of a kernel whose check fails."""

@@ -8,7 +8,6 @@ computed again; the others are not kept. Equal graphs are built once.
 from __future__ import annotations
 
 import sys
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 
 from tenfold.errors import ScopeError
 from tenfold.graph import Builder, Graph
+from tenfold.locks import Lock
 from tenfold.ops import TABLE
 from tenfold.trace.lazy import LAZY, Host, Made, Value
 from tenfold.trace.source import Raw, locate
@@ -197,7 +197,7 @@ def _sole() -> int:
 _SOLE = _sole()
 _graphs: OrderedDict[Any, Graph] = OrderedDict()
 _kept = [0]  # how many nodes these have
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def _graph(

@@ -18,6 +18,7 @@ from tenfold.backends.cpu.archive import members
 from tenfold.backends.cpu.elf import read
 from tenfold.backends.cpu.link import link
 from tenfold.errors import FileError
+from tenfold.locks import once
 
 LINKED = b"TFIMAGE\n"  # what an image that was linked before begins with
 
@@ -91,7 +92,7 @@ def _load_elf(
 _names = itertools.count()
 
 
-@cache
+@once
 def _lljit() -> Any:
     import llvmlite.binding as llvm
 

@@ -1,0 +1,132 @@
+"""Locks that a fork waits for, and what is made once under one.
+
+The child of a fork has one thread. A lock that another thread held would stay locked in it for
+ever, and LLVM, which was at work in that thread, would stay as it stood. So a fork waits until no
+other thread holds a lock of ours, and meanwhile none that holds none gets one: there is no order of
+locks to keep. A thread that forks while it holds one itself (a user's function that forks while it
+is traced) does not wait, for the others may be waiting for it.
+
+Python's own locks of modules are not ours to wait for. A module whose import another thread had
+begun is forgotten in the child, with its lock, and imported anew when it is asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any, ParamSpec, TypeVar
+from weakref import WeakSet
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+_inside: dict[int, int] = {}  # of each thread, how many locks of ours it holds, if any
+_forks = 0  # how many forks are under way
+_turn = threading.Condition()
+_locks: WeakSet[Lock] = WeakSet()
+
+
+class Lock:
+    """A lock that a thread may take again while it holds it.
+
+    >>> with Lock() as lock, lock:
+    ...     len(_inside)
+    1
+    """
+
+    __slots__ = ("__weakref__", "_held")
+
+    def __init__(self) -> None:
+        self._held = threading.RLock()
+        _locks.add(self)
+
+    def __enter__(self) -> Lock:
+        me = get_ident()
+        while True:
+            self._held.acquire()
+            depth = _inside[me] = _inside.get(me, 0) + 1
+            # A fork says that it is there before it looks who is inside: one sees the other.
+            if depth > 1 or not _forks:
+                return self
+            self.__exit__()
+            with _turn:
+                _turn.wait_for(lambda: not _forks)
+
+    def __exit__(self, *error: object) -> None:
+        me = get_ident()
+        self._held.release()
+        left = _inside[me] - 1
+        if left:
+            _inside[me] = left
+            return
+        del _inside[me]
+        if _forks:
+            with _turn:
+                _turn.notify_all()
+
+
+def once(function: Callable[Given, Made]) -> Callable[Given, Made]:
+    """The function with its results kept for good, each made by one thread while others wait."""
+    made: dict[Any, Made] = {}
+    making = Lock()
+
+    @functools.wraps(function)
+    def call(*args: Given.args, **names: Given.kwargs) -> Made:
+        key = (args, *sorted(names.items()))
+        if key not in made:
+            with making:
+                if key not in made:
+                    made[key] = function(*args, **names)
+        return made[key]
+
+    return call
+
+
+def _before_fork() -> None:
+    global _forks
+    with _turn:
+        _forks += 1
+        if get_ident() not in _inside:
+            _turn.wait_for(lambda: not _inside)
+
+
+def _after_in_parent() -> None:
+    global _forks
+    with _turn:
+        _forks -= 1
+        _turn.notify_all()
+
+
+def _after_in_child() -> None:
+    global _forks, _turn
+    _forks, _turn = 0, threading.Condition()
+    me = get_ident()
+    for thread in [t for t in _inside if t != me]:
+        del _inside[thread]
+    for lock in _locks:
+        if not lock._held._is_owned():  # type: ignore[attr-defined]
+            lock._held = threading.RLock()
+    _forget_imports(me)
+
+
+def _forget_imports(me: int) -> None:
+    """Modules that a thread which is not here was importing, and their locks."""
+    locks = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})
+    for name, found in list(locks.items()):
+        lock = found()
+        if lock is None or getattr(lock, "owner", me) == me:
+            continue
+        locks.pop(name, None)
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if getattr(spec, "_initializing", False):
+            del sys.modules[name]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child
+    )
