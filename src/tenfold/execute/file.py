@@ -15,7 +15,7 @@ import msgpack
 from tenfold.backends.cpu.compile import compile_kernels
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import PlanError
-from tenfold.execute.fixed import CALLER, GATE, STEPS, fixed
+from tenfold.execute.fixed import GATE, STEPS, fixed
 from tenfold.execute.freeze import make_native
 from tenfold.execute.kernels import Code
 from tenfold.execute.native import Native, read_native
@@ -37,7 +37,7 @@ def native_of(program: Program, *, whole: bool) -> Native:
     if isinstance(program, Restored):
         native = program.native
         if whole and not native.fixed:
-            parts = tuple((part, fixed(part, native.target)) for part in (GATE, STEPS, CALLER))
+            parts = tuple((part, fixed(part, native.target)) for part in (GATE, STEPS))
             native = replace(native, fixed=parts)
         return native
     return make_native(program.plan, program.code, program.target, program.strict, whole=whole)

@@ -1,5 +1,5 @@
-"""Object code of the texts that are the same for every plan: the gate, the steps, their caller, and
-the sorts, each by the name of its function.
+"""Object code of the texts that are the same for every plan: the gate, the steps, and the sorts,
+each by the name of its function.
 
 Found in memory, then in a store (the disk cache sets itself here), then compiled: in a thread of
 its own while a program is traced and planned, since LLVM runs without the GIL.
@@ -18,18 +18,17 @@ from tenfold.backends.cpu.bind import GATE_TEXT
 from tenfold.backends.cpu.entry import PARAM_BYTES
 from tenfold.backends.cpu.gate import GATE_EXPORTS
 from tenfold.backends.cpu.sorting import sort_text
-from tenfold.backends.cpu.steps import PLAN_TEXT, STEPS_TEXT
+from tenfold.backends.cpu.steps import STEPS_TEXT
 from tenfold.backends.cpu.target import Target
 from tenfold.locks import Lock
 from tenfold.switching import giving_way
 
-GATE, STEPS, CALLER = "gate", "steps", "caller"
-TEXTS = {GATE: GATE_TEXT, STEPS: STEPS_TEXT, CALLER: PLAN_TEXT}
+GATE, STEPS = "gate", "steps"
+TEXTS = {GATE: GATE_TEXT, STEPS: STEPS_TEXT}
 
 EXPORTS: dict[str, tuple[str, ...]] = {
     GATE: GATE_EXPORTS,
     STEPS: ("tn_steps",),
-    CALLER: ("tn_plan", "tn_code"),
 }
 
 
@@ -49,7 +48,7 @@ _thread: threading.Thread | None = None
 @cache
 def interface() -> str:
     """The name of how kernels, steps and the gate call each other: code of another does not fit."""
-    made = hashlib.sha256(repr((1, PARAM_BYTES, sorted(TEXTS.items()))).encode())
+    made = hashlib.sha256(repr((2, PARAM_BYTES, sorted(TEXTS.items()))).encode())
     return made.hexdigest()[:32]
 
 

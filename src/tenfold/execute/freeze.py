@@ -11,7 +11,7 @@ from tenfold.backends.cpu.compile import Module, compile_kernels
 from tenfold.backends.cpu.prelink import prelink
 from tenfold.backends.cpu.program import Words, routines_of
 from tenfold.backends.cpu.target import Target
-from tenfold.execute.fixed import CALLER, GATE, STEPS, fixed, interface
+from tenfold.execute.fixed import GATE, STEPS, fixed, interface
 from tenfold.execute.kernels import Code
 from tenfold.execute.native import Native
 from tenfold.kernel import Kernel
@@ -105,7 +105,7 @@ def make_native(
         plan.donated,
         plan.arena_bytes,
         words.weights[id(plan)],
-        tuple((part, fixed(part, target)) for part in (GATE, STEPS, CALLER)) if whole else (),
+        tuple((part, fixed(part, target)) for part in (GATE, STEPS)) if whole else (),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from weakref import WeakValueDictionary
 from tenfold.backends.cpu.blas import blas
 from tenfold.backends.cpu.loader import Image, load
 from tenfold.backends.cpu.target import Target
-from tenfold.execute.fixed import CALLER, STEPS, fixed
+from tenfold.execute.fixed import STEPS, fixed
 from tenfold.kernel import Kernel
 from tenfold.locks import Lock, once
 from tenfold.stats import count, timed
@@ -68,17 +67,8 @@ def routine_image(name: str, target: Target) -> Image:
 
 @once
 def steps_image(target: Target, products: bool) -> Image:
-    """The function that carries out steps."""
+    """The function that carries out the steps of any plan."""
     library = blas() if products else None
     # Without the library no plan has a product of its: any address will do.
     given = {f"tn_{x}gemm": id(None) for x in "sdcz"} if library is None else library.symbols
     return load([fixed(STEPS, target)], ["tn_steps"], given)
-
-
-def plan_image(target: Target, words: int, products: bool = True) -> Image:
-    """The native function of a plan whose words lie at this address."""
-    image = load(
-        [fixed(CALLER, target)], ["tn_plan", "tn_code"], {}, [steps_image(target, products)]
-    )
-    ctypes.c_uint64.from_address(image.address("tn_code")).value = words
-    return image

@@ -15,7 +15,7 @@ from tenfold.errors import TypeMismatch
 from tenfold.execute.faults import guards_with_fault, loosen
 from tenfold.execute.fixed import GATE, fixed
 from tenfold.execute.host import Running, make_callable
-from tenfold.execute.kernels import obtain, plan_image, routine_image
+from tenfold.execute.kernels import obtain, routine_image, steps_image
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
@@ -58,7 +58,9 @@ class Program:
         self.donated = plan.donated
         self.arena_bytes = plan.arena_bytes
         self.weight = self.words.weights[id(plan)]
-        self.image = plan_image(self.target, self.words.address)
+        self.image = steps_image(self.target, True)
+        self.given = self.words.address
+        self.kept: tuple[object, ...] = (self.words, self.code, self._sorts, self._callables)
         self._call: Callable[..., Any] | None = None
 
     def places(self) -> Mapping[Kernel, tuple[int, int]]:
@@ -88,14 +90,14 @@ class Program:
         native: bool = True,
     ) -> Bound:
         """A callable over positional arrays, native where that is supported; `slow` answers what
-        its guards turn away. It keeps this program alive.
+        its guards turn away. It keeps the code alive, and what that reads.
 
         `captures` stand for the graph's last parameters. `packed`: one output comes in a tuple.
         """
         own = self.parameters[: len(self.parameters) - len(captures)]
         entry = Entry(
             name="call",
-            plan="tn_plan",
+            plan="tn_steps",
             arguments=guards_with_fault(
                 [Argument(t, n in self.donated) for n, t in enumerate(own)]
             ),
@@ -107,25 +109,31 @@ class Program:
             release=self.weight > _RELEASED,
         )
         door = gate(lambda text: fixed(GATE, self.target))
-        bound = make_entry(entry, self.image, door, slow, captures, guards, native)
-        bound.binding.program = self  # type: ignore[attr-defined]
+        bound = make_entry(
+            entry, self.image, door, slow, captures, guards, native, self.given, self.kept
+        )
         loosen(bound.binding)
         return bound
 
     def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
         """The outputs for these arrays, in the order of the parameters; all are new arrays."""
-        if self._call is None:
-            self._call = self.bind(self._declined, packed=True).call
+        call = self._call
+        if call is None:
+            call = self._call = self.bind(_declining(self.parameters), packed=True).call
         given = [_fitted(array, type) for array, type in zip(arrays, self.parameters, strict=True)]
         for n in self.donated:  # what can't be written to is not taken over
             if not given[n].flags.writeable:
                 given[n] = given[n].copy()
         with self.running.using(callbacks or self.callbacks):
-            return [np.asarray(made) for made in self._call(*given)]
+            return [np.asarray(made) for made in call(*given)]
 
-    def _declined(self, *arrays: Any) -> Any:
-        types = ", ".join(map(str, self.parameters))
+
+def _declining(parameters: Sequence[TensorType]) -> Callable[..., Any]:
+    def decline(*arrays: Any) -> Any:
+        types = ", ".join(map(str, parameters))
         raise TypeMismatch(f"the program takes ({types})", fix="convert the arrays to these types")
+
+    return decline
 
 
 def _fitted(given: Any, type: TensorType) -> Array:

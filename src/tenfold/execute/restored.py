@@ -4,6 +4,7 @@ until someone looks at it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tenfold.backends.cpu.target import Target
 from tenfold.errors import PlanError
 from tenfold.execute.fixed import bring, interface
 from tenfold.execute.host import Running, make_callable
-from tenfold.execute.kernels import plan_image
+from tenfold.execute.kernels import steps_image
 from tenfold.execute.native import Native
 from tenfold.execute.program import Array, Program
 from tenfold.kernel import Kernel
@@ -51,13 +52,14 @@ class Restored(Program):
         self.donated = native.donated
         self.arena_bytes = native.arena_bytes
         self.weight = native.weight
-        self._read = read
+        self._read = cache(read)
         self._call = None
         for part, data in native.fixed:
             bring(part, native.target, bytes(data))
         try:
-            self._memory, start = self._fill()
-            self.image = plan_image(native.target, start, native.products)
+            self._memory, self.given = self._fill()
+            self.image = steps_image(native.target, native.products)
+            self.kept = (self._memory, self._images, self._asked)
         except (IndexError, ValueError) as error:
             raise PlanError(f"plan file: malformed code: {error}") from error
 
@@ -114,11 +116,11 @@ class Restored(Program):
     def _later(self, which: int, step: int) -> Callable[[int, int], None]:
         """The callable of a host step, or of a kernel whose check fails; made when called."""
         made: list[Callable[[int, int], None]] = []
+        read, running, callbacks = self._read, self.running, self.callbacks
 
         def call(table: int, arena: int) -> None:
             if not made:
-                plan = self.plan.every[which]
-                made.append(make_callable(plan, step, self.running, self.callbacks))
+                made.append(make_callable(read().every[which], step, running, callbacks))
             made[0](table, arena)
 
         return call

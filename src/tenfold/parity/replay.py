@@ -18,7 +18,7 @@ from tenfold.backends.cpu.poll import STATE_WORDS
 from tenfold.backends.cpu.program import Words
 from tenfold.execute import Program
 from tenfold.execute.host import make_callable, slot_array
-from tenfold.execute.kernels import plan_image
+from tenfold.execute.kernels import steps_image
 from tenfold.plan import CopyStep, KernelStep, Plan, Step
 from tenfold.plan.plan import CONSTANT, INPUT
 from tenfold.reference import Callbacks
@@ -33,11 +33,8 @@ class Replay:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.kernels = program.places()
-        self.image = plan_image(program.target, 0)
-        pointer = ctypes.c_void_p
-        kind = ctypes.PYFUNCTYPE(ctypes.c_int32, pointer, pointer, pointer)
-        self.call = kind(self.image.address("tn_plan"))
-        self.code = ctypes.c_uint64.from_address(self.image.address("tn_code"))
+        kind = ctypes.PYFUNCTYPE(ctypes.c_int32, *(ctypes.c_void_p,) * 4)
+        self.call = kind(steps_image(program.target, True).address("tn_steps"))
         self.words: dict[tuple[int, int], tuple[Words, list[Any], Plan]] = {}
 
     def run(self, frame: Frame, number: int) -> None:
@@ -57,10 +54,11 @@ class Replay:
 
             words = Words(alone, self.kernels, ask, self.program.routines())
             found = self.words[id(plan), number] = (words, kept, alone)
-        self.code.value = found[0].address
         poll = (ctypes.c_int64 * STATE_WORDS)()
         with self.program.running.using(_silent):
-            done = self.call(frame.table_at, frame.arena_at, ctypes.addressof(poll))
+            done = self.call(
+                frame.table_at, frame.arena_at, ctypes.addressof(poll), found[0].address
+            )
         if done != DONE:
             raise SystemError(f"step {number} answered {done} and left no exception")
 

@@ -19,6 +19,8 @@ from tenfold.backends.cpu import loader
 from tenfold.backends.cpu.elf import read
 from tenfold.backends.cpu.link import link
 from tenfold.backends.cpu.loader import Image, load, process_symbol, route
+from tenfold.backends.cpu.pages import AREA, pages_held
+from tenfold.backends.cpu.prelink import prelink
 from tenfold.errors import FileError
 
 Assemble = Callable[[str], bytes]
@@ -161,9 +163,57 @@ def test_constants_cannot_be_written(assemble: Assemble) -> None:
 
 @only_elf
 def test_memory_is_given_back(assemble: Assemble) -> None:
-    image = load([assemble(ADD_ONE)], ["add_one"])
+    data, before = assemble(ADD_ONE), pages_held()
+    image = load([data], ["add_one"])
     address = image.address("add_one")
     assert rights(address) == "r-x"
+    assert pages_held() == before + 1
+    kept = load([data], ["add_one"])
+    del image
+    assert pages_held() == before + 1
+    again = load([data], ["add_one"])
+    assert again.address("add_one") == address
+    assert rights(address) == "r-x"
+    assert [call(one, "add_one", 41) for one in (kept, again)] == [42, 42]
+
+
+@only_elf
+def test_pages_that_are_used_again_are_cleared(assemble: Assemble) -> None:
+    data = assemble("@zeroed = global [100 x i64] zeroinitializer")
+    image = load([data], ["zeroed"])
+    address = image.address("zeroed")
+    ctypes.c_int64.from_address(address).value = 7
+    del image
+    again = load([data], ["zeroed"])
+    assert again.address("zeroed") == address
+    assert ctypes.c_int64.from_address(address).value == 0
+
+
+@only_elf
+def test_images_share_mappings(assemble: Assemble) -> None:
+    data = assemble(MIXED.replace("@outside = external", "@outside = ")
+                    .replace("global i64\ndeclare", "global i64 0\ndeclare"))  # fmt: skip
+    objects = [data, assemble(ADD_ONE)]
+    images = [load(objects, ["pick"])]
+    before = len(Path("/proc/self/maps").read_text().splitlines())
+    images += [load(objects, ["pick"]) for _ in range(300)]
+    del images[1:300:2]  # holes are filled, and do not part what lies beside them
+    images += [load(objects, ["pick"]) for _ in range(100)]
+    after = len(Path("/proc/self/maps").read_text().splitlines())
+    assert after < before + 20
+    assert all(call(image, "pick", 1, 7) == 21 for image in images)
+
+
+@only_elf
+def test_what_is_too_large_for_a_chunk_has_a_mapping_of_its_own(assemble: Assemble) -> None:
+    text = f"@large = global [{AREA // 8 + 1} x i64] zeroinitializer\n" + ADD_ONE
+    before, data = pages_held(), assemble(text)
+    image = load([data], ["large", "add_one"])
+    assert pages_held() == before
+    assert call(image, "add_one", 41) == 42
+    assert (rights(image.address("add_one")), rights(image.address("large"))) == ("r-x", "rw-")
+    assert prelink(data, ["add_one"]) == data
+    address = image.address("large")
     del image
     assert rights(address) == ""
 
@@ -354,6 +404,8 @@ FUZZ = """
 import random, sys
 from pathlib import Path
 from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.pages import AREA, pages_held
+from tenfold.backends.cpu.prelink import prelink
 from tenfold.errors import FileError
 
 files = [Path(name).read_bytes() for name in sys.argv[1:]]

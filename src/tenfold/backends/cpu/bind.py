@@ -73,7 +73,9 @@ class Binding(str):
     _record: Array
     _bound: tuple[Any, ...]
 
-    def __new__(cls, entry: Entry, plan: int, slow: Callable[..., Any], *kept: object) -> Binding:
+    def __new__(
+        cls, entry: Entry, plan: int, given: int, slow: Callable[..., Any], *kept: object
+    ) -> Binding:
         arguments = b"".join(map(_pack_argument, entry.arguments))
         outputs = b"".join(map(_pack_output, entry.outputs))
         head = 8 * RECORD_WORDS
@@ -81,6 +83,7 @@ class Binding(str):
         record[RECORD_WORDS:] = np.frombuffer(arguments + outputs, np.uint64)
         start = _data(record) + head
         record[Word.PLAN] = plan
+        record[Word.GIVEN] = given
         record[Word.RELEASE] = entry.release
         record[Word.SLOW] = id(slow)
         record[Word.ARGUMENTS] = len(entry.arguments)
@@ -194,14 +197,17 @@ def make_entry(
     captures: Sequence[Array] = (),
     guards: Sequence[Guard] = (),
     native: bool = True,
+    given: int = 0,
+    kept: object = None,
 ) -> Bound:
-    """A callable for the plan in `image`. `slow` answers whatever the guards turn away."""
+    """A callable for the plan in `image`, whose function is called with `given`. `slow` answers
+    whatever the guards turn away; `kept` lives as long as the callable."""
     plan = image.address(entry.plan)
-    binding = Binding(entry, plan, slow, image, gate)
+    binding = Binding(entry, plan, given, slow, image, gate, kept)
     binding.rebind(captures, guards)
     reason = nd.supported() if native else "it was not asked for"
     if reason is not None:
-        return Bound(make_plain(entry, plan, gate, slow, binding), binding, reason)
+        return Bound(make_plain(entry, plan, given, gate, slow, binding), binding, reason)
     binding.method = _Method(entry.name.encode(), gate.address("tn_gate"), _FASTCALL_KEYWORDS, None)
     capsule = _new_capsule()(binding.address, None, None)
     call = _new_function()(ctypes.addressof(binding.method), capsule, binding)

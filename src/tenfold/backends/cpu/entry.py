@@ -2,7 +2,7 @@
 
 A plan is one native function,
 
-    i32 plan(ptr table, ptr arena, ptr poll)
+    i32 plan(ptr table, ptr arena, ptr poll, ptr given)
 
 - `table`: pointers to elements: the arguments', then the captures', then the outputs', in the order
   of `Entry`. Arguments are C-contiguous, aligned and of exactly the stated type; outputs are fresh;
@@ -10,6 +10,7 @@ A plan is one native function,
 - `arena`: `arena_bytes` of memory aligned to 64 bytes, not cleared, this call's alone; null when
   `arena_bytes` is 0.
 - `poll`: what `tn_poll` wants on the back edges of loops (see `poll`).
+- `given`: what tells this plan from others that share the function: the address of its words.
 - The answer: DONE; FAILED, a Python exception is set in this thread and is to propagate; DECLINED,
   or any other number, Python is to answer this call: the slow path gets the same arguments.
 

@@ -46,6 +46,7 @@ class Word(IntEnum):
     ARENA = 11  # bytes
     SINGLE = 12  # whether one output comes bare
     WRITES = 13  # whether the plan writes into arguments
+    GIVEN = 14  # what the plan's function is called with
     POOL = 16  # arenas at rest
 
 
@@ -87,15 +88,16 @@ _LIKELY = '!prof !{!"branch_weights", i32 2000, i32 1}'
 
 # The plan, with the GIL given up where it is long enough for that. Called with the GIL held.
 _RUN = """
-define dso_local i32 @tn_run(ptr %plan, i64 %release, ptr %table, ptr %arena, ptr %poll) nounwind {
+define dso_local i32 @tn_run(
+    ptr %plan, i64 %release, ptr %table, ptr %arena, ptr %poll, ptr %given) nounwind {
   %hold = icmp eq i64 %release, 0
   br i1 %hold, label %held, label %released
 held:
-  %code = call i32 %plan(ptr %table, ptr %arena, ptr %poll)
+  %code = call i32 %plan(ptr %table, ptr %arena, ptr %poll, ptr %given)
   ret i32 %code
 released:
   %thread = call ptr @PyEval_SaveThread()
-  %answer = call i32 %plan(ptr %table, ptr %arena, ptr %poll)
+  %answer = call i32 %plan(ptr %table, ptr %arena, ptr %poll, ptr %given)
   call void @PyEval_RestoreThread(ptr %thread)
   ret i32 %answer
 }
@@ -330,8 +332,10 @@ invoke:
   %arena = phi ptr [ null, %small ], [ %stack.arena, %stack ], [ %taken, %take ]
 {_word("%plan", "ptr", Word.PLAN)}
 {_word("%release", "i64", Word.RELEASE)}
+{_word("%given", "ptr", Word.GIVEN)}
   call void @llvm.memset.p0.i64(ptr %poll, i8 0, i64 {8 * STATE_WORDS}, i1 false)
-  %code = call i32 @tn_run(ptr %plan, i64 %release, ptr %table, ptr %arena, ptr %poll)
+  %code = call i32 @tn_run(
+      ptr %plan, i64 %release, ptr %table, ptr %arena, ptr %poll, ptr %given)
   br i1 %pooled, label %give, label %ran
 give:
   call void @tn_give(ptr %pool, ptr %arena)

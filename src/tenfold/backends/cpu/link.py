@@ -1,30 +1,27 @@
 """Map ELF objects into memory and link them.
 
-Code, constants and data lie on separate pages, filled while writable, then protected: no page is
-ever writable and executable at once. An import is reached through a table of addresses among the
+Code, constants and data lie on separate pages, filled while writable, then sealed (`pages`). An
+import is reached through a table of addresses among the
 constants, and called by a small jump after the code, since it may lie farther than a relative
 address reaches.
 """
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import struct
 from collections.abc import Callable, Sequence
-from functools import cache
 
 from tenfold.backends.cpu.elf import (
     ABSOLUTE,
     CODE,
     CONSTANT,
     IMPORTED,
-    LIMIT,
-    PAGE,
     RELOCATION,
     Object,
     bad,
 )
+from tenfold.backends.cpu.pages import Memory
 from tenfold.errors import FileError
 
 _WORD, _HALF = struct.Struct("<Q"), struct.Struct("<i")
@@ -47,37 +44,6 @@ _JUMP = b"\xff\x25"  # jmp *offset(%rip), the offset follows
 _STUB = 16
 
 Resolve = Callable[[str], int | None]
-
-
-class Memory:
-    """Three runs of pages, one after another: code, constants, data. Freed when dropped."""
-
-    __slots__ = ("base", "pages", "size", "starts")
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self.starts: list[int] = []
-        self.size = 0
-        for size in sizes:
-            self.starts.append(self.size)
-            self.size = _up(self.size + size, PAGE)
-        if self.size > LIMIT:
-            bad(f"it takes {self.size} bytes in memory")
-        self.size = max(self.size, PAGE)
-        # Private, not shared: after a fork each process has its own data.
-        self.pages = mmap.mmap(-1, self.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self.base = ctypes.addressof(ctypes.c_char.from_buffer(self.pages))
-
-    def protect(self, part: int, rights: int) -> None:
-        start, end = self.starts[part], self.starts[part + 1]
-        if end > start and _mprotect()(self.base + start, end - start, rights):
-            raise OSError(ctypes.get_errno(), "this system does not let pages become code")
-
-
-@cache
-def _mprotect() -> Callable[[int, int, int], int]:
-    function = ctypes.CDLL(None, use_errno=True).mprotect
-    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return function
 
 
 def _up(offset: int, align: int) -> int:
@@ -112,8 +78,7 @@ def link(objects: Sequence[Object], resolve: Resolve) -> tuple[dict[str, int], M
     linker = _Linker(memory, memory.starts[CODE] + stubs, memory.starts[CONSTANT] + slots)
     for item, own in zip(objects, offsets, strict=True):
         linker.relocate(item, own, exports, imports)
-    memory.protect(CODE, mmap.PROT_READ | mmap.PROT_EXEC)
-    memory.protect(CONSTANT, mmap.PROT_READ)
+    memory.seal()
     return exports, memory
 
 

@@ -25,13 +25,13 @@ class Holds(Protocol):
 
 
 def make_plain(
-    entry: Entry, plan: int, gate: Image, slow: Callable[..., Any], binding: Holds
+    entry: Entry, plan: int, given: int, gate: Image, slow: Callable[..., Any], binding: Holds
 ) -> Callable[..., Any]:
     """A callable that does what the native entry point does."""
     # PYFUNCTYPE calls with the GIL held and raises the exception the plan may have left; the
     # native function gives the GIL up itself where that pays.
     pointer = ctypes.c_void_p
-    kind = ctypes.PYFUNCTYPE(ctypes.c_int32, pointer, ctypes.c_int64, pointer, pointer, pointer)
+    kind = ctypes.PYFUNCTYPE(ctypes.c_int32, pointer, ctypes.c_int64, *(pointer,) * 4)
     run = kind(gate.address("tn_run"))
     table_type = ctypes.c_void_p * max(entry.table_size, 1)
     poll_type = ctypes.c_int64 * STATE_WORDS
@@ -57,7 +57,7 @@ def make_plain(
                 arena = np.empty(entry.arena_bytes + 63, np.uint8)
             at = (arena.ctypes.data + 63) & -64
         poll = poll_type()
-        code = run(plan, entry.release, ctypes.addressof(table), at, ctypes.addressof(poll))
+        code = run(plan, entry.release, ctypes.addressof(table), at, ctypes.addressof(poll), given)
         if arena is not None:
             arenas.append(arena)
         if code == FAILED:

@@ -1,14 +1,14 @@
 """Linked once, loaded often: an image of object code with the few words that depend on where it
 lies, or on what it imports, listed beside it.
 
-Code refers to itself by relative addresses, so most of an image is the same wherever it lies. To
+Code refers to itself by relative addresses, and its constants and data lie at one distance from it
+(`pages`), so most of an image is the same wherever it lies. To
 find the words that are not, it is linked twice, at two places and with made-up imports; the second
 image has to come out of the first by the list alone, or object code is kept as it is.
 """
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -17,9 +17,10 @@ import msgpack
 import numpy as np
 
 from tenfold.backends.cpu.archive import members
-from tenfold.backends.cpu.elf import CODE, CONSTANT, LIMIT, PAGE, bad, read
-from tenfold.backends.cpu.link import Memory, Resolve, link
+from tenfold.backends.cpu.elf import LIMIT, PAGE, bad, read
+from tenfold.backends.cpu.link import Resolve, link
 from tenfold.backends.cpu.loader import LINKED, Image, process_symbol, route
+from tenfold.backends.cpu.pages import AREA, Memory
 from tenfold.errors import FileError
 from tenfold.frozen import frozen
 
@@ -67,6 +68,8 @@ def prelink(data: bytes, exports: Sequence[str]) -> bytes:
     found, memory = link(items, first)
     second, others = made_up(_MADE_UP + (1 << 40))
     _, again = link(items, second)
+    if not memory.shared:
+        return data
     before, after = _words(memory), _words(again)
     imports = {name: np.nonzero(before == address)[0] for name, address in names.items()}
     apart = before != after
@@ -74,27 +77,27 @@ def prelink(data: bytes, exports: Sequence[str]) -> bytes:
         apart[at] = False
     own = np.nonzero(apart)[0]
     moved = before.copy()
-    moved[own] += again.base - memory.base
+    moved[own] += again.origin - memory.origin
     for name, at in imports.items():
         moved[at] = others[name]
     if list(names) != list(others) or not np.array_equal(moved, after):
         return data
-    before[own] -= memory.base
+    before[own] -= memory.origin
     raw = before.tobytes()
-    _, second_part, third_part = memory.starts
-    parts = (raw[:second_part], raw[second_part:third_part], raw[third_part:])
+    code, constants = memory.sizes[0], memory.sizes[0] + memory.sizes[1]
+    parts = (raw[:code], raw[code:constants], raw[constants:])
     made = Linked(
         tuple(map(len, parts)),
         tuple(part.rstrip(b"\0") for part in parts),
         own.astype("<i4").tobytes(),
         tuple((name, at.astype("<i4").tobytes()) for name, at in imports.items()),
-        {name: found[name] - memory.base for name in exports},
+        {name: found[name] - memory.origin for name in exports},
     )
     return made.pack()
 
 
 def _words(memory: Memory) -> Array:
-    return np.frombuffer(bytes(memory.pages), np.int64).copy()
+    return np.frombuffer(b"".join(memory.part(n) for n in range(3)), np.int64).copy()
 
 
 def load_linked(
@@ -116,11 +119,14 @@ def _load(made: Linked, given: Mapping[str, int], owners: tuple[object, ...]) ->
         bad("an image of no size")
     if any(len(raw) > size for raw, size in zip(made.parts, made.sizes, strict=True)):
         bad("an image larger than its pages")
+    if max(made.sizes) > AREA:
+        bad("an image larger than those that are linked before")
     memory = Memory(made.sizes)
-    for start, raw in zip(memory.starts, made.parts, strict=True):
-        memory.pages[start : start + len(raw)] = raw
-    words = np.frombuffer(memory.pages, np.int64)
-    words[np.frombuffer(made.own, "<i4")] += memory.base
+    filled = b"".join(
+        raw.ljust(size, b"\0") for raw, size in zip(made.parts, made.sizes, strict=True)
+    )
+    words = np.frombuffer(bytearray(filled), np.int64)
+    words[np.frombuffer(made.own, "<i4")] += memory.origin
     for name, at in made.imports:
         address = given.get(name)
         if address is None:
@@ -128,10 +134,14 @@ def _load(made: Linked, given: Mapping[str, int], owners: tuple[object, ...]) ->
         if address is None:
             raise FileError(f"object code: it needs {name!r}, which is not here; compile it anew")
         words[np.frombuffer(at, "<i4")] = address
-    del words
-    memory.protect(CODE, mmap.PROT_READ | mmap.PROT_EXEC)
-    memory.protect(CONSTANT, mmap.PROT_READ)
-    if any(not 0 <= offset < memory.size for offset in made.exports.values()):
-        bad("an export lies outside its image")
-    exports = {name: memory.base + offset for name, offset in made.exports.items()}
+    ready, start = words.tobytes(), 0
+    for number, size in enumerate(made.sizes):
+        memory.part(number)[:] = ready[start : start + size]
+        start += size
+    memory.seal()
+    for offset in made.exports.values():
+        part, inside = divmod(offset, AREA)
+        if not (0 <= part < 3 and inside < made.sizes[part]):
+            bad("an export lies outside its image")
+    exports = {name: memory.origin + offset for name, offset in made.exports.items()}
     return Image(exports, memory.size, "elf", (memory, *owners))

@@ -4,7 +4,7 @@ A plan is data: a row of words that `program` writes. This function reads them o
 So a plan of thousands of steps costs no code generation, and its text holds no address; addresses
 of kernels and callables stand in the words, which are written when a plan is bound to a process.
 
-    i32 tn_steps(ptr code, ptr table, ptr arena, ptr poll)
+    i32 tn_steps(ptr table, ptr arena, ptr poll, ptr code)
 
 does what `entry` states of a plan. An operand is two words: which base, and an offset in bytes.
 Base 0 is the arena, 1 is null (for addresses), 2 and on are the rows of the table. Sub-plans are
@@ -249,7 +249,7 @@ chosen:
   %b.codes = add i64 %b.first, %b.words
 """
     + _load("%b.code", "%b.codes", "%b.which", "ptr")
-    + """  %b.done = call i32 @tn_steps(ptr %b.code, ptr %rows, ptr %b.arena, ptr %polls)
+    + """  %b.done = call i32 @tn_steps(ptr %rows, ptr %b.arena, ptr %polls, ptr %b.code)
   %b.next = add i64 %b.codes, %b.count
   %b.bad = icmp ne i32 %b.done, 0
   br i1 %b.bad, label %fail, label %next
@@ -317,7 +317,7 @@ test:
 """
     + _row("%t.to", "%l.slices.row")
     + """  store ptr %l.flag, ptr %t.to, align 8
-  %t.code = call i32 @tn_steps(ptr %l.test, ptr %rows, ptr %l.arena, ptr %polls)
+  %t.code = call i32 @tn_steps(ptr %rows, ptr %l.arena, ptr %polls, ptr %l.test)
   %t.bad = icmp ne i32 %t.code, 0
   br i1 %t.bad, label %fail, label %tested
 tested:
@@ -372,7 +372,7 @@ turn:
         )
     )
     + """body:
-  %body.code = call i32 @tn_steps(ptr %l.body, ptr %rows, ptr %l.arena, ptr %polls)
+  %body.code = call i32 @tn_steps(ptr %rows, ptr %l.arena, ptr %polls, ptr %l.body)
   %body.bad = icmp ne i32 %body.code, 0
   br i1 %body.bad, label %fail, label %ran
 ran:
@@ -436,7 +436,7 @@ _BODY = (
         # Unoptimised it takes half the time to compile, and replays as fast: registers are
         # allotted with care all the same, and a step's work lies elsewhere.
         + """
-define dso_local i32 @tn_steps(ptr %code, ptr %table, ptr %arena, ptr %polls)
+define dso_local i32 @tn_steps(ptr %table, ptr %arena, ptr %polls, ptr %code)
     nounwind noinline optnone {
 entry:
 """
@@ -495,14 +495,3 @@ fail:
 
 STEPS = Fragment(("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",), _BODY)
 STEPS_TEXT = join([POLL, HOST, BLAS, STEPS])
-
-# What `entry` calls a plan: the same few lines for each, with the address of its words beside.
-PLAN_TEXT = """
-@tn_code = dso_local global ptr null, align 8
-declare i32 @tn_steps(ptr, ptr, ptr, ptr)
-define dso_local i32 @tn_plan(ptr %table, ptr %arena, ptr %polls) nounwind {
-  %code = load ptr, ptr @tn_code, align 8
-  %answer = tail call i32 @tn_steps(ptr %code, ptr %table, ptr %arena, ptr %polls)
-  ret i32 %answer
-}
-"""
