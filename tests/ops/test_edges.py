@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tenfold as tn
 from tenfold.errors import IndexProblem, ShapeError, TypeMismatch, ValueProblem
 from tenfold.types import DTYPES, KIND
 
@@ -460,3 +462,30 @@ def test_the_kernel_of_conv_is_not_turned_round(one: One) -> None:
     assert one("conv", x, w, **given, groups=1).tolist() == [[[10, 21, 32, 3]]]
     wide = {**given, "low": (0,), "high": (0,), "x_dilation": (2,)}
     assert one("conv", x, w, **wide, groups=1).tolist() == [[[1, 20, 2, 30]]]
+
+
+# Empty arrays, however long their other axes.
+
+LONG = 1 << 24
+EMPTY = {
+    "iota": lambda x: tn.iota((0, LONG), axis=1) + x.astype(int),
+    "tril": np.tril,
+    "running sum": lambda x: np.cumsum(x, axis=1),
+    "sort": lambda x: np.sort(x, axis=1),
+    "sum": lambda x: x.sum(axis=1),
+    "top_k of none": lambda x: tn.top_k(x.T, 0)[0].T,
+    "searches": lambda x: tn.vmap(np.searchsorted)(x.T, x.T).T,
+}
+
+
+@pytest.mark.parametrize("how", ["never", "now"])
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_empty_array_takes_no_memory(name: str, how: str) -> None:
+    f, x = tn.jit(EMPTY[name], compile=how, verify="off"), np.zeros((0, LONG))
+    f.warm(x)
+    tracemalloc.start()
+    got = f(x)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert got.shape[0] == 0
+    assert peak < LONG // 4

@@ -57,6 +57,8 @@ def _infer_iota(types: Types, given: Mapping[str, Any], scopes: tuple[Graph, ...
 
 
 def _iota(dtype: str, shape: tuple[int, ...], axis: int) -> Array:
+    if 0 in shape:  # nothing is counted, however long the axis
+        return np.empty(shape, DTYPES[dtype])
     along = converted(np.arange(shape[axis]), DTYPES[dtype])
     return np.broadcast_to(along.reshape(-1, *[1] * (len(shape) - axis - 1)), shape)
 

@@ -51,6 +51,8 @@ def row(
     def compose(builder: Builder, inputs: Sequence[int], given: Given) -> tuple[int, ...]:
         axis, reverse = given["axis"], given["reverse"]
         given_x = x = Expression(builder, inputs[0])
+        if 0 in x.shape:
+            return (x.value,)
         if x.dtype in NARROW and bound:
             x = x.cast(F32)
         if reverse:

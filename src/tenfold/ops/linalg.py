@@ -152,7 +152,7 @@ def _lu(x: Array) -> tuple[Array, Array, Array]:
     p = np.zeros((*leading, m, m), rules.real(x.dtype))
     lower = np.zeros((*leading, m, k), x.dtype)
     upper = np.zeros((*leading, k, n), x.dtype)
-    for at in np.ndindex(*leading):
+    for at in np.ndindex(*leading) if m else ():
         rows, packed = _eliminated(x[at])
         p[at][rows, np.arange(m)] = 1
         lower[at] = np.tril(packed[:, :k], -1) + np.eye(m, k, dtype=x.dtype)

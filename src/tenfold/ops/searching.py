@@ -37,6 +37,8 @@ def _infer_search(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Type
 
 def _search(line: Array, values: Array, side: Any) -> Array:
     made = np.empty(values.shape, np.int64)
+    if not made.size:
+        return made
     if line.dtype in NARROW:
         line, values = line.astype(F32), values.astype(F32)
     for at in np.ndindex(*line.shape[:-1]):
@@ -107,6 +109,8 @@ def _infer_top(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
 
 def _top(x: Array, k: int) -> tuple[Array, Array]:
     n = x.shape[-1]
+    if not k or not x.size:
+        return x[..., :k], np.empty((*x.shape[:-1], k), np.int64)
     wide = x.astype(F32) if x.dtype in NARROW else x
     # Sorted from the far end, so that of equals the first comes first when turned round.
     order = n - 1 - np.argsort(wide[..., ::-1], axis=-1, kind="stable")[..., ::-1]

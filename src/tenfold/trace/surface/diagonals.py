@@ -13,7 +13,7 @@ from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, static_int
 from tenfold.trace.surface.indexing import updatable
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.reductions import total
-from tenfold.types import I64
+from tenfold.types import BOOL, I64
 
 
 def take_diagonal(x: Array, axis1: int, axis2: int, offset: int = 0) -> Array:
@@ -83,6 +83,8 @@ def diagflat(v: Any, k: Any = 0) -> Array:
 
 def _band(rows: int, columns: int, offset: int, op: str) -> Array:
     """Whether column - row compares so with the offset, for each place of a matrix."""
+    if not rows or not columns:
+        return emit("broadcast", number(False, BOOL), shape=(rows, columns))
     row = emit("iota", dtype="i64", shape=(rows, 1), axis=0)
     column = emit("iota", dtype="i64", shape=(1, columns), axis=1)
     return emit(op, column, emit("add", row, number(offset, I64)))
