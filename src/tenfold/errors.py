@@ -85,6 +85,10 @@ class Unsupported(TenfoldError, NotImplementedError):
     """A NumPy function, keyword or dtype that Tenfold does not have."""
 
 
+class UnknownDType(Unsupported, TypeError):
+    """A dtype that Tenfold lacks, or that nobody has."""
+
+
 class TraceError(TenfoldError, RuntimeError):
     """A function whose tracing would freeze something that should vary."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tenfold.errors import ShapeError, Unsupported
+from tenfold.errors import ShapeError, UnknownDType
 from tenfold.frozen import frozen
 
 DType = np.dtype[Any]
@@ -17,6 +17,7 @@ Shape = tuple[int, ...]
 
 BFLOAT16: DType = np.dtype(ml_dtypes.bfloat16)
 
+# The names of dtypes in the text of graphs, and nowhere else: to NumPy "i8" is int64.
 _NAMES: dict[str, Any] = {
     "bool": np.bool_,
     "i8": np.int8,
@@ -37,7 +38,6 @@ _NAMES: dict[str, Any] = {
 
 DTYPES: dict[str, DType] = {short: np.dtype(kind) for short, kind in _NAMES.items()}
 SHORT: dict[DType, str] = {dtype: short for short, dtype in DTYPES.items()}
-_BY_NAME: dict[str, DType] = {dtype.name: dtype for dtype in SHORT} | DTYPES
 
 BOOL, I32, I64, F32, F64 = (DTYPES[n] for n in ("bool", "i32", "i64", "f32", "f64"))
 C64, C128 = DTYPES["c64"], DTYPES["c128"]
@@ -49,24 +49,41 @@ KIND: dict[DType, str] = {
 }
 
 
-def as_dtype(dtype: Any) -> DType:
-    """The dtype meant by a name, a NumPy type or a Python type.
+_CONVERT = f"convert to one of {', '.join(dtype.name for dtype in SHORT)}"
 
-    >>> as_dtype("bfloat16"), as_dtype("f32"), as_dtype(int)
-    (dtype(bfloat16), dtype('float32'), dtype('int64'))
+
+def as_dtype(dtype: Any) -> DType:
+    """The dtype that NumPy takes this for: a name, a code, a NumPy type or a Python type.
+
+    >>> as_dtype("bfloat16"), as_dtype("i8"), as_dtype(int)
+    (dtype(bfloat16), dtype('int64'), dtype('int64'))
     """
-    if isinstance(dtype, str) and dtype in _BY_NAME:
-        return _BY_NAME[dtype]
     try:
         found: DType = np.dtype(dtype).newbyteorder("=")
     except TypeError:
-        found = dtype
-    if found not in SHORT:
-        raise Unsupported(
+        short = DTYPES.get(dtype) if isinstance(dtype, str) else None
+        raise UnknownDType(
             f"{dtype} is no dtype that Tenfold has",
-            fix=f"convert to one of {', '.join(d.name for d in SHORT)}",
-        )
+            fix=_CONVERT
+            if short is None
+            else f"write {short.name!r}: {dtype} is how graphs print it, NumPy has no such name",
+        ) from None
+    if found not in SHORT:
+        raise UnknownDType(f"{found} is no dtype that Tenfold has", fix=_CONVERT)
     return found
+
+
+def short_name(dtype: DType | str) -> str:
+    """The name of a dtype in the text of graphs, given as a dtype or as that name.
+
+    >>> short_name(np.dtype("int64")), short_name("i8")
+    ('i64', 'i8')
+    """
+    if not isinstance(dtype, str):
+        return SHORT[as_dtype(dtype)]
+    if dtype not in DTYPES:
+        raise ShapeError(f"{dtype!r} names no dtype of a graph; write one of {', '.join(DTYPES)}")
+    return dtype
 
 
 @frozen

@@ -14,7 +14,7 @@ from tenfold.ops import TABLE
 from tenfold.reference import evaluate
 from tenfold.types import spec
 
-F3 = spec((3,), "f32")
+F3 = spec((3,), "float32")
 
 
 def add_graph() -> Graph:
@@ -49,7 +49,7 @@ def test_arguments_that_do_not_fit(arguments: list[object], message: str) -> Non
 
 def test_a_python_number_takes_the_dtype_of_its_parameter() -> None:
     builder = Builder(TABLE)
-    x = builder.parameter(spec((), "f32"))
+    x = builder.parameter(spec((), "float32"))
     graph = builder.finish(builder.node("neg", (x,)))
     (result,) = evaluate(graph, [2])
     assert result.dtype == np.float32
@@ -64,14 +64,14 @@ def test_an_array_of_another_byte_order_is_taken() -> None:
 
 
 def test_a_broken_graph_is_refused_with_its_text() -> None:
-    node = Node("add", (0, 0), (), (), (spec((4,), "f32"),))
+    node = Node("add", (0, 0), (), (), (spec((4,), "float32"),))
     with pytest.raises(GraphError, match="add %0 %0"):
         evaluate(Graph((Parameter(F3),), (node,), (1,)), [ones()])
 
 
 def test_outputs_alias_neither_arguments_nor_each_other() -> None:
     builder = Builder(TABLE)
-    x = builder.parameter(spec((2, 3), "f32"))
+    x = builder.parameter(spec((2, 3), "float32"))
     (turned,) = builder.node("transpose", (x,), {"axes": (1, 0)})
     graph = builder.finish([x, turned, x, turned])
     given = np.arange(6, dtype="f4").reshape(2, 3)
@@ -85,7 +85,7 @@ def test_outputs_alias_neither_arguments_nor_each_other() -> None:
 
 def test_a_chain_of_100_000_nodes() -> None:
     builder = Builder(TABLE)
-    value = builder.parameter(spec((), "i64"))
+    value = builder.parameter(spec((), "int64"))
     (one,) = builder.node("constant", (), {"data": np.int64(1).tobytes(), "type": "i64"})
     for _ in range(100_000):
         (value,) = builder.node("add", (value, one))
@@ -94,7 +94,7 @@ def test_a_chain_of_100_000_nodes() -> None:
 
 def test_a_doubling_graph_10_000_deep() -> None:
     builder = Builder(TABLE)
-    value = builder.parameter(spec((), "f64"))
+    value = builder.parameter(spec((), "float64"))
     for _ in range(10_000):
         (value,) = builder.node("add", (value, value))
     assert evaluate(builder.finish([value]), [5e-324])[0] == np.inf

@@ -16,7 +16,7 @@ import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.graph.op import Attribute
-from tenfold.types import SHORT, TensorType, as_dtype, parse_type
+from tenfold.types import TensorType, parse_type, short_name
 
 _INT = frozenset({int})
 
@@ -132,7 +132,7 @@ def choice(name: str, *options: str) -> Attribute:
 
 def dtype(name: str) -> Attribute:
     """A dtype, as its short name."""
-    return Attribute(name, lambda value: SHORT[as_dtype(value)])
+    return Attribute(name, short_name)
 
 
 @cache

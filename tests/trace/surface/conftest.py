@@ -13,7 +13,7 @@ from tenfold.graph import Graph
 from tenfold.reference.evaluate import evaluate
 from tenfold.trace.containers import flatten
 from tenfold.trace.function import Leaf, trace_function
-from tenfold.types import KIND, TensorType, as_dtype
+from tenfold.types import DTYPES, KIND, TensorType, as_dtype
 
 FUZZ = {"f": 4, "c": 8}  # units in the last place
 
@@ -86,7 +86,7 @@ def draw() -> Callable[..., np.ndarray[Any, Any]]:
 
     def make(dtype: Any, shape: Any = (3, 4), seed: int = 0) -> np.ndarray[Any, Any]:
         random = np.random.default_rng(seed)
-        dtype = as_dtype(dtype)
+        dtype = DTYPES[dtype] if dtype in DTYPES else as_dtype(dtype)  # a short name, mostly
         kind = KIND[dtype]
         if kind == "b":
             return random.integers(0, 2, shape).astype(dtype)

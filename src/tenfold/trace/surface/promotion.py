@@ -32,9 +32,9 @@ def _stand_ins(keys: tuple[Any, ...]) -> tuple[Any, ...]:
 def resolve(ufunc: np.ufunc, keys: tuple[Any, ...]) -> tuple[DType, ...]:
     """The dtypes a ufunc casts operands with these keys to, then those of its results.
 
-    >>> resolve(np.add, (as_dtype("u8"), int))
+    >>> resolve(np.add, (as_dtype("uint8"), int))
     (dtype('uint8'), dtype('uint8'), dtype('uint8'))
-    >>> resolve(np.true_divide, (as_dtype("bf16"), int))
+    >>> resolve(np.true_divide, (as_dtype("bfloat16"), int))
     (dtype(bfloat16), dtype(bfloat16), dtype(bfloat16))
     """
     if all(k in _WEAK for k in keys):
@@ -63,7 +63,7 @@ def dtypes_for(ufunc: np.ufunc, keys: tuple[Any, ...]) -> tuple[DType, ...]:
 def common(keys: tuple[Any, ...]) -> DType:
     """The dtype that holds operands with all these keys.
 
-    >>> common((as_dtype("bf16"), as_dtype("f16"))), common((as_dtype("u8"), as_dtype("i8")))
+    >>> common((as_dtype("bfloat16"), as_dtype("f2"))), common((as_dtype("u1"), as_dtype("i1")))
     (dtype('float32'), dtype('int16'))
     """
     asked = _stand_ins(keys) if BFLOAT16 in keys else keys
