@@ -65,6 +65,7 @@ class Array:
         "_base",
         "_owed",
         "_pending",
+        "_readonly",
         "_scope",
         "_seen",
         "_value",
@@ -90,6 +91,8 @@ class Array:
         root = base if base is None or base._base is None else base._base
         self._base: Array | None = root  # the array this is a view of
         self._seen = 0 if root is None else root._version
+        # a view in which an element stands at several places, or that NumPy lets nobody write to
+        self._readonly: bool = base is not None and base._readonly
         self._argument = argument  # the name of a parameter that must not be updated
         self._pending: Array | None = None  # for `x[i] += v`: x, to which this must be written
         self._owed: tuple[Raw | None, ...] = ()  # lines of such updates not written to it yet
@@ -152,6 +155,13 @@ class Array:
 
     def _settle(self) -> None:
         """Let go of a base that nobody else can see: `y = (x + 1).reshape(2, 2); y += 1`."""
+        if self._readonly:
+            raise MutationError(
+                "an array is written through a view that is read-only or holds an element in "
+                "several places: a broadcast, a diagonal, windows, a real array's imaginary part",
+                where=describe(here()),
+                fix="copy it first: y = np.broadcast_to(x, shape).copy()",
+            )
         if self._base is not None and _holders(self) == _SOLE:
             self._check_readable()
             self._base = None
@@ -409,7 +419,7 @@ class Array:
             raise AttributeError(f"a traced array has no attribute {name!r}")
         if self._scope is LAZY and current() is None:
             found = getattr(self._host(), name)
-            return partial(_called, found) if callable(found) else given_back(found)
+            return partial(_called, name, self) if callable(found) else given_back(found)
         raise MissingMethod(
             f"x.{name} is not among the methods of NumPy arrays that Tenfold traces",
             where=describe(here()),
@@ -511,11 +521,18 @@ def taken(item: Any) -> Any:
 def on_host(function: Any, args: Any, kwargs: Any) -> Any:
     """Call a function of NumPy's on the values of lazy arrays: for what has no op, or a shape
     that depends on values."""
-    return given_back(function(*taken(args), **{k: taken(v) for k, v in kwargs.items()}))
+    given = {k: taken(v) for k, v in kwargs.items()}
+    result = function(*taken(args), **given)
+    if isinstance(result, np.ndarray):  # some give a view of what they are given, or that itself
+        for array in (*args, *kwargs.values()):
+            if isinstance(array, Array) and np.may_share_memory(result, array._host()):
+                whole = result.shape == array.shape and result.dtype == array.dtype
+                return array if whole else Array(LAZY, leaf(own(result)), base=array)
+    return given_back(result)
 
 
-def _called(method: Any, *args: Any, **kwargs: Any) -> Any:
-    return on_host(method, args, kwargs)
+def _called(name: str, *args: Any, **kwargs: Any) -> Any:
+    return on_host(getattr(np.ndarray, name), args, kwargs)
 
 
 def _holders(view: Array) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from tenfold.errors import ShapeError
 from tenfold.trace.array import Array
 from tenfold.trace.surface.composed import number
-from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, static_int, traced
+from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, static_int, traced, viewed
 from tenfold.trace.surface.indexing import updatable
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.reductions import total
@@ -38,7 +38,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Array:
     if first == second:
         fail(ShapeError, f"diagonal of axis {first} with itself", "name two axes")
     made = take_diagonal(x, first, second, static_int(offset, "the offset"))
-    return Array(made._scope, made._value, base=x)  # NumPy gives a view
+    return viewed(made, x, readonly=True)
 
 
 @on(np.linalg.diagonal)

@@ -12,7 +12,7 @@ from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.composed import same
 from tenfold.trace.surface.diagonals import take_diagonal
-from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_array, on, traced
+from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_array, on, traced, viewed
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.products import contract
 from tenfold.trace.surface.promotion import common
@@ -48,7 +48,10 @@ def einsum(
     order_ = tuple(labels.index(label) for label in result)
     if order_ != tuple(range(len(order_))):
         array = emit("transpose", array, axes=order_)
-    return same(array) if out is None else write(out, array)
+    if out is not None:
+        return write(out, array)
+    only = len(given) == 1 and set(inputs[0]) == set(result) and made == arrays[0].dtype
+    return viewed(array, given[0]) if only and arrays[0] is given[0] else same(array)
 
 
 def _spelled(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:

@@ -83,9 +83,16 @@ def cast(x: Array, dtype: Any) -> Array:
 
 def view(x: Array, op: str, **attributes: Any) -> Array:
     """A node's value as a view of its input, as NumPy would give."""
-    scope = scope_of(x)
-    value = scope.node(op, (value_of(x, scope),), attributes)[0]
-    return Array(scope, value, base=x)
+    return viewed(emit(op, x, **attributes), x)
+
+
+def viewed(made: Array, base: Any, *, readonly: bool = False) -> Array:
+    """An array as a view of the one it was made of, if that is traced."""
+    if not isinstance(base, Array):
+        return made
+    found = Array(made._scope, made._value, base=base)
+    found._readonly |= readonly
+    return found
 
 
 def alias(x: Array) -> Array:

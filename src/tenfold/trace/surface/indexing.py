@@ -17,6 +17,7 @@ from tenfold.trace.surface.emit import (
     fail,
     shape_of,
     traced,
+    viewed,
 )
 from tenfold.trace.surface.key import At, Entry, Key, Mask, New, Places, Range, read_key
 from tenfold.trace.surface.shapes import together
@@ -38,7 +39,7 @@ def getitem(x: Array, key: Any) -> Array:
     scalar = not found.shape and read.ellipsis is None  # NumPy gives a number, which is no view
     if read.advanced or scalar:
         return found if found._value != x._value else same(found)
-    return Array(found._scope, found._value, base=x)
+    return viewed(found, x)
 
 
 def _get(x: Array, key: Key) -> Array:
@@ -139,7 +140,7 @@ def gather(
 def setitem(x: Array, key: Any, value: Any) -> None:
     """x[key] = value."""
     scope = scope_of(x)
-    if x._argument is not None or x._base is not None:
+    if x._argument is not None or x._base is not None or x._readonly:
         x._update(x._value)  # raises, before anything else is found wrong
     read = read_key(x.type, key)
     made = traced(value, x.dtype) if not isinstance(value, Array) else cast(value, x.dtype)

@@ -21,11 +21,12 @@ from tenfold.trace.surface.emit import (
     shape_of,
     static_int,
     traced,
+    viewed,
 )
 from tenfold.trace.surface.indexing import getitem
 from tenfold.trace.surface.into import as_kind, write
 from tenfold.trace.surface.promotion import common_dtype
-from tenfold.trace.surface.shapes import atleast_1d, atleast_2d, atleast_3d, cut, ravel, reshape
+from tenfold.trace.surface.shapes import atleast_1d, atleast_2d, atleast_3d, cut, ravel
 from tenfold.trace.surface.taking import take
 
 
@@ -248,7 +249,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Array:
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     x = traced(a)
     if axis is None:
-        return reshape(_rolled(reshape(x, (-1,)) if x.size else x, shift, 0), x.shape)
+        flat = _rolled(emit("reshape", x, shape=(x.size,)), shift, 0)
+        return emit("reshape", flat, shape=x.shape)
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     count = max(len(shifts), len(axes))
@@ -289,6 +291,7 @@ def meshgrid(
     made = []
     for i, x in enumerate(arrays):
         lone = tuple(x.size if a == order[i] else 1 for a in range(rank))
-        x = emit("reshape", x, shape=lone)
-        made.append(x if sparse else emit("broadcast", x, shape=tuple(shape)))
+        flat = emit("reshape", x, shape=lone)
+        wide = flat if sparse else emit("broadcast", flat, shape=tuple(shape))
+        made.append(wide if copy else viewed(wide, x, readonly=wide.shape != lone))
     return tuple(made)

@@ -65,6 +65,8 @@ def astype(
             f"astype of {array.type} to {wanted} with casting={casting!r}",
             "leave casting out to cast in any case",
         )
+    if not copy and wanted == array.dtype and not array._weak:
+        return array
     made = cast(array, wanted)
     return same(made) if made is array else made
 
@@ -108,7 +110,11 @@ def real(val: Any) -> Array:
 @on(np.imag)
 def imag(val: Any) -> Array:
     x = traced(val)
-    return view(x, "imag") if KIND[x.dtype] == "c" else filled(0, x.dtype, x.shape)
+    if KIND[x.dtype] == "c":
+        return view(x, "imag")
+    zeros = filled(0, x.dtype, x.shape)
+    zeros._readonly = True
+    return zeros
 
 
 def _data_dependent(function: Any) -> Any:

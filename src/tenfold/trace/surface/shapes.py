@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ShapeError, Unsupported
+from tenfold.errors import ShapeError, Unsupported, ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.surface.composed import same
 from tenfold.trace.surface.emit import (
@@ -20,23 +20,31 @@ from tenfold.trace.surface.emit import (
     static_int,
     traced,
     view,
+    viewed,
 )
 
 
-def _ordered(order: Any, x: Array) -> None:
-    if order in ("C", "K") or (order == "A"):
-        return
-    fail(
-        Unsupported,
-        f"order={order!r}: traced arrays have no memory order but C",
-        "transpose before and after: x.T.reshape(shape[::-1]).T is Fortran order",
-    )
+def _fortran(x: Array, order: Any) -> bool:
+    """Whether elements are counted with the first axis fastest."""
+    if order not in ("C", "F", "A", "K"):
+        fail(ValueProblem, f"order={order!r} is no order", "say 'C' or 'F'")
+    if order in ("C", "F"):
+        return bool(order == "F")
+    if x.size and sum(n > 1 for n in x.shape) > 1:
+        fail(
+            Unsupported,
+            f"order={order!r} of {x.type} asks how it lies in memory, and traced arrays have none",
+            "say which order is meant: 'C' counts the last axis fastest, 'F' the first",
+        )
+    return False
 
 
 @on(np.reshape)
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Array:
     x = traced(a)
-    _ordered(order, x)
+    if order == "K":
+        fail(ValueProblem, "order='K' of a reshape, which has none to keep", "say 'C' or 'F'")
+    turned = _fortran(x, order)
     wanted = shape_of(shape)
     if -1 in wanted:
         known = 1
@@ -50,13 +58,17 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Arr
                 "give a shape with as many elements and at most one -1",
             )
         wanted = tuple(x.size // known if n == -1 else n for n in wanted)
-    result = view(x, "reshape", shape=wanted)
+    if turned:
+        result = transpose(view(transpose(x), "reshape", shape=wanted[::-1]))
+    else:
+        result = view(x, "reshape", shape=wanted)
     return same(result) if copy else result
 
 
 @on(np.ravel)
 def ravel(a: Any, order: Any = "C") -> Array:
-    return reshape(a, (traced(a).size,), order)
+    x = traced(a)
+    return view(transpose(x) if _fortran(x, order) else x, "reshape", shape=(x.size,))
 
 
 @on(np.transpose)
@@ -144,7 +156,8 @@ def expand_dims(a: Any, axis: Any) -> Array:
 
 @on(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
-    return view(traced(array), "broadcast", shape=shape_of(shape))
+    x = traced(array)
+    return viewed(emit("broadcast", x, shape=shape_of(shape)), x, readonly=True)
 
 
 def together(*arrays: Array) -> tuple[int, ...]:
@@ -160,7 +173,9 @@ def together(*arrays: Array) -> tuple[int, ...]:
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
     arrays = [traced(a) for a in args]
     shape = together(*arrays)
-    return tuple(view(x, "broadcast", shape=shape) for x in arrays)
+    return tuple(
+        viewed(emit("broadcast", x, shape=shape), x, readonly=x.shape != shape) for x in arrays
+    )
 
 
 def _at_least(rank: int, shape: tuple[int, ...]) -> tuple[int, ...]:

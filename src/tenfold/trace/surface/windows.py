@@ -8,7 +8,7 @@ import numpy as np
 
 from tenfold.errors import ShapeError
 from tenfold.trace.array import Array
-from tenfold.trace.surface.emit import axes_of, axis_of, emit, fail, on, shape_of, traced
+from tenfold.trace.surface.emit import axes_of, axis_of, emit, fail, on, shape_of, traced, viewed
 
 
 @on(np.lib.stride_tricks.sliding_window_view)
@@ -39,7 +39,7 @@ def sliding_window_view(
                 "no window may be longer than its axis",
             )
         made = _along(made, a, w)
-    return made
+    return viewed(made, x, readonly=True)
 
 
 def _along(x: Array, axis: int, extent: int) -> Array:
