@@ -23,7 +23,7 @@ def double(x):
 def test_the_evaluator_answers_until_the_plan_is_ready():
     gate = threading.Event()
     submit(gate.wait)  # whatever comes next waits behind this
-    f = tn.jit(double, compile="background", verify="first")
+    f = tn.jit(double, compile="background")
     for _ in range(3):
         np.testing.assert_array_equal(f(X), double(X))  # the reference's own bits
     assert not f.ready(0.01)
@@ -65,14 +65,14 @@ def test_a_refuted_plan_is_told_once_and_never_answers():
         return np.exp(x) * 2
 
     with plant("instruction", "exp>exp2"):
-        g = tn.jit(f, compile="background", verify="first")
+        g = tn.jit(f, compile="background")
         g(X)
         assert g.ready(60)
         with pytest.warns(tn.ParityWarning, match="exp") as told:
             np.testing.assert_array_equal(g(X), f(X))
         assert told[0].filename == __file__  # the call's own line
         np.testing.assert_array_equal(g(X), f(X))  # and no more words
-        h = tn.jit(f, compile="background", verify="first", strict=True)
+        h = tn.jit(f, compile="background", strict=True)
         h(X)
         assert h.ready(60)
         for _ in range(2):

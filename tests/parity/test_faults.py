@@ -50,7 +50,7 @@ def test_there_are_enough():
 def test_refused_named_and_shown(fault, capsys):
     wanted = leaves(tn.jit(fault.function, compile="never")(*fault.arguments))
     with plant(fault.kind, fault.argument):
-        f = tn.jit(fault.function, verify="first")
+        f = tn.jit(fault.function)
         with pytest.warns(tn.ParityWarning, match="disagrees"):
             first = f(*fault.arguments)
         second = f(*fault.arguments)  # by the reference, without another word
@@ -108,7 +108,7 @@ def test_a_hidden_fault_names_its_kernel(monkeypatch):
 
 def test_strict_raises_every_time():
     with plant("instruction", "exp>exp2"):
-        f = tn.jit(softmax, strict=True, verify="first")
+        f = tn.jit(softmax, strict=True)
         for _ in range(2):
             with pytest.raises(tn.ParityError, match=r"(?s)exp.*programs\.py"):
                 f(X)
@@ -116,7 +116,7 @@ def test_strict_raises_every_time():
 
 def test_the_warning_names_step_node_and_line():
     with plant("instruction", "exp>exp2"), pytest.warns(tn.ParityWarning) as seen:
-        tn.jit(softmax, verify="first")(X)
+        tn.jit(softmax)(X)
     text = str(seen[0].message)
     assert "step 0, kernel" in text
     assert "first diverging node: exp" in text

@@ -1,4 +1,12 @@
-"""Checks in jit: a new plan answers only after it has agreed with the reference."""
+"""Answer calls by plans that are checked: at first within a bounded time, then on and on until
+nothing is left.
+
+The check of a first call takes about as long as making the plan did. What is left goes on in the
+background on a copy of the arguments; where that can't be, because they are large or Python is
+called, later calls go on with it, the second, the fourth, the eighth and so on. Until then the plan
+answers, its certificate being partial; in strict mode the reference does. A plan that is refuted
+later is taken out of use, and the next call says how many it had answered.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +25,22 @@ from tenfold.errors import ParityError, ParityWarning
 from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
-from tenfold.reference import Callbacks
+from tenfold.promote.background import submit, waited_for, waiting
+from tenfold.reference import Callbacks, evaluate
 
 if TYPE_CHECKING:
     from tenfold.parity.verdict import Disagreement
 
 Array = np.ndarray[Any, Any]
 
+LEAST, MOST = 0.03, 0.3  # seconds of a first call's check
+COPIED = 1 << 26  # bytes of arguments that are copied for the background
+WAITING = 32  # programs that wait for the background at most
+
 _FIX = "tn.bisect(f, *args) writes a script that shows it"
 
 
-def checked_call(
+def answer(
     program: Program,
     graph: Graph,
     arrays: Sequence[Array],
@@ -37,23 +50,112 @@ def checked_call(
     *,
     quiet: bool = False,
 ) -> list[Array]:
-    """The answer to a call that checks the program too; the certificate is the caller's to keep,
-    and with `quiet` a refutation the caller's to tell."""
-    # What only a new plan needs is imported here: a plan from disk answers without it.
-    from tenfold.parity.check import LIMIT, check
-
-    limit = verify if isinstance(verify, float) else None if verify == "always" else LIMIT
-    found = check(program, graph, arrays, callbacks, limit)
-    if isinstance(found.verdict, Certificate):
-        if program.certificate is None:
-            program.certificate = found.verdict
-        # The plan answers, now as in every later call: the same bits.
-        return program(arrays, found.callbacks) if found.made is None else found.made
-    refute(program, found.verdict)
-    if not quiet:
+    """The outputs for these arrays: by the plan as far as it may answer, else by the reference.
+    With `quiet` a refutation is the caller's to tell."""
+    if program.refuted is not None:
         tell(program, strict)
-    assert found.outputs is not None, "a fault is known only after the reference has ended"
-    return found.outputs
+        return evaluate(graph, list(arrays), callbacks)
+    if verify == "always" or (verify != "off" and _due(program, strict)):
+        return _checked(program, graph, arrays, callbacks, verify, strict, quiet)
+    if strict and verify != "off" and not program.certificate.complete:
+        return evaluate(graph, list(arrays), callbacks)
+    return program(arrays, callbacks)
+
+
+def settled(program: Program, strict: bool) -> bool:
+    """Whether native code may answer by itself: no call is wanted for a check, and none has to be
+    answered by the reference."""
+    found = program.certificate
+    if program.refuted is not None or program.reached:
+        return False
+    return found is None or found.complete or (program.checking is not None and not strict)
+
+
+def _due(program: Program, strict: bool) -> bool:
+    """Whether this call is to be checked, or to go on with a check."""
+    if program.certificate is None or program.reached:
+        return True
+    if program.certificate.complete or program.checking is not None:
+        return False
+    program.turns += 1
+    return strict or program.turns & (program.turns - 1) == 0
+
+
+def _checked(
+    program: Program,
+    graph: Graph,
+    arrays: Sequence[Array],
+    callbacks: Callbacks,
+    verify: str | float,
+    strict: bool,
+    quiet: bool,
+) -> list[Array]:
+    """The answer to a call that checks the program too."""
+    # What only a check needs is imported here: a plan from disk answers without it.
+    from tenfold.parity.check import check
+
+    always = verify == "always"
+    limit: float | None = min(max(program.seconds, LEAST), MOST)
+    if always or strict:
+        limit = None
+    elif isinstance(verify, float):
+        limit = verify
+    before = None if always else program.certificate
+    found = check(program, graph, arrays, callbacks, limit, before=before)
+    if not isinstance(found.verdict, Certificate):
+        refute(program, found.verdict)
+        if not quiet:
+            tell(program, strict)
+        assert found.outputs is not None, "a fault is known only after the reference has ended"
+        return found.outputs
+    if not always or program.certificate is None:
+        _certify(program, found.verdict)
+    if strict and not program.certificate.complete:
+        _tell_partial(program)
+        if found.outputs is not None:
+            return found.outputs
+    # The plan answers, now as in every later call: the same bits.
+    return program(arrays, found.callbacks) if found.made is None else found.made
+
+
+def _certify(program: Program, found: Certificate) -> None:
+    """Take over what a check found, and have calls noted that come to what it did not."""
+    program.certificate = found
+    program.reached = False
+    if found.unreached:
+        program.watch_for(found.unreached)
+    program.open()
+    keep_verdict(program)
+
+
+def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
+    """Have what a check left checked in the background, if that can be: to be called when these
+    arrays' call is answered."""
+    found = program.certificate
+    if found is None or found.complete or program.refuted is not None or program.strict:
+        return
+    if program.checking is not None or waiting() > WAITING:
+        return
+    if graph.effects or sum(a.nbytes for a in arrays) > COPIED:
+        return
+    try:
+        kept = [np.array(a) for a in arrays]
+    except MemoryError:
+        return
+
+    def work() -> None:
+        from tenfold.parity.check import check
+
+        before = program.certificate
+        found = check(program, graph, kept, before=before, stop=waited_for).verdict
+        if not isinstance(found, Certificate):
+            refute(program, found)
+            return
+        _certify(program, found)
+        if waited_for() and not found.complete:  # after the fork; at the end nobody does it
+            program.checking = submit(work)
+
+    program.checking = submit(work)
 
 
 def guarded(
@@ -73,11 +175,29 @@ def guarded(
 
 
 def refute(program: Program, fault: Disagreement) -> None:
-    """Mark a program as refuted, here and on disk."""
+    """Take a program out of use, here and on disk."""
     from tenfold.parity.bisect import located
 
-    program.refuted = str(located(fault, strict=program.strict))
+    text = str(located(fault, strict=program.strict))
+    answered = program.answered
+    if answered:
+        text += f"\n  it had answered {answered} calls before this was found"
+    program.refuted = text
+    program.close()
     keep_verdict(program)
+
+
+def _tell_partial(program: Program) -> None:
+    """Say in strict mode that a plan does not answer yet, once."""
+    if program.told:
+        return
+    program.told = True
+    left = "; ".join(program.certificate.left)
+    warnings.warn(
+        f"the check of the compiled program is partial, the reference answers in its place: {left}",
+        ParityWarning,
+        stacklevel=_outside(),
+    )
 
 
 def tell(program: Program, strict: bool) -> None:

@@ -70,7 +70,7 @@ class Entry:
     held: list[Held]
     settings: list[tuple[Place, Any]]
     door: Door | None = None
-    job: Job | None = None  # compiling in the background
+    job: Job | None = None  # compiling or checking in the background
 
     def fits(self) -> bool:
         return all(unchanged(p, v) for p, v in self.settings) and all(h.fits() for h in self.held)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -115,8 +115,20 @@ class Loaded:
         return self.signature.results(program(arrays, self._callbacks))
 
     def explain(self) -> str:
-        """What runs, and why so."""
-        return "\n".join((*self.notes, self.plan.explain()))
+        """What runs, and why so; how far it was checked."""
+        return "\n".join((*self.notes, self.plan.explain(), *self._checked()))
+
+    def _checked(self) -> Iterator[str]:
+        refuted = getattr(self.program, "refuted", None)
+        certificate = self.certificate
+        if refuted is not None:
+            yield f"refuted, the reference answers in its place: {refuted}"
+        elif not certificate:
+            yield "not checked against the reference"
+        elif certificate["left"]:
+            yield f"certificate: partial, left: {'; '.join(certificate['left'])}"
+        else:
+            yield "certificate: whole"
 
     def __str__(self) -> str:
         return str(self.plan)

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tenfold.api.verify import verify_option
 from tenfold.config import config
 from tenfold.graph import Graph
 from tenfold.locks import Lock
@@ -26,21 +27,23 @@ KEPT = 1024  # graphs that are counted or kept compiled
 
 
 def planned(graph: Graph) -> Compiled:
-    """A graph compiled by its plan, from the cache of plans; where that was refuted, by `jit` or
-    in another process, the reference answers."""
-    from tenfold.cache import plans  # the compiler is loaded when something is compiled
+    """A graph compiled by its plan, from the cache of plans; checked as a function's is."""
+    from tenfold.api.checking import (
+        answer,
+        go_on,
+    )  # the compiler is loaded when something is compiled
+    from tenfold.cache import plans
 
     program = plans.get(graph)
 
-    def answer(arrays: Sequence[Any]) -> list[Any]:
-        if program.refuted is None:
-            return program(arrays)
-        from tenfold.api.checking import tell
+    def compiled(arrays: Sequence[Any]) -> list[Any]:
+        verify, given = verify_option(None), list(arrays)
+        outputs = answer(program, graph, given, Callbacks(), verify, strict=False)
+        if verify not in ("off", "always"):
+            go_on(program, graph, given)
+        return outputs
 
-        tell(program, strict=False)
-        return reference(graph, arrays)
-
-    return answer
+    return compiled
 
 
 _compiler: list[Compiler] = [planned]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from time import perf_counter
 
 from tenfold.backends.cpu.target import host_target
 from tenfold.cache.disk import log
@@ -116,8 +117,10 @@ class Plans:
             lines = why_missing(graph, options, asked)
             if lines:
                 log().info("%s is compiled anew: %s", asked, "; ".join(lines))
+        start = perf_counter()
         with resting():
             made = Program(_planned(graph, donated), strict=strict)
+        made.seconds = perf_counter() - start
         keep_program(graph, options, made, asked)
         _take_over(graph, options, made)  # perhaps its entry was dropped, but not its certificate
         if asked is not None and watch is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from tenfold.cache.disk import CERTIFICATE, OBJECT, PLAN, RECORD, Disk, log
 from tenfold.cache.key import Key, key_of, key_with
 from tenfold.cache.record import Caller, nearest, record_of
 from tenfold.config import config
-from tenfold.errors import FileError
+from tenfold.errors import FileError, ParityError, ParityWarning
 from tenfold.execute import Program
 from tenfold.execute.faults import planted
 from tenfold.execute.fixed import stores
@@ -98,7 +99,7 @@ def find_program(graph: Graph, options: Options, plan: Callable[[], Plan]) -> Pr
         why = unusable(native, host_target())
         if why is None:
             found = Restored(native, plan)
-            found.kept = sections.digest
+            found.entry = sections.digest
             return found
     except FileError as error:
         why = error.message
@@ -116,7 +117,12 @@ def keep_program(
     from tenfold.execute.file import native_of  # what only writes, a hit does without
 
     key = plan_key(graph, options)
-    program.kept = store.write(PLAN, key, {CODE: native_of(program, whole=False).pack()})
+    try:
+        native = native_of(program, whole=False)
+    except ParityError as error:  # it goes on in this process, as it was judged
+        warnings.warn(f"not kept in the cache: {error.message}", ParityWarning, stacklevel=2)
+        return
+    program.entry = store.write(PLAN, key, {CODE: native.pack()})
     if caller is not None:
         record = record_of(caller, graph.digest, host_target(), options)
         store.keep_record(caller.id, key, {RECORD: msgpack.packb(record)})
@@ -129,14 +135,14 @@ def keep_program(
 def find_certificate(graph: Graph, options: Options, program: Program) -> dict[str, Any]:
     """What checks found of a program that is on disk; empty where there was none."""
     store = disk()
-    if store is None or program.kept is None:
+    if store is None or program.entry is None:
         return {}
     key = plan_key(graph, options)
     sections = store.read(CERTIFICATE, key)
     if sections is None:
         return {}
     try:
-        if bytes(sections.raw(CHECKED)) != program.kept:
+        if bytes(sections.raw(CHECKED)) != program.entry:
             log().warning("disk cache: a certificate is of other code; the plan is checked again")
             return {}
         found = sections.data(CERTIFICATE)
@@ -155,9 +161,9 @@ def keep_certificate(
     """Write what checks found of a program beside it, in place of what is there; whether the
     program is on disk."""
     store = disk()
-    if store is None or program.kept is None:
+    if store is None or program.entry is None:
         return False
-    parts = {CHECKED: program.kept, CERTIFICATE: msgpack.packb(dict(found))}
+    parts = {CHECKED: program.entry, CERTIFICATE: msgpack.packb(dict(found))}
     return store.write(CERTIFICATE, plan_key(graph, options), parts) is not None
 
 

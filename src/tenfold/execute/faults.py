@@ -19,7 +19,7 @@ from tenfold.backends.cpu import ndarray as nd
 from tenfold.backends.cpu.entry import Argument
 from tenfold.backends.cpu.gate import RECORD_WORDS
 from tenfold.kernel import Kernel
-from tenfold.kernel.index import Index
+from tenfold.kernel.index import AXIS, Atom, Index
 from tenfold.kernel.kernel import PARALLEL, REDUCED, SEQUENTIAL, Instruction, renumbered
 from tenfold.plan import BranchStep, KernelStep, LoopStep, Plan
 from tenfold.plan.plan import ARENA, OUTPUT
@@ -158,13 +158,29 @@ def _mask(kernel: Kernel, argument: str) -> Kernel:
 
 
 def _lane(kernel: Kernel, argument: str) -> Kernel:
-    """The last element of an axis left out, as by a wrong tail."""
+    """The last element of an axis left out, as by a wrong tail; or one too many."""
     kind = {"reduced": REDUCED, "sequential": SEQUENTIAL}.get(argument, PARALLEL)
+    more = 1 if argument == "wide" else -1
     axes = tuple(
-        replace(a, extent=a.extent - 1) if a.kind == kind and a.extent > 1 else a
+        replace(a, extent=a.extent + more) if a.kind == kind and a.extent > 1 else a
         for a in kernel.axes
     )
     return replace(kernel, axes=axes, free=())
+
+
+def _order(kernel: Kernel, argument: str) -> Kernel:
+    """Axes that are to be gone through in order gone through the other way."""
+    turned = {
+        n: Index(((Atom(AXIS, n, a.extent), -1),), a.extent - 1)
+        for n, a in enumerate(kernel.axes)
+        if a.kind == SEQUENTIAL
+    }
+    stores = tuple(replace(s, index=s.index.substitute(turned)) for s in kernel.stores)
+    changed = _each(
+        kernel,
+        lambda i: i if i.index is None else replace(i, index=i.index.substitute(turned)),
+    )
+    return replace(changed, stores=stores)
 
 
 def _identity(kernel: Kernel, argument: str) -> Kernel:
@@ -205,6 +221,7 @@ KERNELS: dict[str, Callable[[Kernel, str], Kernel]] = {
     "update": _update,
     "mask": _mask,
     "lane": _lane,
+    "order": _order,
     "identity": _identity,
     "reduction": _reduction,
 }
@@ -228,6 +245,17 @@ def _constant(plan: Plan, argument: str) -> Plan:
         raw[-2 if len(raw) > 1 else 0] ^= 0x10
         constants[0] = bytes(raw)
     return replace(plan, steps=tuple(steps), constants=tuple(constants))
+
+
+def _number(plan: Plan, argument: str) -> Plan:
+    """One parameter of kernels in place of another, an integer."""
+    old, new = (np.array(int(part), np.int64).tobytes() for part in argument.split(">"))
+    steps = [
+        replace(s, params=tuple(new[: len(p)] if p == old[: len(p)] else p for p in s.params))
+        if isinstance(s, KernelStep) else s
+        for s in plan.steps
+    ]  # fmt: skip
+    return replace(plan, steps=tuple(steps))
 
 
 def _slot(plan: Plan, argument: str) -> Plan:
@@ -319,12 +347,23 @@ def _branch(plan: Plan, argument: str) -> Plan:
 
 PLANS: dict[str, Callable[[Plan, str], Plan]] = {
     "constant": _constant,
+    "number": _number,
     "slot": _slot,
     "carry": _carry,
     "results": _results,
     "loop": _loop,
     "branch": _branch,
 }
+
+
+# Faults in the form of a plan that is kept.
+
+
+def frozen_with_fault(memory: np.ndarray[Any, Any], start: int, size: int) -> None:
+    """The first thing that a plan keeps, rolled by a byte where it is written down."""
+    fault = planted()
+    if fault is not None and fault[0] == "frozen" and size > 1:
+        memory[start : start + size] = np.roll(memory[start : start + size], 1)
 
 
 # Faults in the guards of an entry.

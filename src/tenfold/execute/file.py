@@ -14,9 +14,9 @@ import msgpack
 
 from tenfold.backends.cpu.compile import compile_kernels
 from tenfold.backends.cpu.target import Target, host_target
-from tenfold.errors import PlanError
+from tenfold.errors import ParityError, PlanError
 from tenfold.execute.fixed import GATE, STEPS, fixed
-from tenfold.execute.freeze import make_native
+from tenfold.execute.freeze import make_native, unlike
 from tenfold.execute.kernels import Code
 from tenfold.execute.native import Native, read_native
 from tenfold.execute.plan import plan_for
@@ -40,7 +40,11 @@ def native_of(program: Program, *, whole: bool) -> Native:
             parts = tuple((part, fixed(part, native.target)) for part in (GATE, STEPS))
             native = replace(native, fixed=parts)
         return native
-    return make_native(program.plan, program.code, program.target, program.strict, whole=whole)
+    native = make_native(program.plan, program.code, program.target, program.strict, whole=whole)
+    wrong = unlike(native, program)
+    if wrong is not None:  # what is kept has to be what was judged
+        raise ParityError(f"the plan can't be written down: {wrong}", fix="report this fault")
+    return native
 
 
 def write_file(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,11 +11,15 @@ from tenfold.backends.cpu.compile import Module, compile_kernels
 from tenfold.backends.cpu.prelink import prelink
 from tenfold.backends.cpu.program import Words, routines_of
 from tenfold.backends.cpu.target import Target
+from tenfold.execute.faults import frozen_with_fault
 from tenfold.execute.fixed import GATE, STEPS, fixed, interface
 from tenfold.execute.kernels import Code
 from tenfold.execute.native import Native
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan, RoutineStep
+
+if TYPE_CHECKING:
+    from tenfold.execute.program import Program
 
 Array = np.ndarray[Any, Any]
 
@@ -85,6 +89,7 @@ def make_native(
                     found.append(np.hstack([where[:, None], more]))
             raw = row.view(np.uint8)
         memory[offset : offset + raw.size] = raw
+    frozen_with_fault(memory, offsets[0], words.kept[0].nbytes)
     root = words.address >> _WHICH & (1 << _KIND - _WHICH) - 1
     return Native(
         target,
@@ -107,6 +112,34 @@ def make_native(
         words.weights[id(plan)],
         tuple((part, fixed(part, target)) for part in (GATE, STEPS)) if whole else (),
     )
+
+
+def unlike(native: Native, program: Program) -> str | None:
+    """Where the native form of a program is not what runs in this process, or None.
+
+    It is filled in as another process would, with the addresses of this one: then its memory has to
+    be that of the program, byte for byte."""
+    kept = program.words.kept
+    sizes = [-(-array.nbytes // _ALIGN) * _ALIGN for array in kept]
+    ends = np.cumsum([0, *sizes])
+    if ends[-1] != len(native.memory):
+        return f"it has {len(native.memory)} bytes of memory, the plan that runs {ends[-1]}"
+    memory = np.frombuffer(native.memory, np.int64).copy()
+    own, calls, asks = native.places()
+    offsets = memory[own[:, 0]]
+    which = np.searchsorted(ends, offsets, "right") - 1
+    bases = np.array([array.__array_interface__["data"][0] for array in kept], np.int64)
+    memory[own[:, 0]] = bases[which] + offsets - ends[which]
+    kernels, routines = program.places(), program.routines()
+    addresses = [kernels[kernel][0] for kernel in program.plan.kernels]
+    addresses += [routines[name] for _, name in native.kernels[len(addresses) :]]
+    memory[calls[:, 0]] = np.array(addresses, np.int64)[calls[:, 1]]
+    memory[asks[:, 0]] = [program.asked(int(plan), int(step)) for _, plan, step in asks]
+    raw = memory.view(np.uint8)
+    for array, start in zip(kept, ends, strict=False):
+        if not np.array_equal(raw[start : start + array.nbytes], array.view(np.uint8).reshape(-1)):
+            return f"its memory from byte {start} on is not that of the plan that runs"
+    return None
 
 
 def _packed(rows: Sequence[Array]) -> bytes:

@@ -60,6 +60,12 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
 
 
 @once
+def judged_kernels(target: Target, strict: bool) -> set[str]:
+    """The names of kernels that were judged on drawn values in this process, with this code."""
+    return set()
+
+
+@once
 def routine_image(name: str, target: Target) -> Image:
     """The sort that has this name."""
     return load([fixed(name, target)], [name])

@@ -7,14 +7,18 @@ linking the objects and filling in addresses; no compiler, and no look at the pl
 from __future__ import annotations
 
 from dataclasses import astuple, fields
+from typing import Any
 
 import msgpack
+import numpy as np
 
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import PlanError
 from tenfold.frozen import frozen
 from tenfold.plan.sections import bad, unpack
 from tenfold.types import TensorType, parse_type
+
+Array = np.ndarray[Any, Any]
 
 
 @frozen(ready=True)
@@ -42,6 +46,12 @@ class Native:
     arena_bytes: int
     weight: int
     fixed: tuple[tuple[str, bytes], ...] = ()  # object code that is the same for every plan
+
+    def places(self) -> tuple[Array, Array, Array]:
+        """The rows of `own`, `calls` and `asks`."""
+        rows = ((self.own, 1), (self.calls, 2), (self.asks, 3))
+        own, calls, asks = (np.frombuffer(raw, "<i4").reshape(-1, width) for raw, width in rows)
+        return own, calls, asks
 
     def pack(self) -> bytes:
         data = {f.name: getattr(self, f.name) for f in fields(self)}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.bind import Bound, Guard, gate, make_entry
+from tenfold.backends.cpu.bind import Binding, Bound, Guard, gate, make_entry
 from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.program import Words, routines_of
 from tenfold.backends.cpu.target import Target, host_target
@@ -15,7 +16,7 @@ from tenfold.errors import TypeMismatch
 from tenfold.execute.faults import guards_with_fault, loosen
 from tenfold.execute.fixed import GATE, fixed
 from tenfold.execute.host import Running, make_callable
-from tenfold.execute.kernels import obtain, routine_image, steps_image
+from tenfold.execute.kernels import judged_kernels, obtain, routine_image, steps_image
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
@@ -23,17 +24,23 @@ from tenfold.types import DTYPES, SHORT, TensorType
 
 Array = np.ndarray[Any, Any]
 
-_RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
+RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
 
 
 class Program:
     """A plan that can be called. Any number of threads may do so at once."""
 
-    # What a check found, set by whoever checks; the first one stays.
+    # What checks found, set by whoever checks.
     certificate: Any = None
     refuted: str | None = None
     told: bool = False  # whether the user knows that it was refuted
-    kept: bytes | None = None  # the checksum of its entry in the disk cache
+    entry: bytes | None = None  # the checksum of its entry in the disk cache
+    seconds = 0.0  # that it took to make
+    checking: Any = None  # the job that goes on checking it
+    turns = 0  # calls that could have gone on checking it
+    reached = False  # whether a call came to what was not checked
+
+    _own: Bound | None = None  # what `__call__` goes through
 
     def __init__(
         self,
@@ -61,7 +68,8 @@ class Program:
         self.image = steps_image(self.target, True)
         self.given = self.words.address
         self.kept: tuple[object, ...] = (self.words, self.code, self._sorts, self._callables)
-        self._call: Callable[..., Any] | None = None
+        self.judged = judged_kernels(self.target, strict)
+        self._doors: list[weakref.ref[Binding]] = []
 
     def places(self) -> Mapping[Kernel, tuple[int, int]]:
         """Where the code of each kernel lies in memory, and the extent it runs over."""
@@ -80,6 +88,10 @@ class Program:
         self._callables[which, step] = made
         return id(made)
 
+    def asked(self, which: int, step: int) -> int:
+        """The address of a callable that the words have."""
+        return id(self._callables[which, step])
+
     def bind(
         self,
         slow: Callable[..., Any],
@@ -90,10 +102,24 @@ class Program:
         native: bool = True,
     ) -> Bound:
         """A callable over positional arrays, native where that is supported; `slow` answers what
-        its guards turn away. It keeps the code alive, and what that reads.
+        its guards turn away, and everything while the program is closed. It keeps the code alive,
+        and what that reads.
 
         `captures` stand for the graph's last parameters. `packed`: one output comes in a tuple.
         """
+        bound = self._bind(slow, captures, guards, packed, native)
+        self._doors = [door for door in self._doors if door() is not None]
+        self._doors.append(weakref.ref(bound.binding))
+        return bound
+
+    def _bind(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        packed: bool,
+        native: bool,
+    ) -> Bound:
         own = self.parameters[: len(self.parameters) - len(captures)]
         entry = Entry(
             name="call",
@@ -106,7 +132,7 @@ class Program:
             guards=tuple("cell" if key is None else "dict" for _, key, _ in guards),
             arena_bytes=self.arena_bytes,
             packed=packed,
-            release=self.weight > _RELEASED,
+            release=self.weight > RELEASED,
         )
         door = gate(lambda text: fixed(GATE, self.target))
         bound = make_entry(
@@ -115,17 +141,56 @@ class Program:
         loosen(bound.binding)
         return bound
 
+    def _open_doors(self) -> list[Binding]:
+        return [one for door in self._doors if (one := door()) is not None]
+
+    @property
+    def answered(self) -> int:
+        """How many calls were answered through what is bound now."""
+        own = self._own.binding.answered if self._own else 0
+        return own + sum(one.answered for one in self._open_doors())
+
+    def close(self) -> None:
+        """Have all calls go to whoever answers what guards turn away."""
+        for one in self._open_doors():
+            one.close()
+
+    def open(self) -> None:
+        for one in self._open_doors():
+            one.open()
+
+    def watch_for(self, plans: Collection[int]) -> None:
+        """Note when a call reaches one of these sub-plans, by their numbers: the program is then
+        `reached`, and closed, so that the next call can be checked."""
+        words: list[Words] = []
+
+        def alarm(number: int) -> Callable[[int, int], None]:
+            def ring(table: int, arena: int) -> None:
+                words[0].silence(self.plan.every[number])
+                self.reached = True
+                self.close()
+
+            return ring
+
+        bells = {number: alarm(number) for number in plans}
+        addresses = {number: id(bell) for number, bell in bells.items()}
+        words.append(Words(self.plan, self.places(), self._ask, self.routines(), addresses))
+        self.given, kept = words[0].address, (words, bells)
+        self.kept = (*self.kept, kept)
+        for one in [*([self._own.binding] if self._own else []), *self._open_doors()]:
+            one.hand(self.given, kept)
+
     def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
         """The outputs for these arrays, in the order of the parameters; all are new arrays."""
-        call = self._call
-        if call is None:
-            call = self._call = self.bind(_declining(self.parameters), packed=True).call
+        own = self._own
+        if own is None:
+            own = self._own = self._bind(_declining(self.parameters), (), (), True, True)
         given = [_fitted(array, type) for array, type in zip(arrays, self.parameters, strict=True)]
         for n in self.donated:  # what can't be written to is not taken over
             if not given[n].flags.writeable:
                 given[n] = given[n].copy()
         with self.running.using(callbacks or self.callbacks):
-            return [np.asarray(made) for made in call(*given)]
+            return [np.asarray(made) for made in own.call(*given)]
 
 
 def _declining(parameters: Sequence[TensorType]) -> Callable[..., Any]:

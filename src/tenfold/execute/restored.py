@@ -16,7 +16,7 @@ from tenfold.backends.cpu.target import Target
 from tenfold.errors import PlanError
 from tenfold.execute.fixed import bring, interface
 from tenfold.execute.host import Running, make_callable
-from tenfold.execute.kernels import steps_image
+from tenfold.execute.kernels import judged_kernels, steps_image
 from tenfold.execute.native import Native
 from tenfold.execute.program import Array, Program
 from tenfold.kernel import Kernel
@@ -52,8 +52,10 @@ class Restored(Program):
         self.donated = native.donated
         self.arena_bytes = native.arena_bytes
         self.weight = native.weight
+        self.judged = judged_kernels(native.target, native.strict)
         self._read = cache(read)
-        self._call = None
+        self._doors = []
+        self._callables = {}
         for part, data in native.fixed:
             bring(part, native.target, bytes(data))
         try:
@@ -72,7 +74,7 @@ class Restored(Program):
     def places(self) -> Mapping[Kernel, tuple[int, int]]:
         """Where the code of each kernel lies, as its calls have it: an address, and the extent
         two words after it."""
-        calls = np.frombuffer(self.native.calls, "<i4").reshape(-1, 2)
+        _, calls, _ = self.native.places()
         kernels = self.plan.kernels
         return {
             kernels[int(number)]: (int(self._memory[at]), int(self._memory[at + 2]))
@@ -102,10 +104,7 @@ class Restored(Program):
         words = room[first : first + len(native.memory) // 8]
         words[...] = np.frombuffer(native.memory, np.int64)
         base: int = words.__array_interface__["data"][0]
-        own, calls, asks = (
-            np.frombuffer(raw, "<i4").reshape(-1, width)
-            for raw, width in ((native.own, 1), (native.calls, 2), (native.asks, 3))
-        )
+        own, calls, asks = native.places()
         words[own[:, 0]] += base
         words[calls[:, 0]] = addresses[calls[:, 1]]
         self._asked = [self._later(int(which), int(step)) for _, which, step in asks]

@@ -9,7 +9,7 @@ from typing import Any
 from tenfold.errors import FileError
 from tenfold.frozen import frozen
 
-VERSION = 1
+VERSION = 2
 
 
 @frozen(ready=True)
@@ -39,24 +39,25 @@ class LoopRecord:
 
 @frozen(ready=True)
 class Certificate:
-    """That a plan agrees with the reference, step by step.
+    """That a plan agrees with the reference, as far as it was checked.
 
-    `cut` says what a limit left out, empty where it left out nothing. `end_to_end` is the largest
-    error of each output of the whole plan, in ulp; it is recorded, not judged, and empty where the
-    reference did not come to its end.
+    `left` says what is still to be checked, empty where nothing is. `end_to_end` is the largest
+    error of each output of the whole plan, in ulp, empty before that was judged.
     """
 
     graph: str
     target: str
     inputs: tuple[str, ...]  # the types of the arguments
     inputs_digest: str
+    kernels: tuple[str, ...]  # those that were judged on drawn values
     steps: tuple[StepRecord, ...]
     loops: tuple[LoopRecord, ...]
     near_ties: tuple[str, ...]
     checked: int  # checks of steps
-    unreached: int  # steps that the run did not come to: branches not taken, loops of no rounds
-    cut: str
+    left: tuple[str, ...]
+    unreached: tuple[int, ...]  # plans that the arguments do not lead to, with steps that are left
     notes: tuple[str, ...]  # steps that were judged in part, or with the whole plan
+    whole: bool  # whether the outputs of the whole plan were judged
     end_to_end: tuple[float, ...]
     versions: tuple[tuple[str, str], ...]
     date: str
@@ -65,8 +66,18 @@ class Certificate:
 
     @property
     def complete(self) -> bool:
-        """Whether no limit left anything out."""
-        return not self.cut
+        """Whether nothing is left to be checked."""
+        return not self.left
+
+    @property
+    def state(self) -> str:
+        """`whole`, or `partial` while something is left to be checked."""
+        return "partial" if self.left else "whole"
+
+    @property
+    def done(self) -> frozenset[tuple[int, int]]:
+        """The steps that were checked: of which plan, and which."""
+        return frozenset((step.plan, step.step) for step in self.steps)
 
     @property
     def ulp(self) -> float:
@@ -86,7 +97,15 @@ class Certificate:
                 raise FileError("a certificate of another version", fix="check the plan again")
             given["steps"] = tuple(StepRecord(**_known(StepRecord, s)) for s in given["steps"])
             given["loops"] = tuple(LoopRecord(**_known(LoopRecord, s)) for s in given["loops"])
-            for name in ("inputs", "near_ties", "notes", "end_to_end"):
+            for name in (
+                "inputs",
+                "kernels",
+                "near_ties",
+                "left",
+                "unreached",
+                "notes",
+                "end_to_end",
+            ):
                 given[name] = tuple(given[name])
             given["versions"] = tuple((str(a), str(b)) for a, b in given["versions"])
             return Certificate(**given)
@@ -96,9 +115,10 @@ class Certificate:
     def __str__(self) -> str:
         worst = max(self.steps, key=lambda s: s.ulp, default=None)
         lines = [
-            f"certificate of {self.graph[:12]} on {self.target}, {self.date}",
+            f"certificate of {self.graph[:12]} on {self.target}, {self.date}: {self.state}",
             f"  inputs ({', '.join(self.inputs)}), {self.inputs_digest[:12]}",
-            f"  {self.checked} checks of {len(self.steps)} steps in {self.seconds:.2f} s"
+            f"  {len(self.kernels)} kernels on drawn values, {self.checked} checks of "
+            f"{len(self.steps)} steps in {self.seconds:.2f} s"
             + (f"; {self.guards} guards tried" if self.guards else ""),
         ]
         if worst is not None:
@@ -111,9 +131,7 @@ class Certificate:
             lines.append(f"  end to end {', '.join(f'{e:.3g}' for e in self.end_to_end)} ulp")
         lines += [f"  near-tie: {tie}" for tie in self.near_ties]
         lines += [f"  {note}" for note in self.notes]
-        if self.unreached:
-            lines.append(f"  {self.unreached} steps were not reached by these inputs")
-        lines.append(f"  cut off: {self.cut}" if self.cut else "  nothing cut off")
+        lines += [f"  left: {what}" for what in self.left] or ["  nothing left to be checked"]
         lines.append("  with " + ", ".join(f"{name} {number}" for name, number in self.versions))
         return "\n".join(lines)
 

@@ -1,7 +1,8 @@
-"""A few rounds of a loop, natively: whether carries, slices and results go where they should.
+"""Some rounds of a loop, natively: whether carries, slices and results go where they should.
 
-Over many rounds errors may grow as they like, so a long loop is judged by its first rounds, by the
-same step with the same slots. The bodies' own steps are checked apart from this.
+The first few rounds are judged by the bounds of their ops, by the same step with the same slots;
+some more by what rounding makes of the reference. The bodies' own steps are checked apart from
+this, in rounds 0, 1, 2, 4, 8 and so on: `LATER` goes past a power of two.
 """
 
 from __future__ import annotations
@@ -15,19 +16,24 @@ from tenfold.graph import Graph, Node, Parameter
 from tenfold.ops import TABLE
 from tenfold.parity.agree import Uncertain, Watch, compare, judged
 from tenfold.parity.part import FEW, loop_ends
+from tenfold.parity.perturb import farther
 from tenfold.parity.replay import Frame, Layout, Replay
 from tenfold.plan import LoopStep, Plan, Slot
 from tenfold.plan.plan import ARENA, INPUT, OUTPUT
+from tenfold.reference import evaluate
 from tenfold.types import TensorType
 
 if TYPE_CHECKING:
     from tenfold.parity.walk import State
 
 Array = np.ndarray[Any, Any]
-ROUNDS = FEW
+ROUNDS = FEW  # that are judged by bounds
+LATER = 17  # that are judged by what rounding makes of them
 
 
-def few_rounds(replay: Replay, state: State, at: int, watch: Watch | None = None) -> str | None:
+def few_rounds(
+    replay: Replay, state: State, at: int, count: int, watch: Watch | None = None
+) -> str | None:
     """What is wrong with the first rounds of a loop, or None."""
     about = state.about
     step = about.plan.steps[at]
@@ -37,9 +43,9 @@ def few_rounds(replay: Replay, state: State, at: int, watch: Watch | None = None
     reverse = node.op == "scan" and node["reverse"]
     given = [np.asarray(state.values[v]) for v in node.inputs]
     for n in range(end, len(given)):
-        given[n] = given[n][-ROUNDS:] if reverse else given[n][:ROUNDS]
-    graph = _graph(node, given)
-    rounds = ROUNDS + (step.length - node["length"] if node.op == "scan" else 0)
+        given[n] = given[n][-count:] if reverse else given[n][:count]
+    graph = _graph(node, given, count)
+    rounds = count + (step.length - node["length"] if node.op == "scan" else 0)
     plan = _plan(about.plan, step, graph, rounds)
     frame = Frame(plan, Layout(plan), given)
     (loop,) = plan.steps
@@ -49,25 +55,37 @@ def few_rounds(replay: Replay, state: State, at: int, watch: Watch | None = None
             frame.outputs[plan.slots[slot].number][...] = given[number]
     replay.run(frame, 0)
     replay.words.pop((id(plan), 0), None)
+    found = _beyond(graph, given, frame.outputs, count, watch)
+    if found is None:
+        found = (0, frame.damage() or "")
+    return f"after {count} rounds, result {found[0]}: {found[1]}" if found[1] else None
+
+
+def _beyond(
+    graph: Graph, given: list[Array], got: list[Array], count: int, watch: Watch | None
+) -> tuple[int, str] | None:
+    """The first result that is too far off, and how far."""
     try:
-        wanted = judged(graph, given, watch)
+        if count > ROUNDS:
+            wanted = evaluate(graph, given, None, (lambda *_: watch()) if watch else None)
+            return farther(graph, given, got, wanted, watch)
+        for number, (mine, one) in enumerate(zip(got, judged(graph, given, watch), strict=True)):
+            found = compare(mine, one.value, one.allowed)
+            if not found.agrees:
+                return number, found.text
     except Uncertain:
-        return None
-    for number, (got, one) in enumerate(zip(frame.outputs, wanted, strict=True)):
-        found = compare(got, one.value, one.allowed)
-        if not found.agrees:
-            return f"after {ROUNDS} rounds, result {number}: {found.text}"
+        pass
     return None
 
 
-def _graph(node: Node, given: list[Array]) -> Graph:
+def _graph(node: Node, given: list[Array], length: int) -> Graph:
     """The first rounds as a scan of that length."""
     first, end = loop_ends(node)
     count = end - first
-    stacked = [TensorType(t.dtype, (ROUNDS, *t.shape[1:])) for t in node.types[count:]]
+    stacked = [TensorType(t.dtype, (length, *t.shape[1:])) for t in node.types[count:]]
     attributes = TABLE["scan"].normalise(
         {
-            "captures": first, "carries": count, "length": ROUNDS,
+            "captures": first, "carries": count, "length": length,
             "reverse": node.op == "scan" and node["reverse"], "unroll": 1,
         }
     )  # fmt: skip

@@ -1,7 +1,9 @@
-"""Replay: the steps of a program's plan, carried out natively one at a time.
+"""Replay: a program's plan carried out natively, a step at a time or as a whole.
 
 A frame is a plan with memory of its own, laid out as the plan says. A step that is run in it reads
 and writes where it does in a whole run, so that what overwrites a value too early does so here.
+There are guard bytes around outputs, around the arena and around what a step writes in it: a write
+that goes too far is found.
 """
 
 from __future__ import annotations
@@ -13,18 +15,49 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.backends.cpu.bind import gate
 from tenfold.backends.cpu.entry import DONE
+from tenfold.backends.cpu.loader import Image
 from tenfold.backends.cpu.poll import STATE_WORDS
 from tenfold.backends.cpu.program import Words
 from tenfold.execute import Program
+from tenfold.execute.fixed import GATE, fixed
 from tenfold.execute.host import make_callable, slot_array
 from tenfold.execute.kernels import steps_image
+from tenfold.execute.program import RELEASED
 from tenfold.plan import CopyStep, KernelStep, Plan, Step
-from tenfold.plan.plan import CONSTANT, INPUT
+from tenfold.plan.plan import ARENA, CONSTANT, INPUT
 from tenfold.reference import Callbacks
+from tenfold.types import TensorType
 
 Array = np.ndarray[Any, Any]
 _JUNK = 0xFF  # what memory holds before it is written: no number in any float format
+ZONE = 128  # guard bytes on either side
+_ALIGN = 64
+
+
+_silent = Callbacks()
+
+
+class Native:
+    """Calls the native function of a plan in memory that the caller lays out."""
+
+    def __init__(self, program: Program) -> None:
+        pointer = ctypes.c_void_p
+        kind = ctypes.PYFUNCTYPE(
+            ctypes.c_int32, pointer, ctypes.c_int64, pointer, pointer, pointer, pointer
+        )
+        self._gate = gate(lambda text: fixed(GATE, program.target))
+        self._run = kind(self._gate.address("tn_run"))
+
+    def __call__(self, image: Image, words: int, weight: int, memory: Memory) -> None:
+        """Run it; what it raises is raised. Other threads go on meanwhile if it takes long."""
+        poll = (ctypes.c_int64 * STATE_WORDS)()
+        release, steps = int(weight > RELEASED), image.address("tn_steps")
+        table, arena = memory.table_at, memory.arena_at
+        done = self._run(steps, release, table, arena, ctypes.addressof(poll), words)
+        if done != DONE:
+            raise SystemError(f"the plan answered {done} and left no exception")
 
 
 class Replay:
@@ -33,8 +66,8 @@ class Replay:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.kernels = program.places()
-        kind = ctypes.PYFUNCTYPE(ctypes.c_int32, *(ctypes.c_void_p,) * 4)
-        self.call = kind(steps_image(program.target, True).address("tn_steps"))
+        self.image = steps_image(program.target, True)
+        self.call = Native(program)
         self.words: dict[tuple[int, int], tuple[Words, list[Any], Plan]] = {}
 
     def run(self, frame: Frame, number: int) -> None:
@@ -54,16 +87,20 @@ class Replay:
 
             words = Words(alone, self.kernels, ask, self.program.routines())
             found = self.words[id(plan), number] = (words, kept, alone)
-        poll = (ctypes.c_int64 * STATE_WORDS)()
+        words, _, alone = found
         with self.program.running.using(_silent):
-            done = self.call(
-                frame.table_at, frame.arena_at, ctypes.addressof(poll), found[0].address
-            )
-        if done != DONE:
-            raise SystemError(f"step {number} answered {done} and left no exception")
+            self.call(self.image, words.address, words.weights[id(alone)], frame)
 
 
-_silent = Callbacks()
+def run_whole(
+    program: Program, arrays: Sequence[Array], callbacks: Callbacks
+) -> tuple[list[Array], str | None]:
+    """The outputs of the very plan that answers calls, in guarded memory; and what it wrote
+    outside of it, if anything."""
+    memory = Memory(arrays, program.outputs, program.arena_bytes, program.donated)
+    with program.running.using(callbacks):
+        Native(program)(program.image, program.given, program.weight, memory)
+    return memory.outputs, memory.damage()
 
 
 class Layout:
@@ -167,29 +204,90 @@ def _whole(
     return slot
 
 
-class Frame:
+class Memory:
+    """What a plan is run in: its inputs, its outputs and an arena, with guard bytes around what
+    it may write."""
+
+    def __init__(
+        self,
+        inputs: Sequence[Array],
+        outputs: Sequence[TensorType],
+        arena_bytes: int,
+        donated: Sequence[int],
+    ) -> None:
+        self._guarded: list[tuple[str, Array, Array]] = []  # what, and the bytes on either side
+        self.inputs = []
+        for number, array in enumerate(inputs):
+            kept = np.asarray(array)
+            if number in donated:
+                made = self._room(f"argument {number}", kept.nbytes)
+                kept = _shaped(made, kept.dtype, kept.shape)
+                kept[...] = array
+            elif not (kept.flags.c_contiguous and kept.flags.aligned):
+                kept = np.array(kept, order="C")
+            self.inputs.append(kept)
+        self.outputs = [
+            _shaped(self._room(f"output {number}", type.nbytes), type.dtype, type.shape)
+            for number, type in enumerate(outputs)
+        ]
+        rows = [a.__array_interface__["data"][0] for a in (*self.inputs, *self.outputs)]
+        self.table = (ctypes.c_void_p * max(len(rows), 1))(*rows)
+        self.table_at = ctypes.addressof(self.table)
+        self.arena = self._room("the arena", arena_bytes)
+        self.arena_at: int = self.arena.__array_interface__["data"][0]
+
+    def _room(self, what: str, nbytes: int) -> Array:
+        """New memory, aligned as an arena is, with guard bytes on either side."""
+        block = np.full(nbytes + 2 * ZONE + _ALIGN, _JUNK, np.uint8)
+        start = ZONE + -(block.__array_interface__["data"][0] + ZONE) % _ALIGN
+        end = start + nbytes
+        self._guarded.append((what, block[start - ZONE : start], block[end : end + ZONE]))
+        return block[start:end]
+
+    def damage(self) -> str | None:
+        """What was written to that nobody may write to, or None."""
+        for what, before, after in self._guarded:
+            for side, zone in (("before", before), ("past the end of", after)):
+                hit = np.count_nonzero(zone != _JUNK)
+                if hit:
+                    return f"{hit} bytes {side} {what} were written to"
+        return None
+
+
+def _shaped(room: Array, dtype: Any, shape: tuple[int, ...]) -> Array:
+    made: Array = room.view(dtype).reshape(shape)
+    return made
+
+
+class Frame(Memory):
     """A plan with memory: its inputs, its outputs and an arena."""
 
     def __init__(self, plan: Plan, layout: Layout, inputs: Sequence[Array]) -> None:
         self.plan = plan
         self.layout = layout
-        self.inputs = [
-            np.array(a, order="C")
-            if n in plan.donated
-            else np.ascontiguousarray(a).reshape(np.shape(a))
-            for n, a in enumerate(inputs)
-        ]
-        self.outputs = [np.empty(plan.graph.types[v].shape, plan.graph.types[v].dtype)
-                        for v in plan.graph.outputs]  # fmt: skip
-        rows = [a.__array_interface__["data"][0] for a in (*self.inputs, *self.outputs)]
-        self.table = (ctypes.c_void_p * max(len(rows), 1))(*rows)
-        self.table_at = ctypes.addressof(self.table)
-        self.arena = np.full(plan.arena_bytes + 64, _JUNK, np.uint8)
-        self.arena_at = (self.arena.__array_interface__["data"][0] + 63) & -64
+        types = [plan.graph.types[v] for v in plan.graph.outputs]
+        super().__init__(inputs, types, plan.arena_bytes, plan.donated)
 
     def memory(self, slot: int) -> Array:
         """The array that a slot is."""
         return slot_array(self.plan, slot, self.table_at, self.arena_at)
+
+    def zones(self, at: int) -> list[tuple[int, Array]]:
+        """The bytes of the arena beside what a step writes, each piece with where it begins."""
+        step = self.plan.steps[at]
+        regions = [region(self.plan, s) for s in written(self.plan, step, self.layout, at)]
+        taken = sorted({(r[2], r[3]) for r in regions if r[0] == ARENA and r[3] > r[2]})
+        found: list[tuple[int, Array]] = []
+        free = 0  # the first byte that none of them has
+        for number, (start, end) in enumerate(taken):
+            if max(free, start - ZONE) < start:
+                found.append((max(free, start - ZONE), self.arena[max(free, start - ZONE) : start]))
+            free = max(free, end)
+            until = taken[number + 1][0] if number + 1 < len(taken) else self.arena.size
+            if free < min(until, free + ZONE):
+                found.append((free, self.arena[free : min(until, free + ZONE)]))
+                free = min(until, free + ZONE)
+        return found
 
 
 def _constants(plan: Plan) -> dict[int, int]:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.errors import TenfoldError
-from tenfold.parity.agree import Agreement, Watch, compare, raw, same_bits
+from tenfold.parity.agree import Agreement, Uncertain, Watch, compare, raw, same_bits
 from tenfold.parity.judge import Judgement, judge
-from tenfold.parity.loops import ROUNDS, few_rounds
+from tenfold.parity.loops import LATER, ROUNDS, few_rounds
 from tenfold.parity.part import goes_long
+from tenfold.parity.perturb import farther
 from tenfold.parity.replay import Replay, overlaps, region, written
 from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
 from tenfold.plan import KernelStep, LoopStep
@@ -36,25 +37,63 @@ def check_step(
     if fault is not None:
         return fault
     if about.effects[at]:
-        _give(state, at)
+        give(state, at)
         return f"{about.what(at)} calls Python: it was run with the whole plan, not alone"
     before = _prepare(state, at)
+    zones = [(start, zone, zone.copy()) for start, zone in frame.zones(at)]
     try:
         replay.run(frame, at)
     except TenfoldError as error:
-        return _wrong(state, at, VALUES, f"it raised {type(error).__name__}: {error.message}")
+        return wrong(state, at, VALUES, f"it raised {type(error).__name__}: {error.message}")
+    damage = frame.damage() or _beside(zones)
+    if damage is not None:
+        return wrong(state, at, MEMORY, damage)
     if isinstance(step, LoopStep):
         node = about.graph.nodes[step.node]
         went = state.loops.get(step.node)
         rounds = node["length"] if node.op == "scan" else went.number if went else 0
         if rounds > ROUNDS:
-            # Errors may grow without bound over many rounds: a few are judged instead.
-            wrong = few_rounds(replay, state, at, watch)
-            if wrong is not None:
-                return _wrong(state, at, LOOP, wrong)
-            _give(state, at)
-            return Judgement([Agreement(0.0)])
+            return _long_loop(replay, state, at, rounds, watch)
     return _judged(state, at, before, watch)
+
+
+def _beside(zones: list[tuple[int, Array, Array]]) -> str | None:
+    """What a step wrote beside its own memory in the arena."""
+    for start, now, then in zones:
+        hit = np.flatnonzero(now != then)
+        if hit.size:
+            where = start + int(hit[0])
+            return f"{hit.size} bytes from {where} in the arena on, beside its own, were written to"
+    return None
+
+
+def _long_loop(
+    replay: Replay, state: State, at: int, rounds: int, watch: Watch | None
+) -> Judgement | Disagreement:
+    """Errors may grow over many rounds: the first few are judged by bounds; some more, past the
+    rounds that were looked at one by one, and the whole, by what rounding makes of the
+    reference."""
+    about, frame = state.about, state.frame
+    assert frame is not None
+    part = about.parts[at]
+    made = {v: np.array(frame.memory(s)) for s, v in about.layout.writes[at]}
+    counts = [ROUNDS, *([LATER] if rounds > LATER and not goes_long(part.graph.nodes[0]) else [])]
+    for count in counts:
+        fault = few_rounds(replay, state, at, count, watch)
+        if fault is not None:
+            return wrong(state, at, LOOP, fault)
+    wanted = [np.asarray(state.values[v]) for v in part.outputs]
+    got = [made[v].reshape(w.shape) for v, w in zip(part.outputs, wanted, strict=True)]
+    uncertain = False
+    try:
+        far = farther(part.graph, part.arrays(state.values), got, wanted, watch)
+    except Uncertain:
+        far, uncertain = None, True
+    if far is not None:
+        text = f"after {rounds} rounds: {far[1]}"
+        return wrong(state, at, LOOP, text, part.outputs[far[0]])
+    give(state, at)
+    return Judgement([compare(a, b, None) for a, b in zip(got, wanted, strict=True)], uncertain)
 
 
 def judged_step(replay: Replay, state: State, at: int) -> list[Agreement]:
@@ -137,8 +176,9 @@ def _prepare(state: State, at: int) -> dict[int, Array]:
     assert frame is not None
     for slot, value in about.layout.writes[at]:
         place = (slot, value)
-        earlier = about.layout.first_write[place] < at or place in about.layout.begun
-        if earlier or any(overlaps(about.plan, slot, s) for s, _ in about.layout.reads[at]):
+        earlier = about.layout.first_write[place] < at and not state.alone
+        begun = earlier or place in about.layout.begun
+        if begun or any(overlaps(about.plan, slot, s) for s, _ in about.layout.reads[at]):
             continue
         held = frame.memory(slot)
         wanted = np.asarray(state.values[value]).reshape(held.shape)
@@ -150,6 +190,7 @@ def _prepare(state: State, at: int) -> dict[int, Array]:
         slot: raw(frame.memory(slot)).copy()
         for slot, value in about.layout.writes[at]
         if about.layout.last_write[slot, value] > at
+        or (state.alone and about.layout.first_write[slot, value] < at)
     }
 
 
@@ -185,10 +226,10 @@ def _judged(
     if found.wrong is None:
         return found
     value = part.outputs[found.wrong]
-    return _wrong(state, at, VALUES, found.found[found.wrong].text, value)
+    return wrong(state, at, VALUES, found.found[found.wrong].text, value)
 
 
-def _give(state: State, at: int) -> None:
+def give(state: State, at: int) -> None:
     """Put the reference's values where the step writes."""
     about, frame = state.about, state.frame
     assert frame is not None
@@ -197,7 +238,8 @@ def _give(state: State, at: int) -> None:
         held[...] = np.asarray(state.values[value]).reshape(held.shape)
 
 
-def _wrong(state: State, at: int, kind: str, text: str, value: int | None = None) -> Disagreement:
+def wrong(state: State, at: int, kind: str, text: str, value: int | None = None) -> Disagreement:
+    """What is wrong with a step, with the case that shows it."""
     about = state.about
     part = about.parts[at]
     which = part.outputs[0] if value is None and part.outputs else value

@@ -13,9 +13,10 @@ from tenfold.graph import Graph, Node
 Array = np.ndarray[Any, Any]
 
 # What may be wrong: a step's values; a value overwritten before it is read; a loop's rounds; the
-# callbacks asked for; an op rewritten into others; a guard of the native entry.
-VALUES, MEMORY, LOOP, CALLBACKS, EXPANSION, GUARD = (
-    "values", "memory", "loop", "callbacks", "expansion", "guard",
+# callbacks asked for; an op rewritten into others; a guard of the native entry; the outputs of the
+# whole plan.
+VALUES, MEMORY, LOOP, CALLBACKS, EXPANSION, GUARD, WHOLE = (
+    "values", "memory", "loop", "callbacks", "expansion", "guard", "whole",
 )  # fmt: skip
 
 

@@ -1,22 +1,26 @@
-"""Walk along the reference's run and check the plan's steps as it passes them."""
+"""Walk along the reference's run and check the plan's steps as it passes them.
+
+A branch that the run does not take, and the body of a loop of no rounds, are walked through after
+it on the inputs that they would have had, unless they call Python.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from tenfold.errors import TenfoldError
 from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.parity.agree import same_bits
 from tenfold.parity.judge import Judgement
 from tenfold.parity.part import Part, has_effects, loop_ends, part_of_step, whole_graphs
 from tenfold.parity.replay import Frame, Layout, Replay
-from tenfold.parity.steps import check_step
+from tenfold.parity.steps import check_step, give
 from tenfold.parity.verdict import MEMORY, Case, Disagreement
 from tenfold.plan import BranchStep, LoopStep, Plan
 from tenfold.reference import Callbacks, evaluate
@@ -26,7 +30,17 @@ Array = np.ndarray[Any, Any]
 
 
 class Cut(Exception):
-    """The limit in seconds is reached."""
+    """The time for a check is up."""
+
+
+class _Enough(Exception):
+    """A trial has gone on for long enough."""
+
+
+_TRIED = (
+    20_000  # nodes of a trial: inputs that a branch was not meant for may keep it busy for ever
+)
+_KEPT = 1 << 26  # bytes of inputs that are kept for trials
 
 
 class Refuted(Exception):
@@ -111,6 +125,7 @@ class State:
         self.values: dict[int, Array] = dict(enumerate(inputs))
         self.next = 0
         self.frame: Frame | None = None
+        self.alone = False  # whether steps are tried one by one, without those before them
         self.loops: dict[int, Round] = {}  # by the position of the loop's node
         self.outputs: list[Array] | None = None
 
@@ -122,15 +137,21 @@ class Walk:
         self,
         program: Program,
         arrays: Sequence[Array],
-        deadline: float | None = None,
+        on_time: Callable[[], None] = lambda: None,
         every: bool = False,
+        done: Collection[tuple[int, int]] = (),
     ) -> None:
-        """`every`: all rounds of loops are checked, not only some."""
+        """`on_time` raises Cut when the time is up. `every`: all rounds of loops are checked, not
+        only some. `done` are steps that were checked before."""
         self.every = every
+        self.done = set(done)
+        self.trials: list[tuple[About, list[Array], str]] = []
+        self.tried = 0  # bytes of inputs that trials keep
+        self.nodes = 0  # that the reference has computed
         self.fault: Disagreement | None = None
         self.program = program
         self.arrays = arrays
-        self.deadline = deadline
+        self.on_time = on_time
         self.replay = Replay(program)
         graphs = whole_graphs(program.plan)
         self.abouts = {
@@ -152,17 +173,17 @@ class Walk:
         state, at = self.at
         return f"{state.name}{state.about.what(at)}"
 
-    def on_time(self, *_: Any) -> None:
-        """A watch that only looks at the clock."""
-        if self.deadline is not None and perf_counter() > self.deadline:
-            raise Cut
-
     def run(self, graph: Graph, callbacks: Callbacks) -> list[Array]:
         """Run the reference and check what it passes; its outputs."""
         about = self.abouts[id(self.program.plan)]
         top = State(about, [np.asarray(a) for a in self.arrays], "", None, True)
         self.states = [top]
         outputs = evaluate(graph, self.arrays, callbacks, self.watch)
+        self.end(top)
+        return outputs
+
+    def end(self, top: State) -> None:
+        """The reference has come to its end."""
         if self.fault is None:
             try:
                 self.advance(top)
@@ -170,10 +191,51 @@ class Walk:
             except Refuted as refuted:
                 self.fault = refuted.disagreement
         self.states.clear()
-        return outputs
+
+    def left(self, about: About) -> list[int]:
+        """The steps of a plan that were not checked, here or before."""
+        number = about.number
+        return [
+            at
+            for at in range(len(about.plan.steps))
+            if (number, at) not in self.records and (number, at) not in self.done
+        ]
+
+    def knows(self, about: About) -> bool:
+        return not self.left(about)
+
+    def try_branches(self) -> None:
+        """Check what the run did not come to, on the inputs that it would have had."""
+        while self.trials and self.fault is None:
+            about, inputs, name = self.trials.pop()
+            if self.knows(about):
+                continue
+            top = State(about, inputs, name, None, True)
+            self.states = [top]
+            begun = self.nodes
+
+            def watch(*given: Any, end: int = begun + _TRIED) -> None:
+                if self.nodes > end:
+                    raise _Enough
+                self.watch(*given)
+
+            try:
+                evaluate(about.graph, inputs, _silent, watch)
+                self.end(top)
+            except (_Enough, TenfoldError, ArithmeticError, ValueError, IndexError):
+                self.states.clear()  # it was not meant for these inputs
+
+    def try_later(self, about: About, inputs: list[Array], name: str) -> None:
+        """Have a scope that was not run tried on these inputs."""
+        size = sum(a.nbytes for a in inputs)
+        if self.tried + size > _KEPT or any(about.effects) or self.knows(about):
+            return
+        self.tried += size
+        self.trials.append((about, inputs, name))
 
     def watch(self, path: Path, graph: Graph, position: int, results: Sequence[Array]) -> None:
         """The reference has computed a node. After a fault it goes on alone: its answer counts."""
+        self.nodes += 1
         if self.fault is not None:
             return
         self.on_time()
@@ -194,6 +256,8 @@ class Walk:
                 state.values[value] = result
         if position in about.scoped:
             self.end_loop(state, position)
+            if state.sampled:
+                self.not_run(state, position)
         if state.sampled:
             self.advance(state)
 
@@ -295,6 +359,26 @@ class Walk:
         if len(self.loops) < 1000:
             self.loops[name] = (rounds, loop.checked)
 
+    def not_run(self, state: State, position: int) -> None:
+        """Keep the inputs of branches that were not taken, and of a loop of no rounds."""
+        about = state.about
+        step = about.plan.steps[about.scoped[position]]
+        node = about.graph.nodes[position]
+        plans = about.plan.plans
+        name = f"{state.name}%{about.graph.starts[position]}"
+        if any(v not in state.values for v in node.inputs):
+            return
+        given = [np.asarray(state.values[v]) for v in node.inputs]
+        if isinstance(step, BranchStep):
+            for scope, number in enumerate(step.plans):
+                inner = self.abouts[id(plans[number])]
+                self.try_later(inner, given[1:], f"{name}.branch{scope}, not taken: ")
+        elif isinstance(step, LoopStep) and node.op == "while":
+            if position in state.loops and state.loops[position].number:
+                return
+            inner = self.abouts[id(plans[step.plans[-1]])]
+            self.try_later(inner, given, f"{name}, of no rounds: ")
+
     # Steps.
 
     def advance(self, state: State) -> None:
@@ -317,13 +401,15 @@ class Walk:
                     state.values.pop(value, None)
 
     def check(self, state: State, at: int) -> None:
+        if (state.about.number, at) in self.done:
+            give(state, at)
+            return
         found = check_step(self.replay, state, at, self.on_time)
         if isinstance(found, Disagreement):
             raise Refuted(found)
         self.note(state, at, found)
         self.checked += 1
-        if self.deadline is not None and perf_counter() > self.deadline:
-            raise Cut
+        self.on_time()
 
     def note(self, state: State, at: int, found: Judgement | str) -> None:
         about = state.about
@@ -368,6 +454,9 @@ class Walk:
                         (maker,) if maker is not None else tuple(nodes[:1]),
                     )
                 )  # fmt: skip
+
+
+_silent = Callbacks()
 
 
 def _position(state: State, entry: Entry) -> int:

@@ -5,7 +5,8 @@ Python's usual five: so a call is not held up by the thread that compiles.
 
 At the end of the process the job under way is finished and the rest are dropped. A fork waits
 for the job under way; the child starts with no thread, and its jobs that were not done are given
-to a thread of its own when they are asked for again.
+to a thread of its own when they are asked for again. A job that takes long asks `waited_for` now
+and then, and ends early where it is.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from tenfold.switching import giving_way
 
 
 class Job:
-    """Something to be done once. `done` is set at its end, whether it went well or not."""
+    """Something to be done once. `done` is set at its end, whether it went well or not; `next` is
+    what it has asked for to be done after it."""
 
-    __slots__ = ("_work", "done", "error", "process", "result", "told")
+    __slots__ = ("_work", "done", "error", "next", "process", "result", "told")
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work: Callable[[], Any] | None = work
@@ -32,6 +34,7 @@ class Job:
         self.error: BaseException | None = None
         self.process = os.getpid()
         self.told = False  # whether anyone has said that it failed
+        self.next: Job | None = None
 
     def run(self) -> None:
         work, self._work = self._work, None  # what it held dies with it
@@ -56,8 +59,12 @@ class _Worker:
         self.busy = threading.Lock()  # held while a job runs
         self.thread: threading.Thread | None = None
         self.closing = False
+        self.current: Job | None = None
+        self.forks = 0  # that wait for the job under way
 
     def submit(self, job: Job) -> None:
+        if self.current is not None and self.thread is threading.current_thread():
+            self.current.next = job
         with self.wake:
             if self.closing:
                 job.done.set()  # the process ends: nobody will ask
@@ -77,7 +84,9 @@ class _Worker:
                     return
                 job = self.jobs.popleft()
             with self.busy, giving_way():
+                self.current = job
                 job.run()
+                self.current = None
 
     def close(self) -> None:
         with self.wake:
@@ -103,12 +112,24 @@ def submit(work: Callable[[], Any]) -> Job:
     return job
 
 
+def waiting() -> int:
+    """How many jobs wait for their turn."""
+    return len(_worker.jobs)
+
+
+def waited_for() -> bool:
+    """Whether the end of the process, or a fork, waits for the job under way."""
+    return _worker.closing or _worker.forks > 0
+
+
 def _before_fork() -> None:
+    _worker.forks += 1
     _worker.busy.acquire()
     _worker.wake.acquire()
 
 
 def _after_in_parent() -> None:
+    _worker.forks -= 1
     _worker.wake.release()
     _worker.busy.release()
 

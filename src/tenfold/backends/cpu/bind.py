@@ -30,6 +30,8 @@ Array = np.ndarray[Any, Any]
 
 _FASTCALL_KEYWORDS = 0x80 | 0x02
 
+_NEVER = 1 << 62
+
 GATE_TEXT = join([POOL, DISTINCT, GATE])
 
 _gates: list[Image] = []
@@ -132,6 +134,23 @@ class Binding(str):
         block[0] = id(bound)
         self._record[Word.BOUND] = _data(block)  # an aligned word: written in one step
         self._bound = bound  # the former one goes now, or when the last call that has it returns
+
+    @property
+    def answered(self) -> int:
+        """How many calls were answered."""
+        return int(self._record[Word.ANSWERED])
+
+    def close(self) -> None:
+        """Turn every call away until it is opened again."""
+        self._record[Word.ARGUMENTS] = _NEVER  # nobody gives as many
+
+    def open(self) -> None:
+        self._record[Word.ARGUMENTS] = len(self.entry.arguments)
+
+    def hand(self, given: int, kept: object) -> None:
+        """Call the plan's function with something else from now on."""
+        self._kept = (*self._kept, kept)  # calls under way have the former
+        self._record[Word.GIVEN] = given  # an aligned word: written in one step
 
     def __del__(self) -> None:
         """Free the arenas that wait in the pool."""

@@ -47,6 +47,7 @@ class Word(IntEnum):
     SINGLE = 12  # whether one output comes bare
     WRITES = 13  # whether the plan writes into arguments
     GIVEN = 14  # what the plan's function is called with
+    ANSWERED = 15  # calls that were answered
     POOL = 16  # arenas at rest
 
 
@@ -350,6 +351,9 @@ ran:
 
 _ANSWER = f"""
 answer:
+{_word("%answered", "i64", Word.ANSWERED)}
+  %answered.now = add i64 %answered, 1
+  store i64 %answered.now, ptr %answered.at, align 8
 {_word("%single", "i64", Word.SINGLE)}
   %is.single = icmp ne i64 %single, 0
   br i1 %is.single, label %one, label %many

@@ -67,6 +67,11 @@ def routines_of(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_routine(p, s) for p, s in steps if s.name != "contract"))
 
 
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
 class Words:
     """The words of a plan and of all below it, and the memory they point into."""
 
@@ -76,10 +81,13 @@ class Words:
         kernels: Mapping[Kernel, tuple[int, int]],
         ask: Callable[[int, int], int],
         routines: Mapping[str, int],
+        alarms: Mapping[int, int] | None = None,
     ) -> None:
         """`kernels` has the address and the extent of each; `ask(plan, step)` is the address of
         the callable for a host step, or for a kernel whose check fails; `routines` has the
-        addresses of those in `routines_of(plan)`."""
+        addresses of those in `routines_of(plan)`. `alarms` has for plans the address of a callable
+        that is to be called when they are reached."""
+        self.alarms = alarms or {}
         self.kernels = kernels
         self.routines = routines
         self.ask = ask
@@ -90,10 +98,14 @@ class Words:
             self.addresses[id(one)] = self.keep(np.array(self.write(one, number), np.int64))
         self.address = self.addresses[id(plan)]
 
+    def silence(self, plan: Plan) -> None:
+        """Have the alarm of a plan rung no more, in calls under way, too."""
+        row = next(a for a in self.kept if _address(a) == self.addresses[id(plan)])
+        row[3:5] = Word.POLL, 0
+
     def keep(self, array: Array) -> int:
         self.kept.append(array)
-        address: int = array.__array_interface__["data"][0]
-        return address
+        return _address(array)
 
     def write(self, plan: Plan, number: int) -> list[int]:
         rows = len(plan.graph.parameters) + len(plan.outputs)
@@ -102,6 +114,8 @@ class Words:
         params = self.params(plan)
         known = [self.kernels[kernel] for kernel in plan.own]
         words = [rows, 1, 1]
+        if number in self.alarms:
+            words += (Word.HOST, self.alarms[number])
         most, below = 1, 1
         for at, step in enumerate(plan.steps):
             if step.kind == "kernel":
