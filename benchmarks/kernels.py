@@ -631,7 +631,7 @@ def bind(case: Case) -> tuple[Callable[[], Any], float]:
     if isinstance(case.kernel, str):
         kernel, name, extent = Kernel((), (), (), (), ()), case.kernel, len(case.arrays[0])
         case.literals[0] = case.arrays[0].shape[1].to_bytes(8, "little")
-        data = assemble(sort_text(name), target)
+        data = assemble(sort_text(name, target), target)
     else:
         kernel = tune(case.kernel, target)
         code, compiled = prepare(kernel, target)

@@ -85,12 +85,14 @@ def bring(part: str, target: Target, data: bytes) -> None:
     _objects.setdefault((part, target.digest), data)
 
 
-def _text(part: str) -> str:
-    return TEXTS[part] if part in TEXTS else sort_text(part)
+def _text(part: str, target: Target) -> str:
+    return TEXTS[part] if part in TEXTS else sort_text(part, target)
 
 
 def _name(part: str, target: Target) -> str:
-    mark = interface() if part in TEXTS else hashlib.sha256(_text(part).encode()).hexdigest()[:32]
+    mark = interface()
+    if part not in TEXTS:
+        mark = hashlib.sha256(_text(part, target).encode()).hexdigest()[:32]
     return f"{part}-{mark}-{target.digest}"
 
 
@@ -110,7 +112,7 @@ def _make(part: str, target: Target) -> bytes:
     from tenfold.backends.cpu.assemble import assemble
     from tenfold.backends.cpu.prelink import prelink
 
-    made = prelink(assemble(_text(part), target), EXPORTS.get(part, (part,)))
+    made = prelink(assemble(_text(part, target), target), EXPORTS.get(part, (part,)))
     for store in stores:
         store.keep(_name(part, target), made)
     _objects[part, target.digest] = made

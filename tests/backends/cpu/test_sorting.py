@@ -29,7 +29,7 @@ GUARD = 0xA5
 @cache
 def image(name: str, dtype: str, target: Target) -> Any:
     symbol = sort_name(name, dtype)
-    return load([assemble(sort_text(symbol), target)], [symbol])
+    return load([assemble(sort_text(symbol, target), target)], [symbol])
 
 
 def lines(name: str, dtype: str, target: Target, x: Array) -> Array:

@@ -9,6 +9,7 @@ from collections import deque
 from functools import cache
 from typing import Any
 
+from tenfold.backends.cpu.masks import refuse
 from tenfold.backends.cpu.target import Target, target_machine
 
 # Code generation is superlinear in the length of a block; beyond this it is done lightly.
@@ -46,6 +47,7 @@ def assemble(text: str, target: Target) -> bytes:
     """
     import llvmlite.binding as llvm
 
+    refuse(text, target)
     level = 2 if text.count("\n") < LONG else 1
     resting = _resting.setdefault((target, level), [])
     try:

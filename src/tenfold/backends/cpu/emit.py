@@ -69,18 +69,13 @@ def emit(
     kernel: Kernel, schedule: Schedule, target: Target, name: str, strict: bool = False
 ) -> Code:
     """The text of one kernel. `strict` keeps products and sums apart."""
-    w = Writer(
-        contract=not strict,
-        modern=target.half,
-        masked=target.masked,
-        fma=target.fma,
-    )
+    w = Writer(target, contract=not strict)
     Emitter(kernel, schedule, w).function()
     wide = f' "prefer-vector-width"="{8 * target.vector_bytes}"' if target.vector_bytes > 16 else ""
     head = f"define i32 @{name}(ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind{wide} {{"
     body = "\n".join((head, *w.lines, "}", ""))
     more = [
-        power_routine(number) if which == "power" else tile_routine(number, w.masked, w.declared)
+        power_routine(number) if which == "power" else tile_routine(number, target, w.declared)
         for which, number in sorted(w.routines)
     ]
     private = "".join(more).replace("@local.", f"@{name}.")
@@ -149,6 +144,8 @@ class Emitter(Loops):
         known = self.known(i.op, i.dtype, args)
         if known is not None:
             return known
+        if self.loaded_or_zero(i):
+            return args[1]
         wide = any(a.wide for a in args)
         source = self.kernel.instructions[i.args[0]].dtype
         out: list[Parts] = []
@@ -189,6 +186,14 @@ class Emitter(Loops):
                 if one.truth is not None:
                     return other if one.truth is (op == "and") else one
         return None
+
+    def loaded_or_zero(self, i: Instruction) -> bool:
+        """Whether this chooses between a load under a condition and the zero which that gives."""
+        if i.op != "select" or i.args[1] in self.s.tiles:
+            return False
+        found, other = (self.kernel.instructions[a] for a in i.args[1:])
+        zero = other.op == "const" and not any(other.attr[0])
+        return found.op == "load" and found.args == i.args[:1] and zero
 
     def param(self, number: int, dtype: str) -> Parts:
         w, ty, parts = self.w, MEMORY[dtype], []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenfold.backends.cpu import masks
 from tenfold.backends.cpu.casts import narrow, widen
 from tenfold.backends.cpu.operations import elementwise
 from tenfold.backends.cpu.positions import lane_step, narrowest, scalar, vectored
@@ -14,7 +15,6 @@ from tenfold.backends.cpu.writer import (
     float_text,
     is_constant,
     kind,
-    mangle,
     vector,
 )
 from tenfold.kernel.index import Index
@@ -23,7 +23,6 @@ from tenfold.kernel.kernel import SEQUENTIAL, Store
 _EVEN = "<" + ", ".join(f"i32 {2 * n}" for n in range(LANES)) + ">"
 _ODD = "<" + ", ".join(f"i32 {2 * n + 1}" for n in range(LANES)) + ">"
 _PAIRS = "<" + ", ".join(f"i32 {n // 2 + n % 2 * LANES}" for n in range(2 * LANES)) + ">"
-_TWICE = "<" + ", ".join(f"i32 {n // 2}" for n in range(2 * LANES)) + ">"
 _BACK = "<" + ", ".join(f"i32 {LANES - 1 - n}" for n in range(LANES)) + ">"
 
 
@@ -102,7 +101,8 @@ def store(s: State, number: int) -> None:
             past = f"align {size}, !nontemporal !{{i32 1}}"
             s.w.put(f"store {vector(ty)} {raw[0]}, ptr {at}, {past}")
         elif step == 1:
-            _store_contiguous(s.w, pointer(s, item.buffer, item.index, copy), dtype, raw, mask)
+            at = pointer(s, item.buffer, item.index, copy, inside=mask is None)
+            _store_contiguous(s.w, at, dtype, raw, mask)
         else:
             _scatter(s, item.buffer, dtype, item.index, copy, raw, mask)
 
@@ -117,16 +117,20 @@ def prefetch(s: State, buffer: int, index: Index, near: bool = True) -> None:
         s.w.put(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 {3 if near else 2}, i32 1)")
 
 
-def pointer(s: State, buffer: int, index: Index, copy: int, extra: int = 0) -> str:
-    """The address of an element at lane 0 of a copy."""
+def pointer(
+    s: State, buffer: int, index: Index, copy: int, extra: int = 0, inside: bool = True
+) -> str:
+    """The address of an element at lane 0 of a copy. Where that lane is masked off, it need not
+    lie inside the buffer."""
+    gep = "getelementptr inbounds" if inside else "getelementptr"
     dtype = s.kernel.buffers[buffer].dtype
     ty, factor = MEMORY[dtype], 2 if kind(dtype) == "c" else 1
     moving, constant = scalar(s, index * factor, copy)
     at = f"%b{buffer}"
     if moving is not None:
-        at = s.w.op(f"getelementptr inbounds {ty}, ptr {at}, i64 {moving}")
+        at = s.w.op(f"{gep} {ty}, ptr {at}, i64 {moving}")
     constant += extra * factor
-    return s.w.op(f"getelementptr inbounds {ty}, ptr {at}, i64 {constant}") if constant else at
+    return s.w.op(f"{gep} {ty}, ptr {at}, i64 {constant}") if constant else at
 
 
 def both(w: Writer, a: str | None, b: str | None, lanes: int = LANES) -> str | None:
@@ -134,41 +138,6 @@ def both(w: Writer, a: str | None, b: str | None, lanes: int = LANES) -> str | N
     if a is None or b is None:
         return b if a is None else a
     return w.op(f"and {vector('i1', True, lanes)} {a}, {b}")
-
-
-def load_vector(
-    w: Writer, at: str, element: str, size: int, mask: str | None, lanes: int = LANES
-) -> str:
-    """Contiguous elements; 0 where masked off."""
-    ty = vector(element, True, lanes)
-    if mask is None:
-        return w.op(f"load {ty}, ptr {at}, align {size}")
-    one = vector("i1", True, lanes)
-    w.declare(f"{ty} @llvm.masked.load.{mangle(ty)}.p0(ptr, i32, {one}, {ty})")
-    return w.op(
-        f"call {ty} @llvm.masked.load.{mangle(ty)}.p0"
-        f"(ptr {at}, i32 {size}, {one} {mask}, {ty} zeroinitializer)"
-    )
-
-
-def store_vector(
-    w: Writer, at: str, element: str, size: int, x: str, mask: str | None, lanes: int = LANES
-) -> None:
-    ty = vector(element, True, lanes)
-    if mask is None:
-        w.put(f"store {ty} {x}, ptr {at}, align {size}")
-        return
-    if mask.startswith("<i1 true") and mask.count("true") == 1:
-        # LLVM 22 writes four bytes for one narrowed lane under a constant mask.
-        first = w.op(f"extractelement {ty} {x}, i64 0")
-        w.put(f"store {element} {first}, ptr {at}, align {size}")
-        return
-    one = vector("i1", True, lanes)
-    w.declare(f"void @llvm.masked.store.{mangle(ty)}.p0({ty}, ptr, i32, {one})")
-    w.put(
-        f"call void @llvm.masked.store.{mangle(ty)}.p0"
-        f"({ty} {x}, ptr {at}, i32 {size}, {one} {mask})"
-    )
 
 
 def element_size(dtype: str) -> int:
@@ -224,25 +193,24 @@ def _spread_one(
 def _contiguous(
     s: State, buffer: int, dtype: str, index: Index, copy: int, mask: str | None, step: int
 ) -> Parts:
-    w, ty, size = s.w, MEMORY[dtype], element_size(dtype)
-    at = pointer(s, buffer, index, copy, 0 if step == 1 else 1 - LANES)
+    w, ty = s.w, MEMORY[dtype]
+    at = pointer(s, buffer, index, copy, 0 if step == 1 else 1 - LANES, mask is None)
     if kind(dtype) == "c":
-        return _pair(w, at, ty, size, mask)
+        return _pair(w, at, ty, mask)
     wide = vector(ty)
     if step == 1:
-        return (widen(w, dtype, load_vector(w, at, ty, size, mask), True),)
+        return (widen(w, dtype, masks.load(w, at, ty, mask), True),)
     if mask is not None:
-        one = vector("i1")
-        mask = w.op(f"shufflevector {one} {mask}, {one} poison, <{LANES} x i32> {_BACK}")
-    x = load_vector(w, at, ty, size, mask)
+        mask = masks.pick(w, "i1", mask, LANES, range(LANES)[::-1])
+    x = masks.load(w, at, ty, mask)
     x = w.op(f"shufflevector {wide} {x}, {wide} poison, <{LANES} x i32> {_BACK}")
     return (widen(w, dtype, x, True),)
 
 
-def _pair(w: Writer, at: str, ty: str, size: int, mask: str | None) -> Parts:
+def _pair(w: Writer, at: str, ty: str, mask: str | None) -> Parts:
     """Complex numbers, taken apart into real and imaginary vectors."""
     both_parts = vector(ty, True, 2 * LANES)
-    x = load_vector(w, at, ty, size, _doubled(w, mask), 2 * LANES)
+    x = masks.load(w, at, ty, _doubled(w, mask), 2 * LANES)
     return tuple(
         w.op(f"shufflevector {both_parts} {x}, {both_parts} poison, <{LANES} x i32> {pick}")
         for pick in (_EVEN, _ODD)
@@ -252,28 +220,29 @@ def _pair(w: Writer, at: str, ty: str, size: int, mask: str | None) -> Parts:
 def _doubled(w: Writer, mask: str | None) -> str | None:
     if mask is None:
         return None
-    one = vector("i1")
-    return w.op(f"shufflevector {one} {mask}, {one} poison, <{2 * LANES} x i32> {_TWICE}")
+    return masks.pick(w, "i1", mask, LANES, [n // 2 for n in range(2 * LANES)])
 
 
-def _addresses(s: State, buffer: int, index: Index, copy: int, mask: str | None) -> list[str]:
-    """The addresses of every lane, for each part; lanes masked off point to the start."""
+def _places(
+    s: State, buffer: int, index: Index, copy: int, mask: str | None
+) -> tuple[list[str], str, str]:
+    """Where each part of lane 0 lies, and how far from there the lanes do: the integers' type and
+    the vector. Where there is a mask, lanes that are off lie at the start."""
     w, dtype = s.w, s.kernel.buffers[buffer].dtype
-    ty, parts = MEMORY[dtype], 2 if kind(dtype) == "c" else 1
+    parts = 2 if kind(dtype) == "c" else 1
     index = index * parts
     element, step = narrowest(s, index), lane_step(s, index)
-    if step is None or (mask is not None and not s.w.masked):
+    if step is None or mask is not None:
         start, offsets = f"%b{buffer}", vectored(s, index, copy, element)
     else:
-        start = pointer(s, buffer, index if parts == 1 else _halved(index), copy)
+        start = pointer(s, buffer, index if parts == 1 else _halved(index), copy, inside=False)
         offsets = w.iota(element, step)
-    if mask is not None and not s.w.masked:
+    if mask is not None:
         offsets = w.select(mask, vector(element), offsets, "zeroinitializer")
-    found = []
-    for part in range(parts):
-        p = w.op(f"getelementptr inbounds {ty}, ptr {start}, i64 {part}") if part else start
-        found.append(w.op(f"getelementptr {ty}, ptr {p}, {vector(element)} {offsets}"))
-    return found
+    starts = [start]
+    if parts > 1:
+        starts.append(w.op(f"getelementptr inbounds {MEMORY[dtype]}, ptr {start}, i64 1"))
+    return starts, element, offsets
 
 
 def _halved(index: Index) -> Index:
@@ -281,30 +250,15 @@ def _halved(index: Index) -> Index:
 
 
 def _gather(s: State, buffer: int, dtype: str, index: Index, copy: int, mask: str | None) -> Parts:
-    w, ty, one = s.w, vector(MEMORY[dtype]), vector("i1")
-    size = element_size(dtype)
-    quick = w.masked and size >= 4
-    if not quick and mask is not None and w.masked:
-        # Short elements have no gather: read safe addresses one by one, with no branches.
-        element = narrowest(s, index)
-        offsets = vectored(s, index, copy, element)
-        offsets = w.select(mask, vector(element), offsets, "zeroinitializer")
-        found = [
-            w.op(f"getelementptr {MEMORY[dtype]}, ptr %b{buffer}, {vector(element)} {offsets}")
-        ]
-    else:
-        found = _addresses(s, buffer, index, copy, mask)
-    given = mask if mask is not None and quick else w.const("i1", True, True)
-    name = f"llvm.masked.gather.{mangle(ty)}.v{LANES}p0"
-    w.declare(f"{ty} @{name}(<{LANES} x ptr>, i32, {one}, {ty})")
+    w, ty = s.w, MEMORY[dtype]
+    # Where there is no gather, safe addresses are read one by one, with no branches.
+    quick = w.masked and element_size(dtype) >= 4
+    starts, element, offsets = _places(s, buffer, index, copy, None if quick else mask)
     out = []
-    for at in found:
-        x = w.op(
-            f"call {ty} @{name}(<{LANES} x ptr> {at}, i32 {size}, {one} {given}, "
-            f"{ty} zeroinitializer)"
-        )
+    for start in starts:
+        x = masks.gather(w, start, ty, element, offsets, mask if quick else None)
         if mask is not None and not quick:
-            x = w.select(mask, ty, x, "zeroinitializer")
+            x = w.select(mask, vector(ty), x, "zeroinitializer")
         out.append(widen(w, dtype, x, True))
     return tuple(out)
 
@@ -323,8 +277,7 @@ def _store_in_order(s: State, item: Store, copy: int, parts: Parts, mask: str | 
     element, computed = narrowest(s, item.index), COMPUTE[dtype]
     lanes: dict[int, str | None] = dict.fromkeys(range(LANES))
     if mask is not None and is_constant(mask):
-        live = mask.strip("<>").split(", ")
-        lanes = {n: None for n in range(LANES) if live[n] == "i1 true"}
+        lanes = dict.fromkeys(masks.alive(mask, LANES))
     elif mask is not None:
         lanes = {n: w.op(f"extractelement {vector('i1')} {mask}, i64 {n}") for n in lanes}
     offsets = vectored(s, item.index * (2 if kind(dtype) == "c" else 1), copy, element)
@@ -401,27 +354,22 @@ def _store_single(s: State, item: Store, at: str, parts: Parts, test: str | None
 
 
 def _store_contiguous(w: Writer, at: str, dtype: str, raw: Parts, mask: str | None) -> None:
-    ty, size = MEMORY[dtype], element_size(dtype)
+    ty = MEMORY[dtype]
     if kind(dtype) != "c":
-        store_vector(w, at, ty, size, raw[0], mask)
+        masks.store(w, at, ty, raw[0], mask)
         return
     wide = vector(ty)
     x = w.op(f"shufflevector {wide} {raw[0]}, {wide} {raw[1]}, <{2 * LANES} x i32> {_PAIRS}")
-    store_vector(w, at, ty, size, x, _doubled(w, mask), 2 * LANES)
+    masks.store(w, at, ty, x, _doubled(w, mask), 2 * LANES)
 
 
 def _scatter(
     s: State, buffer: int, dtype: str, index: Index, copy: int, raw: Parts, mask: str | None
 ) -> None:
-    w, ty, one = s.w, vector(MEMORY[dtype]), vector("i1")
-    name = f"llvm.masked.scatter.{mangle(ty)}.v{LANES}p0"
-    w.declare(f"void @{name}({ty}, <{LANES} x ptr>, i32, {one})")
-    given = mask if mask is not None else w.const("i1", True, True)
-    for at, x in zip(_addresses(s, buffer, index, copy, None), raw, strict=True):
-        w.put(
-            f"call void @{name}({ty} {x}, <{LANES} x ptr> {at}, i32 {element_size(dtype)}, "
-            f"{one} {given})"
-        )
+    ty = MEMORY[dtype]
+    starts, element, offsets = _places(s, buffer, index, copy, None)
+    for start, x in zip(starts, raw, strict=True):
+        masks.scatter(s.w, start, ty, element, offsets, x, mask)
 
 
 def _from_tile(s: State, value: int, dtype: str) -> Val:
@@ -436,6 +384,6 @@ def _from_tile(s: State, value: int, dtype: str) -> Val:
     out = []
     for copy in range(s.copies):
         q = w.op(f"getelementptr inbounds {ty}, ptr {p}, i64 {copy * LANES}") if copy else p
-        x = load_vector(w, q, ty, element_size(dtype), s.mask(copy))
+        x = masks.load(w, q, ty, s.mask(copy))
         out.append((widen(w, dtype, x, True),))
     return Val(tuple(out), True)

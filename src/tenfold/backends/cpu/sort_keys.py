@@ -56,22 +56,21 @@ def form_of(name: str, dtype: str) -> Form:
     return Form(positions, kind(dtype), _INFINITY.get(dtype, 0), bits, item)
 
 
-def key(form: Form, name: str, line: str, at: str, *, wide: bool = False, mask: str = "") -> str:
+def key(form: Form, name: str, line: str, at: str, *, wide: bool = False, taken: str = "") -> str:
     """%NAME is the key of an element of a line, %NAME.raw the element; `wide`: of all lanes from
-    there on, or of those in a mask."""
+    there on, or as `taken` has them."""
     element, sign = f"i{form.bits}", form.sign
     w, truth = (f"<{LANES} x {t}>" if wide else t for t in (element, "i1"))
 
     def number(value: int) -> str:
         return f"splat ({element} {value})" if wide else str(value)
 
-    load = f"  %{name}.at = getelementptr {element}, ptr {line}, i64 {at}\n"
-    if mask:
-        function = f"llvm.masked.load.v{LANES}{element}.p0"
-        given = f"ptr %{name}.at, i32 1, {truth} {mask}, {w} zeroinitializer"
-        load += f"  %{name}.raw = call {w} @{function}({given})\n"
-    else:
-        load += f"  %{name}.raw = load {w}, ptr %{name}.at, align 1\n"
+    load = (
+        f"  %{name}.at = getelementptr {element}, ptr {line}, i64 {at}\n"
+        f"  %{name}.raw = load {w}, ptr %{name}.at, align 1\n"
+    )
+    if taken:
+        load = f"  %{name}.raw = add {w} {taken}, zeroinitializer\n"
     if form.letter != "f":
         turn = sign if form.letter == "i" else 0
         return load + f"  %{name} = xor {w} %{name}.raw, {number(turn)}\n"

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from tenfold.backends.cpu import masks
 from tenfold.backends.cpu.sort_keys import Form, key
 from tenfold.backends.cpu.sort_restore import restoring
-from tenfold.backends.cpu.writer import LANES
+from tenfold.backends.cpu.writer import LANES, Writer
 
 _LANE = "<" + ", ".join(f"i64 {n}" for n in range(LANES)) + ">"
 _BACK = "<" + ", ".join(f"i32 {LANES - 1 - n}" for n in range(LANES)) + ">"
 
 
-def merging(form: Form, name: str) -> str:
+def merging(form: Form, name: str, w: Writer) -> str:
     """A function that sorts a line from %x to %y."""
     v = f"<{LANES} x i{form.item}>"
     restores = form.letter == "f" and not form.positions
@@ -40,24 +41,20 @@ start:
   %m = and i64 %up, -{LANES}
   br label %in
 """
-        + _taking(form, v)
+        + _taking(form, v, w)
         + _levels(form, v)
-        + _giving(form, v)
+        + _giving(form, v, w)
         + (restoring(form) if restores else "")
         + "line.end:\n  ret void\n}\n"
     )
 
 
 def needs(form: Form) -> tuple[str, ...]:
-    """What the function refers to."""
-    v, one = f"<{LANES} x i{form.item}>", f"<{LANES} x i1>"
-    n, element = f"v{LANES}i{form.item}", f"i{form.bits}"
-    keys = f"<{LANES} x {element}>"
+    """What the function refers to, besides what its writer declares."""
+    v, one, n = f"<{LANES} x i{form.item}>", f"<{LANES} x i1>", f"v{LANES}i{form.item}"
     return (
         f"declare {v} @llvm.umin.{n}({v}, {v})",
         f"declare {v} @llvm.umax.{n}({v}, {v})",
-        f"declare {keys} @llvm.masked.load.v{LANES}{element}.p0(ptr, i32, {one}, {keys})",
-        f"declare void @llvm.masked.store.{n}.p0({v}, ptr, i32, {one})",
         f"declare i1 @llvm.vector.reduce.or.v{LANES}i1({one})",
     )
 
@@ -101,10 +98,10 @@ def _settled(form: Form, name: str, value: str) -> str:
     return text + f"  %{name}.sorted = add {v} {value}, zeroinitializer\n"
 
 
-def _items(form: Form, name: str, at: str, mask: str = "") -> str:
+def _items(form: Form, name: str, at: str, taken: str = "") -> str:
     """%NAME.item: the items of a vector of elements."""
     v, keys = (f"<{LANES} x i{bits}>" for bits in (form.item, form.bits))
-    text = key(form, name, "%x", at, wide=True, mask=mask)
+    text = key(form, name, "%x", at, wide=True, taken=taken)
     if not form.positions:
         return text + f"  %{name}.item = add {v} %{name}, zeroinitializer\n"
     return text + (
@@ -118,9 +115,11 @@ def _items(form: Form, name: str, at: str, mask: str = "") -> str:
     )
 
 
-def _taking(form: Form, v: str) -> str:
+def _taking(form: Form, v: str, w: Writer) -> str:
     """Items into the scratch memory, each vector of them sorted, the last filled up."""
-    w, size = f"i{form.item}", form.size
+    item, size, element = f"i{form.item}", form.size, f"i{form.bits}"
+    at = w.op(f"getelementptr {element}, ptr %x, i64 %whole")
+    taken = masks.load(w, at, element, "%live", align=1)
     return (
         """in:
   %in.i = phi i64 [ 0, %start ], [ %in.more, %in.body ]
@@ -130,7 +129,7 @@ in.body:
 """
         + _items(form, "k", "%in.i")
         + _sorted(form, "k", "%k.item")
-        + f"""  %in.to = getelementptr {w}, ptr %a, i64 %in.i
+        + f"""  %in.to = getelementptr {item}, ptr %a, i64 %in.i
   store {v} %k.sorted, ptr %in.to, align {size}
   %in.more = add i64 %in.i, {LANES}
   br label %in
@@ -138,10 +137,11 @@ in.last:
   br i1 %uneven, label %in.rest, label %level
 in.rest:
 """
-        + _items(form, "t", "%whole", "%live")
-        + f"  %t.full = select <{LANES} x i1> %live, {v} %t.item, {v} splat ({w} -1)\n"
+        + w.taken()
+        + _items(form, "t", "%whole", taken)
+        + f"  %t.full = select <{LANES} x i1> %live, {v} %t.item, {v} splat ({item} -1)\n"
         + _sorted(form, "t", "%t.full")
-        + f"""  %rest.to = getelementptr {w}, ptr %a, i64 %whole
+        + f"""  %rest.to = getelementptr {item}, ptr %a, i64 %whole
   store {v} %t.sorted, ptr %rest.to, align {size}
   br label %level
 """
@@ -231,25 +231,26 @@ next:
     )
 
 
-def _giving(form: Form, v: str) -> str:
+def _giving(form: Form, v: str, w: Writer) -> str:
     """Sorted items as the result's elements; whether there are zeros or NaNs among them."""
-    w, size, one = f"i{form.item}", form.size, f"<{LANES} x i1>"
+    item, size, one = f"i{form.item}", form.size, f"<{LANES} x i1>"
     restores = form.letter == "f" and not form.positions
-    n, after = f"v{LANES}i{form.item}", "restore" if restores else "line.end"
+    after = "restore" if restores else "line.end"
+    masks.store(w, "%r.to", item, "%r.out", "%live", align=1)
 
     def elements(name: str) -> str:
         if restores:
             return (
-                f"  %{name}.minus = ashr {v} %{name}, splat ({w} {form.bits - 1})\n"
-                f"  %{name}.plus = xor {v} %{name}.minus, splat ({w} -1)\n"
-                f"  %{name}.turn = or {v} %{name}.plus, splat ({w} {form.sign})\n"
+                f"  %{name}.minus = ashr {v} %{name}, splat ({item} {form.bits - 1})\n"
+                f"  %{name}.plus = xor {v} %{name}.minus, splat ({item} -1)\n"
+                f"  %{name}.turn = or {v} %{name}.plus, splat ({item} {form.sign})\n"
                 f"  %{name}.out = xor {v} %{name}, %{name}.turn\n"
-                f"  %{name}.zero = icmp eq {v} %{name}, splat ({w} {form.sign})\n"
-                f"  %{name}.nan = icmp eq {v} %{name}, splat ({w} -1)\n"
+                f"  %{name}.zero = icmp eq {v} %{name}, splat ({item} {form.sign})\n"
+                f"  %{name}.nan = icmp eq {v} %{name}, splat ({item} -1)\n"
                 f"  %{name}.odd = or {one} %{name}.zero, %{name}.nan\n"
             )
         turn = form.sign if form.letter == "i" else 0
-        text = f"  %{name}.out = xor {v} %{name}, splat ({w} {turn})\n"
+        text = f"  %{name}.out = xor {v} %{name}, splat ({item} {turn})\n"
         if form.positions:
             text = f"  %{name}.out = and {v} %{name}, splat (i64 4294967295)\n"
         return text + f"  %{name}.odd = or {one} zeroinitializer, zeroinitializer\n"
@@ -261,11 +262,11 @@ def _giving(form: Form, v: str) -> str:
   %out.on = icmp ult i64 %out.i, %whole
   br i1 %out.on, label %out.body, label %out.last
 out.body:
-  %g.at = getelementptr {w}, ptr %from, i64 %out.i
+  %g.at = getelementptr {item}, ptr %from, i64 %out.i
   %g = load {v}, ptr %g.at, align {size}
 """
         + elements("g")
-        + f"""  %g.to = getelementptr {w}, ptr %y, i64 %out.i
+        + f"""  %g.to = getelementptr {item}, ptr %y, i64 %out.i
   store {v} %g.out, ptr %g.to, align 1
   %out.also = or {one} %out.odd, %g.odd
   %out.more = add i64 %out.i, {LANES}
@@ -273,13 +274,12 @@ out.body:
 out.last:
   br i1 %uneven, label %out.rest, label %out.end
 out.rest:
-  %r.at = getelementptr {w}, ptr %from, i64 %whole
+  %r.at = getelementptr {item}, ptr %from, i64 %whole
   %r = load {v}, ptr %r.at, align {size}
 """
         + elements("r")
-        + f"""  %r.to = getelementptr {w}, ptr %y, i64 %whole
-  call void @llvm.masked.store.{n}.p0({v} %r.out, ptr %r.to, i32 1, {one} %live)
-  %r.live = and {one} %r.odd, %live
+        + f"""  %r.to = getelementptr {item}, ptr %y, i64 %whole
+{w.taken()}  %r.live = and {one} %r.odd, %live
   br label %out.end
 out.end:
   %end.odd = phi {one} [ zeroinitializer, %out.last ], [ %r.live, %out.rest ]

@@ -22,8 +22,9 @@ from tenfold.backends.cpu.sort_keys import PADDING, Form, form_of
 from tenfold.backends.cpu.sort_merge import merging, needs
 from tenfold.backends.cpu.sort_radix import radix
 from tenfold.backends.cpu.sort_short import ranking
+from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.text import Fragment, join
-from tenfold.backends.cpu.writer import kind
+from tenfold.backends.cpu.writer import Writer, kind
 
 LONGEST = 1 << 32  # elements of a line: counts and positions have 32 bits
 _RANKED, _MERGED = 192, 512  # elements of a line: up to these by counting, or by merging
@@ -65,15 +66,15 @@ def _longer(form: Form) -> Form:
     return replace(form, digit=_DIGIT) if form.bits > 16 else form
 
 
-def sort_text(symbol: str) -> str:
+def sort_text(symbol: str, target: Target) -> str:
     """The module of the sort that has this name."""
     _, name, dtype = symbol.split("_")
     form = form_of(name, dtype)
     result = "i64" if form.positions else f"i{form.bits}"
     longer = _longer(form)
-    functions, line = "", ""
+    functions, line, w = "", "", Writer(target)
     if form.item <= 64:
-        functions += merging(form, f"{symbol}_m")
+        functions += merging(form, f"{symbol}_m", w)
         short = f"""short:
   call void @{symbol}_m(ptr %x, ptr %y, ptr %a, ptr %b, i64 %n)
   br label %line.end
@@ -132,4 +133,6 @@ done:
 }}
 """
     )
-    return join([Fragment((*_NEEDS, *(needs(form) if form.item <= 64 else ())), body)])
+    return join(
+        [Fragment((*_NEEDS, *(needs(form) if form.item <= 64 else ()), *sorted(w.declared)), body)]
+    )

@@ -16,7 +16,7 @@ from tenfold.kernel import Kernel
 @cache
 def missing(instruction: str, operands: tuple[str, ...], result: str, target: Target) -> str | None:
     """Why there is no code for an elementwise instruction on these dtypes, or None."""
-    w = Writer(modern=target.half, masked=target.masked, fma=target.fma)
+    w = Writer(target)
     given: list[Parts] = [("%re", "%im") if kind(dtype) == "c" else ("%x",) for dtype in operands]
     try:
         elementwise(w, instruction, result, operands[0], given, True)

@@ -59,6 +59,11 @@ class Target:
     def arch(self) -> str:
         return self.triple.partition("-")[0]
 
+    @property
+    def moves(self) -> bool:
+        """Masked moves are those of AVX."""
+        return self.arch == "x86_64" and not self.masked and "avx" in _implied(self)
+
     def lanes(self, itemsize: int) -> int:
         """How many items of this size one register holds."""
         return max(1, self.vector_bytes // itemsize)

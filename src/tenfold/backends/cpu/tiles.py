@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tenfold.backends.cpu import masks
 from tenfold.backends.cpu.loops import Position
-from tenfold.backends.cpu.memory import element_size, load_vector, pointer
+from tenfold.backends.cpu.memory import element_size, pointer
 from tenfold.backends.cpu.schedule import TILE_COLUMNS, TILE_ROWS
+from tenfold.backends.cpu.target import Target
 from tenfold.backends.cpu.traffic import LINE, alike
 from tenfold.backends.cpu.writer import LANES, Writer, vector
 from tenfold.kernel.nest import Loop
@@ -149,7 +151,7 @@ def _fill(
     )
 
 
-def tile_routine(size: int, masked: bool, declared: set[str]) -> str:
+def tile_routine(size: int, target: Target, declared: set[str]) -> str:
     """Copy `lines` runs of `length` elements, `step` bytes apart, to columns of a tile.
 
     Sixteen by sixteen (eight for long elements) in registers, by four rounds of shuffles. Lines
@@ -157,7 +159,7 @@ def tile_routine(size: int, masked: bool, declared: set[str]) -> str:
     """
     n = 8 if size == 8 else LANES
     element = f"i{8 * size}"
-    ty, w = vector(element, True, n), Writer(masked=masked)
+    ty, w = vector(element, True, n), Writer(target)
     w.lines = [
         f"define internal void @local.tile.{size}(ptr %from, i64 %step, ptr %to, i64 %lines, "
         "i64 %length) noinline nounwind {",
@@ -172,7 +174,7 @@ def tile_routine(size: int, masked: bool, declared: set[str]) -> str:
         "  %left = sub i64 %length, %at",
     ]
     mask = None
-    if masked:
+    if w.masked:
         short = w.op(f"trunc i64 {w.intrinsic('smin', 'i64', '%left', str(n))} to i32")
         counts = "<" + ", ".join(f"i32 {k}" for k in range(n)) + ">"
         wide = vector("i32", True, n)
@@ -189,7 +191,7 @@ def tile_routine(size: int, masked: bool, declared: set[str]) -> str:
         here = w.intrinsic("smin", "i64", here, "%last")
         start = w.op(f"getelementptr i8, ptr %from, i64 {w.op(f'mul i64 {here}, %step')}")
         start = w.op(f"getelementptr {element}, ptr {start}, i64 %at")
-        rows.append(load_vector(w, start, element, size, mask, n))
+        rows.append(masks.load(w, start, element, mask, n))
     half = n // 2
     while half:
         low = ", ".join(f"i32 {k if not k & half else n + k - half}" for k in range(n))
@@ -206,7 +208,7 @@ def tile_routine(size: int, masked: bool, declared: set[str]) -> str:
         start = w.op(f"getelementptr {element}, ptr %to, i64 {place}")
         w.put(f"store {ty} {rows[r]}, ptr {start}, align {size}")
     w.put("br label %along.end")
-    if not masked:
+    if not w.masked:
         w.lines += _slow(element, n)
     w.lines += [
         "along.end:",

@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.backends.cpu.target import Target
 from tenfold.types import DTYPES
+
+_STORES = ("store ", "call void @llvm.masked.store", "call void @llvm.x86.avx.maskstore")
 
 LANES = 16  # elements in every vector, whatever the dtype
 
@@ -70,10 +73,8 @@ def is_constant(text: str) -> bool:
 class Writer:
     """Collects the body of one function and what it refers to."""
 
+    target: Target
     contract: bool = True
-    modern: bool = True  # rounds and converts halves in hardware
-    masked: bool = True
-    fma: bool = True
     lines: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
     maths: set[tuple[str, str, int]] = field(default_factory=set)
@@ -83,12 +84,25 @@ class Writer:
     count: int = 0
     held: list[str] | None = None  # stores that are to come last
 
+    @property
+    def masked(self) -> bool:
+        return self.target.masked
+
+    @property
+    def fma(self) -> bool:
+        return self.target.fma
+
+    @property
+    def modern(self) -> bool:
+        """Whether rounding, and halves, are done in hardware."""
+        return self.target.half
+
     def fresh(self, prefix: str = "v") -> str:
         self.count += 1
         return f"{prefix}{self.count}"
 
     def put(self, line: str) -> None:
-        if self.held is not None and line.startswith(("store ", "call void @llvm.masked.store")):
+        if self.held is not None and line.startswith(_STORES):
             self.held.append("  " + line)
             return
         self.lines.append("  " + line)
@@ -107,6 +121,12 @@ class Writer:
         yield
         self.lines += self.held
         self.held = None
+
+    def taken(self) -> str:
+        """The lines so far, for text that is put together by hand."""
+        text = "".join(f"{line}\n" for line in self.lines)
+        self.lines.clear()
+        return text
 
     def label(self, name: str) -> None:
         self.lines.append(f"{name}:")
