@@ -1,23 +1,24 @@
 """Random programs, and the comparison of their plans with the reference.
 
-    python tests/fuzz.py 20000 [first seed [processes]]
+    python tests/fuzz.py 20000 [first seed [processes]] [--level x86-64-v3]
 
 runs that many, in a process for each core unless told otherwise: about a sixth of a second each.
-Each disagreement, crash or hang is printed with its seed as it is met, and all seeds once more at
-the end, also of a run that is interrupted; slow programs are named, too. A seed alone is run, with
-what was drawn for it, by
+Code is made for the machine, for a level that it can execute, or with `--level all` for each of
+these in turn. Each disagreement, crash or hang is printed with its seed as it is met, and all seeds
+once more at the end, also of a run that is interrupted; slow programs are named, too. A seed alone
+is run, with what was drawn for it, by
 
-    python tests/fuzz.py show SEED
+    python tests/fuzz.py show SEED [--level x86-64-v3]
 
 A program is compared in four ways: each step of its plan is judged on the reference's own values,
 in all rounds of loops; the whole plan is judged from end to end, as far as bounds reach; arguments
 laid out in odd ways, donated ones among them, have to give the same bits; and so does every
 twentieth program when it is written to a file and read again, which is also judged in strict mode.
-Another twentieth is judged on a lesser processor, with shorter vectors.
 """
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import os
 import random
@@ -35,7 +36,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from draw import draw_program
 
-from tenfold.backends.cpu.target import host_target, named
+from tenfold.backends.cpu.target import VARIABLE, Target, executable, machine
 from tenfold.execute import Program, plan_for
 from tenfold.execute.file import PlanFile, write_file
 from tenfold.graph import Graph
@@ -49,12 +50,14 @@ HANGS = 120  # and from which it counts as hanging
 STARTING, DONE = -2, -1  # in place of the seed under way
 
 
-def compare(graph: Graph, arrays: Sequence[Array], seed: int = 0) -> str | None:
+def compare(
+    graph: Graph, arrays: Sequence[Array], seed: int = 0, target: Target | None = None
+) -> str | None:
     """What is wrong with the plan of a graph on these arguments, or None. The seed says which are
     donated, how they are laid out, and whether the rarer checks are made."""
     source = random.Random(seed)
     donated = tuple(n for n in range(len(arrays)) if source.random() < 0.3)
-    program = Program(plan_for(graph, donated=donated))
+    program = Program(plan_for(graph, target, donated), target=target)
     found = check(program, graph, _copies(arrays), limit=None, every=True)
     if not isinstance(found.verdict, Certificate):
         return str(found.verdict)
@@ -72,8 +75,6 @@ def compare(graph: Graph, arrays: Sequence[Array], seed: int = 0) -> str | None:
     kept = [n for n in range(len(arrays)) if n not in donated]
     if wrong is None and not all(same_bits(laid[n], arrays[n]) for n in kept):
         wrong = "an argument was written to that is not donated"
-    if wrong is None and seed % 20 == 10:
-        return _on_lesser(graph, arrays, source)
     if wrong is not None or seed % 20:
         return wrong
     data = write_file(graph, program, {})
@@ -82,21 +83,9 @@ def compare(graph: Graph, arrays: Sequence[Array], seed: int = 0) -> str | None:
     wrong = _differs("from a file", restored(_copies(arrays)), made)
     if wrong is not None:
         return wrong
-    strict = Program(plan_for(graph, donated=donated), strict=True)
+    strict = Program(plan_for(graph, target, donated), strict=True, target=target)
     verdict = check(strict, graph, _copies(arrays), limit=None, every=True).verdict
     return None if isinstance(verdict, Certificate) else f"in strict mode: {verdict}"
-
-
-def _on_lesser(graph: Graph, arrays: Sequence[Array], source: random.Random) -> str | None:
-    """What is wrong with the plan for a lesser processor that this one can stand in for."""
-    host = host_target()
-    lesser = [level for level in ("x86-64-v2", "x86-64-v3") if level < host.cpu]
-    if not (host.cpu.startswith("x86-64") and lesser):
-        return None
-    target = named(source.choice(lesser), host)
-    program = Program(plan_for(graph, target), target=target)
-    verdict = check(program, graph, _copies(arrays), limit=None, every=True).verdict
-    return None if isinstance(verdict, Certificate) else f"on {target.cpu}: {verdict}"
 
 
 def _copies(arrays: Sequence[Array]) -> list[Array]:
@@ -160,6 +149,7 @@ class Tally:
 
     first: int
     count: int
+    level: str | None = None
     started: float = field(default_factory=time.perf_counter)
     wrong: list[int] = field(default_factory=list)
     slow: list[tuple[float, int]] = field(default_factory=list)
@@ -167,7 +157,9 @@ class Tally:
     def note(self, seed: int, wrong: str | None, passed: float) -> None:
         if wrong is not None:
             self.wrong.append(seed)
-            print(f"seed {seed}: {wrong}\n  again: python tests/fuzz.py show {seed}", flush=True)
+            level = f" --level {self.level}" if self.level else ""
+            again = f"python tests/fuzz.py show {seed}{level}"
+            print(f"seed {seed}: {wrong}\n  again: {again}", flush=True)
         if passed > SLOW:
             self.slow.append((passed, seed))
 
@@ -177,7 +169,9 @@ class Tally:
 
     def summary(self, done: int) -> str:
         passed = time.perf_counter() - self.started
-        lines = [f"{done} programs from seed {self.first}, {len(self.wrong)} wrong, {passed:.0f} s"]
+        code = f", code for {self.level}" if self.level else ""
+        found = f"{len(self.wrong)} wrong, {passed:.0f} s{code}"
+        lines = [f"{done} programs from seed {self.first}, {found}"]
         if done < self.count:
             lines.append(f"interrupted: {self.count - done} of {self.count} were not run")
         if self.slow:
@@ -241,11 +235,15 @@ class Worker:
             self.process.join()
 
 
-def main(count: int, first: int = 0, processes: int = os.cpu_count() or 1) -> int:
+def main(
+    count: int, first: int = 0, processes: int = os.cpu_count() or 1, level: str | None = None
+) -> int:
     """How many programs are wrong. A process that crashes or hangs is replaced by another."""
+    if level:
+        os.environ[VARIABLE] = level  # of the processes to come
     context = multiprocessing.get_context("spawn")
     workers = [Worker(range(first + n, first + count, processes)) for n in range(processes)]
-    tally, done, reported = Tally(first, count), 0, 0
+    tally, done, reported = Tally(first, count, level), 0, 0
     try:
         while any(w.process or w.left for w in workers):
             for worker in workers:
@@ -268,8 +266,17 @@ def main(count: int, first: int = 0, processes: int = os.cpu_count() or 1) -> in
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["show"]:
-        graph, arrays = draw_program(int(sys.argv[2]))
-        print(graph, *arrays, attempt(int(sys.argv[2])), sep="\n")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", nargs="*", default=["20000"])
+    parser.add_argument("--level", choices=[*executable(machine()), "all"])
+    options = parser.parse_args()
+    if options.what[0] == "show":
+        if options.level:
+            os.environ[VARIABLE] = options.level
+        graph, arrays = draw_program(int(options.what[1]))
+        print(graph, *arrays, attempt(int(options.what[1])), sep="\n")
     else:
-        sys.exit(main(*map(int, sys.argv[1:] or ["20000"])) > 0)
+        levels = executable(machine()) if options.level == "all" else [options.level]
+        numbers = [int(given) for given in options.what]
+        numbers += [0, os.cpu_count() or 1][len(numbers) - 1 :]
+        sys.exit(sum(main(*numbers, level) for level in levels) > 0)

@@ -17,17 +17,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from values import depth
 
+from tenfold.backends.cpu.target import Target
 from tenfold.graph.check import check
 from tenfold.graph.text import parse
 from tenfold.ops import TABLE
 from tenfold.types import DTYPES
+from tests.backends.cpu.running import every_target
 
 
-@settings(max_examples=25, deadline=None)
+@every_target
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32))
-def test_random_programs(seed: int) -> None:
+def test_random_programs(target: Target, seed: int) -> None:
     graph, arrays = draw_program(seed)
-    wrong = compare(graph, arrays, seed)
+    wrong = compare(graph, arrays, seed, target)
     assert wrong is None, f"seed {seed}: {wrong}"
 
 
@@ -59,14 +62,15 @@ def once_wrong() -> Iterator[Any]:
         yield pytest.param(lines[:count], "\n".join(lines[count:]), id=name)
 
 
+@every_target
 @pytest.mark.parametrize(("arguments", "text"), list(once_wrong()))
-def test_programs_that_were_wrong(arguments: list[str], text: str) -> None:
+def test_programs_that_were_wrong(arguments: list[str], text: str, target: Target) -> None:
     graph = parse(text, lambda graph: check(graph, TABLE))
     arrays = []
     for line, parameter in zip(arguments, graph.parameters, strict=True):
         raw = bytearray.fromhex(line.split(" 0x")[1])
         arrays.append(np.frombuffer(raw, parameter.type.dtype).reshape(parameter.type.shape))
-    assert compare(graph, arrays) is None
+    assert compare(graph, arrays, target=target) is None
 
 
 # Every process of the run runs this file again, and so has these in place of programs.

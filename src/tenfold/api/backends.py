@@ -15,15 +15,18 @@ def backends() -> dict[str, dict[str, str]]:
     from tenfold.backends.cpu.blas import blas, why_not
     from tenfold.backends.cpu.loader import route
     from tenfold.backends.cpu.ndarray import supported
-    from tenfold.backends.cpu.target import host_target, llvmlite_version
+    from tenfold.backends.cpu.target import VARIABLE, host_target, llvmlite_version, machine
 
     missing = supported()
     library = blas()
-    target = host_target()
+    target, best = host_target(), machine()
+    why = "the best of this machine"
+    if target != best:
+        why = f"as {VARIABLE} asks; the best of this machine is {best.cpu}"
     return {
         "reference": {"entry": "the evaluator, in NumPy"},
         "cpu": {
-            "target": f"{target.cpu} ({target.triple})",
+            "target": f"{target.cpu} ({target.triple}), {why}",
             "compiler": f"llvmlite {llvmlite_version() or 'not installed'}",
             "loader": str(route()),
             "entry": "native" if missing is None else f"ctypes, because {missing}",

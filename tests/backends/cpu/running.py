@@ -13,20 +13,16 @@ from tenfold.backends.cpu.assemble import assemble
 from tenfold.backends.cpu.compile import module_text, prepare
 from tenfold.backends.cpu.loader import load
 from tenfold.backends.cpu.schedule import Schedule, tune
-from tenfold.backends.cpu.target import Target, baseline, host_target, target_with
+from tenfold.backends.cpu.target import Target, executable, host_target, named
 from tenfold.kernel import Builder, Kernel, verify
 from tenfold.kernel.index import Index, flat, strides
 from tenfold.types import DTYPES, SHORT
 
 HOST = host_target()
-AVX2_FEATURES = (
-    "cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3 avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
-)
-AVX2 = target_with(HOST.triple, AVX2_FEATURES.split(), HOST.llvmlite)
-BASELINE = baseline(HOST)
-TARGETS = {"host": HOST} | (
-    {"avx2": AVX2, "baseline": BASELINE} if HOST.arch == "x86_64" and HOST.masked else {}
-)
+LEVELS = executable(HOST)  # of which x86-64-v2 differs from the least in few instructions alone
+TARGETS = {HOST.cpu: HOST} | {
+    level: named(level, HOST) for level in LEVELS if level not in (HOST.cpu, "x86-64-v2")
+}
 
 
 every_target = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())

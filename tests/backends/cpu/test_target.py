@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
 import pytest
 
+import tenfold as tn
+from tenfold.backends.cpu import target as target_module
 from tenfold.backends.cpu.target import (
+    VARIABLE,
     baseline,
+    executable,
     host_target,
     llvmlite_version,
+    machine,
     target_machine,
     target_with,
 )
+from tenfold.errors import ValueProblem
 
 LINUX = "x86_64-unknown-linux-gnu"
 V2 = ["cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"]
@@ -26,7 +35,7 @@ V4 = [*V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"]
 
 def test_host_agrees_with_llvm() -> None:
     found = [name for name, present in llvm.get_host_cpu_features().items() if present]
-    assert target_with(llvm.get_process_triple(), found, llvmlite.__version__) == host_target()
+    assert target_with(llvm.get_process_triple(), found, llvmlite.__version__) == machine()
 
 
 def test_host_is_found_without_llvmlite() -> None:
@@ -35,6 +44,96 @@ def test_host_is_found_without_llvmlite() -> None:
         "assert 'llvmlite' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.fixture
+def afresh() -> Iterator[None]:
+    host_target.cache_clear()
+    yield
+    host_target.cache_clear()
+
+
+@pytest.mark.usefixtures("afresh")
+@pytest.mark.parametrize("level", executable(machine()))
+def test_a_lesser_level_is_asked_for(monkeypatch: pytest.MonkeyPatch, level: str) -> None:
+    monkeypatch.setenv(VARIABLE, level)
+    target = host_target()
+    assert (target.cpu, target.triple, target.llvmlite) == (
+        level,
+        machine().triple,
+        llvmlite.__version__,
+    )
+    assert target.missing_on(machine()) is None
+    assert (target.digest == machine().digest) == (target == machine())
+
+
+@pytest.mark.usefixtures("afresh")
+def test_backends_say_which_level_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = target_with(LINUX, V4, llvmlite.__version__)
+    monkeypatch.setattr(target_module, "machine", lambda: here)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert tn.backends()["cpu"]["target"] == f"x86-64-v4 ({LINUX}), the best of this machine"
+    host_target.cache_clear()
+    monkeypatch.setenv(VARIABLE, "x86-64-v3")
+    assert tn.backends()["cpu"]["target"] == (
+        f"x86-64-v3 ({LINUX}), as TENFOLD_TARGET asks; the best of this machine is x86-64-v4"
+    )
+
+
+@pytest.mark.usefixtures("afresh")
+@pytest.mark.parametrize(
+    ("machine_of", "asked", "why", "possible"),
+    [
+        (V3, "x86-64-v4", "this machine has x86-64-v3 at best", "x86-64, x86-64-v2, x86-64-v3"),
+        (V2, "avx2", "no level of x86_64", "x86-64, x86-64-v2"),
+        (V2, "x86-64-v22", "no level of x86_64", "x86-64, x86-64-v2"),
+        (None, "x86-64", "no level of aarch64", "generic"),
+    ],
+)
+def test_a_level_that_can_not_be_had(
+    monkeypatch: pytest.MonkeyPatch,
+    machine_of: list[str] | None,
+    asked: str,
+    why: str,
+    possible: str,
+) -> None:
+    here = target_with(LINUX if machine_of else "aarch64-unknown-linux-gnu", machine_of or ())
+    monkeypatch.setattr(target_module, "machine", lambda: here)
+    monkeypatch.setenv(VARIABLE, asked)
+    with pytest.raises(ValueProblem) as raised:
+        host_target()
+    assert raised.value.message == f"TENFOLD_TARGET is '{asked}': {why}"
+    assert f"one of {possible}, or not at all" in str(raised.value)
+
+
+def test_a_level_has_its_own_code_and_certificates(tmp_path: Path) -> None:
+    """In one cache: what is found there again is what the same level wrote."""
+    script = """
+import numpy as np, tenfold as tn
+from tenfold.backends.cpu.target import host_target
+f = tn.jit(lambda x: np.sort(np.exp(x)) * 2)
+x = np.arange(20.0)[::-1].copy()
+f(x)
+made = [tn.stats()[name] for name in ("plans", "kernels_compiled", "cache_hits")]
+print(host_target().cpu, f.certificate(x).target.split()[1], *made)
+"""
+    levels, found = executable(machine()), []
+    for level in levels * 2:
+        env = {**os.environ, VARIABLE: level, "TENFOLD_CACHE": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=env, check=True, capture_output=True, text=True
+        )
+        found.append(done.stdout.split())
+    made = [[level, level, "1", "2", "0"] for level in levels]
+    assert found == made + [[level, level, "0", "0", "1"] for level in levels]
+
+
+def test_no_program_runs_at_a_level_that_can_not_be_had() -> None:
+    script = "import numpy as np, tenfold as tn; tn.jit(lambda x: np.exp(x) * 2)(np.ones(9))"
+    env = {**os.environ, VARIABLE: "avx2"}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
+    assert done.returncode
+    assert "TENFOLD_TARGET is 'avx2': no level of" in done.stderr
 
 
 def test_version_is_llvmlites() -> None:

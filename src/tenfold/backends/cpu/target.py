@@ -1,8 +1,8 @@
 """What code is compiled for: the processor's level, what of it matters, and who compiles.
 
 The processor is named by its level (x86-64-v3, x86-64-v4), not by its model: two machines of one
-level share cached code and give the same bits. Found without importing llvmlite, which is wanted
-on a cache miss only.
+level share cached code and give the same bits. TENFOLD_TARGET asks for a lesser level than the
+machine's. All is found without importing llvmlite, which is wanted on a cache miss only.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
 _V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
 _LEVELS = (("x86-64-v2", _V2), ("x86-64-v3", _V3), ("x86-64-v4", _V4))
+LEVELS = ("x86-64", *(name for name, _ in _LEVELS))
+VARIABLE = "TENFOLD_TARGET"  # of the environment: a lesser level than the machine's own
 
 # Worth naming where a machine has them but misses the level that implies them. Everything else
 # (crypto, tiles, transactions) changes no code of ours and would only split the cache.
@@ -126,13 +128,41 @@ def target_with(triple: str, features: Collection[str], llvmlite: str = "") -> T
 
 
 @lru_cache(maxsize=1)
-def host_target() -> Target:
+def machine() -> Target:
     """The machine this process runs on."""
     triple = _host_triple()
     features = _linux_features() if triple.startswith("x86_64") else frozenset[str]()
     if features is None:
         features = _llvm_features()
     return target_with(triple, features, llvmlite_version())
+
+
+@lru_cache(maxsize=1)
+def host_target() -> Target:
+    """What this process compiles for: its machine, or the lesser level that the environment asks
+    for, by `TENFOLD_TARGET`."""
+    asked, here = os.environ.get(VARIABLE), machine()
+    if not asked:
+        return here
+    if asked in executable(here):
+        return named(asked, here) if here.arch == "x86_64" else here
+    known = here.arch == "x86_64" and asked in LEVELS
+    why = f"this machine has {here.cpu} at best" if known else f"no level of {here.arch}"
+    raise ValueProblem(
+        f"{VARIABLE} is {asked!r}: {why}",
+        fix=f"set it to one of {', '.join(executable(here))}, or not at all",
+    )
+
+
+def executable(target: Target) -> tuple[str, ...]:
+    """The levels whose code a target can run, the least first.
+
+    >>> executable(target_with("x86_64-unknown-linux-gnu", _V2))
+    ('x86-64', 'x86-64-v2')
+    """
+    if target.arch != "x86_64":
+        return (target.cpu,)
+    return tuple(level for level in LEVELS if level <= target.cpu)
 
 
 def baseline(target: Target) -> Target:
@@ -154,7 +184,7 @@ def named(cpu: str, like: Target) -> Target:
     if made.cpu != cpu:
         raise ValueProblem(
             f"{cpu!r} is no level of {like.arch}",
-            fix=f"give one of {', '.join(('x86-64', *(name for name, _ in _LEVELS)))}",
+            fix=f"give one of {', '.join(LEVELS)}",
         )
     return made
 
