@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import index
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from tenfold.errors import ShapeError, UnknownDType
+from tenfold.errors import ShapeError, TypeMismatch, UnknownDType
 from tenfold.frozen import frozen
 
 DType = np.dtype[Any]
@@ -84,6 +85,48 @@ def short_name(dtype: DType | str) -> str:
     if dtype not in DTYPES:
         raise ShapeError(f"{dtype!r} names no dtype of a graph; write one of {', '.join(DTYPES)}")
     return dtype
+
+
+# What a subclass of NumPy's arrays may define without its elements meaning something else.
+_COMPARED = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
+_HARMLESS = {
+    *(set(dir(object)) - _COMPARED),
+    *("__module__", "__dict__", "__class_getitem__", "__copy__", "__deepcopy__", "__setstate__"),
+    *("__array_finalize__", "__array_wrap__", "__array_priority__"),
+}
+
+
+@lru_cache(256)
+def means_more(kind: Any) -> str | None:
+    """What an array of this class overrides that gives its elements another meaning."""
+    if issubclass(kind, np.memmap):
+        return None
+    above = kind.__mro__[: kind.__mro__.index(np.ndarray)]
+    names = [n for one in above for n in vars(one) if n not in _HARMLESS and hasattr(np.ndarray, n)]
+    return min(names, default=None)
+
+
+def plain(array: Any) -> Any:
+    """An array, or a list of arrays; one of a subclass that computes in its own way is refused.
+
+    Masked arrays leave elements out and matrices multiply as such: of both a program would see the
+    plain elements. An array in a file, or one with fields added, means what its elements do.
+    """
+    kind: Any = type(array)
+    if kind is list or kind is tuple:
+        for item in array:
+            plain(item)
+    if kind is np.ndarray or not isinstance(array, np.ndarray) or means_more(kind) is None:
+        return array
+    if isinstance(array, np.ma.MaskedArray):
+        fix = "pass x.filled(value), or x.data and x.mask apart and use np.where"
+    elif isinstance(array, np.matrix):
+        fix = "pass np.asarray(x), and write products as x @ y"
+    else:
+        fix = "pass np.asarray(x) if its plain elements are meant"
+    raise TypeMismatch(
+        f"a {kind.__name__} is no plain array: it has a {means_more(kind)} of its own", fix=fix
+    )
 
 
 @frozen

@@ -15,7 +15,7 @@ from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.function import Leaf
 from tenfold.trace.lazy import LAZY
-from tenfold.types import BOOL, C128, F64, I64, TensorType, as_dtype
+from tenfold.types import BOOL, C128, F64, I64, TensorType, as_dtype, means_more, plain
 
 _WEAK: dict[type, TensorType] = {
     int: TensorType(I64, ()),
@@ -124,11 +124,13 @@ def leaf_key(leaf: Any) -> Any:
     """What the signature keeps of a leaf: dtype and shape, or the type of a Python number."""
     if type(leaf) is np.ndarray:
         return leaf.dtype, leaf.shape
-    kind = type(leaf)
+    kind: Any = type(leaf)
     if kind in _WEAK or kind is bool:
         return kind
     if isinstance(leaf, TensorType):
         return leaf.dtype, leaf.shape
+    if isinstance(leaf, np.ndarray) and means_more(kind):
+        return kind  # of which there is no trace: it is refused
     if isinstance(leaf, (np.ndarray, np.generic, Array)):
         return leaf.dtype, leaf.shape
     return None
@@ -147,7 +149,7 @@ def describe_leaf(leaf: Any, name: str, function: Callable[..., Any], fixed: boo
         return Leaf(leaf.type, name, None, fixed)
     if isinstance(leaf, (np.ndarray, np.generic)):
         try:
-            return Leaf(TensorType(as_dtype(leaf.dtype), leaf.shape), name, None, fixed)
+            return Leaf(TensorType(as_dtype(plain(leaf).dtype), leaf.shape), name, None, fixed)
         except TenfoldError as error:
             error.message = f"{_name(function)}: the argument {name!r}: {error.message}"
             raise
@@ -164,7 +166,7 @@ def as_array(leaf: Any) -> np.ndarray[Any, Any]:
             f"the Python integer {leaf} does not fit int64",
             fix="pass it as a float, or make the argument static",
         )
-    array = np.asarray(leaf)
+    array = np.asarray(plain(leaf))
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

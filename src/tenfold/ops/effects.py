@@ -18,7 +18,7 @@ from tenfold.graph.op import Ask, Attribute, Op, Routine, Sample, TypeRule, Type
 from tenfold.ops import attributes as attribute
 from tenfold.ops import differs, guards, lanes, samples
 from tenfold.ops.reference import Array
-from tenfold.types import DTYPES, SHORT, TensorType, parse_type
+from tenfold.types import DTYPES, SHORT, TensorType, parse_type, plain
 
 Given = Mapping[str, Any]
 Asking = Generator[Ask, list[Any], tuple[Array, ...]]
@@ -91,7 +91,7 @@ def checked(name: str, results: list[Any], wanted: list[TensorType]) -> tuple[Ar
         )
     made = []
     for i, (result, type) in enumerate(zip(results, wanted, strict=True)):
-        array = np.array(result)  # a copy: the host may write into its own later
+        array = np.array(plain(result))  # a copy: the host may write into its own later
         if array.dtype != type.dtype or array.shape != type.shape:
             short = SHORT.get(array.dtype, str(array.dtype))
             dims = f"[{','.join(map(str, array.shape))}]" if array.shape else ""

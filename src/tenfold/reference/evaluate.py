@@ -19,7 +19,7 @@ from tenfold.graph import Graph, Node, check
 from tenfold.graph.op import Ask, Op, Run
 from tenfold.ops import TABLE
 from tenfold.reference.callbacks import Callbacks, numbered
-from tenfold.types import TensorType, as_dtype
+from tenfold.types import TensorType, as_dtype, plain
 
 Value = np.ndarray[Any, Any]
 
@@ -190,7 +190,7 @@ def accept(graph: Graph, arguments: Sequence[Any]) -> list[Value]:
     accepted = []
     for i, (argument, parameter) in enumerate(zip(arguments, graph.parameters, strict=True)):
         type = parameter.type
-        array = np.asarray(numbered(argument, type.dtype))
+        array = np.asarray(numbered(plain(argument), type.dtype))
         got = TensorType(as_dtype(array.dtype), array.shape)
         if got != type:
             raise TypeMismatch(

@@ -17,7 +17,7 @@ from tenfold.trace.lazy import LAZY
 from tenfold.trace.operand import is_operand, refusal, weak_of
 from tenfold.trace.realise import run
 from tenfold.trace.scope import leak
-from tenfold.types import TensorType, as_dtype
+from tenfold.types import TensorType, as_dtype, plain
 
 
 def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -38,7 +38,7 @@ def prepare(function: Callable[..., Any], *arguments: Any) -> tuple[Traced, list
             raise leak(item, None)
         if not is_operand(item):
             raise refusal(item)
-        array = np.asarray(item)
+        array = np.asarray(plain(item))
         array = array.astype(as_dtype(array.dtype), copy=False)
         inputs.append(array)
         leaves.append(Leaf(TensorType(array.dtype, array.shape), weak=weak_of(item)))

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from tenfold.config import config
-from tenfold.errors import TenfoldError, Unsupported
+from tenfold.errors import TenfoldError
 from tenfold.graph import Attributes, Graph
 from tenfold.graph.build import infer
 from tenfold.ops import TABLE
 from tenfold.trace.scope import Scope
 from tenfold.trace.source import Raw, describe, here
-from tenfold.types import TensorType, as_dtype
+from tenfold.types import TensorType, as_dtype, plain
 
 _FORMS = 65536  # so many types of nodes are remembered
 _LITERALS = 4096  # and so many constants of Python numbers
@@ -122,10 +122,10 @@ def numbered(type: TensorType) -> int:
 
 def own(array: Any) -> Host:
     """An array in C order and in a dtype that Tenfold has, which nobody else can write to."""
-    given = np.asarray(array)
     try:
+        given = np.asarray(plain(array))
         dtype = as_dtype(given.dtype)
-    except Unsupported as error:
+    except TenfoldError as error:
         raise error.at(describe(here())) from None
     kept = not given.flags.writeable and given.base is None and given.flags.c_contiguous
     return given if kept and given.dtype == dtype else np.array(given, dtype, order="C")

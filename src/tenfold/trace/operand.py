@@ -12,7 +12,7 @@ from tenfold.trace.lazy import LAZY
 from tenfold.trace.realise import realised
 from tenfold.trace.scope import Scope, current, leak
 from tenfold.trace.source import describe, here
-from tenfold.types import DTYPES, KIND, DType, as_dtype
+from tenfold.types import DTYPES, KIND, DType, as_dtype, plain
 
 PYTHON = {bool: DTYPES["bool"], int: DTYPES["i64"], float: DTYPES["f64"], complex: DTYPES["c128"]}
 
@@ -21,10 +21,18 @@ _BASES: tuple[type, ...] = (int, float, complex)
 
 
 def _known(array: Any) -> DType:
-    """The dtype of an array or NumPy scalar, if Tenfold has it."""
+    """The dtype of a plain array or NumPy scalar, if Tenfold has it."""
     try:
-        return as_dtype(array.dtype)
+        return as_dtype(_checked(array).dtype)
     except Unsupported as error:
+        raise error.at(describe(here())) from None
+
+
+def _checked(array: Any) -> Any:
+    """An array, or a list of arrays, that is of no subclass with another meaning."""
+    try:
+        return plain(array)
+    except TypeMismatch as error:
         raise error.at(describe(here())) from None
 
 
@@ -120,7 +128,7 @@ def _from_sequence(operand: Any, scope: Scope) -> int:
             parts = [wrap(scope, as_value(item, scope)) for item in operand]
             if parts:
                 return value_of(FUNCTIONS[np.stack](parts), scope)
-        return scope.foreign(np.asarray(operand))
+        return scope.foreign(np.asarray(_checked(operand)))
     if hasattr(operand, "__array__") or hasattr(operand, "__dlpack__"):
         return scope.foreign(np.asarray(operand))
     raise refusal(operand)

@@ -17,6 +17,7 @@ from tenfold.trace.surface import creation
 from tenfold.trace.surface.composed import same
 from tenfold.trace.surface.emit import cast, dtype_of, traced
 from tenfold.trace.surface.key import has_traced
+from tenfold.types import plain
 
 
 def asarray(
@@ -48,7 +49,7 @@ def asarray(
     if has_traced(obj):
         made = traced(obj)
         return made if wanted is None else cast(made, wanted)
-    given = obj
+    given = plain(obj)
     if not isinstance(obj, (np.ndarray, np.generic)) and hasattr(obj, "__dlpack__"):
         given = from_library(obj)
     host = np.array(given, wanted, copy=False if copy is False else None)

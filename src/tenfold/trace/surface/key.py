@@ -12,7 +12,7 @@ from tenfold.trace.array import Array
 from tenfold.trace.lazy import LAZY
 from tenfold.trace.operand import scope_of
 from tenfold.trace.surface.emit import fail, is_traced, traced
-from tenfold.types import BOOL, KIND, TensorType
+from tenfold.types import BOOL, KIND, TensorType, plain
 
 
 @frozen
@@ -127,6 +127,7 @@ def _plain(item: Any) -> Any:
             return traced(item)
         item = np.asarray(item) if len(item) else np.zeros(np.shape(item), np.int64)
     if isinstance(item, np.ndarray):
+        item = plain(item)
         if item.dtype != BOOL and item.dtype.kind not in "iu":
             if item.size == 0:
                 return item.astype(np.int64)
