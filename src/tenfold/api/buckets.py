@@ -1,23 +1,27 @@
 """Buckets: calls whose number of rows varies share a few plans, by padding.
 
-Arguments named in `buckets` are padded along their first axis to the next size of the list. That
-is allowed only where the graph shows that rows do not meet each other; outputs come back with the
-rows that were given.
+Arguments named in `buckets` are padded along their first axis to the next size of the list, by
+their last row over again: so what pads can raise nothing that a row does not. For each number of
+rows that is met the function is traced once more, at that number, and padding is allowed only where
+the two graphs show that it changes nothing; outputs come back with the rows that were given.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from itertools import zip_longest
+from types import BuiltinMethodType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenfold.api.arguments import Binder, Call
 from tenfold.errors import ShapeError, ValueProblem
-from tenfold.graph import Graph
-from tenfold.transform.rows import follow, same_but_for_shapes
 from tenfold.types import TensorType
+
+if TYPE_CHECKING:
+    from tenfold.api.entry import Entry, Held
 
 
 class Buckets:
@@ -42,10 +46,11 @@ class Buckets:
             )
         self.sizes = lists.pop()
         self.names = frozenset(sizes)
-        self._proven: dict[Any, list[int | None]] = {}
 
     def size_for(self, rows: int) -> int:
         """The size that so many rows are padded to; past the largest, a multiple of it."""
+        if not rows:
+            return 0  # there is no row to pad by
         at = bisect_left(self.sizes, rows)
         if at < len(self.sizes):
             return self.sizes[at]
@@ -77,34 +82,64 @@ class Buckets:
         return next(iter(found.values()))
 
     def pad(self, call: Call, size: int) -> list[Any]:
-        """The leaves with their rows padded with zeros to this size."""
+        """The leaves with their rows padded to this size."""
         padded = []
         for leaf, marked in zip(call.leaves, self.marks(call), strict=True):
             if marked and isinstance(leaf, TensorType):
                 leaf = TensorType(leaf.dtype, (size, *leaf.shape[1:]))
             elif marked:
                 array = np.asarray(leaf)
-                whole = np.zeros((size, *array.shape[1:]), array.dtype)
-                whole[: array.shape[0]] = array
-                leaf = whole
+                leaf = np.empty((size, *array.shape[1:]), array.dtype)
+                leaf[: array.shape[0]] = array
+                leaf[array.shape[0] :] = array[-1]
             padded.append(leaf)
         return padded
 
-    def prove(self, key: Any, trace: Callable[[int], Graph], size: int, call: Call) -> Any:
-        """The axis of rows of each output; ValueProblem where padding is not neutral."""
-        if key not in self._proven:
-            graph = trace(size)
-            marks: list[int | None] = [0 if marked else None for marked in self.marks(call)]
-            others = [None] * (len(graph.parameters) - len(marks))
-            found = follow(graph, [*marks, *others])
-            different = same_but_for_shapes(graph, trace(size + 1))
-            if different is not None:
-                raise ValueProblem(
-                    f"the program depends on the number of rows itself ({different})",
-                    fix="leave this argument out of buckets",
-                )
-            self._proven[key] = list(found)
-        return self._proven[key]
+
+Axes = tuple[int | None, ...]
+
+
+def prove(few: Entry, many: Entry, rows: int, size: int) -> Axes:
+    """The axis of rows of each output, for a function traced at so many rows and at the size they
+    are padded to; ValueProblem where padding is not neutral."""
+    from tenfold.plan.rows import different, follow  # the planner: where all is on disk, not needed
+
+    one, other = few.traced, many.traced
+    axes = follow(one.graph, other.graph, rows, size)
+    if (one.outputs, one.weak, one.limits) != (other.outputs, other.weak, other.limits):
+        raise different("what it gives")
+    if not all(map(_same_callback, one.callbacks, other.callbacks)):
+        raise different("a function for the host that is made while tracing")
+    for a, b in zip_longest(few.held, many.held):
+        if a is None or b is None or a.name != b.name or not _same_array(a, b):
+            raise different(f"the array {(a or b).name!r}")
+    return axes
+
+
+_METHODS = (MethodType, BuiltinMethodType)  # made anew each time, equal where their objects are
+
+
+def _same_callback(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
+    """Whether two traces met one callable: the same, or made anew of nothing but its text."""
+    if one is other or (type(one) in _METHODS and type(other) in _METHODS and one == other):
+        return True
+    parts = ("__code__", "__defaults__", "__kwdefaults__")
+    plain = type(one) is type(other) is FunctionType
+    return (
+        plain
+        and one.__closure__ is None
+        and all(getattr(one, part) == getattr(other, part) for part in parts)
+    )
+
+
+def _same_array(one: Held, other: Held) -> bool:
+    """Whether two traces closed over one array, or made arrays of which the first rows are one's
+    and the other's bits."""
+    if one.place is not None or other.place is not None:
+        return one.array is other.array
+    a, b = one.snapshot, other.snapshot
+    first = b[tuple(map(slice, a.shape))] if a.ndim == b.ndim else b
+    return (a.dtype, a.shape) == (b.dtype, first.shape) and a.tobytes() == first.tobytes()
 
 
 def unpad(output: Any, axis: int | None, rows: int) -> Any:

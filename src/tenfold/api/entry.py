@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +62,18 @@ def snapshot_of(array: Any) -> np.ndarray[Any, Any]:
     return copy
 
 
+@frozen
+class Proof:
+    """That fewer rows may be padded to those of a trace: where its outputs have rows, and the
+    settings that the trace of fewer rows found."""
+
+    axes: tuple[int | None, ...]
+    settings: list[tuple[Place, Any]]
+
+    def fits(self) -> bool:
+        return all(unchanged(p, v) for p, v in self.settings)
+
+
 @dataclass(slots=True)
 class Entry:
     """One trace of a function: its graph, and what has to hold for it to be used again."""
@@ -71,6 +83,7 @@ class Entry:
     settings: list[tuple[Place, Any]]
     door: Door | None = None
     job: Job | None = None  # compiling or checking in the background
+    sizes: dict[int, Proof] = field(default_factory=dict)  # numbers of rows padded to this one's
 
     def fits(self) -> bool:
         return all(unchanged(p, v) for p, v in self.settings) and all(h.fits() for h in self.held)

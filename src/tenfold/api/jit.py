@@ -19,9 +19,9 @@ from tenfold.api.arguments import (
     check_names,
     describe_leaf,
 )
-from tenfold.api.buckets import Buckets, unpad
+from tenfold.api.buckets import Axes, Buckets, prove, unpad
 from tenfold.api.captures import Survey, survey
-from tenfold.api.entry import Entry, Held, Options, snapshot_of
+from tenfold.api.entry import Entry, Held, Options, Proof, snapshot_of
 from tenfold.api.kinds import taken_in
 from tenfold.api.verify import verify_option
 from tenfold.collector import resting
@@ -115,9 +115,11 @@ class Jitted:
         if self._options.buckets is None:
             traced, outputs = self._outputs(call, hooks)
         else:
-            rows, padded, axes = self._padded(call)
+            padded, axes = self._padded(call)
             traced, outputs = self._outputs(padded, hooks)
-            outputs = [unpad(o, a, rows) for o, a in zip(outputs, axes, strict=True)]
+            if axes is not None:
+                rows = self._buckets.rows(call)
+                outputs = [unpad(o, a, rows) for o, a in zip(outputs, axes, strict=True)]
         return traced.results(outputs, give)
 
     def _outputs(
@@ -227,18 +229,27 @@ class Jitted:
                 if entry.job is None or entry.job.lost:
                     entry.job = submit(lambda: self._promote(call, entry.traced, None))
 
-    def _padded(self, call: Call) -> tuple[int, Call, list[int | None]]:
-        """How many rows a call has, the call with its rows padded, and where outputs have rows."""
+    def _padded(self, call: Call) -> tuple[Call, Axes | None]:
+        """The call with its rows padded, and where outputs have rows; None where it stays as it
+        is."""
         buckets = self._buckets
         rows = buckets.rows(call)
         size = buckets.size_for(rows)
+        if size == rows:
+            return call, None
         padded = replace(call, leaves=buckets.pad(call, size))
-
-        def traced_at(extent: int) -> Graph:
-            return self._trace(replace(call, leaves=buckets.pad(call, extent))).traced.graph
-
-        axes = buckets.prove(padded.key, traced_at, size, call)
-        return rows, padded, axes
+        with self._lock:
+            entry = self._known(padded.key)
+            proof = entry.sizes.get(rows) if entry is not None else None
+            if proof is None or not proof.fits():
+                few = self._trace(call)  # first: what it raises is what the function raises
+                try:
+                    entry = self._entry(padded)
+                except Exception as error:
+                    error.add_note(f"(traced for {size} rows, which {rows} are padded to)")
+                    raise
+                proof = entry.sizes[rows] = Proof(prove(few, entry, rows, size), few.settings)
+        return padded, proof.axes
 
     @functools.cached_property
     def _buckets(self) -> Buckets:
@@ -323,12 +334,15 @@ class Jitted:
     def _entry(self, call: Call) -> Entry:
         key = call.key
         with self._lock:
-            for entry in self._entries.get(key, ()):
-                if entry.fits():
-                    return entry
-            entry = self._trace(call)
-            self._entries.setdefault(key, []).append(entry)
+            entry = self._known(key)
+            if entry is None:
+                entry = self._trace(call)
+                self._entries.setdefault(key, []).append(entry)
             return entry
+
+    def _known(self, key: Any) -> Entry | None:
+        """The trace that serves calls of this signature now, if there is one."""
+        return next((e for e in self._entries.get(key, ()) if e.fits()), None)
 
     def _trace(self, call: Call) -> Entry:
         binder = self._binder
@@ -366,7 +380,7 @@ class Jitted:
         """A call as it runs: lazy arrays and those of other libraries as NumPy's, rows padded."""
         call = self._binder.bind(args, kwargs)
         taken_in(call.leaves)
-        return call if self._options.buckets is None else self._padded(call)[1]
+        return call if self._options.buckets is None else self._padded(call)[0]
 
     def _ready(self, call: Call) -> tuple[Entry, list[np.ndarray[Any, Any]]]:
         entry = self._entry(call)
@@ -530,8 +544,8 @@ def jit(
     place: the caller gives them up. `compile="never"` stays on the reference evaluator;
     `compile="background"` has it answer until the plan is ready and certified, so that no call
     waits for the compiler. `buckets={"x": [1, 8, 64]}` pads the rows of x to one of these sizes,
-    where the graph shows that rows do not meet. `strict`
-    forbids contraction and reassociation of floating-point operations, and makes a plan that
+    where the graph shows that this changes nothing; other programs are refused. `strict` forbids
+    contraction and reassociation of floating-point operations, and makes a plan that
     disagrees with the reference an error.
 
     `verify="first"`, the default, checks a new plan against the reference in its first call, on

@@ -154,6 +154,9 @@ class Op:
     raise, go on for ever or be noticed, so that lanes that are not active must be kept from it;
     `guard(builder, inputs, batched, mask, size, **attributes)` then gives inputs that are
     harmless in these lanes.
+
+    `reads(site)` tells which elements of the inputs an element of a result is made of, where the
+    lowering does not: it is a generator like an Element's that computes nothing.
     """
 
     name: str
@@ -172,6 +175,7 @@ class Op:
     differs: Callable[..., Sequence[int]] | None = None
     heeds: Callable[[Types, Mapping[str, Any]], bool] = lambda types, attributes: False
     guard: Callable[..., Sequence[int]] | None = None
+    reads: Callable[..., Generator[Any, Any, Any]] | None = None
 
     def normalise(self, given: Mapping[str, Any]) -> Attributes:
         """The attributes in their one form, in the order of the row."""

@@ -17,7 +17,7 @@ from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Composition, Op, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batching, rules, samples
+from tenfold.ops import batching, reads, rules, samples
 from tenfold.ops.batching import make
 from tenfold.ops.expression import Expression, select
 from tenfold.ops.reference import NARROW, Array, widened
@@ -87,6 +87,7 @@ def row(
         batch=batching.shifted(name, batching.axis_up),
         samples=samples.listed(kinds, *forms, draw=draw),
         attributes=(attribute.axis("axis"), attribute.flag("reverse")),
+        reads=reads.along,
     )
 
 

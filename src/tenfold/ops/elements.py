@@ -304,3 +304,49 @@ def extreme(kind: str) -> Callable[[Site], Generate]:
         return kernel.state(found, 1)
 
     return generate
+
+
+# Products.
+
+
+def contract(site: Site) -> Generator[Read, Any, int]:
+    """One element of a contraction."""
+    kernel, given = site.kernel, site.attributes
+    lhs, rhs = site.types
+    over = [
+        kernel.reduced(lhs.shape[a], site.stage, turn)
+        for turn, a in enumerate(given["lhs_contract"])
+    ]
+    left, right = _sides(site.position, [i for _, i in over], (lhs, rhs), given)
+    a = yield Read(0, left)
+    b = yield Read(1, right)
+    short = SHORT[lhs.dtype]
+    if not over:
+        return kernel.op("and" if short == "bool" else "mul", short, a, b)
+    numbers = [n for n, _ in over]
+    if short == "bool":
+        return kernel.reduce("any", numbers, kernel.op("and", short, a, b))
+    if short in ("f16", "bf16"):
+        wide = kernel.op("mul", "f32", kernel.cast(a, "f32"), kernel.cast(b, "f32"))
+        return kernel.cast(kernel.reduce("sum", numbers, wide), short)
+    return kernel.reduce("sum", numbers, kernel.op("mul", short, a, b))
+
+
+def _sides(
+    position: tuple[Any, ...],
+    over: list[Any],
+    types: tuple[TensorType, TensorType],
+    given: Mapping[str, Any],
+) -> tuple[Position, Position]:
+    """Where the two operands are read."""
+    count = len(given["lhs_batch"])
+    batch, rest = position[:count], iter(position[count:])
+    made = []
+    for type, side in zip(types, ("lhs", "rhs"), strict=True):
+        at: dict[int, Any] = dict(zip(given[f"{side}_batch"], batch, strict=True))
+        at.update(zip(given[f"{side}_contract"], over, strict=True))
+        for axis in range(type.rank):
+            if axis not in at:
+                at[axis] = next(rest)
+        made.append(tuple(at[a] for a in range(type.rank)))
+    return made[0], made[1]

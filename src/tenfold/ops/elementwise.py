@@ -16,7 +16,7 @@ import numpy as np
 
 from tenfold.errors import ValueProblem
 from tenfold.graph.op import Element, Lowering, Op, Pointwise
-from tenfold.ops import batching, elements, guards, rules, samples
+from tenfold.ops import batching, elements, guards, reads, rules, samples
 from tenfold.ops.reference import Array, doubled, plain, widened
 from tenfold.types import KIND
 
@@ -49,6 +49,7 @@ def row(
         samples=samples.pointwise(kinds, arity, *draws),
         heeds=heeds or guards.never,
         guard=guards.zeroed(arity - 1) if heeds else None,
+        reads=reads.elementwise,
     )
 
 

@@ -15,7 +15,7 @@ from tenfold.errors import ShapeError
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Attribute, Op, Routine, TypeRule, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batching, rules, samples
+from tenfold.ops import batching, reads, rules, samples
 from tenfold.ops.reference import Array
 from tenfold.types import DType, TensorType
 
@@ -91,6 +91,7 @@ def row(
         batch=batching.shifted(name, batching.axis_up),
         samples=samples.listed(kinds, *listed, draw=samples.ordinary),
         attributes=(attribute.axis("axis"), *attributes, attribute.choice("norm", *NORMS)),
+        reads=reads.along,
     )
 
 

@@ -19,7 +19,7 @@ from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Attribute, Op, Routine, TypeRule, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batching, guards, rules, samples
+from tenfold.ops import batching, elements, guards, reads, rules, samples
 from tenfold.ops.reference import Array, widened
 from tenfold.types import Shape, TensorType
 
@@ -212,7 +212,7 @@ _MATRICES: tuple[Shape, ...] = (
     (3, 3),
     (4, 2),
     (2, 4),
-    (2, 3, 2),
+    (4, 3, 2),
     (0, 3),
     (3, 0),
     (0, 2, 2),
@@ -244,6 +244,7 @@ def factoring(
         attributes=attributes,
         heeds=guards.surely if raises else guards.never,
         guard=guards.identity if raises else None,
+        reads=reads.matrices,
     )
 
 
@@ -273,6 +274,7 @@ ROWS = (
             draw=samples.ordinary,
         ),
         attributes=tuple(attribute.ordered_axes(name) for name in _AXES),
+        reads=elements.contract,
     ),
     factoring(
         "lu",

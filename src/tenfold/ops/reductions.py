@@ -16,7 +16,7 @@ from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Element, Op, Run, Sample, Scopes, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batch_control, batching, differs, elements, rules, samples
+from tenfold.ops import batch_control, batching, differs, elements, reads, rules, samples
 from tenfold.ops.reference import Array, widened
 from tenfold.types import DTYPES, DType, TensorType
 
@@ -180,5 +180,6 @@ ROWS = (
         attributes=(attribute.axes("axes"),),
         scopes=1,
         differs=differs.fold,
+        reads=reads.over,
     ),
 )

@@ -13,7 +13,7 @@ from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Composition, Op, Sample, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batching, rules, samples
+from tenfold.ops import batching, reads, rules, samples
 from tenfold.ops.expression import Expression, select
 from tenfold.ops.reference import F32, NARROW, Array
 from tenfold.types import I64, KIND, TensorType
@@ -146,6 +146,7 @@ ROWS = (
         batch=batching.shifted("searchsorted", batching.unchanged),
         samples=_search_samples,
         attributes=(attribute.choice("side", "left", "right"),),
+        reads=reads.lines,
     ),
     Op(
         name="top_k",
@@ -165,5 +166,6 @@ ROWS = (
             (((0, 3),), {"k": 2}),
         ),
         attributes=(attribute.count("k"),),
+        reads=reads.lines,
     ),
 )

@@ -16,7 +16,7 @@ from tenfold.errors import MatrixProblem, ShapeError
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Attribute, Op, Routine, Sample, TypeRule, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batching, guards, rules, samples
+from tenfold.ops import batching, guards, reads, rules, samples
 from tenfold.ops.reference import Array
 from tenfold.types import C64, C128, F32, DType, Shape, TensorType
 
@@ -196,6 +196,7 @@ def row(
         attributes=attributes,
         heeds=guards.surely if raises else guards.never,
         guard=guards.identity if raises else None,
+        reads=reads.matrices,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Op, Routine, Types
 from tenfold.ops import attributes as attribute
-from tenfold.ops import batching, rules, samples
+from tenfold.ops import batching, reads, rules, samples
 from tenfold.ops.reference import Array, widened
 from tenfold.types import TensorType
 
@@ -44,6 +44,7 @@ def row(name: str, function: Callable[..., Any], result: rules.Result) -> Op:
             (((1,),), {"axis": 0}),
         ),
         attributes=(attribute.axis("axis"),),
+        reads=reads.along,
     )
 
 

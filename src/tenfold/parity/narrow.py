@@ -8,7 +8,7 @@ from typing import Any
 from tenfold.errors import TenfoldError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
-from tenfold.transform.rows import follow
+from tenfold.plan.rows import follow
 from tenfold.types import TensorType
 
 # Attributes that hold extents of axes.
@@ -61,8 +61,11 @@ def row_axes(graph: Graph) -> Iterator[tuple[int, Rows, Rows]]:
         rows = tuple(
             p.type.shape.index(extent) if extent in p.type.shape else None for p in graph.parameters
         )
+        fewer = narrowed(graph, extent, extent - 1)
+        if fewer is None:
+            continue
         try:
-            ends = follow(graph, rows)
+            ends = follow(fewer, graph, extent - 1, extent, numbered=False)
         except TenfoldError:
             continue
         if all(axis is not None for axis in ends):

@@ -16,9 +16,8 @@ from tenfold.graph.op import Element, Op, Pointwise, Ranges, Scatter, Table
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.index import ZERO, flat, strides
 from tenfold.kernel.kernel import BOTH, PARALLEL, READ, REDUCED, SEQUENTIAL, WRITE
-from tenfold.ops.elements import Read, Site
+from tenfold.ops.elements import Read, Site, contract
 from tenfold.plan.joining import as_element, clamped
-from tenfold.plan.product import contract
 from tenfold.types import DTYPES, SHORT, TensorType
 
 SAME = "same"  # the op of a view that lies in memory as what it is a view of
