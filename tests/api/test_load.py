@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import multiprocessing
 import os
 import pickle
@@ -447,3 +448,40 @@ def test_damaged_safetensors_are_refused(tmp_path):
         path.write_bytes(wrong)
         with contextlib.suppress(FileError):
             read_arrays(path)
+
+
+def array_at(start, end, shape=None):
+    shape = [end - start] if shape is None else shape
+    return {"dtype": "U8", "shape": shape, "data_offsets": [start, end]}
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ({f"a{n}": array_at(0, 9) for n in range(3)}, "overlap"),
+        ({"a": array_at(0, 9), "b": array_at(8, 10)}, "overlap"),
+        ('{"a": %s, "a": %s}' % ((json.dumps(array_at(0, 1)),) * 2), "twice"),
+        ({"a": array_at(0, 0, [0, 1 << 63])}, "dimension"),
+        ({"a": array_at(0, 0, [1 << 32, 1 << 32])}, "within"),
+        ({"a": array_at(0, 0, [1 << 100, 0])}, "dimension"),
+        ({"a": array_at(0, 1, [1] * 100)}, "dimension"),
+        ({"a": array_at(4, 0, [-4])}, "no number"),
+        ({"a": array_at(11, 11)}, "within"),
+        ([1], "items"),
+        ("[" * 100_000, "recursion"),
+    ],
+)
+def test_hostile_safetensors_are_refused(tmp_path, header, why):
+    text = (header if isinstance(header, str) else json.dumps(header)).encode()
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(10))
+    with pytest.raises(FileError, match=why):
+        read_arrays(path)
+
+
+def test_a_file_larger_than_a_plan_is_not_read(tmp_path):
+    path = tmp_path / "f.plan"
+    with open(path, "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(PlanError, match="larger than a plan"):
+        tn.load(path)

@@ -2,6 +2,7 @@
 
 import hashlib
 
+import msgpack
 import numpy as np
 import pytest
 
@@ -160,6 +161,60 @@ def test_every_damaged_byte_is_noticed():
     for length in range(0, len(data), 7):
         with pytest.raises(FileError):
             Graph.from_bytes(data[:length])
+
+
+def filed(types=(), scopes=(), forms=(), parameters=(), flat=(), outputs=(0,), effects=()) -> bytes:
+    """A file of one graph of these parts, whatever they are; its checksum is right."""
+    section = msgpack.packb((types, scopes, forms, parameters, flat, outputs, effects))
+    payload = msgpack.packb(([section], ()))
+    return MAGIC + (1).to_bytes(2, "little") + hashlib.sha256(payload).digest() + payload
+
+
+NEG = ("neg", (), (0,), (), 1)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"types": [("f32", -1)], "parameters": [0]},
+        {"types": [("f32", 1.5)], "parameters": [0]},
+        {"types": [("f32", "9" * 5000)], "parameters": [0]},
+        {"types": [()], "parameters": [0]},
+        {"types": 5, "parameters": [0]},
+        {"types": [("f32",)], "parameters": [0], "outputs": [1 << 62]},
+        {"types": [("f32",)], "parameters": [0], "outputs": [-1]},
+        {"types": [("f32",)], "parameters": [0], "effects": [0]},
+        {"types": [("f32",)], "parameters": [0], "forms": [NEG], "flat": [-1, 1]},
+        {"types": [("f32",)], "parameters": [0], "forms": [NEG], "flat": [0, -1]},
+        {"types": [("f32",)], "parameters": [0], "forms": [NEG], "flat": [0, 1 << 62]},
+        {"types": [("f32",)], "parameters": [0], "forms": [(*NEG[:4], -1)], "flat": [0]},
+        {"types": [("f32",)], "parameters": [0], "forms": [(*NEG[:4], 1 << 62)], "flat": [0, 1]},
+        {"types": [("f32",)], "parameters": [0], "forms": [(*NEG[:3], (0,), 1)], "flat": [0, 1]},
+        {"types": [("f32",)], "parameters": [0], "scopes": ["0" * 64]},
+        # Ten thousand nodes of a thousand outputs each, in eleven kilobytes.
+        {
+            "types": [("f32",)],
+            "parameters": [0],
+            "forms": [("neg", (), (0,) * 1000, (), 0)],
+            "flat": [0] * 10_000,
+        },
+    ],
+)
+def test_hostile_parts_are_refused(parts):
+    with pytest.raises(FileError):
+        Graph.from_bytes(filed(**parts))
+
+
+def test_a_type_of_no_elements_may_have_any_other_extent():
+    graph = Graph.from_bytes(filed([("f32", 0, 1 << 62)], parameters=[0]))
+    assert graph.parameters[0].type.size == 0
+
+
+def test_lists_of_nothing_are_refused():
+    payload = b"\xdd" + (1 << 20).to_bytes(4, "big") + b"\x90" * (1 << 20)
+    data = MAGIC + (1).to_bytes(2, "little") + hashlib.sha256(payload).digest() + payload
+    with pytest.raises(FileError, match="more lists"):
+        Graph.from_bytes(data)
 
 
 def test_a_file_with_a_right_checksum_and_wrong_content_is_refused():

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import tracemalloc
 import zlib
+from contextlib import contextmanager, suppress
+from functools import cache
 
 import msgpack
 import pytest
 
 from tenfold.errors import PlanError
-from tenfold.plan.sections import Sections, pack
+from tenfold.plan.sections import _FIRST, _HEAD, MAGIC, VERSION, Sections, pack, unpack
 
 PARTS = {"a": b"x" * 1000, "b": b"", "c": bytes(range(256))}
 
@@ -70,3 +75,85 @@ def test_a_section_that_swells_is_refused(monkeypatch):
     monkeypatch.undo()
     with pytest.raises(PlanError, match="not as long"):
         Sections(data).raw("a")
+
+
+def framed(directory, body=b""):
+    """A file with this directory, its checksum made right."""
+    listed = directory if isinstance(directory, bytes) else msgpack.packb(directory)
+    first = _HEAD.pack(MAGIC, VERSION, 0, len(listed), b"", b"")[:_FIRST]
+    digest = hashlib.sha256(first + listed + body).digest()
+    return first + digest + bytes(32) + listed + body
+
+
+@cache
+def zeros():
+    """A quarter of a gigabyte, deflated."""
+    made = zlib.compressobj(1)
+    parts = [made.compress(bytes(1 << 20)) for _ in range(1 << 8)]
+    return b"".join((*parts, made.flush()))
+
+
+@contextmanager
+def taking_at_most(count):
+    """Memory that may be taken meanwhile, in bytes."""
+    tracemalloc.start()
+    try:
+        yield
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken < count
+
+
+@pytest.mark.parametrize("said", [10, 1 << 20, 1 << 28, 1 << 30])
+def test_deflated_zeros_are_not_inflated(said):
+    data = framed([["a", 1, len(zeros()), said]], zeros())
+    with taking_at_most(16 * len(data)), pytest.raises(PlanError):
+        Sections(data).raw("a")
+
+
+@pytest.mark.parametrize("item", [b"\x80", b"\x90", b"\x91\xc0", b"\xa2ab"])
+def test_data_takes_memory_by_its_length(item):
+    """Maps, lists and texts: the smallest in a file for what they take in memory."""
+    count = (2 << 20) // len(item)
+    raw = b"\xdd" + count.to_bytes(4, "big") + item * count
+    with taking_at_most(40 * len(raw)), suppress(PlanError):
+        unpack(raw)
+
+
+def test_what_shrinks_much_is_written_as_it_is():
+    parts = {"a": b"\0" * (8 << 20), "b": bytes(100), "c": os.urandom(100)}
+    data = pack(parts)
+    found = Sections(data)
+    assert {name: bytes(found.raw(name)) for name in found.names} == parts
+
+
+@pytest.mark.parametrize(
+    "directory",
+    [
+        5,
+        "abc",
+        {"a": 1},
+        [5],
+        [["a"]],
+        [["a", 0, -1, -1]],
+        [["a", 1, -1, -1]],
+        [["a", 0, 1, 2]],
+        [["a", 0, 1 << 63, 1 << 63]],
+        [["a", 1, 1 << 62, 1 << 62]],
+        [["a", 2, 0, 0]],
+        [[b"a", 0, 0, 0]],
+        [["a", 0, 0, 0], ["a", 0, 0, 0]],
+        [["a", 0, 0, 0, 0]],
+        [["a", 0, 0.0, 0.0]],
+        b"",
+        b"\x91" * 5000,
+        b"\xdd\xff\xff\xff\xff",
+        b"\xdf\xff\xff\xff\xff",
+        b"\xc6\xff\xff\xff\xff",
+        b"\xc1",
+    ],
+)
+def test_a_directory_that_is_none_is_refused(directory):
+    with pytest.raises(PlanError):
+        Sections(framed(directory))

@@ -19,6 +19,7 @@ from tenfold.execute.file import SIGNATURE, PlanFile, Reference, write_file
 from tenfold.execute.program import Program
 from tenfold.graph import Graph
 from tenfold.plan import Plan
+from tenfold.plan.sections import LARGEST
 from tenfold.reference import Callbacks
 from tenfold.whole import write_whole
 
@@ -224,6 +225,8 @@ def load(
     else the plan is made again from its graph, and `notes` says so.
     """
     where = os.fspath(path)
+    if os.path.getsize(path) > LARGEST:
+        raise PlanError(f"{where}: it is larger than a plan", fix="give the name of a plan's file")
     # Read, not mapped: whoever cuts the file short later must not pull the pages away.
     read = PlanFile.read(Path(path).read_bytes())
     if key is not None:

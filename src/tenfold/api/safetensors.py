@@ -31,17 +31,29 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
         length = int.from_bytes(data[:8].tobytes(), "little")
         if len(data) < 8 or length > min(_HEADER, len(data) - 8):
             raise ValueError("its header does not lie within it")
-        header = json.loads(data[8 : 8 + length].tobytes())
+        header = json.loads(data[8 : 8 + length].tobytes(), object_pairs_hook=_named_once)
         body = data[8 + length :]
-        return {
-            str(name): _array(body, given)
-            for name, given in header.items()
-            if name != "__metadata__" and given["dtype"] in _NAMES
-        }
+        found: dict[str, Array] = {}
+        left = len(body)
+        for name, given in header.items():
+            if name == "__metadata__" or given["dtype"] not in _NAMES:
+                continue
+            found[name] = _array(body, given)
+            left -= found[name].nbytes
+            if left < 0:  # each is copied: a small file would take any amount of memory
+                raise ValueError("its arrays overlap")
+        return found
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileError(
             f"{os.fspath(path)}: no safetensors file: {error}", fix="fetch or write it again"
         ) from error
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands in it twice")
+    return found
 
 
 def _array(body: Array, given: Mapping[str, Any]) -> Array:

@@ -146,7 +146,7 @@ class Disk:
                     return None
                 if state.st_size > LARGEST:
                     raise FileError(f"{state.st_size} bytes are more than an entry has")
-                return file.read(LARGEST)
+                return file.read()
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -15,12 +15,16 @@ from typing import Any
 import msgpack
 
 from tenfold.errors import FileError
+from tenfold.graph.data import read_data
 from tenfold.graph.node import Graph, Node, Parameter, Source, is_plain
 from tenfold.types import SHORT, TensorType, parse_type
 
 MAGIC = b"TFGRAPH\n"
 VERSION = 1
 _HEADER = len(MAGIC) + 2 + 32
+# A node takes a byte or two, and its form may have any number of outputs. They are for other nodes
+# to read, which takes a byte each.
+_FREE, _EACH = 1 << 16, 64
 
 
 class _Numbers(dict[Any, int]):
@@ -125,7 +129,7 @@ def unpack(payload: bytes) -> dict[str, Graph]:
     """The graphs that `pack` wrote, by digest, in their order."""
     graphs: dict[str, Graph] = {}
     try:
-        sections, notes = msgpack.unpackb(payload, use_list=False, strict_map_key=False)
+        sections, notes = read_data(payload)
         for i, section in enumerate(sections):
             graph = _read_section(section, graphs, notes[i] if notes else None)
             graphs[graph.digest] = graph
@@ -137,9 +141,7 @@ def unpack(payload: bytes) -> dict[str, Graph]:
 
 
 def _read_section(section: bytes, graphs: dict[str, Graph], notes: Any) -> Graph:
-    types, scopes, forms, parameters, flat, outputs, effects = msgpack.unpackb(
-        section, use_list=False, strict_map_key=False
-    )
+    types, scopes, forms, parameters, flat, outputs, effects = read_data(section)
     types = [parse_type(f"{t[0]}[{','.join(map(str, t[1:]))}]" if t[1:] else t[0]) for t in types]
     names, files, table, per_node = notes or ((), (), (), ())
     lines: list[Source | None] = [None]
@@ -162,6 +164,8 @@ def _read_section(section: bytes, graphs: dict[str, Graph], notes: Any) -> Graph
         nodes.append(Node(op, inputs, attributes, owned, out, source))
         number += len(out)
         at += 1 + count
+        if number > _FREE + _EACH * len(section):
+            raise FileError("malformed graph file: more values than its length allows")
     if any(not 0 <= v < number for v in outputs):
         raise FileError("malformed graph file: an output is no value of the graph")
     if any(not 0 <= e < len(nodes) for e in effects):

@@ -20,13 +20,15 @@ from typing import Any, NoReturn
 
 import msgpack
 
-from tenfold.errors import PlanError
+from tenfold.errors import FileError, PlanError
+from tenfold.graph.data import read_data
 
 MAGIC = b"TFPLAN\r\n"
 VERSION = 1
 _HEAD = struct.Struct("<8sHHI32s32s")
 _FIRST = 16  # bytes before the checksum
-LARGEST = 1 << 30  # bytes of a file, and of a section when it is unpacked
+LARGEST = 1 << 30  # bytes of a file, and of its sections when they are unpacked
+_SWELL, _FREE = 16, 1 << 20  # what unpacking may make of each byte, and of a file however small
 _UNSIGNED = bytes(32)
 
 
@@ -42,8 +44,9 @@ def pack(
     for name, raw in sections.items():
         # Level 6: the time goes into searching, and more of it gains a hundredth.
         packed = zlib.compress(raw, 6) if compress else raw
-        directory.append([name, int(compress), len(packed), len(raw)])
-        body.append(packed)
+        shrunk = compress and len(raw) <= _SWELL * len(packed) + _FREE // len(sections)
+        directory.append([name, int(shrunk), len(packed if shrunk else raw), len(raw)])
+        body.append(packed if shrunk else raw)
     listed: bytes = msgpack.packb(directory)
     tail = listed + b"".join(body)
     first = _HEAD.pack(MAGIC, VERSION, 0, len(listed), b"", b"")[:_FIRST]
@@ -92,16 +95,20 @@ class Sections:
     def _directory(part: memoryview, length: int) -> list[tuple[str, bool, int, int]]:
         if len(part) != length:
             bad("its directory does not lie within it")
-        found = []
-        for row in unpack(part):
+        found: dict[str, tuple[str, bool, int, int]] = {}
+        listed = unpack(part)
+        for row in listed if isinstance(listed, tuple) else [listed]:
             match row:
                 case [str() as name, (0 | 1) as packed, int() as size, int() as raw]:
-                    ratio = 1100 if packed else 1  # deflate gives no more
-                    if size >= 0 and 0 <= raw <= min(LARGEST, size * ratio):
-                        found.append((name, bool(packed), size, raw))
+                    right = raw >= 0 if packed else raw == size
+                    if name not in found and size >= 0 and right:
+                        found[name] = (name, bool(packed), size, raw)
                         continue
             bad("its directory is malformed")
-        return found
+        swollen = sum(raw - _SWELL * size for _, packed, size, raw in found.values() if packed)
+        if swollen > _FREE or sum(raw for *_, raw in found.values()) > LARGEST:
+            bad("its sections are larger, unpacked, than a plan's are")
+        return list(found.values())
 
     @property
     def names(self) -> list[str]:
@@ -138,6 +145,6 @@ class Sections:
 def unpack(raw: bytes | memoryview) -> Any:
     """Plain data, read with tuples for lists."""
     try:
-        return msgpack.unpackb(raw, use_list=False, strict_map_key=True)
-    except Exception as error:  # msgpack has many
-        bad(f"malformed: {error!r}")
+        return read_data(raw)
+    except FileError as error:
+        bad(error.message)
