@@ -292,7 +292,7 @@ def test_a_certificate_of_other_code_counts_for_nothing(folder, caplog):
     make()(x)
     graph, options = make().trace(x), stored.options_of(strict=False)
     program = stored.find_program(graph, options, lambda: None)
-    program.kept = bytes(32)
+    program.entry = bytes(32)
     stored.keep_certificate(graph, options, program, verdict_to_data(None, "step 0 is off"))
     plans.clear()
     f = make()
