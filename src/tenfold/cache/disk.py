@@ -54,7 +54,7 @@ class Disk:
 
     def __init__(self, given: str | os.PathLike[str], limit: int) -> None:
         self.owner = os.getuid() if hasattr(os, "getuid") else 0
-        self.folder = os.path.join(os.fspath(given), f"tenfold-{self.owner}")
+        self.folder = os.path.abspath(os.path.join(given, f"tenfold-{self.owner}"))
         self.limit = limit
         self._usable: bool | None = None
         self._written = limit  # since sizes were last counted: count them at the first write

@@ -182,6 +182,18 @@ def test_a_copy_of_the_wrong_size_is_made_anew(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_only_copies_are_swept(tmp_path: Path) -> None:
+    copy, notes = tmp_path / f"{'0' * 16}-libscipy_openblas64_-1.so", tmp_path / "notes.txt"
+    for path in (copy, notes, tmp_path / "libscipy_openblas64_mine.so"):
+        path.write_bytes(b"old")
+        os.utime(path, (0, 0))
+    blas_copy._sweep(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "libscipy_openblas64_mine.so",
+        "notes.txt",
+    ]
+
+
 @needed
 def test_a_folder_open_to_others_is_not_used(tmp_path: Path) -> None:
     shared = tmp_path / "tenfold" / "blas"

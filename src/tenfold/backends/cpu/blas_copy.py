@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 
 _HOUR, _MONTH = 3600, 30 * 24 * 3600
+_LIBRARY, _PARTIAL = "libscipy_openblas64_", "partial-"  # how names begin
 
 
 def source_file() -> Path | None:
     """The file NumPy uses: beside the package in most wheels, within it on macOS."""
     package = Path(np.__file__).parent
     for folder in (package.parent / "numpy.libs", package / ".dylibs"):
-        found = sorted(folder.glob("libscipy_openblas64_*"))
+        found = sorted(folder.glob(f"{_LIBRARY}*"))
         if found:
             return found[0]
     return None
@@ -62,7 +63,7 @@ def _copy(source: Path, folder: Path, name: str, size: int) -> Path:
             os.utime(place)  # in use: not to be swept
         return place
     _sweep(folder)
-    number, partial = tempfile.mkstemp(dir=folder, prefix="partial-")
+    number, partial = tempfile.mkstemp(dir=folder, prefix=_PARTIAL)
     try:
         with open(source, "rb") as reading, open(number, "wb") as writing:
             shutil.copyfileobj(reading, writing, 1 << 20)
@@ -91,7 +92,9 @@ def _sweep(folder: Path) -> None:
     """
     now = time.time()
     for file in folder.iterdir():
-        age = _HOUR if file.name.startswith("partial-") else _MONTH
+        copied = file.name[:16].isalnum() and file.name[16:].startswith(f"-{_LIBRARY}")
+        if not copied and not file.name.startswith(_PARTIAL):
+            continue  # not of this making
         with contextlib.suppress(OSError):
-            if now - file.stat().st_mtime > age:
+            if now - file.lstat().st_mtime > (_MONTH if copied else _HOUR):
                 file.unlink()
