@@ -1,0 +1,314 @@
+"""NPBench: its programs under `tn.jit`, beside NumPy, JAX and numba.
+
+    python benchmarks/npbench.py CHECKOUT [program ...] [--limit SECONDS] [--save FILE]
+
+CHECKOUT is a copy of github.com/spcl/npbench; without it, the environment's NPBENCH. Sizes are
+NPBench's preset S, but for those in SIZES. Each measurement is made in a process of its own.
+
+How a program runs is found by trying, in this order:
+  plain    `tn.jit(f)`, and nothing else
+  wrapped  integers are bound beforehand, and what the program writes to is copied and returned
+  changed  a few words of the source are changed as well: see CHANGES
+A program is right where all it returns and all it writes to agrees with NumPy's, checked or not,
+and a second call gives the bits of the first; `error` is relative to an array's largest element.
+
+Times: `cold` is a first call with an empty cache, `off` the same with verify="off", `warm` a first
+call in a new process with the cache of the first, `then` a later call. Imports and the making of
+JAX's client are not counted, compilers' imports are. JAX's and numba's programs are NPBench's own:
+JAX's loops are rolled by hand, Tenfold's are unrolled by Python as NumPy's source has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ONE = Path(__file__).with_name("npbench_program.py")
+RIGHT = 1e-11  # of the largest element of an array
+RIGHT_SINGLE = 1e-5
+SPREAD = 100  # times what NumPy's own results move by when its inputs move by one ulp
+
+# Smaller than S: Python unrolls these into ten thousand steps and more, many of a shape of their
+# own. NumPy, JAX and numba get the same sizes.
+SIZES: dict[str, dict[str, Any]] = {
+    "cholesky": {"N": 40},
+    "gramschmidt": {"M": 30, "N": 20},
+    "lu": {"N": 20},
+    "ludcmp": {"N": 20},
+    "nussinov": {"N": 12},
+    "seidel_2d": {"TSTEPS": 3, "N": 20},
+    "symm": {"M": 15, "N": 20},
+    "syr2k": {"M": 15, "N": 20},
+    "syrk": {"M": 20, "N": 25},
+    "trisolv": {"N": 200},
+    "trmm": {"M": 20, "N": 25},
+}
+
+# Arrays that the program itself makes and writes to belong to the program.
+CONSTRUCTORS = (
+    ("np.zeros(", "tn.zeros("),
+    ("np.empty(", "tn.zeros("),
+    ("np.ndarray(", "tn.zeros("),
+    ("np.eye(", "tn.eye("),
+)
+
+# What else a program needs: words of its source, and what stands in their place.
+CHANGES: dict[str, list[tuple[str, str]]] = {
+    # How many elements a mask chooses, only a running program knows.
+    "azimint_naive": [
+        ("data[mask_r12]", "data"),
+        ("values_r12.mean()", "np.mean(data, where=mask_r12)"),
+    ],
+    "mandelbrot1": [("Z[I] = Z[I]**2 + C[I]", "Z[:] = np.where(I, Z**2 + C, Z)")],
+    "nbody": [
+        (
+            "inv_r3[inv_r3 > 0] = inv_r3[inv_r3 > 0]**(-1.5)",
+            "inv_r3 = np.where(inv_r3 > 0, inv_r3**(-1.5), inv_r3)",
+        ),
+        (
+            "inv_r[inv_r > 0] = 1.0 / inv_r[inv_r > 0]",
+            "inv_r = np.where(inv_r > 0, 1.0 / inv_r, inv_r)",
+        ),
+    ],
+    # Branches and loops that hang on values.
+    "contour_integral": [
+        ("if abs(z) < 1.0:\n            X = -X", "X = np.where(abs(z) < 1.0, -X, X)\n")
+    ],
+    "channel_flow": [
+        (
+            "    while udiff > .001:",
+            "    def step(state):\n        u, v, p, udiff, stepcount = state",
+        ),
+        (
+            "        stepcount += 1\n",
+            "        return u, v, p, udiff, stepcount + 1\n"
+            "    state = u.copy(), v.copy(), p.copy(), 1.0, 0\n"
+            "    state = tn.while_loop(lambda state: state[3] > .001, step, state)\n"
+            "    u[:], v[:], p[:], udiff, stepcount = state\n",
+        ),
+    ],
+    "crc16": [
+        ("    for b in data:", "    def byte(crc, b):"),
+        ("0xFF & b", "np.int64(0xFF) & b"),
+        ("if (crc & 0x0001) ^ (cur_byte & 0x0001):", "crc = np.where((crc ^ cur_byte) & 1,"),
+        ("    crc = (crc >> 1) ^ poly\n", "    (crc >> 1) ^ poly,\n"),
+        ("            else:\n                crc >>= 1\n", "                crc >> 1)\n"),
+        (
+            "    crc = (~crc & 0xFFFF)",
+            "        return crc, None\n"
+            "    crc = tn.scan(byte, tn.asarray(crc), data)[0]\n"
+            "    crc = (~crc & 0xFFFF)",
+        ),
+    ],
+    "nussinov": [
+        ("max(", "np.maximum("),
+        ("    if b1 + b2 == 3:\n        return 1\n", "    return np.where(b1 + b2 == 3, 1, 0)\n"),
+        ("    else:\n        return 0\n", ""),
+    ],
+}
+
+# What no small change helps.
+NOT = {
+    "mandelbrot2": "keeps only the points that have not diverged: shapes hang on values",
+    "spmv": "slices between traced bounds: shapes hang on values",
+}
+
+
+class Suite:
+    """The programs of a checkout, and a process for each measurement."""
+
+    def __init__(self, checkout: Path, limit: float, folder: Path, peers: list[str]) -> None:
+        self.checkout, self.limit, self.folder, self.peers = checkout, limit, folder, peers
+        self.caches = 0
+
+    def source(self, name: str) -> str:
+        info = json.loads((self.checkout / "bench_info" / f"{name}.json").read_text())["benchmark"]
+        place = self.checkout / "npbench" / "benchmarks" / info["relative_path"]
+        return (place / f"{info['module_name']}_numpy.py").read_text()
+
+    def changes(self, name: str) -> list[tuple[str, str]]:
+        source = self.source(name)
+        return [c for c in CONSTRUCTORS if c[0] in source] + CHANGES.get(name, [])
+
+    def cache(self) -> str:
+        """A folder for a cache, empty."""
+        self.caches += 1
+        return str(self.folder / f"cache-{self.caches}")
+
+    def run(self, name: str, way: str, cache: str = "", verify: str = "first") -> dict[str, Any]:
+        """What one process found; `failed` says why it found nothing."""
+        job = {
+            "checkout": str(self.checkout),
+            "name": name,
+            "way": way,
+            "sizes": SIZES.get(name, {}),
+            "changes": self.changes(name),
+            "answers": str(self.folder / f"{name}.npz"),
+            "verify": verify,
+        }
+        try:
+            ended = subprocess.run(
+                [sys.executable, str(ONE), json.dumps(job)],
+                capture_output=True,
+                text=True,
+                timeout=self.limit,
+                env={**os.environ, "TENFOLD_CACHE": cache},
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return {"failed": f"more than {self.limit:g} s"}
+        if ended.returncode < 0:
+            return {"failed": f"died of signal {-ended.returncode}"}
+        if ended.returncode:
+            return {"failed": reason(ended.stderr)}
+        found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+        return found
+
+    def measure(self, name: str) -> dict[str, Any]:
+        """All that is said of one program."""
+        row: dict[str, Any] = {"name": name, "numpy": self.run(name, "numpy")}
+        if "failed" in row["numpy"]:
+            return {**row, "class": "not", "why": f"NumPy: {row['numpy']['failed']}"}
+        row |= {"class": "not", "why": NOT.get(name, ""), "tried": {}}
+        for way in ("plain", "wrapped", "changed"):
+            cache = self.cache()
+            found = self.run(name, way, cache)
+            if "failed" in found:
+                row["tried"][way] = found["failed"]
+                row["why"] = NOT.get(name, found["failed"])
+                if found["failed"].startswith("more than"):
+                    break  # what comes next would take as long
+                continue
+            row |= {"class": way, "why": "", "cold": found}
+            row["warm"] = self.run(name, way, cache)
+            row["off"] = self.run(name, way, self.cache(), verify="off")
+            break
+        for peer in self.peers:
+            row[peer] = self.run(name, peer)
+        return row
+
+
+def reason(text: str) -> str:
+    """The line of a traceback that names the error."""
+    lines = [line for line in text.splitlines() if line[:1].strip() and ": " in line]
+    return lines[-1].rsplit(".", 1)[-1] if "errors." in lines[-1] else lines[-1] if lines else text
+
+
+def error_of(row: dict[str, Any]) -> float:
+    """The largest error of a checked and of an unchecked plan: a refused one does not answer."""
+    return max(float(row[run].get("error", 0.0)) for run in ("cold", "warm", "off"))
+
+
+def is_right(row: dict[str, Any]) -> bool:
+    bound = RIGHT_SINGLE if row["cold"]["single"] else RIGHT
+    bound = max(bound, SPREAD * row["numpy"]["spread"])
+    return error_of(row) <= bound and row["cold"]["dtypes"] and row["cold"]["repeats"]
+
+
+def seconds(found: dict[str, Any] | None, what: str = "first") -> str:
+    if found is None:
+        return "–"
+    if "failed" in found:
+        return "fails" if not found["failed"].startswith("more") else "slow"
+    return f"{found[what]:.3f}" if found[what] >= 0.1 else f"{found[what] * 1e3:.2f}m"
+
+
+WIDTHS = {"program": -24, "runs": -8, "error": -12, "numpy": 8, "cold": 8, "off": 8, "warm": 8}
+WIDTHS |= {"then": 8, "checked": 9, "jax": 8, "numba": 8}
+
+
+def line(cells: Iterable[str]) -> str:
+    """Cells side by side, as wide as their columns; a negative width stands left."""
+    return " ".join(
+        cell.ljust(-width) if width < 0 else cell.rjust(width)
+        for cell, width in zip(cells, WIDTHS.values(), strict=True)
+    )
+
+
+def print_row(row: dict[str, Any]) -> None:
+    name = row["name"] + ("*" if row["name"] in SIZES else "")
+    cells = [name, row["class"], "", seconds(row["numpy"], "steady")]
+    if "cold" in row:
+        cold = row["cold"]
+        refuted = any(w.startswith("ParityWarning") for w in cold["warnings"])
+        certificate = cold["certificate"]
+        cells[2] = f"{'right' if is_right(row) else 'WRONG'} {error_of(row):.0e}"
+        cells += [seconds(cold), seconds(row["off"]), seconds(row["warm"]), seconds(cold, "steady")]
+        cells.append("REFUSED" if refuted else "cut" if certificate["cut"] else "complete")
+    else:
+        cells += [""] * 5
+    cells += [seconds(row.get("jax")), seconds(row.get("numba"))]
+    print(line(cells), f" {row['why'][:90]}" if row["why"] else "", flush=True)
+
+
+def summary(rows: list[dict[str, Any]]) -> None:
+    print()
+    for name in ("plain", "wrapped", "changed", "not"):
+        print(f"{name:<8} {sum(r['class'] == name for r in rows)}")
+    ran = [r for r in rows if "cold" in r]
+    refused = [r for r in ran if any("ParityWarning" in w for w in r["cold"]["warnings"])]
+    cut = [r for r in ran if (r["cold"]["certificate"] or {}).get("cut")]
+    print(f"right    {sum(map(is_right, ran))} of {len(ran)}")
+    print(f"refused  {len(refused)}: {', '.join(r['name'] for r in refused) or 'none'}")
+    print(f"cut      {len(cut)} of {len(ran)} certificates")
+    for peer in ("jax", "numba"):
+        both = [r for r in ran if peer in r and "failed" not in r[peer]]
+        if not both:
+            continue
+        print(f"median first call over the {len(both)} programs that {peer} runs too:")
+        for label, pick in (
+            ("tenfold, cold", "cold"),
+            ('tenfold, verify="off"', "off"),
+            ("tenfold, warm cache", "warm"),
+            (peer, peer),
+        ):
+            times = [r[pick]["first"] for r in both if "failed" not in r[pick]]
+            later = [r[pick]["steady"] for r in both if "failed" not in r[pick]]
+            print(f"  {label:<22} {median(times):8.3f} s, then {median(later) * 1e3:8.3f} ms")
+        wins = sum(r["cold"]["first"] < r[peer]["first"] for r in both)
+        print(f"  tenfold's cold first call is the shorter in {wins} of {len(both)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="NPBench's programs under tn.jit")
+    parser.add_argument("checkout", nargs="?", default=os.environ.get("NPBENCH", ""))
+    parser.add_argument("programs", nargs="*")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds for one process")
+    parser.add_argument("--save", help="a file for all that was found, as lines of JSON")
+    parser.add_argument("--peers", default="jax,numba", help="those of jax and numba to run")
+    options = parser.parse_intermixed_args()
+    checkout = Path(options.checkout)
+    if not options.checkout or not (checkout / "bench_info").is_dir():
+        raise SystemExit(
+            f"no NPBench at {options.checkout!r}: git clone https://github.com/spcl/npbench beside "
+            "the project, and give its path, or set NPBENCH"
+        )
+    names = sorted(path.stem for path in (checkout / "bench_info").glob("*.json"))
+    unknown = set(options.programs) - set(names)
+    if unknown:
+        raise SystemExit(f"NPBench has no {', '.join(sorted(unknown))}; it has {', '.join(names)}")
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        peers = [peer for peer in options.peers.split(",") if peer and find_spec(peer)]
+        suite = Suite(checkout.resolve(), options.limit, Path(folder), peers)
+        print(line(WIDTHS), "  (seconds; m: milliseconds; *: smaller than S)")
+        for name in options.programs or names:
+            rows.append(suite.measure(name))
+            print_row(rows[-1])
+            if options.save:
+                with open(options.save, "a") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
+    summary(rows)
+
+
+if __name__ == "__main__":
+    main()

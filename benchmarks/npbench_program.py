@@ -1,0 +1,267 @@
+"""One program of NPBench, run by one system in this process: see `npbench.py`, which starts it.
+
+    python benchmarks/npbench_program.py JOB
+
+JOB is a `Job` as JSON. The last line printed is what was found, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+STEADY = 0.5  # seconds for calls after the first
+CALLS = 50
+
+
+@dataclass
+class Job:
+    """What to run. `way` is numpy, jax, numba, or for Tenfold plain, wrapped or changed."""
+
+    checkout: str
+    name: str
+    way: str
+    sizes: dict[str, Any]
+    changes: list[tuple[str, str]]
+    answers: str  # a file: NumPy writes it, the others read it
+    verify: str
+
+
+@dataclass
+class Program:
+    """A program as NPBench's own description of it says."""
+
+    info: dict[str, Any]
+
+    @property
+    def module(self) -> str:
+        place = self.info["relative_path"].replace("/", ".")
+        return f"npbench.benchmarks.{place}.{self.info['module_name']}"
+
+    def arguments(self, sizes: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name, in the order of the function."""
+        known = {**self.info["parameters"]["S"], **sizes}
+        init = self.info.get("init")
+        if init:
+            made = getattr(import_module(self.module), init["func_name"])
+            results = made(*(known[name] for name in init["input_args"]))
+            names = init["output_args"]
+            known.update(zip(names, results if len(names) > 1 else [results], strict=True))
+        return {name: known[name] for name in self.info["input_args"]}
+
+    def function(self, postfix: str, changes: Sequence[tuple[str, str]] = ()) -> Callable[..., Any]:
+        """A version of the program, its source changed as asked."""
+        name = f"{self.module}_{postfix}"
+        if not changes:
+            found = import_module(name)
+        else:
+            path = Path(*name.split(".")).with_suffix(".py")
+            path = next(p for p in (Path(root) / path for root in sys.path) if p.exists())
+            source = path.read_text()
+            for old, new in changes:
+                if old not in source:
+                    raise SystemExit(f"{path.name} has no {old!r} any more")
+                source = source.replace(old, new)
+            import tenfold
+
+            found = types.ModuleType(name)
+            found.__dict__["tn"] = tenfold  # not by a line of its own: lines keep their numbers
+            exec(compile(source, str(path), "exec"), found.__dict__)
+        function: Callable[..., Any] = getattr(found, self.info["func_name"])
+        return function
+
+
+def copied(arguments: dict[str, Any]) -> list[Any]:
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in arguments.values()]
+
+
+def timed(run: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    result = run()
+    return result, time.perf_counter() - start
+
+
+def steady(run: Callable[[list[Any]], Any], arguments: dict[str, Any]) -> float:
+    """The median time of a call, each on fresh copies."""
+    times: list[float] = []
+    end = time.perf_counter() + STEADY
+    while not times or (time.perf_counter() < end and len(times) < CALLS):
+        given = copied(arguments)
+        times.append(timed(lambda given=given: run(given))[1])  # type: ignore[misc]
+    return float(np.median(times))
+
+
+def nudged(value: Any) -> Any:
+    """An array of floats moved up by one ulp; anything else as it is."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+        return value * (1 + np.finfo(value.dtype).eps)
+    return value
+
+
+def arrays_in(value: Any) -> list[np.ndarray[Any, Any]]:
+    """The returned values, as a flat list."""
+    if value is None:
+        return []
+    if isinstance(value, (tuple, list)):
+        return [leaf for part in value for leaf in arrays_in(part)]
+    return [np.asarray(value)]
+
+
+def wrapped(
+    function: Callable[..., Any], count: int, bound: dict[int, Any], written: Sequence[int]
+) -> Callable[..., Any]:
+    """The function of `count` arguments, of which some are bound. It is given copies of what it
+    writes to, and they are returned beside its results."""
+
+    def program(*given: Any) -> Any:
+        rest = iter(given)
+        arguments = [bound[n] if n in bound else next(rest) for n in range(count)]
+        mine = [a.copy() if n in written else a for n, a in enumerate(arguments)]
+        return function(*mine), [mine[n] for n in written]
+
+    return program
+
+
+def worst(found: list[np.ndarray[Any, Any]], expected: list[np.ndarray[Any, Any]]) -> float:
+    """The largest error, relative to the largest element of its array; inf where forms differ."""
+    if len(found) != len(expected):
+        return float("inf")
+    most = 0.0
+    for one, other in zip(found, expected, strict=True):
+        if one.shape != other.shape:
+            return float("inf")
+        if not one.size:
+            continue
+        kind = np.promote_types(one.dtype, np.float64)
+        with np.errstate(all="ignore"):
+            a, b = one.astype(kind), other.astype(kind)
+            same = (a == b) | (np.isnan(a) & np.isnan(b))
+            scale = np.abs(b[np.isfinite(b)]).max(initial=0.0) or 1.0
+            error = np.where(same, 0.0, np.abs(a - b) / scale)
+        most = max(most, float("inf") if np.isnan(error).any() else float(error.max()))
+    return most
+
+
+def run_numpy(program: Program, job: Job) -> dict[str, Any]:
+    arguments = program.arguments(job.sizes)
+    function = program.function("numpy")
+    given = copied(arguments)
+    result, first = timed(lambda: function(*given))
+    written = [
+        n
+        for n, (name, old) in enumerate(arguments.items())
+        if isinstance(old, np.ndarray)
+        and (name in program.info["output_args"] or given[n].tobytes() != old.tobytes())
+    ]
+    answers = [*arrays_in(result), *(given[n] for n in written)]
+    moved = [nudged(a) for a in copied(arguments)]
+    spread = [*arrays_in(function(*moved)), *(moved[n] for n in written)]
+    np.savez(job.answers, *answers, written=np.array(written, dtype=np.int64))
+    return {
+        "first": first,
+        "steady": steady(lambda given: function(*given), arguments),
+        "spread": worst(spread, answers),
+        "written": [list(arguments)[n] for n in written],
+    }
+
+
+def answers_of(job: Job) -> tuple[list[np.ndarray[Any, Any]], list[int]]:
+    with np.load(job.answers) as kept:
+        return (
+            [kept[f"arr_{n}"] for n in range(len(kept.files) - 1)],
+            [int(n) for n in kept["written"]],
+        )
+
+
+def run_tenfold(program: Program, job: Job) -> dict[str, Any]:
+    import tenfold as tn
+
+    arguments = program.arguments(job.sizes)
+    expected, written = answers_of(job)
+    changes = job.changes if job.way == "changed" else ()
+    function = program.function("numpy", [tuple(c) for c in changes])  # type: ignore[misc]
+    if job.way != "plain":
+        values = enumerate(arguments.values())
+        bound = {n: a for n, a in values if isinstance(a, (int, np.integer))}
+        function = wrapped(function, len(arguments), bound, written)
+        arguments = {k: a for n, (k, a) in enumerate(arguments.items()) if n not in bound}
+    given = copied(arguments)
+    jitted = tn.jit(function, verify=job.verify)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        result, first = timed(lambda: jitted(*given))
+    found = arrays_in(result)
+    if job.way == "plain":
+        found += [given[n] for n in written]
+    certificate = jitted.certificate(*given)
+    again = arrays_in(jitted(*copied(arguments)))
+    return {
+        "first": first,
+        "error": worst(found, expected),
+        "single": any(a.dtype in (np.float32, np.complex64) for a in expected),
+        "dtypes": [str(a.dtype) for a in found] == [str(a.dtype) for a in expected],
+        "repeats": all(
+            a.tobytes() == b.tobytes() for a, b in zip(arrays_in(result), again, strict=True)
+        ),
+        "steady": steady(lambda given: jitted(*given), arguments),
+        "warnings": [f"{w.category.__name__}: {w.message}" for w in told],
+        "certificate": None
+        if certificate is None
+        else {"cut": certificate.cut, "seconds": certificate.seconds},
+        "nodes": len(jitted.trace(*given).nodes),
+        "kernels": len(jitted.plan(*given).kernels),
+    }
+
+
+def run_jax(program: Program, job: Job) -> dict[str, Any]:
+    import jax
+
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_enable_x64", True)
+    jax.block_until_ready(jax.numpy.zeros(1) + 1)  # the client is made
+    arguments = program.arguments(job.sizes)
+    function = program.function("jax")
+
+    def taken(arguments: Sequence[Any]) -> list[Any]:
+        moved = [jax.numpy.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        jax.block_until_ready(moved)
+        return moved
+
+    given = taken(copied(arguments))
+    first = timed(lambda: jax.block_until_ready(function(*given)))[1]
+    return {
+        "first": first,
+        "steady": steady(lambda _: jax.block_until_ready(function(*given)), {}),
+    }
+
+
+def run_numba(program: Program, job: Job) -> dict[str, Any]:
+    arguments = program.arguments(job.sizes)
+    function = program.function("numba_n")
+    given = copied(arguments)
+    first = timed(lambda: function(*given))[1]
+    return {"first": first, "steady": steady(lambda given: function(*given), arguments)}
+
+
+def main() -> None:
+    job = Job(**json.loads(sys.argv[1]))
+    sys.path.insert(0, job.checkout)
+    text = (Path(job.checkout) / "bench_info" / f"{job.name}.json").read_text()
+    program = Program(json.loads(text)["benchmark"])
+    run = {"numpy": run_numpy, "jax": run_jax, "numba": run_numba}.get(job.way, run_tenfold)
+    warnings.simplefilter("ignore")
+    print(json.dumps(run(program, job)))
+
+
+if __name__ == "__main__":
+    main()
