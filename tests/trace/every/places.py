@@ -36,6 +36,7 @@ CASES: dict[str, Case] = {
     ),
     "histogram": Case(
         lambda x: np.histogram(x, 4),
+        lambda x: np.histogram(x, np.array(4)),
         lambda x: np.histogram(x, [-1, 0, 2, 3], density=True),
         lambda x: np.histogram(x, 3, range=(-2, 5)),
         dtypes=REAL[1:],

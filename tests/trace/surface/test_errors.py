@@ -47,6 +47,7 @@ WRONG: list[tuple[Any, Any, str]] = [
     (lambda m: m.reshape(5), ShapeError, "12 elements"),
     (lambda m: m.T.ravel("K"), Unsupported, "how it lies in memory"),
     (lambda m: m.reshape(m.sum()), ConcreteError, "make the argument static"),
+    (lambda m: np.histogram(m, m.argmax()), ConcreteError, "make the argument static"),
     (lambda m: m.sum(axis=2), ShapeError, "axis 2 of an array with 2 axes"),
     (lambda m: m.sum(axis=(0, 0)), ShapeError, "an axis twice"),
     (lambda m: m.sum(axis=m.argmax()), ConcreteError, "an axis is a traced value"),

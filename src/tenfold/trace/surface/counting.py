@@ -64,7 +64,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
             f"np.histogram with bins={bins!r}, whose number only a running program knows",
             "give a number of bins, or their edges",
         )
-    if isinstance(bins, (Array, np.ndarray, list, tuple)):
+    if np.ndim(bins):  # NumPy too takes an array without axes for a number of bins
         edges = traced(bins)
         if edges.ndim != 1:
             fail(ShapeError, f"histogram: the edges are {edges.type}", "give one axis")
