@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.api.door import DOORS
+from tenfold.api.doors import ROW
 from tenfold.cache import Plans
 
 X = np.linspace(0.1, 2.0, 24).reshape(4, 6)
@@ -85,7 +85,7 @@ def test_flat_calls_go_straight_to_native_code():
 
 def test_doors_stand_behind_each_other():
     f = tn.jit(lambda x: x * 2)
-    shapes = [np.ones(n) for n in range(1, DOORS + 4)]
+    shapes = [np.ones(n) for n in range(1, ROW + 4)]
     for _ in range(2):
         for x in shapes:
             assert f(x).shape == x.shape

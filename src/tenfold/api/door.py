@@ -1,8 +1,7 @@
 """The door of a jitted function: calls that need no Python go straight to native code.
 
 A flat call of NumPy arrays whose types and captures are those of a plan is answered by the
-plan's native entry. What its guards turn away goes to the next door behind it, and last to
-Python, which binds, looks up or traces.
+plan's native entry. What its guards turn away goes on to what stands behind it (`doors`).
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ import numpy as np
 
 from tenfold.api.arguments import Call
 from tenfold.api.captures import Place
-from tenfold.api.unpack import decline, unpacker
+from tenfold.api.unpack import SCALARS, can_unpack
 from tenfold.backends.cpu.bind import Guard
 from tenfold.execute import Program
 from tenfold.trace.containers import LEAF
 from tenfold.trace.function import Traced
 
-DOORS = 4  # how many stand one behind another
 _EITHER = Parameter.POSITIONAL_OR_KEYWORD
 
 Tokens = tuple[Any, ...]
+Types = tuple[tuple[Any, tuple[int, ...]] | None, ...]
 
 
 def is_flat(call: Call, traced: Traced, signature: Signature) -> bool:
@@ -60,24 +59,6 @@ def _tuple_of(count: int) -> Tokens:
     return (("tuple", count), *(LEAF,) * count)
 
 
-def by_name(
-    signature: Signature, jitted: Callable[..., Any], slow: Callable[..., Any]
-) -> Callable[..., Any]:
-    """What stands behind all doors: calls with keywords that could be given by position go in
-    again that way, for native code takes no keywords; all others go to `slow`."""
-    names = ["" if p.kind is not _EITHER else p.name for p in signature.parameters.values()]
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            first = len(args)
-            rest = [kwargs[n] for n in names[first : first + len(kwargs)] if n in kwargs]
-            if len(rest) == len(kwargs):
-                return jitted(*args, *rest)
-        return slow(*args, **kwargs)
-
-    return call
-
-
 def guards(places: Iterable[tuple[Place, Any]]) -> list[Guard] | None:
     """What native code looks at for these places and the objects to be found there.
 
@@ -109,17 +90,29 @@ def guards(places: Iterable[tuple[Place, Any]]) -> list[Guard] | None:
     return list(found.values())
 
 
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # empty
+        return _CELL
+
+
 _CELL = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]
 
 
 class Door:
-    """A program with its captures bound, answering calls that its guards let through."""
+    """A program with its captures bound, answering calls that its guards let through.
+
+    `watched` is None where native code can't look: then Python looks first, and there are no
+    guards. `types` are those of a call's leaves, None where its leaves can't be taken out quickly;
+    doors that are `alike` differ in these alone.
+    """
 
     def __init__(
         self,
         program: Program,
         captures: list[np.ndarray[Any, Any]],
-        watched: list[Guard],
+        watched: list[Guard] | None,
         call: Call,
         traced: Traced,
         signature: Signature,
@@ -130,26 +123,46 @@ class Door:
         self.call = replace(call, leaves=[_example(leaf) for leaf in call.leaves])
         self.traced = traced
         self.signature = signature
+        self.flat = is_flat(call, traced, signature)
+        quick = self.flat or can_unpack(signature, call, traced)
+        self.types: Types | None = tuple(map(_type_of, call.leaves)) if quick else None
+        numbers = tuple(type(leaf) if type(leaf) in SCALARS else None for leaf in call.leaves)
+        takes = (call.names, call.structure, call.statics, numbers)
+        self.alike = (self.flat, takes, traced.outputs, traced.weak)
 
-    def still(self, captures: list[np.ndarray[Any, Any]], watched: list[Guard]) -> bool:
+    def has(self, captures: list[np.ndarray[Any, Any]]) -> bool:
+        """Whether these are the captures that it is bound to."""
+        return all(a is b for a, b in zip(captures, self.captures, strict=True))
+
+    def lets_through(self, captures: list[np.ndarray[Any, Any]]) -> bool:
+        """Whether its guards hold now: an equal setting may stand where another stood."""
+        for where, key, expected in self.watched or ():
+            if (where.get(key) if key is not None else _content(where)) is not expected:
+                return False
+        return self.has(captures)
+
+    def still(self, captures: list[np.ndarray[Any, Any]], watched: list[Guard] | None) -> bool:
         """Whether these are the captures and guards that it is bound to."""
+        if watched is None or self.watched is None:
+            return watched is self.watched and self.has(captures)
         return (
             len(watched) == len(self.watched)
-            and all(a is b for a, b in zip(captures, self.captures, strict=True))
+            and self.has(captures)
             and all(
                 all(x is y for x, y in zip(a, b, strict=True))
                 for a, b in zip(watched, self.watched, strict=True)
             )
         )
 
-    def before(self, slow: Callable[..., Any]) -> Callable[..., Any]:
-        """A callable that goes on to `slow` with what it does not take."""
-        bind, traced = self.program.bind, self.traced
-        if is_flat(self.call, traced, self.signature):
-            packed = traced.outputs.tokens != (LEAF,)
-            return bind(slow, self.captures, self.watched, packed=packed).call
-        native = bind(decline, self.captures, self.watched, packed=True).call
-        return unpacker(self.signature, self.call, traced, native, slow)
+    def native(self, slow: Callable[..., Any]) -> Callable[..., Any]:
+        """A callable over leaves, which goes on to `slow` with those it does not take."""
+        packed = not self.flat or self.traced.outputs.tokens != (LEAF,)
+        return self.program.bind(slow, self.captures, self.watched or (), packed=packed).call
+
+
+def _type_of(leaf: Any) -> tuple[Any, tuple[int, ...]]:
+    kind = SCALARS.get(type(leaf))
+    return (leaf.dtype, leaf.shape) if kind is None else (np.dtype(kind), ())
 
 
 def _example(leaf: Any) -> Any:

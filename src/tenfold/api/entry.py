@@ -88,6 +88,10 @@ class Entry:
     def fits(self) -> bool:
         return all(unchanged(p, v) for p, v in self.settings) and all(h.fits() for h in self.held)
 
+    def captured(self) -> list[np.ndarray[Any, Any]]:
+        """The captured arrays as they were last taken."""
+        return [h.snapshot for h in self.held]
+
     def places(self) -> list[tuple[Place, Any]]:
         """Where native code has to look, and what has to be found there now."""
         arrays = [(h.place, h.array) for h in self.held if h.place is not None]

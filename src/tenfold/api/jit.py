@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import monotonic
@@ -37,10 +38,15 @@ from tenfold.trace.function import Traced, trace_function
 from tenfold.trace.scope import current
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
+    from tenfold.api.doors import Doors
     from tenfold.api.load import Loaded
     from tenfold.cache import Watch
     from tenfold.execute import Program
     from tenfold.parity.certificate import Certificate
+
+
+TRACES = 512  # signatures of one function that are kept
+ALIKE = 64  # traces with one signature: they differ in what the function closes over
 
 
 class Jitted:
@@ -62,9 +68,9 @@ class Jitted:
         self.__wrapped__: Callable[..., Any] = function
         self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
         self._options = options or Options()
-        self._doors: list[Entry] = []  # the newest first
+        self._lazy_doors: Doors | None = None
         self._lazy_binder: Binder | None = None
-        self._entries: dict[Any, list[Entry]] = {}
+        self._entries: OrderedDict[Any, list[Entry]] = OrderedDict()  # used last, last; first
         self._lock = Lock()
         self._watch: Watch | None = None
         self.traces = 0
@@ -126,7 +132,11 @@ class Jitted:
         self, call: Call, hooks: Mapping[str, Any] | None
     ) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
         entry, arrays = self._ready(call)
-        traced = entry.traced
+        traced, door = entry.traced, entry.door
+        if door is not None and not hooks and not door.program.shut:
+            if entry not in self._doors or not door.lets_through(entry.captured()):
+                self._open(call, entry, door.program)
+            return traced, door.program(arrays)
         if hooks:
             check_names(hooks, _hook_names(traced.graph), "the hook")
         callbacks = Callbacks(traced.callbacks, hooks or {})
@@ -301,48 +311,86 @@ class Jitted:
             watch=self._watch,
         )
 
+    @property
+    def _doors(self) -> Doors:
+        if self._lazy_doors is None:
+            from tenfold.api.doors import Doors
+
+            self._lazy_doors = Doors(self, self._call, self._binder.signature, self._lock)
+        return self._lazy_doors
+
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
         from tenfold.api.checking import guarded
-        from tenfold.api.door import DOORS, Door, by_name, guards, is_flat
-        from tenfold.api.unpack import can_unpack
+        from tenfold.api.door import Door, guards
 
-        if any(isinstance(h.array, Array) for h in entry.held):
-            return  # a lazy array may be updated in place, which native code does not look for
-        signature = self._binder.signature
-        flat = is_flat(call, entry.traced, signature)
-        if not flat and not can_unpack(signature, call, entry.traced):
+        traced, signature = entry.traced, self._binder.signature
+        if traced.graph.effects:
             return
         with self._lock:
-            watched = guards(entry.places())
-            captures = [h.snapshot for h in entry.held]
-            if watched is None or (entry.door and entry.door.still(captures, watched)):
+            captures = entry.captured()
+            # A lazy array may be updated in place, which native code does not look for.
+            lazy = any(isinstance(h.array, Array) for h in entry.held)
+            watched = None if lazy else guards(entry.places())
+            if entry.door is None or not entry.door.still(captures, watched):
+                if verify_option(self._options.verify) != "off" and not guarded(
+                    program, captures, watched or (), self._options.strict
+                ):
+                    return
+                entry.door = Door(program, captures, watched, call, traced, signature)
+                program.hold(self)
+            elif entry in self._doors:
                 return
-            if verify_option(self._options.verify) != "off" and not guarded(
-                program, captures, watched, self._options.strict
-            ):
-                return
-            entry.door = Door(program, captures, watched, call, entry.traced, signature)
-            others = [e for e in self._doors if e is not entry]
-            self._doors = [entry, *others][:DOORS]
-            front = by_name(signature, self, self._call)
-            for one in reversed(self._doors):
-                assert one.door is not None
-                front = one.door.before(front)
-            type(self).__call__ = staticmethod(front)  # type: ignore[method-assign]
+            self._answers(self._doors.add(entry, entry.door))
+
+    def _answers(self, front: Callable[..., Any] | None) -> None:
+        """Have calls answered by this, or by Python."""
+        type(self).__call__ = Jitted.__call__ if front is None else staticmethod(front)  # type: ignore[method-assign]
+
+    def forget(self, program: Program) -> None:
+        """Let go of a program that is not to be used any more. Any thread may say so, whatever it
+        holds: nothing is waited for here."""
+        for entry in [entry for kept in list(self._entries.values()) for entry in kept]:
+            if entry.door is not None and entry.door.program is program:
+                self._shut(entry)
+            job = entry.job
+            if job is not None and job.done.is_set() and job.result and job.result[0] is program:
+                entry.job = None
 
     def _entry(self, call: Call) -> Entry:
         key = call.key
         with self._lock:
             entry = self._known(key)
-            if entry is None:
-                entry = self._trace(call)
-                self._entries.setdefault(key, []).append(entry)
+            if entry is not None:
+                return entry
+            kept = self._entries.get(key, [])
+            entry = self._trace(call)
+            self._entries[key] = [entry, *kept]
+            self._entries.move_to_end(key)
+            self._drop_oldest(self._entries[key], ALIKE)
+            if len(self._entries) > TRACES:
+                self._drop_oldest(self._entries.popitem(last=False)[1], 0)
             return entry
 
     def _known(self, key: Any) -> Entry | None:
-        """The trace that serves calls of this signature now, if there is one."""
-        return next((e for e in self._entries.get(key, ()) if e.fits()), None)
+        """The trace that serves calls of this signature now, if there is one; first from now on."""
+        kept = self._entries.get(key, [])
+        for number, entry in enumerate(kept):
+            if entry.fits():
+                if number:
+                    kept.insert(0, kept.pop(number))
+                self._entries.move_to_end(key)
+                return entry
+        return None
+
+    def _drop_oldest(self, kept: list[Entry], most: int) -> None:
+        while len(kept) > most:
+            self._shut(kept.pop())
+
+    def _shut(self, entry: Entry) -> None:
+        door, entry.door = entry.door, None
+        if door is not None and self._doors.drop(entry, door):
+            self._answers(None)
 
     def _trace(self, call: Call) -> Entry:
         binder = self._binder
@@ -451,8 +499,9 @@ class Jitted:
                 for entry in entries:
                     for held in entry.held:
                         held.snapshot = snapshot_of(held.array)
-            self._doors.clear()
-            type(self).__call__ = Jitted.__call__  # type: ignore[method-assign]
+            if self._lazy_doors is not None:
+                self._lazy_doors.close()
+            self._answers(None)
 
     def with_hooks(self, hooks: Mapping[str, Callable[..., Any] | None]) -> Callable[..., Any]:
         """This function with hooks replaced or added by name, or silenced by None.
@@ -483,7 +532,7 @@ def _load_runtime() -> None:
 
     prepare()
     import tenfold.api.checking
-    import tenfold.api.door
+    import tenfold.api.doors
     import tenfold.api.explain_cache
     import tenfold.api.unpack
     import tenfold.cache

@@ -19,7 +19,7 @@ from tenfold.trace.function import Traced
 
 _MISSING = object()
 _LARGEST = 200  # tokens: a larger or deeper container is not worth a function of its own
-_SCALARS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
+SCALARS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
 
 
 class Declined(Exception):
@@ -43,7 +43,7 @@ def can_unpack(signature: Signature, call: Call, traced: Traced) -> bool:
         and not traced.graph.effects
         and not traced.limits
         and all(
-            type(leaf) in _SCALARS or isinstance(leaf, (np.ndarray, np.generic))
+            type(leaf) in SCALARS or isinstance(leaf, (np.ndarray, np.generic))
             for leaf in call.leaves
         )
     )
@@ -85,7 +85,7 @@ def unpacker(
     lines.append(f"  return {use(_again)}({use(slow)}, {{{given}}}, {by_position})")
     lines.append(f" return {_put(writer, traced.outputs, traced.weak)}")
     exec(compile("\n".join(lines), "<unpacker>", "exec"), writer.space)
-    made: Callable[..., Any] = writer.space["call"]
+    made: Callable[..., Any] = writer.space.pop("call")  # no cycle: what it calls dies with it
     return made
 
 
@@ -135,7 +135,7 @@ def _take(
     """Add what takes one item apart; gives the sources of its parts."""
     declined = f"raise {writer.use(Declined)}"
     if token[0] == "leaf":
-        scalar = _SCALARS.get(kind := next(kinds))
+        scalar = SCALARS.get(kind := next(kinds))
         if scalar is None:
             leaves.append(source)
         else:

@@ -37,8 +37,8 @@ Key = tuple[str, bool, tuple[int, ...]]  # digest, strict, donated parameters
 class Plans:
     """Programs by what they were made of.
 
-    A graph is looked up by its digest and then compared. Whoever runs a program that is dropped
-    here keeps it alive; it is made again when it is asked for again.
+    A graph is looked up by its digest and then compared. A program that is dropped here lives as
+    long as it runs; it is made again when it is asked for again.
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
@@ -78,11 +78,20 @@ class Plans:
                 found.graph = graph
                 with self._lock:
                     self._held[key] = (graph, found)
-                    while len(self._held) > self.capacity:
-                        self._held.popitem(last=False)
             with self._lock:
                 self._making.pop(key, None)
+        self._drop()
         return found
+
+    def _drop(self) -> None:
+        """Let go of the least recently used beyond the capacity, and have those who hold them do
+        so: nothing else limits how many plans a process keeps."""
+        while len(self._held) > self.capacity:
+            with self._lock:
+                if len(self._held) <= self.capacity:
+                    return
+                _, program = self._held.popitem(last=False)[1]
+            program.retire()
 
     def holds(self, graph: Graph, *, strict: bool = False, donated: tuple[int, ...] = ()) -> bool:
         """Whether the program of a graph is here."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
+from weakref import ref
 
 import numpy as np
 
@@ -25,6 +25,12 @@ from tenfold.types import DTYPES, SHORT, TensorType
 Array = np.ndarray[Any, Any]
 
 RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
+
+
+class Holder(Protocol):
+    """Who keeps programs, and lets go of one when told."""
+
+    def forget(self, program: Program) -> None: ...
 
 
 class Program:
@@ -54,12 +60,13 @@ class Program:
         self.graph = plan.graph  # or the graph that the plan's was made of
         self.strict = strict
         self.target = target or host_target()
-        self.running = Running()
-        self.callbacks = callbacks or Callbacks()
+        running = self.running = Running()
+        self._holders: dict[int, ref[Holder]] = {}
+        default = self.callbacks = callbacks or Callbacks()
         self.code = obtain(plan.kernels, self.target, strict)
-        self._callables: dict[tuple[int, int], Callable[[int, int], None]] = {}
+        ask, self._callables = _asking(plan, running, default)
         self._sorts = {name: routine_image(name, self.target) for name in routines_of(plan)}
-        self.words = Words(plan, self.places(), self._ask, self.routines())
+        self.words = Words(plan, self.places(), ask, self.routines())
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
         self.donated = plan.donated
@@ -69,7 +76,18 @@ class Program:
         self.given = self.words.address
         self.kept: tuple[object, ...] = (self.words, self.code, self._sorts, self._callables)
         self.judged = judged_kernels(self.target, strict)
-        self._doors: list[weakref.ref[Binding]] = []
+        self._doors: list[ref[Binding]] = []
+
+    def retire(self) -> None:
+        """Have all who hold it let go: it is freed as soon as nobody runs it."""
+        for held in list(self._holders.values()):
+            holder = held()
+            if holder is not None:
+                holder.forget(self)
+
+    def hold(self, holder: Holder) -> None:
+        """Remember who is to be told."""
+        self._holders[id(holder)] = ref(holder)
 
     def places(self) -> Mapping[Kernel, tuple[int, int]]:
         """Where the code of each kernel lies in memory, and the extent it runs over."""
@@ -81,12 +99,6 @@ class Program:
     def routines(self) -> Mapping[str, int]:
         """Where the routines of ours that the plan calls lie in memory."""
         return {name: image.address(name) for name, image in self._sorts.items()}
-
-    def _ask(self, which: int, step: int) -> int:
-        """The address of the callable of a host step, or of a kernel whose check fails."""
-        made = make_callable(self.plan.every[which], step, self.running, self.callbacks)
-        self._callables[which, step] = made
-        return id(made)
 
     def asked(self, which: int, step: int) -> int:
         """The address of a callable that the words have."""
@@ -109,7 +121,7 @@ class Program:
         """
         bound = self._bind(slow, captures, guards, packed, native)
         self._doors = [door for door in self._doors if door() is not None]
-        self._doors.append(weakref.ref(bound.binding))
+        self._doors.append(ref(bound.binding))
         return bound
 
     def _bind(
@@ -150,6 +162,11 @@ class Program:
         own = self._own.binding.answered if self._own else 0
         return own + sum(one.answered for one in self._open_doors())
 
+    @property
+    def shut(self) -> bool:
+        """Whether calls have to be looked at: it was refuted, or came to what was not checked."""
+        return self.refuted is not None or self.reached
+
     def close(self) -> None:
         """Have all calls go to whoever answers what guards turn away."""
         for one in self._open_doors():
@@ -162,20 +179,23 @@ class Program:
     def watch_for(self, plans: Collection[int]) -> None:
         """Note when a call reaches one of these sub-plans, by their numbers: the program is then
         `reached`, and closed, so that the next call can be checked."""
-        words: list[Words] = []
+        own, words = ref(self), list[Words]()  # native code holds no program
 
         def alarm(number: int) -> Callable[[int, int], None]:
             def ring(table: int, arena: int) -> None:
-                words[0].silence(self.plan.every[number])
-                self.reached = True
-                self.close()
+                program = own()
+                if program is not None:
+                    words[0].silence(program.plan.every[number])
+                    program.reached = True
+                    program.close()
 
             return ring
 
         bells = {number: alarm(number) for number in plans}
         addresses = {number: id(bell) for number, bell in bells.items()}
-        words.append(Words(self.plan, self.places(), self._ask, self.routines(), addresses))
-        self.given, kept = words[0].address, (words, bells)
+        ask, callables = _asking(self.plan, self.running, self.callbacks)
+        words.append(Words(self.plan, self.places(), ask, self.routines(), addresses))
+        self.given, kept = words[0].address, (words, bells, callables)
         self.kept = (*self.kept, kept)
         for one in [*([self._own.binding] if self._own else []), *self._open_doors()]:
             one.hand(self.given, kept)
@@ -190,7 +210,21 @@ class Program:
             if not given[n].flags.writeable:
                 given[n] = given[n].copy()
         with self.running.using(callbacks or self.callbacks):
-            return [np.asarray(made) for made in own.call(*given)]
+            return list(map(np.asarray, own.call(*given)))
+
+
+def _asking(
+    plan: Plan, running: Running, default: Callbacks
+) -> tuple[Callable[[int, int], int], dict[tuple[int, int], Callable[[int, int], None]]]:
+    """What gives the address of the callable of a host step, or of a kernel whose check fails; and
+    these callables. It knows no program: native code holds none."""
+    made: dict[tuple[int, int], Callable[[int, int], None]] = {}
+
+    def ask(which: int, step: int) -> int:
+        made[which, step] = make_callable(plan.every[which], step, running, default)
+        return id(made[which, step])
+
+    return ask, made
 
 
 def _declining(parameters: Sequence[TensorType]) -> Callable[..., Any]:

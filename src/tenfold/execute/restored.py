@@ -45,6 +45,7 @@ class Restored(Program):
         self.target = native.target
         self.strict = native.strict
         self.running = Running()
+        self._holders = {}
         self.callbacks = callbacks or Callbacks()
         self.code = {}
         self.parameters = native.parameters

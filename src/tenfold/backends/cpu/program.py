@@ -97,6 +97,7 @@ class Words:
         for number, one in enumerate(plan.every):
             self.addresses[id(one)] = self.keep(np.array(self.write(one, number), np.int64))
         self.address = self.addresses[id(plan)]
+        del self.ask  # who asks may hold these words: dropped, both are freed at once
 
     def silence(self, plan: Plan) -> None:
         """Have the alarm of a plan rung no more, in calls under way, too."""

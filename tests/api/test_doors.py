@@ -1,0 +1,290 @@
+"""Which calls native code answers, which stay out of Python's slow path, and what is let go."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.api.doors import ROW
+from tenfold.backends.cpu.loader import route
+from tenfold.backends.cpu.pages import pages_held
+from tenfold.cache import plans
+from tenfold.cache.memory import Plans
+from tenfold.errors import TenfoldError
+from tenfold.execute import Program
+
+pytestmark = pytest.mark.filterwarnings("ignore::tenfold.errors.RecompileWarning")
+
+X = np.arange(24.0).reshape(4, 6)
+
+
+@pytest.fixture
+def slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The calls that Python binds and looks up."""
+    found: list[Any] = []
+    run = tn.Jitted._run
+
+    def counted(self: Any, args: Any, kwargs: Any, hooks: Any) -> Any:
+        found.append(args)
+        return run(self, args, kwargs, hooks)
+
+    monkeypatch.setattr(tn.Jitted, "_run", counted)
+    return found
+
+
+def same(f: Any, *args: Any) -> None:
+    """It gives what the function gives, bit for bit."""
+    np.testing.assert_array_equal(f(*args), f.__wrapped__(*args))
+
+
+def test_more_signatures_than_stand_in_a_row_are_found_by_type(slow_calls: list[Any]) -> None:
+    f = tn.jit(lambda x: x * 2 + 1)
+    arrays = [np.arange(float(n)) for n in range(3 * ROW)]
+    arrays += [a.astype("f4") for a in arrays] + [np.array(2.0)]
+    for x in arrays:
+        same(f, x)
+    del slow_calls[:]
+    for _ in range(3):
+        for x in arrays:
+            same(f, x)
+            assert f(x).dtype == x.dtype
+    assert not slow_calls
+
+
+def test_calls_with_containers_and_numbers_are_found_by_type_too(slow_calls: list[Any]) -> None:
+    f = tn.jit(lambda p, n: {"sum": p["a"] + p["b"][0] * n})
+    calls = [({"a": np.ones(n), "b": [np.ones(n)]}, 2.5) for n in range(1, 3 * ROW)]
+    for call in calls:
+        f(*call)
+    del slow_calls[:]
+    for p, n in calls:
+        np.testing.assert_array_equal(f(p, n)["sum"], p["a"] + p["b"][0] * n)
+    assert not slow_calls
+    assert f(calls[0][0], 3)["sum"].tolist() == [4.0]  # another kind of number: another trace
+    assert slow_calls
+
+
+def test_refreshing_does_not_close_doors_for_good(slow_calls: list[Any]) -> None:
+    f = tn.jit(lambda x: x * 2)
+    f(X)
+    f.refresh()
+    f(X)
+    del slow_calls[:]
+    same(f, X)
+    assert not slow_calls
+
+
+def test_a_list_of_captured_arrays_is_looked_at_in_each_call(slow_calls: list[Any]) -> None:
+    weights = [np.ones(6), np.full(6, 3.0)]
+    f = tn.jit(lambda x: x * weights[0] + weights[1])
+    same(f, X)
+    del slow_calls[:]
+    same(f, X)
+    assert not slow_calls
+    weights[1] = np.full(6, 5.0)  # another array of its type
+    same(f, X)
+    same(f, X)
+    del slow_calls[:]
+    same(f, X)
+    assert not slow_calls
+    assert f.traces == 1
+    weights[0] = np.ones((1, 6))
+    same(f, X)
+    assert f.traces == 2
+
+
+def test_a_setting_that_goes_back_and_forth_is_not_looked_up(slow_calls: list[Any]) -> None:
+    settings = {"scale": 2.0}
+    f = tn.jit(lambda x: x * settings["scale"])
+    two, three = 2.0, 3.0
+    for value in (two, three, two, three):
+        settings["scale"] = value
+        same(f, X)
+    del slow_calls[:]
+    for value in (two, three, two, three):
+        settings["scale"] = value
+        same(f, X)
+    assert not slow_calls
+    assert f.traces == 2
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.asfortranarray(X),
+        X[:, ::2],
+        X[::-1],
+        X.T,
+        np.broadcast_to(np.ones(6), (4, 6)),
+        np.frombuffer(b"\0" + X.tobytes(), np.uint8)[1:].view(np.float64).reshape(4, 6),
+        np.empty((4, 0)).T,
+    ],
+    ids=["fortran", "strided", "reversed", "transposed", "broadcast", "unaligned", "empty"],
+)
+def test_arrays_that_are_not_contiguous_are_packed_on_the_way(
+    x: Any, slow_calls: list[Any]
+) -> None:
+    f = tn.jit(lambda x: x * 2 + 1)
+    same(f, x)
+    del slow_calls[:]
+    same(f, x)
+    assert not slow_calls
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_a_subclass_is_not_taken_for_an_array(slow_calls: list[Any]) -> None:
+    f = tn.jit(lambda x: x * x)
+    square = np.arange(9.0).reshape(3, 3)
+    for given in (np.ma.masked_array(square, square > 4), np.asmatrix(square)):
+        f(square)
+        f(square)
+        del slow_calls[:]
+        with contextlib.suppress(TenfoldError):  # it may be refused
+            f(given)
+        assert slow_calls
+
+
+def test_a_donated_array_that_is_not_contiguous_is_left_as_it_was() -> None:
+    @tn.jit(donate="x")
+    def f(x: Any) -> Any:
+        x[0] = 7.0
+        return x
+
+    given = np.asfortranarray(X)
+    for _ in range(3):
+        assert f(X.copy())[0].tolist() == [7.0] * 6
+        assert f(given)[0].tolist() == [7.0] * 6
+        np.testing.assert_array_equal(given, X)
+
+
+# What is let go.
+
+FEW = 12
+only_elf = pytest.mark.skipif(route() != "elf", reason="LLVM's loader counts for itself")
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> Plans:
+    """The plans of this process, of which few are kept; no disk behind them."""
+    monkeypatch.setattr(tn.config, "cache", None)
+    plans.clear()
+    monkeypatch.setattr(plans, "capacity", FEW)
+    gc.collect()
+    return plans
+
+
+def programs_alive() -> int:
+    return sum(isinstance(one, Program) for one in gc.get_objects())
+
+
+def mappings() -> int:
+    return len(Path("/proc/self/maps").read_text().splitlines())
+
+
+@only_elf
+@pytest.mark.parametrize("kind", ["shapes", "settings", "containers"])
+def test_what_is_dropped_is_freed_at_once(kind: str, few: Plans) -> None:
+    state = {"scale": 0.0}
+    f = tn.jit(lambda x, n=1: x * state["scale"] + 1, verify="off")
+
+    def call(i: int) -> None:
+        state["scale"] = float(i) if kind == "settings" else 1.0
+        x = np.ones(3 if kind == "settings" else 3 + i)
+        made = f(x, n=2.0) if kind == "containers" else f(x)
+        np.testing.assert_array_equal(made, x * state["scale"] + 1)
+
+    for i in range(2 * FEW):
+        call(i)
+    gc.collect()
+    held, mapped, alive = pages_held(), mappings(), programs_alive()
+    gc.disable()  # what takes a collection to free would pile up now
+    try:
+        for i in range(2 * FEW, 12 * FEW):
+            call(i)
+        assert len(few) == FEW
+        assert programs_alive() <= alive + 1
+        assert pages_held() <= held + 2
+        assert mappings() <= mapped + 4
+    finally:
+        gc.enable()
+
+
+def test_one_function_keeps_a_bounded_number_of_traces(
+    monkeypatch: pytest.MonkeyPatch, few: Plans
+) -> None:
+    module = sys.modules["tenfold.api.jit"]
+    monkeypatch.setattr(module, "TRACES", 5)
+    monkeypatch.setattr(module, "ALIKE", 3)
+    state = {"scale": 0.0}
+    f = tn.jit(lambda x: x * state["scale"], compile="never")
+    for i in range(40):
+        state["scale"] = float(i % 8)
+        same(f, np.ones(i // 4))
+    assert len(f._entries) <= 5
+    assert max(map(len, f._entries.values())) <= 3
+    same(f, np.ones(0))  # dropped long ago
+
+
+def test_a_program_that_is_dropped_while_it_runs_ends_its_run(few: Plans) -> None:
+    seen: list[Any] = []
+
+    def during(value: Any) -> None:
+        few.clear()
+        for i in range(2 * FEW):
+            tn.jit(lambda x: x + 1, verify="off")(np.ones(50 + i))  # its pages would be taken
+        gc.collect()
+        seen.append(float(value[0]))
+
+    f = tn.jit(lambda x: np.sort(tn.hook("h", np.exp(x), during) * 2), verify="off")
+    x = np.linspace(1, 0, 40)
+    np.testing.assert_allclose(f(x), np.sort(np.exp(x) * 2))
+    np.testing.assert_allclose(f(x), np.sort(np.exp(x) * 2))
+    assert len(seen) == 2
+
+
+def test_a_function_that_is_dropped_takes_its_plans_along(few: Plans) -> None:
+    f = tn.jit(lambda x: x * 17 + 5, verify="off")
+    f(np.ones(5))
+    (program,) = (weakref.ref(p) for _, p in few._held.values())
+    del f
+    few.clear()
+    gc.collect()
+    assert program() is None
+
+
+def test_a_retired_program_is_not_called_again(few: Plans) -> None:
+    f = tn.jit(lambda x: x * 3 + 1, verify="off")
+    for _ in range(2):
+        f(X)
+    ((_, program),) = few._held.values()
+    few.clear()
+    program.retire()
+    alive = weakref.ref(program)
+    del program
+    assert alive() is None
+    same(f, X)
+    assert len(few) == 1
+    assert f.traces == 1
+
+
+@pytest.mark.skipif("TENFOLD_HAMMER" not in os.environ, reason="takes about half an hour")
+@pytest.mark.parametrize("kind", ["shapes", "settings"])
+def test_twenty_thousand_take_no_more_than_a_thousand(kind: str) -> None:
+    state = {"scale": 0.0}
+    f = tn.jit(lambda x: np.exp(x) * state["scale"] + x.sum(), verify="off")
+    counts = []
+    for i in range(20_000):
+        state["scale"] = float(i) if kind == "settings" else 1.0
+        f(np.ones(8) if kind == "settings" else np.ones((1 + i // 500, 1 + i % 500)))
+        if i % 1000 == 999:
+            counts.append((mappings(), pages_held(), programs_alive()))
+    assert all(b - a < 50 for a, b in zip(counts[0], counts[-1], strict=True))
