@@ -70,9 +70,9 @@ def _by_bounds(
     if size > LARGE and _elementwise(graph, size):
         return _sampled(graph, arguments, got, wanted)
     if size > LARGE:
-        for extent, rows, ends in row_axes(graph):
+        for extent, which, rows, ends in row_axes(graph):
             count = max(LARGE * extent // size, 1)
-            few = narrowed(graph, extent, count)
+            few = narrowed(graph, extent, count, which)
             if few is not None and count < extent:
                 return _by_rows(few, (rows, ends), (arguments, got, wanted), count, watch)
     bounds = judged(graph, arguments, watch)

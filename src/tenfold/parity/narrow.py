@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from tenfold.errors import TenfoldError
 from tenfold.graph import Builder, Graph
@@ -16,11 +15,15 @@ _EXTENTS = frozenset(("shape", "stops", "sizes", "length"))
 Rows = tuple[int | None, ...]
 
 
-def narrowed(graph: Graph, extent: int, smaller: int) -> Graph | None:
-    """The graph with every axis of one extent made shorter; None where it does not allow that."""
+def narrowed(graph: Graph, extent: int, smaller: int, which: int | None = None) -> Graph | None:
+    """The graph with every axis of this extent made shorter, or with `which` the first or a later
+    one in each shape; None where it does not allow that."""
 
     def cut(shape: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(smaller if n == extent else n for n in shape)
+        if which is None:
+            return tuple(smaller if n == extent else n for n in shape)
+        at = _place(shape, extent, which)
+        return shape if at is None else (*shape[:at], smaller, *shape[at + 1 :])
 
     scopes: dict[str, Graph] = {}
     try:
@@ -32,7 +35,12 @@ def narrowed(graph: Graph, extent: int, smaller: int) -> Graph | None:
             ]
             values = list(first)
             for node in one.nodes:
-                given = {k: _cut(k, v, extent, smaller) for k, v in node.attributes}
+                given = {
+                    k: cut(v) if k in _EXTENTS and isinstance(v, tuple)
+                    else smaller if k in _EXTENTS and v == extent
+                    else v
+                    for k, v in node.attributes
+                }  # fmt: skip
                 inner = [scopes[s.digest] for s in node.scopes]
                 inputs = [values[v] for v in node.inputs]
                 values += builder.node(node.op, inputs, given, inner, node.source)
@@ -43,25 +51,20 @@ def narrowed(graph: Graph, extent: int, smaller: int) -> Graph | None:
     return scopes[graph.digest]
 
 
-def _cut(name: str, value: Any, extent: int, smaller: int) -> Any:
-    if name not in _EXTENTS:
-        return value
-    if isinstance(value, tuple):
-        return tuple(smaller if n == extent else n for n in value)
-    return smaller if value == extent else value
+def _place(shape: tuple[int, ...], extent: int, which: int) -> int | None:
+    """Which axis is the one of this extent that is meant, if there is one."""
+    found = [axis for axis, n in enumerate(shape) if n == extent]
+    return found[which] if which < len(found) else None
 
 
-def row_axes(graph: Graph) -> Iterator[tuple[int, Rows, Rows]]:
+def row_axes(graph: Graph) -> Iterator[tuple[int, int, Rows, Rows]]:
     """Extents whose axis holds rows that the graph treats apart from each other, the longest first,
-    with the axis of rows of each parameter and of each output."""
-    extents = {n for v in graph.outputs for n in graph.types[v].shape if n > 1}
-    for extent in sorted(extents, reverse=True):
-        if any(type.shape.count(extent) > 1 for type in graph.types):
-            continue  # which of them holds rows can't be told
-        rows = tuple(
-            p.type.shape.index(extent) if extent in p.type.shape else None for p in graph.parameters
-        )
-        fewer = narrowed(graph, extent, extent - 1)
+    with which of several is meant, and the axis of rows of each parameter and of each output."""
+    shapes = [graph.types[v].shape for v in graph.outputs]
+    extents = {(n, shape[:a].count(n)) for shape in shapes for a, n in enumerate(shape) if n > 1}
+    for extent, which in sorted(extents, key=lambda pair: (-pair[0], pair[1])):
+        rows = tuple(_place(p.type.shape, extent, which) for p in graph.parameters)
+        fewer = narrowed(graph, extent, extent - 1, which)
         if fewer is None:
             continue
         try:
@@ -69,4 +72,4 @@ def row_axes(graph: Graph) -> Iterator[tuple[int, Rows, Rows]]:
         except TenfoldError:
             continue
         if all(axis is not None for axis in ends):
-            yield extent, rows, ends
+            yield extent, which, rows, ends
