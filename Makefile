@@ -16,18 +16,22 @@ lint: .venv/made
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
+# Kernels and random programs are tried for every level that this machine can execute; whole plans
+# once more for each lesser level.
 test: lint
 	$(PY) -m pytest -n 2
+	$(PY) tests/levels.py -m pytest -q -n 2 --ignore tests/execute/test_random.py \
+		tests/execute tests/plan/test_kernels.py tests/plan/test_products.py
 
 # The API as pages, from the docstrings, into site/.
 docs: .venv/made
 	$(PY) -m pip install --quiet --disable-pip-version-check pdoc
 	.venv/bin/pdoc --output-directory site tenfold
 
-# Random programs, compiled and compared with the evaluator; damaged plan files; threads and forks:
-# more than an hour.
+# Random programs, compiled for every level and compared with the evaluator; damaged plan files;
+# threads and forks: about an hour a level.
 fuzz: .venv/made
-	$(PY) tests/fuzz.py 20000
+	$(PY) tests/fuzz.py 20000 --level all
 	$(PY) tests/fuzz_files.py 200000
 	TENFOLD_HAMMER=200 $(PY) -m pytest tests/execute/test_threads.py tests/test_locks.py
 

@@ -54,7 +54,8 @@ class Config:
     At most `pending` nodes wait for a value before they are run.
 
     The environment sets some at first: TENFOLD_CACHE (a folder, or 'off'), TENFOLD_CACHE_BYTES,
-    TENFOLD_COMPILE.
+    TENFOLD_COMPILE. Of the environment alone: TENFOLD_TARGET asks for code for a lesser level of
+    the processor, as 'x86-64-v3'; see `tn.backends()`.
 
     >>> config.pending
     1024

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from values import depth
 
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.cpu.target import VARIABLE, Target, executable, machine
 from tenfold.graph.check import check
 from tenfold.graph.text import parse
 from tenfold.ops import TABLE
@@ -108,3 +108,24 @@ def test_a_run_goes_on_after_crashes_and_hangs_and_names_them_at_the_end(tmp_pat
     assert any(line.startswith("6 programs from seed 10, 3 wrong") for line in lines)
     assert lines[-3].startswith("1 took more than 3 s: 13")
     assert lines[-2:] == ["wrong: 11 12 13", "found 3"]
+
+
+def ran(*arguments: str) -> str:
+    env = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=Path(__file__).parents[2], env=env,
+        capture_output=True, text=True, timeout=240, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_a_run_for_all_levels() -> None:
+    lines = ran("tests/fuzz.py", "1", "7", "1", "--level", "all").splitlines()
+    assert [line.partition(", code for ")[2] for line in lines] == list(executable(machine()))
+
+
+def test_what_is_run_for_lesser_levels() -> None:
+    script = "from tenfold.backends.cpu.target import host_target; print(host_target().cpu)"
+    lesser = executable(machine())[-2::-1]
+    want = [line for level in lesser for line in (f"── {level}", level)]
+    assert ran("tests/levels.py", "-c", script).splitlines() == want

@@ -6,7 +6,8 @@ import tenfold.backends  # noqa: F401  now: imported later it would take the pla
 
 
 def backends() -> dict[str, dict[str, str]]:
-    """The backends of this machine, with how each is reached and what it does without.
+    """The backends of this machine, with how each is reached and what it does without. Code is for
+    the machine's own level of instructions, or for the lesser one that TENFOLD_TARGET asks for.
 
     >>> import tenfold as tn
     >>> sorted(tn.backends()["cpu"])
