@@ -57,9 +57,11 @@ def row(
             x = x.cast(F32)
         if reverse:
             x = x.op("reverse", axes=(axis,))
-        made = running(x, axis, step)
-        if step == "add" and KIND[x.dtype] == "f" and x.shape[axis] > 1:
-            made = _signed(x, made, axis)
+        if step == "add" and KIND[x.dtype] == "c":  # so that zeros keep their signs, part by part
+            real, imaginary = (_added(x.op(part), axis) for part in ("real", "imag"))
+            made = real.op("complex", imaginary)
+        else:
+            made = _added(x, axis) if step == "add" else running(x, axis, step)
         if reverse:
             made = made.op("reverse", axes=(axis,))
         return (made.cast(given_x.dtype).value,)
@@ -117,6 +119,12 @@ def running(x: Expression, axis: int, step: str) -> Expression:
         flat = whole.reshape(*made.shape[:axis], count * _BLOCK, *made.shape[axis + 1 :])
         made = flat.part(axis, 0, extent)
     return made
+
+
+def _added(x: Expression, axis: int) -> Expression:
+    """Running sums, with the sign of zero that adding one by one gives."""
+    made = running(x, axis, "add")
+    return _signed(x, made, axis) if KIND[x.dtype] == "f" and x.shape[axis] > 1 else made
 
 
 def _signed(x: Expression, made: Expression, axis: int) -> Expression:

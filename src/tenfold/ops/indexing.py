@@ -51,7 +51,7 @@ def _frame(name: str, x: TensorType, indices: Types, given: Given) -> Shape:
     if 0 not in inner:
         for axis in axes:
             if not x.shape[axis]:
-                raise ShapeError(
+                raise IndexProblem(
                     f"{name}: axis {axis} of {x} is empty, so no index fits it",
                     fix="give the axis at least one element, or no indices",
                 )

@@ -434,6 +434,9 @@ class Array:
             if not (self._weak or other._weak):
                 return UFUNCS[ufunc](left, right)
         elif not isinstance(other, _OPERANDS):
+            nothing = other is None or isinstance(other, (str, bytes))  # that an element equals
+            if nothing and ufunc in (np.equal, np.not_equal):
+                return FUNCTIONS[np.full_like](self, ufunc is np.not_equal, dtype=bool)
             return NotImplemented
         if self._weak:
             weak = _weak_result(ufunc, left, right)

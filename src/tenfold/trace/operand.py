@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import OverflowProblem, TypeMismatch, Unsupported
+from tenfold.errors import OverflowProblem, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.lazy import LAZY
 from tenfold.trace.realise import realised
@@ -94,20 +94,31 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
         _known(operand)
         value = scope.foreign(operand)
     elif isinstance(operand, np.generic):
+        if dtype is not None and KIND[dtype] in "iu" and operand.dtype.kind == "f":
+            stored(operand.item(), dtype)  # raises where there is no such integer
         value = scope.constant(np.asarray(operand, _known(operand)))
     elif isinstance(operand, _BASES):
         base = next(b for b in _BASES if isinstance(operand, b))
         return literal_value(base(operand), scope, dtype or PYTHON[base])
     else:
-        value = _from_sequence(operand, scope)
+        value = _from_sequence(operand, scope, dtype)
     if dtype is None or scope.builder.types[value].dtype == dtype:
         return value
-    if type(operand) is Array and operand._weak is int and KIND[dtype] in "iu":
-        # A Python integer that is an argument must fit, as NumPy demands: each call is checked.
-        outermost = operand._scope.parent is None
-        if outermost:
-            scope.trace.limits.setdefault(operand._value, set()).add(dtype)
+    if type(operand) is Array and operand._weak:
+        _check_weak(operand, scope, dtype)
     return scope.node("cast", (value,), {"dtype": dtype})[0]
+
+
+def _check_weak(operand: Array, scope: Scope, dtype: DType) -> None:
+    """A Python number that is an argument must fit, as NumPy demands: each call is checked."""
+    if operand._weak is complex and KIND[dtype] in "iuf":
+        raise TypeMismatch(
+            f"a Python complex number is put into an array of {dtype}",
+            where=describe(here()),
+            fix="take its real part: z.real",
+        )
+    if KIND[dtype] in "iu" and operand._scope.parent is None:
+        scope.trace.limits.setdefault(operand._value, set()).add(dtype)
 
 
 def literal_value(number: Any, scope: Scope, dtype: DType) -> int:
@@ -120,15 +131,18 @@ def literal_value(number: Any, scope: Scope, dtype: DType) -> int:
     return value
 
 
-def _from_sequence(operand: Any, scope: Scope) -> int:
+def _from_sequence(operand: Any, scope: Scope, dtype: DType | None) -> int:
     if isinstance(operand, (list, tuple)):
         from tenfold.trace.array import FUNCTIONS
 
         if any(isinstance(item, (Array, list, tuple)) for item in operand):
-            parts = [wrap(scope, as_value(item, scope)) for item in operand]
+            parts = [wrap(scope, as_value(item, scope, dtype)) for item in operand]
             if parts:
                 return value_of(FUNCTIONS[np.stack](parts), scope)
-        return scope.foreign(np.asarray(_checked(operand)))
+        plain_items = _checked(operand)
+        return scope.foreign(
+            np.asarray(plain_items) if dtype is None else stored(plain_items, dtype)
+        )
     if hasattr(operand, "__array__") or hasattr(operand, "__dlpack__"):
         return scope.foreign(np.asarray(operand))
     raise refusal(operand)
@@ -160,6 +174,10 @@ def literal(number: Any, dtype: DType) -> np.ndarray[Any, Any]:
                 fix=f"cast the array to a wider dtype, or write np.array({number}).astype"
                 f"('{dtype}') if wrapping around is meant",
             )
+    if (isinstance(number, float) and KIND[dtype] in "iu") or (
+        isinstance(number, complex) and KIND[dtype] in "iuf"
+    ):
+        return stored(number, dtype)
     try:
         with np.errstate(all="ignore"):
             if type(number) is int and KIND[dtype] in "fc":
@@ -170,6 +188,24 @@ def literal(number: Any, dtype: DType) -> np.ndarray[Any, Any]:
             f"a Python integer of {number.bit_length()} bits does not fit a float",
             where=describe(here()),
             fix="write it as a float, or scale it down",
+        ) from None
+
+
+def stored(given: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    """Python numbers as NumPy puts them into an array of the dtype; what it refuses is an error.
+
+    An integer out of range, NaN or infinity as an integer, a complex number as a real one.
+    """
+    kinds = {OverflowError: OverflowProblem, ValueError: ValueProblem, TypeError: TypeMismatch}
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(given, dtype)
+    except tuple(kinds) as error:
+        kind = next(kinds[k] for k in kinds if isinstance(error, k))
+        raise kind(
+            f"what is put into an array of {dtype} does not fit it: {error}",
+            where=describe(here()),
+            fix="give numbers of its range, or an array cast to it with .astype",
         ) from None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tenfold.errors import ShapeError
 from tenfold.trace.array import FUNCTIONS, Array
-from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, traced
+from tenfold.trace.surface.emit import axis_of, emit, fail, on, traced
 from tenfold.types import BOOL
 
 
@@ -82,5 +82,5 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     made: Array = FUNCTIONS[np.zeros_like](array)
     for condition, function in zip(holds, funclist, strict=True):
         value = function(array, *args, **kw) if callable(function) else function
-        made = emit("select", condition, cast(traced(value), array.dtype), made)
+        made = emit("select", condition, traced(value, array.dtype), made)
     return made

@@ -59,7 +59,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     index = cast(traced(a), I64)
     if isinstance(choices, Array):
         choices = [choices[i] for i in range(len(choices))]
-    arrays = [traced(x) for x in choices]
+    items = _operands(*choices)
+    dtype = common(tuple(dtype_key(x) for x in items))
+    arrays = [traced(x, dtype) for x in items]
     shape = together(index, *arrays)
     tall = stack([emit("broadcast", x, shape=shape) for x in arrays])
     index = emit("broadcast", index, shape=shape)
@@ -86,6 +88,10 @@ def clip(
     low, high = (min if a_min is ABSENT else a_min), (max if a_max is ABSENT else a_max)
     low, high = (None if low is ABSENT else low), (None if high is ABSENT else high)
     x = as_kind(a, dtype) if dtype is not None else traced(a)
+    if KIND[x.dtype] in "iu" and not x._weak:  # an integer that no element passes is no bound
+        limits = np.iinfo(x.dtype)
+        low = None if type(low) is int and low < limits.min else low
+        high = None if type(high) is int and high > limits.max else high
     bounds = _operands(*(b for b in (low, high) if b is not None))
     made = common(tuple(dtype_key(b) for b in (x, *bounds)))
     wide = cast(x, made)

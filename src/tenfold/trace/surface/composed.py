@@ -73,7 +73,23 @@ def reciprocal(x: Array) -> Array:
             return wide
         below = emit("lt", x, number(-1, x.dtype))
         return emit("select", below, number(0, x.dtype), wide)
+    if KIND[x.dtype] == "c":
+        return _complex_reciprocal(x)
     return emit("div", one, x)
+
+
+def _complex_reciprocal(x: Array) -> Array:
+    """As NumPy divides, by the greater part: signs of zeros and infinities come out as there."""
+    real, imaginary = emit("real", x), emit("imag", x)
+    flat = emit("le", emit("abs", imaginary), emit("abs", real))
+    great = emit("select", flat, real, imaginary)
+    small = emit("select", flat, imaginary, real)
+    ratio = emit("div", small, great)
+    whole = emit("add", great, emit("mul", small, ratio))
+    one = emit("div", number(1, real.dtype), whole)
+    part = emit("div", ratio, whole)
+    minus = emit("neg", emit("select", flat, part, one))
+    return emit("complex", emit("select", flat, one, part), minus)
 
 
 def bit_count(x: Array) -> Array:
@@ -122,9 +138,15 @@ def modf(x: Array) -> tuple[Array, Array]:
 
 
 def spacing(x: Array) -> Array:
+    """The gap to the next float: away from zero and signed, but of float16 the one above."""
+    top = number(math.inf, x.dtype)
+    if x.dtype == DTYPES["f16"]:
+        gap = emit("sub", emit("nextafter", x, top), x)
+        return emit("select", emit("isinf", x), number(math.nan, x.dtype), gap)
     size = emit("abs", x)
-    gap = emit("sub", emit("nextafter", size, number(math.inf, x.dtype)), size)
-    return emit("copysign", gap, x)
+    gap = emit("sub", emit("nextafter", size, top), size)
+    zero = emit("eq", x, number(0, x.dtype))
+    return emit("select", zero, gap, emit("copysign", gap, x))
 
 
 def ldexp(x: Array, y: Array) -> Array:

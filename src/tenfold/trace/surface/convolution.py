@@ -11,9 +11,10 @@ from tenfold.errors import ShapeError, ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.anywhere import anywhere
+from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import cast, emit, fail, is_array, on, shape_of, static_int, traced
 from tenfold.trace.surface.promotion import common
-from tenfold.types import BOOL, I64, KIND
+from tenfold.types import BOOL, F32, I64, KIND
 
 Padding = tuple[tuple[int, int], ...]
 
@@ -122,21 +123,42 @@ def _slid(name: str, a: Array, v: Array, mode: Any) -> Array:
     low, high = {"valid": (0, 0), "full": (m - 1, m - 1), "same": (m // 2, m - m // 2 - 1)}[
         _MODES[mode]
     ]
-    truth = a.dtype == BOOL
-    if truth:
+    dtype = a.dtype
+    if dtype == BOOL:
         a, v = cast(a, I64), cast(v, I64)
-    made = emit(
+    middle = emit(
         "conv",
         emit("reshape", a, shape=(1, 1, n)),
         emit("reshape", v, shape=(1, 1, m)),
         strides=(1,),
-        low=(low,),
-        high=(high,),
+        low=(0,),
+        high=(0,),
         x_dilation=(1,),
         dilation=(1,),
         groups=1,
     )
-    return cast(emit("reshape", made, shape=(made.size,)), BOOL if truth else made.dtype)
+    parts = [emit("reshape", middle, shape=(n - m + 1,))]
+    if low:
+        parts.insert(0, _beyond(a, v, -low, low))
+    if high:
+        parts.append(_beyond(a, v, n - m + 1, high))
+    made = emit("concatenate", *parts, axis=0) if len(parts) > 1 else parts[0]
+    return cast(made, dtype)
+
+
+def _beyond(a: Array, v: Array, start: int, count: int) -> Array:
+    """The sums where v reaches over an end of a: of what there is, for 0 times infinity is NaN."""
+    places = emit("iota", dtype=I64, shape=(count, v.size), axis=0)
+    places = emit("add", places, emit("iota", dtype=I64, shape=(count, v.size), axis=1))
+    places = emit("add", places, number(start, I64))
+    inside = emit(
+        "and", emit("ge", places, number(0, I64)), emit("lt", places, number(a.size, I64))
+    )
+    wide = F32 if a.dtype.itemsize == 2 and KIND[a.dtype] == "f" else a.dtype
+    taken = emit("gather", cast(a, wide), places, axes=(0,), at=0, mode="clip")
+    products = emit("mul", taken, cast(v, wide))
+    kept = emit("select", inside, products, number(0, wide))
+    return cast(emit("reduce_sum", kept, axes=(1,)), a.dtype)
 
 
 def _lines(name: str, a: Any, v: Any) -> tuple[Array, Array]:

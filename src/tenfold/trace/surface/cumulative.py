@@ -41,6 +41,8 @@ def _finish(result: Array, out: Any) -> Array:
 def _running(op: str, x: Array, axis: int) -> Array:
     if x.dtype == BOOL and op in _OF_NOTHING:
         op = "cummax" if op == "cumsum" else "cummin"
+    if op == "cumprod" and KIND[x.dtype] == "c":  # with infinities the order counts, and so does 1
+        return accumulate_by_steps(np.multiply, x, axis)
     return emit(op, x, axis=axis, reverse=False)
 
 

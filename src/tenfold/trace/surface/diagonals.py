@@ -9,7 +9,7 @@ import numpy as np
 from tenfold.errors import ShapeError
 from tenfold.trace.array import Array
 from tenfold.trace.surface.composed import number
-from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, static_int, traced, viewed
+from tenfold.trace.surface.emit import axis_of, emit, fail, on, static_int, traced, viewed
 from tenfold.trace.surface.indexing import updatable
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.reductions import total
@@ -115,7 +115,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     x = updatable(a)
     if x.ndim != 2 or wrap:
         fail(ShapeError, f"fill_diagonal of {x.type}", "give a matrix, and no wrap")
-    value = cast(traced(val), x.dtype)
+    value = traced(val, x.dtype)
     if value.ndim:
         count = min(x.shape)
         if value.shape != (count,):

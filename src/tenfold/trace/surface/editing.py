@@ -9,7 +9,7 @@ import numpy as np
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError
 from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.surface.composed import filled, number
-from tenfold.trace.surface.emit import axis_of, cast, emit, fail, is_traced, on, shape_of, traced
+from tenfold.trace.surface.emit import axis_of, emit, fail, is_traced, on, shape_of, traced
 from tenfold.trace.surface.key import has_traced
 from tenfold.trace.surface.taking import take
 from tenfold.types import I64
@@ -59,7 +59,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Array:
     if places.size and (places.min() < -n or places.max() > n):
         fail(IndexProblem, f"insert at {obj} of axis {at} of {x.type}", f"it has {n} elements")
     places = np.where(places < 0, places + n, places)
-    new = cast(traced(values), x.dtype)
+    new = traced(values, x.dtype)
     if new.ndim < x.ndim:
         new = emit("reshape", new, shape=(*(1,) * (x.ndim - new.ndim), *new.shape))
     if places.ndim == 0:

@@ -124,7 +124,12 @@ def _folded(ufunc: np.ufunc, lines: Array, initial: Any, new: DType) -> Array:
         nothing = identity(ufunc, lines)
         return emit("broadcast", nothing, shape=shape) if shape else nothing
     if lines.shape[0] == 1:
-        return emit("reshape", lines, shape=shape)
+        only = emit("reshape", lines, shape=shape)
+        if ufunc in (np.gcd, np.hypot) and not given(
+            initial
+        ):  # one with the identity is its absolute value
+            only = UFUNCS[ufunc](identity(ufunc, lines), only)
+        return only
     if ufunc in _FREE:
         return _paired(ufunc, lines)
     return steps(ufunc, "reduce", lines[0], cast(lines[1:], new), False)

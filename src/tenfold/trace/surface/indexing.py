@@ -143,7 +143,9 @@ def setitem(x: Array, key: Any, value: Any) -> None:
     if x._argument is not None or x._base is not None or x._readonly:
         x._update(x._value)  # raises, before anything else is found wrong
     read = read_key(x.type, key)
-    made = traced(value, x.dtype) if not isinstance(value, Array) else cast(value, x.dtype)
+    made = traced(value, x.dtype)
+    if isinstance(value, (list, tuple)) and made.ndim > x.ndim:
+        fail(ShapeError, f"lists {made.ndim} deep are assigned to {x.type}", "flatten them")
     x._update(value_of(_set(x, read, made), scope))
 
 
@@ -153,6 +155,13 @@ FUNCTIONS["setitem"] = setitem
 
 def _set(x: Array, key: Key, value: Array) -> Array:
     """x with the value written to what the key names."""
+    one = key.ellipsis is None and key.entries and all(isinstance(e, At) for e in key.entries)
+    if one and value.ndim:
+        fail(
+            ShapeError,
+            f"a value of type {value.type} is assigned to one element",
+            "give a number, or a 0-d array: v[0]",
+        )
     masks = [e for e in key.entries if isinstance(e, Mask)]
     if masks:
         return _set_masked(x, key, value)

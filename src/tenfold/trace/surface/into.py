@@ -11,7 +11,7 @@ from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.operand import dtype_key, scope_of, value_of
 from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_traced, on, traced
 from tenfold.trace.surface.promotion import common, same_kind
-from tenfold.types import BOOL
+from tenfold.types import BOOL, DType
 
 
 def write(target: Any, source: Array, where: Any = True, *, unsafe: bool = False) -> Array:
@@ -77,6 +77,21 @@ def as_kind(x: Any, dtype: Any, casting: str = "same_kind") -> Array:
             "cast the operand first with .astype",
         )
     return cast(array, dtype)
+
+
+def as_safe(name: str, values: Any, dtype: DType) -> Array:
+    """Values to be put into an array; those of an array only where none can be cut."""
+    if isinstance(values, (np.ndarray, np.generic)) or (
+        isinstance(values, Array) and not values._weak
+    ):
+        found = traced(values)
+        if found.dtype != dtype and common((found.dtype, dtype)) != dtype:
+            fail(
+                TypeMismatch,
+                f"np.{name} of {found.type} into an array of {dtype}, which may not hold it",
+                f"cast it first: values.astype('{dtype}')",
+            )
+    return traced(values, dtype)
 
 
 FUNCTIONS["into"] = into

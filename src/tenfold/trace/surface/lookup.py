@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ShapeError, Unsupported, ValueProblem
+from tenfold.errors import ShapeError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.composed import filled, number
@@ -21,9 +21,8 @@ from tenfold.types import BOOL, C64, C128, F64, I64, KIND
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Array:
-    places, values = cast(traced(xp), F64), traced(fp)
+    places, values, at = _real("xp", xp), traced(fp), _real("x", x)
     values = cast(values, C128 if KIND[values.dtype] == "c" else F64)
-    at = cast(traced(x), F64)
     if places.ndim != 1 or places.shape != values.shape or not places.size:
         fail(
             ShapeError,
@@ -41,13 +40,28 @@ def interp(
     made = emit("select", emit("eq", at, x0), y0, made)
     first, last = values[0], values[n - 1]
     made = emit("select", emit("ge", at, places[n - 1]), last, made)
-    end = last if right is None else traced(right, values.dtype)
-    start = first if left is None else traced(left, values.dtype)
+    end = last if right is None else _end("right", right, values)
+    start = first if left is None else _end("left", left, values)
     made = emit("select", emit("gt", at, places[n - 1]), end, made)
     made = emit("select", emit("lt", at, places[0]), start, made)
     if n == 1:  # as NumPy has it, NaN is then as good as that point
         return made
     return emit("select", emit("isnan", at), cast(at, made.dtype), made)
+
+
+def _real(name: str, given: Any) -> Array:
+    x = traced(given)
+    if KIND[x.dtype] == "c":
+        fail(TypeMismatch, f"interp: {name} is {x.type}", "give real numbers: z.real")
+    return cast(x, F64)
+
+
+def _end(name: str, given: Any, values: Array) -> Array:
+    """What lies beyond an end: one number, which is no complex one among real values."""
+    x = traced(given)
+    if x.ndim or (KIND[x.dtype] == "c" and KIND[values.dtype] != "c"):
+        fail(TypeMismatch, f"interp: {name}= is {x.type}", f"give one number for {values.type}")
+    return cast(x, values.dtype)
 
 
 def _clipped(index: Array, most: int) -> Array:

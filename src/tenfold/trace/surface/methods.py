@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, TypeMismatch, Unsupported
+from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported
 from tenfold.trace.array import FUNCTIONS, Array, on_host
 from tenfold.trace.surface import shapes
 from tenfold.trace.surface.composed import filled, same
@@ -85,7 +85,10 @@ def view_as(self: Array, dtype: Any = None, type: Any = None) -> Array:
 
 
 def fill(self: Array, value: Any) -> None:
-    write(self, traced(value, self.dtype), unsafe=True)
+    made = traced(value, self.dtype)
+    if made.ndim:
+        fail(ShapeError, f"x.fill of {made.type}", "give a number, or write x[...] = v")
+    write(self, made, unsafe=True)
 
 
 @on(np.copy)

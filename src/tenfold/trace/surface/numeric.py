@@ -23,7 +23,7 @@ from tenfold.trace.surface.emit import (
     static_int,
     traced,
 )
-from tenfold.trace.surface.into import write
+from tenfold.trace.surface.into import as_kind, write
 from tenfold.trace.surface.joining import concatenate
 from tenfold.trace.surface.promotion import common, common_dtype
 from tenfold.trace.surface.reductions import every, total
@@ -81,12 +81,13 @@ def nan_to_num(
         limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
         top = float(limits.max) if posinf is None else posinf
         bottom = float(limits.min) if neginf is None else neginf
+        nan, top, bottom = (as_kind(fill, dtype) for fill in (nan, top, bottom))
         infinite = emit("isinf", array)
         above = emit("gt", array, number(0, dtype))
-        made = emit("select", emit("isnan", array), traced(nan, dtype), array)
-        made = emit("select", emit("and", infinite, above), traced(top, dtype), made)
+        made = emit("select", emit("isnan", array), nan, array)
+        made = emit("select", emit("and", infinite, above), top, made)
         below = emit("and", infinite, emit("not", above))
-        made = emit("select", below, traced(bottom, dtype), made)
+        made = emit("select", below, bottom, made)
     if not copy and isinstance(x, Array):
         return write(x, made)
     return made

@@ -9,7 +9,7 @@ import numpy as np
 from tenfold.errors import ShapeError, Unsupported
 from tenfold.trace.array import Array
 from tenfold.trace.surface.composed import same
-from tenfold.trace.surface.emit import ABSENT, axis_of, cast, emit, fail, on, traced
+from tenfold.trace.surface.emit import ABSENT, axis_of, emit, fail, on, traced
 from tenfold.trace.surface.shapes import cut
 
 
@@ -53,7 +53,7 @@ def _pairs(given: Any, rank: int, what: str) -> list[tuple[int, int]]:
 def _pad_constant(x: Array, widths: list[tuple[int, int]], value: Any) -> Array:
     zeros = (0,) * x.ndim
     if isinstance(value, Array) or np.ndim(value) == 0:
-        fill = cast(traced(value), x.dtype)
+        fill = traced(value, x.dtype)
         low, high = tuple(a for a, _ in widths), tuple(b for _, b in widths)
         return emit("pad", x, fill, low=low, high=high, interior=zeros)
     wide = np.broadcast_to(np.asarray(value), (x.ndim, 2))
@@ -61,7 +61,7 @@ def _pad_constant(x: Array, widths: list[tuple[int, int]], value: Any) -> Array:
         for side, width in ((0, low_), (1, high_)):
             if width:
                 grow = tuple(width if i == axis else 0 for i in range(x.ndim))
-                fill = cast(traced(wide[axis, side]), x.dtype)
+                fill = traced(wide[axis, side], x.dtype)
                 low, high = (grow, zeros) if side == 0 else (zeros, grow)
                 x = emit("pad", x, fill, low=low, high=high, interior=zeros)
     return x

@@ -11,6 +11,7 @@ from tenfold.trace.array import Array
 from tenfold.trace.surface.composed import filled, number
 from tenfold.trace.surface.emit import cast, emit, fail, is_traced, on, shape_of, static_int, traced
 from tenfold.trace.surface.indexing import updatable
+from tenfold.trace.surface.into import as_safe
 from tenfold.types import BOOL, I64, KIND
 
 
@@ -137,12 +138,13 @@ def diag_indices_from(arr: Any) -> Any:
 @on(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """The values one after the other, from the first again, where the mask holds."""
-    x, chosen, values = updatable(arr), traced(mask, BOOL), traced(vals)
+    x, chosen = updatable(arr), traced(mask, BOOL)
+    values = as_safe("place", vals, x.dtype)
     if chosen.size != x.size:
         fail(ShapeError, f"place: a mask {chosen.type} for {x.type}", "give one of its size")
     if not values.size:
         fail(Unsupported, "np.place with no values", "give at least one")
-    line = emit("reshape", cast(values, x.dtype), shape=(values.size,))
+    line = emit("reshape", values, shape=(values.size,))
     flat = emit("reshape", chosen, shape=(x.size,))
     seen = emit("cumsum", cast(flat, I64), axis=0, reverse=False)
     turn = emit("mod", emit("sub", seen, number(1, I64)), number(values.size, I64))

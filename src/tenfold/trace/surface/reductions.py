@@ -63,6 +63,10 @@ def fold(
     """Reduce an array in its own dtype; what `where` leaves out counts as the identity."""
     axis = whole(axis, x)
     axes = axes_of(axis, x.ndim)
+    if given(initial):
+        initial = traced(initial, x.dtype)
+        if initial.ndim:
+            fail(ShapeError, f"initial= of type {initial.type}", "give one number")
     if where is not True and where is not ABSENT:
         fill = initial if identity is None else identity
         if not given(fill):
@@ -86,11 +90,11 @@ def fold(
                 )
             result = filled(0, x.dtype, shape)
         else:
-            result = emit("broadcast", traced(initial, x.dtype), shape=shape)
+            result = emit("broadcast", initial, shape=shape)
         return _kept(x, result, axes, keepdims)
     result = emit(op, x, axes=axes)
     if given(initial):
-        result = emit(_PAIR[op], result, traced(initial, x.dtype))
+        result = emit(_PAIR[op], result, initial)
     return _kept(x, result, axes, keepdims)
 
 

@@ -10,6 +10,7 @@ from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.anywhere import anywhere
+from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import (
     axis_of,
     cast,
@@ -22,7 +23,7 @@ from tenfold.trace.surface.emit import (
     traced,
 )
 from tenfold.trace.surface.promotion import common
-from tenfold.types import KIND
+from tenfold.types import I64, KIND
 
 
 def _line(name: str, a: Any) -> Array:
@@ -51,13 +52,19 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Arra
 
 @on(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Array:
-    """Bins are taken to rise unless both ends are known to fall."""
+    """Bins that fall are turned around; which way they go, the program finds by their ends."""
     line = _line("digitize", bins)
-    if isinstance(bins, np.ndarray) and bins.size > 1 and bins[0] > bins[-1]:
-        found = searchsorted(emit("reverse", line, axes=(0,)), x, side="right" if right else "left")
-        result: Array = line.size - found
-        return result
-    return searchsorted(line, x, side="left" if right else "right")
+    if not isinstance(bins, Array):
+        gaps = np.diff(np.asarray(bins))
+        if np.any(gaps < 0) and np.any(gaps > 0):
+            fail(ValueProblem, "digitize: bins that neither rise nor fall", "sort them")
+    side = "left" if right else "right"
+    if line.size < 2:
+        return searchsorted(line, x, side)
+    falls = emit("gt", line[0], line[-1])
+    rising = emit("select", falls, emit("reverse", line, axes=(0,)), line)
+    found = searchsorted(rising, x, side)
+    return emit("select", falls, emit("sub", number(line.size, I64), found), found)
 
 
 @anywhere

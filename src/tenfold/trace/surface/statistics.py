@@ -11,6 +11,7 @@ from tenfold.errors import ShapeError, TypeMismatch
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import ABSENT, axes_of, cast, emit, fail, on, traced, view
+from tenfold.trace.surface.promotion import common
 from tenfold.trace.surface.reductions import (
     argmax,
     argmin,
@@ -176,12 +177,12 @@ def average(
                 w = view(w, "transpose", axes=order)
             shape = tuple(n if i in axes else 1 for i, n in enumerate(x.shape))
             w = emit("reshape", w, shape=shape)
-        weighted = UFUNCS[np.multiply](x, w)
-        if KIND[weighted.dtype] in "biu":
-            weighted = cast(weighted, F64)
-        w = emit("broadcast", cast(w, weighted.dtype), shape=x.shape)
+        dtypes = (x.dtype, w.dtype, *((F64,) if KIND[x.dtype] in "biu" else ()))
+        made = common(dtypes)
+        w = emit("broadcast", cast(w, made), shape=x.shape)
         scale = total(w, axis, keepdims=keepdims)
-        result = UFUNCS[np.true_divide](total(weighted, axis, keepdims=keepdims), scale)
+        weighted = total(UFUNCS[np.multiply](cast(x, made), w), axis, keepdims=keepdims)
+        result = UFUNCS[np.true_divide](weighted, scale)
     if returned:
         return result, emit("broadcast", scale, shape=result.shape)
     return result

@@ -10,7 +10,7 @@ from tenfold.errors import ShapeError, TypeMismatch
 from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, traced
 from tenfold.trace.surface.indexing import fit, gather, updatable
-from tenfold.trace.surface.into import write
+from tenfold.trace.surface.into import as_safe, write
 from tenfold.trace.surface.key import has_traced, read_key
 from tenfold.trace.surface.shapes import together
 from tenfold.types import BOOL, I64, KIND, TensorType
@@ -115,7 +115,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 @on(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
-    x, value = updatable(a), traced(values, traced(a).dtype)
+    x = updatable(a)
+    value = as_safe("putmask", values, x.dtype)
     if value.size != 1 and value.shape != x.shape:
         fail(
             ShapeError,

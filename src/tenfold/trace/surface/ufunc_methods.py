@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import Unsupported
+from tenfold.errors import TypeMismatch, Unsupported
 from tenfold.trace.array import METHODS, UFUNCS, Array
-from tenfold.trace.operand import scope_of, value_of
-from tenfold.trace.surface.emit import cast, emit, fail, traced
+from tenfold.trace.operand import dtype_key, scope_of, value_of
+from tenfold.trace.surface.emit import cast, emit, fail, is_array, traced
 from tenfold.trace.surface.folding import reduce_by_steps
 from tenfold.trace.surface.indexing import fit, indices_of, place, placement, sliced, updatable
 from tenfold.trace.surface.into import into
 from tenfold.trace.surface.key import Mask, read_key
+from tenfold.trace.surface.promotion import dtypes_for, same_kind
 from tenfold.trace.surface.reductions import every, finish, largest, product, smallest, some, total
 from tenfold.trace.surface.shapes import together
 from tenfold.types import BOOL, KIND
@@ -92,12 +93,18 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /, *, out: Any = No
         )
     where = placement(key)
     rest = [n for i, n in enumerate(part.shape) if i not in axes]
-    value = cast(traced(b), x.dtype) if isinstance(b, Array) else traced(b, x.dtype)
-    value = fit(value, (*rest[:where], *together(*places), *rest[where:]))
+    made = dtypes_for(ufunc, (x.dtype, dtype_key(b if is_array(b) else traced(b))))[-1]
+    if not same_kind(made, x.dtype):
+        fail(
+            TypeMismatch,
+            f"np.{ufunc.__name__}.at can't turn {made} into {x.dtype}",
+            "cast the values first with .astype",
+        )
+    value = fit(traced(b, x.dtype), (*rest[:where], *together(*places), *rest[where:]))
     if x.dtype == BOOL:
         kind = {"add": "max", "mul": "min"}.get(kind, kind)
     done = emit("scatter", part, value, *places, axes=axes, at=where, mode="raise", kind=kind)
-    x._update(value_of(place(x, key.entries, done), scope_of(x)))
+    x._update(value_of(place(x, key.entries, done, may_raise=True), scope_of(x)))
 
 
 METHODS["reduce"] = reduce

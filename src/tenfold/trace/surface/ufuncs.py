@@ -199,3 +199,14 @@ def _power(within: Callable[..., Any]) -> Callable[..., Any]:
 
 
 UFUNCS[np.power] = _power(UFUNCS[np.power])
+_raised = Array.__pow__
+
+
+def _to_power(x: Array, y: Any) -> Any:
+    """x ** y: the power 2 is a square, which of bools is int8, other than np.power has it."""
+    if type(y) is int and y == 2 and x.dtype == BOOL:
+        return UFUNCS[np.square](x)
+    return _raised(x, y)
+
+
+setattr(Array, "__pow__", _to_power)  # noqa: B010

@@ -155,7 +155,7 @@ DIFFERENCES: dict[str, str] = {
     **dict.fromkeys(
         ("quantile", "percentile", "nanquantile", "nanpercentile"), "no `weights` but None"
     ),
-    "pad": "modes constant, edge, reflect, symmetric, wrap",
+    "pad": "modes constant, edge, reflect, symmetric, wrap; a number that does not fit is refused",
     "fill_diagonal": "of a matrix, and not with `wrap`",
     "ravel": "order C or F: a traced array does not lie in memory",
     "reshape": "order C or F: a traced array does not lie in memory",
@@ -163,7 +163,9 @@ DIFFERENCES: dict[str, str] = {
     "array_equal": "a bool of the program, not of Python",
     "allclose": "a bool of the program, not of Python",
     "array_equiv": "a bool of the program, not of Python",
-    "digitize": "of real numbers; bins are taken to rise, unless they are known while tracing",
+    "average": "weights that add up to 0 give NaN",
+    "digitize": "of real numbers; traced bins are not asked whether they rise or fall all along",
+    **dict.fromkeys(("choose", "full_like"), "a Python number that does not fit is refused"),
     "empty_like": "of zeros, so that no run differs from another",
     "geomspace": "an end that is 0 gives NaN",
     "gradient": "traced places along an axis are never taken for even ones",
@@ -175,5 +177,6 @@ DIFFERENCES: dict[str, str] = {
     "real_if_close": "of real numbers only: otherwise the dtype hangs on values",
     "min_scalar_type": "of arrays with axes: for a number it hangs on the value",
     "poly": "of real roots",
-    "where": "with two values: with none, how many places there are hangs on values",
+    "where": "with two values: with none, how many places there are hangs on values; a Python "
+    "number that does not fit is refused",
 }
