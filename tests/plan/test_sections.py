@@ -121,6 +121,12 @@ def test_data_takes_memory_by_its_length(item):
         unpack(raw)
 
 
+def test_a_refusal_does_not_recite_the_file():
+    with pytest.raises(PlanError) as refusal:
+        unpack(bytes(1 << 20))
+    assert len(str(refusal.value)) < 1000
+
+
 def test_what_shrinks_much_is_written_as_it_is():
     parts = {"a": b"\0" * (8 << 20), "b": bytes(100), "c": os.urandom(100)}
     data = pack(parts)

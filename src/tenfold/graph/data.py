@@ -31,4 +31,5 @@ def read_data(raw: bytes | memoryview) -> Any:
     except FileError:
         raise
     except Exception as error:  # msgpack has many
-        raise FileError(f"malformed: {error!r}") from error
+        # Its text, not its repr: some hold all that was read.
+        raise FileError(f"malformed: {type(error).__name__}: {error}") from None
