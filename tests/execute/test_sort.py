@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -145,3 +149,30 @@ def test_a_plan_with_too_little_scratch_is_refused() -> None:
     for bad in (replace(step, scratch=()), replace(step, scratch=step.outputs)):
         with pytest.raises(PlanError, match=r"routine sort|is of type"):
             read_plan(write_plan(replace(plan, steps=(bad,))))
+
+
+def test_ctrl_c_stops_a_long_sort_and_the_next_call_is_right() -> None:
+    """The result of a sort that was stopped is thrown away, and so is what it left in scratch."""
+    f = tn.jit(lambda x: np.sort(x), verify="off")
+    x = draw(6_000_000)
+    wanted = np.sort(x)
+    np.testing.assert_array_equal(f(x), wanted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        stopped = 0
+        for _ in range(5):
+            start = time.perf_counter()
+            f(x)
+            whole = time.perf_counter() - start
+            timer = threading.Timer(whole / 3, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            try:
+                np.testing.assert_array_equal(f(x), wanted)
+            except KeyboardInterrupt:
+                stopped += 1
+            with contextlib.suppress(KeyboardInterrupt):  # where the sort was done before
+                timer.join()
+            np.testing.assert_array_equal(f(x), wanted)
+        assert stopped
+    finally:
+        signal.signal(signal.SIGINT, before)

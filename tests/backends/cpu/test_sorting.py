@@ -16,7 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from running import HOST, every_target
 
 from tenfold.backends.cpu.assemble import assemble
+from tenfold.backends.cpu.entry import STOPPED
 from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.sort_poll import POLLED
 from tenfold.backends.cpu.sorting import LONGEST, scratch_bytes, sort_name, sort_text
 from tenfold.backends.cpu.target import Target
 from tenfold.types import DTYPES, KIND
@@ -32,7 +34,7 @@ def image(name: str, dtype: str, target: Target) -> Any:
     return load([assemble(sort_text(symbol, target), target)], [symbol])
 
 
-def lines(name: str, dtype: str, target: Target, x: Array) -> Array:
+def lines(name: str, dtype: str, target: Target, x: Array, poll: int = 0, answer: int = 0) -> Array:
     """Sort the rows of x; scratch memory has a guard behind it."""
     symbol, length = sort_name(name, dtype), x.shape[1]
     word, size = ctypes.c_void_p, ctypes.c_int64
@@ -44,11 +46,43 @@ def lines(name: str, dtype: str, target: Target, x: Array) -> Array:
     assert needed is not None
     room = np.full(needed + 128, GUARD, np.uint8)
     start = -room.ctypes.data % 64
-    table = np.array([x.ctypes.data, made.ctypes.data, room.ctypes.data + start], np.uint64)
+    table = np.array(
+        [x.ctypes.data, made.ctypes.data, room.ctypes.data + start, poll, 0], np.uint64
+    )
     params = np.array([length, 0], np.int64)
-    assert function(table.ctypes.data, params.ctypes.data, 0, len(x)) == 0
+    assert function(table.ctypes.data, params.ctypes.data, 0, len(x)) == answer
     assert np.all(room[start + needed :] == GUARD)
     return made
+
+
+POLL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+
+
+@pytest.mark.parametrize("shape", [(1, 300_000), (12_000, 16), (200, 900), (3, 70_000)])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("sort", "f64"), ("sort", "i8"), ("argsort", "i32"), ("argsort", "f64")],
+)
+def test_long_sorts_poll_and_stop_when_told(name: str, dtype: str, shape: tuple[int, int]) -> None:
+    x, seen = draw(dtype, shape, 1), [0]
+    last = 1 << 30
+
+    def answer(given: int) -> int:
+        seen[0] += 1
+        return int(seen[0] > last)
+
+    poll = POLL(answer)
+    address = ctypes.cast(poll, ctypes.c_void_p).value or 0
+    order = np.argsort(x, 1, kind="stable")
+    wanted = np.take_along_axis(x, order, 1) if name == "sort" else order
+    made = lines(name, dtype, HOST, x, address)
+    assert made.tobytes() == wanted.astype(made.dtype).tobytes()
+    polls = seen[0]
+    assert polls >= x.size // POLLED - 1
+    for last in {0, 1, polls // 2, polls - 1}:
+        seen[0] = 0
+        lines(name, dtype, HOST, x, address, STOPPED)
+        assert seen[0] == last + 1  # at once
 
 
 def draw(dtype: str, shape: tuple[int, ...], seed: int) -> Array:

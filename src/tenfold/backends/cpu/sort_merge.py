@@ -12,6 +12,7 @@ from collections.abc import Container
 
 from tenfold.backends.cpu import masks
 from tenfold.backends.cpu.sort_keys import Form, key
+from tenfold.backends.cpu.sort_poll import ENDS, POLLED, due, polled
 from tenfold.backends.cpu.sort_restore import restoring
 from tenfold.backends.cpu.writer import LANES, Writer
 
@@ -20,12 +21,13 @@ _BACK = "<" + ", ".join(f"i32 {LANES - 1 - n}" for n in range(LANES)) + ">"
 
 
 def merging(form: Form, name: str, w: Writer) -> str:
-    """A function that sorts a line from %x to %y."""
+    """A function that sorts a line from %x to %y; it answers as a kernel does."""
     v = f"<{LANES} x i{form.item}>"
     restores = form.letter == "f" and not form.positions
     return (
         f"""
-define internal void @{name}(ptr %x, ptr %y, ptr %a, ptr %b, i64 %n) noinline nounwind
+define internal i32 @{name}(
+  ptr %buffers, ptr %x, ptr %y, ptr %a, ptr %b, i64 %n) noinline nounwind
   "prefer-vector-width"="512" {{
 start:
   %zeros = alloca i64, align 8
@@ -45,7 +47,7 @@ start:
         + _levels(form, v)
         + _giving(form, v, w)
         + (restoring(form) if restores else "")
-        + "line.end:\n  ret void\n}\n"
+        + ENDS
     )
 
 
@@ -122,7 +124,7 @@ def _taking(form: Form, v: str, w: Writer) -> str:
     taken = masks.load(w, at, element, "%live", align=1)
     return (
         """in:
-  %in.i = phi i64 [ 0, %start ], [ %in.more, %in.body ]
+  %in.i = phi i64 [ 0, %start ], [ %in.more, %in.body ], [ %in.more, %in.poll ]
   %in.on = icmp ult i64 %in.i, %whole
   br i1 %in.on, label %in.body, label %in.last
 in.body:
@@ -132,8 +134,10 @@ in.body:
         + f"""  %in.to = getelementptr {item}, ptr %a, i64 %in.i
   store {v} %k.sorted, ptr %in.to, align {size}
   %in.more = add i64 %in.i, {LANES}
-  br label %in
-in.last:
+"""
+        + due("in", "%in.more", "in.poll", "in")
+        + polled("in.poll", "in")
+        + """in.last:
   br i1 %uneven, label %in.rest, label %level
 in.rest:
 """
@@ -159,7 +163,7 @@ def _levels(form: Form, v: str) -> str:
   %level.on = icmp ult i64 %run, %m
   br i1 %level.on, label %pairs, label %out
 pairs:
-  %low = phi i64 [ 0, %level ], [ %high, %pair.end ]
+  %low = phi i64 [ 0, %level ], [ %high, %pair.end ], [ %high, %pair.poll ]
   %pairs.on = icmp ult i64 %low, %m
   br i1 %pairs.on, label %pair, label %level.end
 level.end:
@@ -175,14 +179,22 @@ pair:
   %alone = icmp eq i64 %mid, %high
   br i1 %alone, label %copy, label %meet
 copy:
-  %copy.to = getelementptr {w}, ptr %to, i64 %low
-  %copy.count = sub i64 %high, %low
+  %copied = phi i64 [ %low, %pair ], [ %copy.end, %copy.poll ]
+  %copy.far = add i64 %copied, {POLLED}
+  %copy.end = call i64 @llvm.umin.i64(i64 %copy.far, i64 %high)
+  %copy.at = getelementptr {w}, ptr %from, i64 %copied
+  %copy.to = getelementptr {w}, ptr %to, i64 %copied
+  %copy.count = sub i64 %copy.end, %copied
   %copy.bytes = mul i64 %copy.count, {size}
-  call void @llvm.memcpy.p0.p0.i64(ptr %copy.to, ptr %first.at, i64 %copy.bytes, i1 false)
-  br label %pair.end
-pair.end:
-  br label %pairs
-meet:
+  call void @llvm.memcpy.p0.p0.i64(ptr %copy.to, ptr %copy.at, i64 %copy.bytes, i1 false)
+  %copy.on = icmp ult i64 %copy.end, %high
+  br i1 %copy.on, label %copy.poll, label %pair.end
+"""
+        + polled("copy.poll", "copy")
+        + "pair.end:\n"
+        + due("pair", "%high", "pair.poll", "pairs")
+        + polled("pair.poll", "pairs")
+        + f"""meet:
   %second.at = getelementptr {w}, ptr %from, i64 %mid
   %second = load {v}, ptr %second.at, align {size}
   %left.first = add i64 %low, {LANES}
@@ -190,11 +202,11 @@ meet:
   %last = sub i64 %high, {LANES}
   br label %merge
 merge:
-  %put = phi i64 [ %low, %meet ], [ %put.more, %next ]
-  %left = phi i64 [ %left.first, %meet ], [ %left.more, %next ]
-  %right = phi i64 [ %right.first, %meet ], [ %right.more, %next ]
-  %one = phi {v} [ %first, %meet ], [ %fresh, %next ]
-  %two = phi {v} [ %second, %meet ], [ %h.sorted, %next ]
+  %put = phi i64 [ %low, %meet ], [ %put.more, %next ], [ %put.more, %merge.poll ]
+  %left = phi i64 [ %left.first, %meet ], [ %left.more, %next ], [ %left.more, %merge.poll ]
+  %right = phi i64 [ %right.first, %meet ], [ %right.more, %next ], [ %right.more, %merge.poll ]
+  %one = phi {v} [ %first, %meet ], [ %fresh, %next ], [ %fresh, %merge.poll ]
+  %two = phi {v} [ %second, %meet ], [ %h.sorted, %next ], [ %h.sorted, %merge.poll ]
   %back = shufflevector {v} %two, {v} poison, <{LANES} x i32> {_BACK}
   %l = call {v} @llvm.umin.{n}({v} %one, {v} %back)
   %h = call {v} @llvm.umax.{n}({v} %one, {v} %back)
@@ -226,8 +238,9 @@ next:
   %right.on.by = sub i64 {LANES}, %left.on.by
   %left.more = add i64 %left, %left.on.by
   %right.more = add i64 %right, %right.on.by
-  br label %merge
 """
+        + due("merge", "%put.more", "merge.poll", "merge")
+        + polled("merge.poll", "merge")
     )
 
 
@@ -257,8 +270,9 @@ def _giving(form: Form, v: str, w: Writer) -> str:
 
     return (
         f"""out:
-  %out.i = phi i64 [ 0, %level ], [ %out.more, %out.body ]
-  %out.odd = phi {one} [ zeroinitializer, %level ], [ %out.also, %out.body ]
+  %out.i = phi i64 [ 0, %level ], [ %out.more, %out.body ], [ %out.more, %out.poll ]
+  %out.odd = phi {one} [ zeroinitializer, %level ], [ %out.also, %out.body ],
+    [ %out.also, %out.poll ]
   %out.on = icmp ult i64 %out.i, %whole
   br i1 %out.on, label %out.body, label %out.last
 out.body:
@@ -270,8 +284,10 @@ out.body:
   store {v} %g.out, ptr %g.to, align 1
   %out.also = or {one} %out.odd, %g.odd
   %out.more = add i64 %out.i, {LANES}
-  br label %out
-out.last:
+"""
+        + due("out", "%out.more", "out.poll", "out")
+        + polled("out.poll", "out")
+        + f"""out.last:
   br i1 %uneven, label %out.rest, label %out.end
 out.rest:
   %r.at = getelementptr {item}, ptr %from, i64 %whole

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from tenfold.backends.cpu.sort_keys import Form, counted, digit, item
+from tenfold.backends.cpu.sort_poll import ENDS, counted_long
 from tenfold.backends.cpu.sort_restore import restoring
 
 
 def radix(form: Form, name: str) -> str:
-    """A function that sorts a line from %x to %y."""
+    """A function that sorts a line from %x to %y; it answers as a kernel does."""
     restores = form.letter == "f" and not form.positions
     head = f"""
-define internal void @{name}(
-  ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n) noinline nounwind {{
+define internal i32 @{name}(
+  ptr %buffers, ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n) noinline nounwind {{
 radix:
   %so = alloca i32, align 4
   %odd = alloca i8, align 1
@@ -24,7 +25,7 @@ radix:
   %odd.some = icmp ne i8 %odd.now, 0
   br i1 %odd.some, label %restore, label %line.end
 """
-    return whole + (test + restoring(form) if restores else "") + "line.end:\n  ret void\n}\n"
+    return whole + (test + restoring(form) if restores else "") + ENDS
 
 
 def _counting(form: Form) -> str:
@@ -51,7 +52,7 @@ def _counting(form: Form) -> str:
     clear = f"""  call void @llvm.memset.p0.i64(ptr align 64 %counts, i8 0, {size}, i1 false)
   br label %count.head
 """
-    return clear + counted("count", "%n", "radix", body, "pass")
+    return clear + counted_long("count", "%n", "radix", body, "pass")
 
 
 def _passes(form: Form) -> str:
@@ -104,7 +105,7 @@ sums:
         + """moves:
   br label %moved.head
 """
-        + counted("moved", "%n", "moves", moves, "turned")
+        + counted_long("moved", "%n", "moves", moves, "turned")
         + """turned:
   br label %next
 next:
@@ -152,4 +153,4 @@ def _giving(form: Form) -> str:
     return """give:
   store i8 0, ptr %odd, align 1
   br label %given.head
-""" + counted("given", "%n", "give", body, after)
+""" + counted_long("given", "%n", "give", body, after)

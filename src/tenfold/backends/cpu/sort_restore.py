@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.sort_keys import Form, counted, key
+from tenfold.backends.cpu.sort_keys import Form, key
+from tenfold.backends.cpu.sort_poll import counted_long, due, polled
 
 
 def restoring(form: Form) -> str:
@@ -27,13 +28,16 @@ def restoring(form: Form) -> str:
   store i64 0, ptr %nans, align 8
   br label %rs.head
 """
-        + counted("rs", "%n", "restore", counting, "mend")
+        + counted_long("rs", "%n", "restore", counting, "mend")
         + """mend:
   %mend.i = phi i64 [ 0, %rs.head ], [ %mend.more, %mended ]
   %mend.on = icmp ult i64 %mend.i, %n
-  br i1 %mend.on, label %mend.look, label %line.end
-mend.look:
+  br i1 %mend.on, label %mend.test, label %line.end
+mend.test:
 """
+        + due("mend", "%mend.i", "mend.poll", "mend.look")
+        + polled("mend.poll", "mend.look")
+        + "mend.look:\n"
         + key(form, "old", "%x", "%mend.i")
         + f"""  %old.odd = or i1 %old.zero, %old.nan
   br i1 %old.odd, label %mend.put, label %mended

@@ -98,5 +98,5 @@ block:
 scatter:
   br label %put.head
 """
-        + counted("put", "%n", "scatter", put, "line.end")
+        + counted("put", "%n", "scatter", put, "line.done")
     )

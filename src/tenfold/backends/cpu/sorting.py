@@ -3,8 +3,8 @@
     i32 tn_sort_f32(ptr buffers, ptr params, i64 low, i64 high)
 
 is called as a kernel is: `buffers` has the addresses of the lines, of the result and of scratch
-memory, `params` begins with the length of a line, and lines `low` to `high` are sorted. So one
-function serves every plan and every length.
+memory, then of what is polled (`sort_poll`), `params` begins with the length of a line, and lines
+`low` to `high` are sorted. So one function serves every plan and every length.
 
 Elements become unsigned keys that sort as they do: zeros of either sign are equal, NaNs are equal
 and last. What is moved is an item: a key, for positions (argsort) with the element's position below
@@ -20,6 +20,7 @@ from dataclasses import replace
 
 from tenfold.backends.cpu.sort_keys import PADDING, Form, form_of
 from tenfold.backends.cpu.sort_merge import merging, needs
+from tenfold.backends.cpu.sort_poll import ENDS, LOOK, POLLED, polled
 from tenfold.backends.cpu.sort_radix import radix
 from tenfold.backends.cpu.sort_short import ranking
 from tenfold.backends.cpu.target import Target
@@ -76,8 +77,10 @@ def sort_text(symbol: str, target: Target) -> str:
     if form.item <= 64:
         functions += merging(form, f"{symbol}_m", w)
         short = f"""short:
-  call void @{symbol}_m(ptr %x, ptr %y, ptr %a, ptr %b, i64 %n)
-  br label %line.end
+  %short.code = call i32 @{symbol}_m(
+    ptr %buffers, ptr %x, ptr %y, ptr %a, ptr %b, i64 %n)
+  %short.on = icmp eq i32 %short.code, 0
+  br i1 %short.on, label %line.done, label %stopped
 """
     else:
         short = ranking(form)
@@ -93,14 +96,21 @@ def sort_text(symbol: str, target: Target) -> str:
   %long = icmp uge i64 %n, {_LONG}
   br i1 %long, label %by.longer, label %by.8
 by.8:
-  call void @{symbol}_8(ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
-  br label %line.end
+  %by.8.code = call i32 @{symbol}_8(
+    ptr %buffers, ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
+  br label %by.end
 by.longer:
-  call void @{symbol}_{longer.digit}(ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
-  br label %line.end
+  %longer.code = call i32 @{symbol}_{longer.digit}(
+    ptr %buffers, ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
+  br label %by.end
+by.end:
+  %by.code = phi i32 [ %by.8.code, %by.8 ], [ %longer.code, %by.longer ]
+  %by.on = icmp eq i32 %by.code, 0
+  br i1 %by.on, label %line.done, label %stopped
 """
     body = (
-        functions
+        LOOK
+        + functions
         + f"""
 define dso_local i32 @{symbol}(
   ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind "prefer-vector-width"="512" {{
@@ -118,20 +128,22 @@ entry:
   %counts = getelementptr i8, ptr %b, i64 %half
   br label %line
 line:
-  %row = phi i64 [ %low, %entry ], [ %row.more, %line.end ]
+  %row = phi i64 [ %low, %entry ], [ %row.more, %line.done ], [ %row.more, %rows.poll ]
+  %left = phi i64 [ {POLLED}, %entry ], [ %left.more, %line.done ], [ {POLLED}, %rows.poll ]
   %row.on = icmp slt i64 %row, %high
-  br i1 %row.on, label %begin, label %done
+  br i1 %row.on, label %begin, label %line.end
 begin:
   %first = mul i64 %row, %n
   %x = getelementptr i{form.bits}, ptr %x.all, i64 %first
   %y = getelementptr {result}, ptr %y.all, i64 %first
-{line}line.end:
+{line}line.done:
   %row.more = add i64 %row, 1
-  br label %line
-done:
-  ret i32 0
-}}
+  %left.more = sub i64 %left, %n
+  %rows.due = icmp slt i64 %left.more, 0
+  br i1 %rows.due, label %rows.poll, label %line
 """
+        + polled("rows.poll", "line")
+        + ENDS
     )
     return join(
         [Fragment((*_NEEDS, *(needs(form) if form.item <= 64 else ()), *sorted(w.declared)), body)]
