@@ -130,13 +130,14 @@ class Suite:
         self.checkout, self.limit, self.folder, self.peers = checkout, limit, folder, peers
         self.caches = 0
 
-    def source(self, name: str) -> str:
+    def version(self, name: str, postfix: str) -> Path:
+        """The file of one version of a program."""
         info = json.loads((self.checkout / "bench_info" / f"{name}.json").read_text())["benchmark"]
         place = self.checkout / "npbench" / "benchmarks" / info["relative_path"]
-        return (place / f"{info['module_name']}_numpy.py").read_text()
+        return place / f"{info['module_name']}_{postfix}.py"
 
     def changes(self, name: str) -> list[tuple[str, str]]:
-        source = self.source(name)
+        source = self.version(name, "numpy").read_text()
         return [c for c in CONSTRUCTORS if c[0] in source] + CHANGES.get(name, [])
 
     def cache(self) -> str:
@@ -193,7 +194,8 @@ class Suite:
             row["off"] = self.run(name, way, self.cache(), verify="off")
             break
         for peer in self.peers:
-            row[peer] = self.run(name, peer)
+            if self.version(name, {"numba": "numba_n"}.get(peer, peer)).exists():
+                row[peer] = self.run(name, peer)
         return row
 
 
