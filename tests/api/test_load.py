@@ -485,3 +485,73 @@ def test_a_file_larger_than_a_plan_is_not_read(tmp_path):
         file.truncate(1 << 40)
     with pytest.raises(PlanError, match="larger than a plan"):
         tn.load(path)
+
+
+def overwrite(x, y):
+    x *= 2
+    return (x + y).sum()
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_loaded_plan_writes_only_into_what_its_caller_donates(tmp_path, trusted):
+    path, y = tmp_path / "f.plan", np.ones(1000)
+    jitted = tn.jit(overwrite, donate="x")
+    jitted.plan(y, y).save(path)
+    kept = tn.load(path, trust_code=trusted)
+    assert "donate" in repr(kept)
+    x = np.ones(1000)
+    for _ in range(3):
+        assert kept(x, y) == kept(x, y=y) == 3000
+        assert (x == 1).all()
+        assert kept(x, x) == 3000  # a copy shares nothing
+    for donate in ("x", 0, ["x"], ("x", "y")):
+        given = tn.load(path, trust_code=trusted, donate=donate)
+        x = np.ones(1000)
+        for value in (3000, 5000, 9000):
+            assert given(x, y) == value
+        assert (x == 8).all()
+        with pytest.raises(tn.TenfoldError, match="'x' shares memory with the argument 'y'"):
+            given(x, x)
+    with pytest.raises(tn.TenfoldError, match="donate='z' names no parameter"):
+        tn.load(path, trust_code=trusted, donate="z")
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_loaded_plan_keeps_what_a_donated_plan_only_computes_in(tmp_path, trusted):
+    """The plan works in the memory of its argument, and native code answers."""
+    path = tmp_path / "f.plan"
+
+    def sums(x, i):
+        np.add.at(x, i, 1.0)
+        return x[:2] * 1.0
+
+    x, i = np.zeros(5000), np.array([0, 0, 1])
+    tn.jit(sums, donate="x").plan(x, i).save(path)
+    loaded = tn.load(path, trust_code=trusted)
+    for _ in range(3):
+        assert loaded(x, i).tolist() == [2, 1]
+        assert not x.any()
+    revived = pickle.loads(pickle.dumps(loaded))
+    for _ in range(3):
+        assert revived(x, i).tolist() == [2, 1]
+        assert not x.any()
+
+
+def test_a_file_may_not_have_captured_arrays_written_into(tmp_path):
+    from tenfold.api.load import Loaded
+    from tenfold.execute import Program
+    from tenfold.execute.plan import plan_for
+
+    w = np.ones(50)
+    plan = tn.jit(lambda x: np.sqrt(x) * w).plan(w * 1)
+    program = Program(plan_for(plan.graph, donated=(1,)))
+    made = Loaded(
+        plan.signature,
+        lambda: program,
+        lambda: plan.graph,
+        callbacks=plan._callbacks,
+        captures=plan._captures,
+        donated=(0, 1),
+    )
+    with pytest.raises(tn.TenfoldError, match="captured arrays"):
+        made(w * 1)

@@ -248,7 +248,7 @@ def test_donation_waits_until_after_the_check():
     with plant("instruction", "mul>add"), pytest.warns(tn.ParityWarning):
         _, made = g(given, np.float32(1))
     np.testing.assert_array_equal(made, total)  # the reference's, of what was given
-    np.testing.assert_array_equal(given, before)
+    np.testing.assert_array_equal(given, total)
 
 
 def test_a_raising_callback_is_the_callers():

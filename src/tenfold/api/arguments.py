@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,8 @@ class Binder:
         except (TypeError, ValueError):  # some builtins have none that can be read
             self.signature = inspect.signature(lambda *args, **kwargs: None)
         self.names = tuple(self.signature.parameters)
-        self.static = self._named("static", static)
-        self.donate = self._named("donate", donate)
+        self.static = parameter_names(static, self.names, "jit: static", _name(function))
+        self.donate = parameter_names(donate, self.names, "jit: donate", _name(function))
         both = self.static & self.donate
         if both:
             raise ValueProblem(f"jit: {sorted(both)} can't be both static and donated")
@@ -68,22 +68,6 @@ class Binder:
         simple = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY}
         # With plain parameters alone, a call that gives each of them in order needs no binding.
         self._width = len(self.names) if kinds <= simple and not self.static else -1
-
-    def _named(self, option: str, given: Any) -> frozenset[str]:
-        """Parameter names from names and positions."""
-        items = (given,) if isinstance(given, (str, int)) else tuple(given)
-        found = set()
-        for item in items:
-            if isinstance(item, int) and -len(self.names) <= item < len(self.names):
-                found.add(self.names[item])
-            elif item in self.names:
-                found.add(item)
-            else:
-                raise ValueProblem(
-                    f"jit: {option}={item!r} names no parameter of {_name(self.function)}",
-                    fix=f"its parameters are {', '.join(self.names) or 'none'}",
-                )
-        return frozenset(found)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Take a call apart; arguments that do not fit raise TypeError as Python does."""
@@ -114,6 +98,23 @@ class Binder:
         ordered = OrderedDict((name, given[name]) for name in self.names if name in given)
         bound = inspect.BoundArguments(self.signature, ordered)
         return self.function(*bound.args, **bound.kwargs)
+
+
+def parameter_names(given: Any, names: Sequence[str], option: str, function: str) -> frozenset[str]:
+    """Parameter names from names and positions."""
+    items = (given,) if isinstance(given, (str, int)) else tuple(given)
+    found = set()
+    for item in items:
+        if isinstance(item, int) and -len(names) <= item < len(names):
+            found.add(names[item])
+        elif item in names:
+            found.add(item)
+        else:
+            raise ValueProblem(
+                f"{option}={item!r} names no parameter of {function}",
+                fix=f"its parameters are {', '.join(names) or 'none'}",
+            )
+    return frozenset(found)
 
 
 def _first(static: tuple[str, type, Any]) -> str:

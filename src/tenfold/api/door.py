@@ -6,7 +6,7 @@ plan's native entry. What its guards turn away goes on to what stands behind it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from inspect import Parameter, Signature
 from typing import Any
@@ -36,6 +36,7 @@ def is_flat(call: Call, traced: Traced, signature: Signature) -> bool:
         and call.structure.tokens == _by_position(call, signature)
         and all(isinstance(leaf, (np.ndarray, np.generic)) for leaf in call.leaves)
         and not any(traced.weak)
+        and not traced.updates
         and tokens in ((LEAF,), _tuple_of(len(tokens) - 1))
     )
 
@@ -116,19 +117,23 @@ class Door:
         call: Call,
         traced: Traced,
         signature: Signature,
+        apart: Sequence[tuple[int, Any]] = (),
     ) -> None:
+        """`apart`: leaves that are written into, with captured arrays that they must not be."""
         self.program = program
+        self.apart = apart
         self.captures = captures
         self.watched = watched
         self.call = replace(call, leaves=[_example(leaf) for leaf in call.leaves])
         self.traced = traced
         self.signature = signature
-        self.flat = is_flat(call, traced, signature)
+        self.flat = is_flat(call, traced, signature) and not apart
         quick = self.flat or can_unpack(signature, call, traced)
         self.types: Types | None = tuple(map(_type_of, call.leaves)) if quick else None
         numbers = tuple(type(leaf) if type(leaf) in SCALARS else None for leaf in call.leaves)
         takes = (call.names, call.structure, call.statics, numbers)
-        self.alike = (self.flat, takes, traced.outputs, traced.weak)
+        others = tuple((n, id(array)) for n, array in apart)
+        self.alike = (self.flat, takes, traced.outputs, traced.weak, traced.updates, others)
 
     def has(self, captures: list[np.ndarray[Any, Any]]) -> bool:
         """Whether these are the captures that it is bound to."""

@@ -24,6 +24,7 @@ ROW = 4  # how many doors, or groups, stand one behind another
 _EITHER = Parameter.POSITIONAL_OR_KEYWORD
 
 Function = Callable[..., Any]
+Table = dict[Types, tuple[Function, bool]]  # what takes leaves of these types; packed if need be
 
 
 class _Group:
@@ -31,7 +32,7 @@ class _Group:
 
     def __init__(self) -> None:
         self.row: list[tuple[Entry, Door]] = []  # the newest first; there is always one
-        self.table: dict[Types, Function] = {}
+        self.table: Table = {}
 
     def before(self, slow: Function) -> Function:
         """What takes their calls; the others go on to `slow`."""
@@ -42,7 +43,7 @@ class _Group:
                 front = door.native(front)
         if first.flat:
             return front
-        return unpacker(first.signature, first.call, first.traced, front, slow)
+        return unpacker(first.signature, first.call, first.traced, front, slow, first.apart)
 
 
 class Doors:
@@ -65,7 +66,8 @@ class Doors:
         self._known[id(entry)] = entry
         if door.types is not None:
             group = self._groups.setdefault(door.alike, _Group())
-            group.table[door.types] = self._alone(entry, door)
+            # What is donated is not packed: the copy would be given up, and apart from all else.
+            group.table[door.types] = self._alone(entry, door), not door.program.donated
             others = [pair for pair in group.row if pair[0] is not entry]
             group.row = [(entry, door), *others][:ROW]
             self._row = [group, *(one for one in self._row if one is not group)][:ROW]
@@ -109,17 +111,20 @@ class Doors:
         return look
 
 
-def _hall(table: dict[Types, Function], slow: Function) -> Function:
+def _hall(table: Table, slow: Function) -> Function:
     find, ndarray, scalar, pack = table.get, np.ndarray, np.generic, np.array
+    nobody = None, False
 
     def hall(*leaves: Any, **names: Any) -> Any:
         kinds = [
             (a.dtype, a.shape) if (t := type(a)) is ndarray or issubclass(t, scalar) else None
             for a in leaves
         ]
-        door = find(tuple(kinds))
+        door, packs = find(tuple(kinds), nobody)
         if door is None or names:
             return slow(*leaves, **names)
+        if not packs:
+            return door(*leaves)
         packed = [a if (f := a.flags).c_contiguous and f.aligned else pack(a, order="C")
                   for a in leaves]  # fmt: skip
         return door(*packed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic
 from types import MethodType
@@ -22,6 +22,13 @@ from tenfold.api.arguments import (
 )
 from tenfold.api.buckets import Axes, Buckets, prove, unpad
 from tenfold.api.captures import Survey, survey
+from tenfold.api.donation import (
+    check_apart,
+    check_writeable,
+    donated_leaves,
+    is_donated,
+    write_back,
+)
 from tenfold.api.entry import Entry, Held, Options, Proof, snapshot_of
 from tenfold.api.kinds import taken_in
 from tenfold.api.verify import verify_option
@@ -119,20 +126,27 @@ class Jitted:
         if self._options.compile == "now":
             _load_runtime()
         if self._options.buckets is None:
-            traced, outputs = self._outputs(call, hooks)
+            traced, outputs = self._outputs(call, call.leaves, hooks)
         else:
             padded, axes = self._padded(call)
-            traced, outputs = self._outputs(padded, hooks)
+            traced, outputs = self._outputs(padded, call.leaves, hooks)
             if axes is not None:
                 rows = self._buckets.rows(call)
                 outputs = [unpad(o, a, rows) for o, a in zip(outputs, axes, strict=True)]
+        write_back(traced.updates, call.leaves, outputs)
         return traced.results(outputs, give)
 
     def _outputs(
-        self, call: Call, hooks: Mapping[str, Any] | None
+        self, call: Call, given: Sequence[Any], hooks: Mapping[str, Any] | None
     ) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
+        """The outputs for a call; `given` are its leaves as the caller has them."""
         entry, arrays = self._ready(call)
         traced, door = entry.traced, entry.door
+        if self._binder.donate:
+            names, who = call.leaf_names(), self.__qualname__
+            captures = [(h.name, h.array) for h in entry.held]
+            check_apart(who, names, given, self._donated(call), captures)
+            check_writeable(who, names, given, traced.updates)
         if door is not None and not hooks and not door.program.shut:
             if entry not in self._doors or not door.lets_through(entry.captured()):
                 self._open(call, entry, door.program)
@@ -292,10 +306,8 @@ class Jitted:
 
     def _donated(self, call: Call) -> tuple[int, ...]:
         """The leaves that the caller gives up."""
-        if not self._binder.donate:
-            return ()
-        names = enumerate(call.leaf_names())
-        return tuple(n for n, name in names if _donated(name, self._binder.donate))
+        donate = self._binder.donate
+        return donated_leaves(call.leaf_names(), donate) if donate else ()
 
     def _program(self, call: Call, traced: Traced) -> Program:
         from tenfold.api.explain_cache import caller_of
@@ -337,7 +349,9 @@ class Jitted:
                     program, captures, watched or (), self._options.strict
                 ):
                     return
-                entry.door = Door(program, captures, watched, call, traced, signature)
+                held = [h.array for h in entry.held if h.place is not None]
+                apart = [(n, array) for n in self._donated(call) for array in held]
+                entry.door = Door(program, captures, watched, call, traced, signature, apart)
                 program.hold(self)
             elif entry in self._doors:
                 return
@@ -395,7 +409,7 @@ class Jitted:
     def _trace(self, call: Call) -> Entry:
         binder = self._binder
         leaves = [
-            describe_leaf(leaf, name, self.__wrapped__, not _donated(name, binder.donate))
+            describe_leaf(leaf, name, self.__wrapped__, not is_donated(name, binder.donate))
             for leaf, name in zip(call.leaves, call.leaf_names(), strict=True)
         ]
         with timed("trace"), resting():
@@ -458,6 +472,7 @@ class Jitted:
             callbacks=Callbacks(traced.callbacks),
             captures={h.name: h.snapshot for h in entry.held},
             certificate=lambda: program.certificate.to_data() if program.certificate else {},
+            donated=self._donated(call),
         )
 
     def certificate(self, *args: Any, **kwargs: Any) -> Certificate | None:
@@ -543,10 +558,6 @@ def _load_runtime() -> None:
 _KEPT = "_tenfold_jitted"
 
 
-def _donated(name: str, donate: frozenset[str]) -> bool:
-    return any(name == d or name.startswith((f"{d}[", f"{d}.")) for d in donate)
-
-
 def _hook_names(graph: Graph) -> set[str]:
     return {node["name"] for g in (graph, *graph.scopes()) for node in g.nodes if node.op == "hook"}
 
@@ -590,7 +601,8 @@ def jit(
 
     `static` names arguments (or gives their positions) that are Python values rather than
     arrays: each value is traced apart. `donate` names arguments that the function may update in
-    place: the caller gives them up. `compile="never"` stays on the reference evaluator;
+    place: the caller gives their memory up, and finds in it what the function made of them.
+    `compile="never"` stays on the reference evaluator;
     `compile="background"` has it answer until the plan is ready and certified, so that no call
     waits for the compiler. `buckets={"x": [1, 8, 64]}` pads the rows of x to one of these sizes,
     where the graph shows that this changes nothing; other programs are refused. `strict` forbids

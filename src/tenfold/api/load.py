@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tenfold.api.arguments import as_array, check_names
+from tenfold.api.arguments import as_array, check_names, parameter_names
+from tenfold.api.donation import check_apart, check_writeable, donated_leaves
 from tenfold.api.safetensors import read_arrays
 from tenfold.api.signature import Signature
 from tenfold.backends.cpu.target import host_target, named
@@ -44,7 +45,9 @@ class Loaded:
         captures: Mapping[str, Array],
         certificate: Callable[[], Mapping[str, Any]] = dict,
         notes: tuple[str, ...] = (),
+        donated: Collection[int] = (),
     ) -> None:
+        """`donated` are the leaves that the caller gives up: no other is written into."""
         self.signature = signature
         self.notes = notes
         self._certificate = certificate
@@ -52,6 +55,7 @@ class Loaded:
         self._graph = graph
         self._captures = dict(captures)
         self._callbacks = callbacks
+        self._donated = frozenset(donated)
         self._made: Program | Reference | None = None
         self._call: Callable[..., Any] = self._first
 
@@ -59,7 +63,10 @@ class Loaded:
     def program(self) -> Program | Reference:
         """What runs; compiled when it is first asked for."""
         if self._made is None:
-            self._made = self._make()
+            made = self._make()
+            if isinstance(made, Program):
+                _check_memory(self.signature, made)
+            self._made = made
         return self._made
 
     @property
@@ -99,21 +106,34 @@ class Loaded:
         if isinstance(program, Program) and program.refuted is None and self.signature.flat:
             held = [self._captures[name] for name in self.signature.captures]
             packed = not self.signature.single
-            self._call = program.bind(self._slow, held, packed=packed).call
+            native = program.bind(self._slow, held, packed=packed).call
+            kept = [n for n in _written(program) if n not in self._donated]
+            self._call = _copying(native, kept) if kept else native
         else:
             self._call = self._slow
         return self._slow(*args, **kwargs)
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
-        arrays = self.signature.bind(args, kwargs)
-        arrays += [self._captures[name] for name in self.signature.captures]
-        program = self.program
+        signature, program = self.signature, self.program
+        leaves = signature.bind(args, kwargs)
+        updates = [n for n in signature.updates if n in self._donated]
+        check_apart(signature.name, signature.leaf_names, leaves, self._donated)
+        check_writeable(signature.name, signature.leaf_names, leaves, updates)
+        arrays = list(leaves)
+        for n in _written(program):
+            if n not in self._donated:
+                arrays[n] = np.array(arrays[n])
+        arrays += [self._captures[name] for name in signature.captures]
         if isinstance(program, Program) and program.refuted is not None:
             from tenfold.api.checking import tell  # what agrees does without
 
             tell(program, program.strict)
             program = Reference(self.graph)
-        return self.signature.results(program(arrays, self._callbacks))
+        outputs = program(arrays, self._callbacks)
+        for place, n in enumerate(signature.updates, len(signature.weak)):
+            if n in self._donated:
+                np.copyto(leaves[n], outputs[place])
+        return signature.results(outputs)
 
     def explain(self) -> str:
         """What runs, and why so; how far it was checked."""
@@ -186,7 +206,7 @@ class Loaded:
 
     def __reduce__(self) -> Any:
         """The bytes of the file; beside them what was bound to it."""
-        return _revive, (self.to_bytes(), self._captures, self._hooks())
+        return _revive, (self.to_bytes(), self._captures, self._hooks(), tuple(self._donated))
 
     def _hooks(self) -> dict[str, Callable[..., Any] | None]:
         """Every hook that has a callable, by name: as bound, or as met while tracing."""
@@ -203,9 +223,36 @@ class Loaded:
         return found
 
 
-def _revive(data: bytes, captures: Mapping[str, Array], hooks: Hooks) -> Loaded:
+def _revive(
+    data: bytes, captures: Mapping[str, Array], hooks: Hooks, donated: tuple[int, ...] = ()
+) -> Loaded:
     """An unpickled plan: whoever unpickles trusts already."""
-    return _loaded(PlanFile.read(data), captures, hooks, True, None, "")
+    return _loaded(PlanFile.read(data), captures, hooks, True, None, lambda signature: donated)
+
+
+def _written(program: Program | Reference) -> tuple[int, ...]:
+    """The parameters that a program may write into."""
+    return program.donated if isinstance(program, Program) else ()
+
+
+def _check_memory(signature: Signature, program: Program) -> None:
+    """Raise where a file's code writes into captured arrays, or gives other outputs than stated."""
+    if any(n >= len(signature.leaves) for n in program.donated):
+        raise PlanError("plan file: its plan writes into captured arrays")
+    made = [program.parameters[n] for n in signature.updates]
+    first = len(signature.weak)
+    if len(program.outputs) < first or list(program.outputs[first:]) != made:
+        raise PlanError("plan file: its outputs are not those of its signature")
+
+
+def _copying(native: Callable[..., Any], kept: Collection[int]) -> Callable[..., Any]:
+    """A callable that hands copies on of the arguments that the caller keeps."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        own = (a.copy() if n in kept and type(a) is np.ndarray else a for n, a in enumerate(args))
+        return native(*own, **kwargs)
+
+    return call
 
 
 def load(
@@ -215,8 +262,12 @@ def load(
     hooks: Hooks | None = None,
     trust_code: bool = False,
     key: bytes | StrPath | None = None,
+    donate: Any = (),
 ) -> Loaded:
     """A saved plan, to be called as its function was.
+
+    `donate` names arguments (or gives their positions) that the caller gives up. Of others that the
+    plan writes into, whatever the file says, a copy is made in each call.
 
     `captures` gives the arrays the function closes over by name: a mapping, or a safetensors file
     (if none is given, the one beside the plan). `hooks` gives callables by name.
@@ -245,7 +296,14 @@ def load(
         captures, extra = read_arrays(captures), True
     else:
         extra = False
-    return _loaded(read, captures, hooks or {}, trust_code, None if extra else "the capture", where)
+
+    def donated(signature: Signature) -> tuple[int, ...]:
+        names = [name for name, _, _ in signature.parameters]
+        chosen = parameter_names(donate, names, "load: donate", signature.name)
+        return donated_leaves(signature.leaf_names, chosen)
+
+    strictly = None if extra else "the capture"
+    return _loaded(read, captures, hooks or {}, trust_code, strictly, donated)
 
 
 def _loaded(
@@ -254,7 +312,7 @@ def _loaded(
     hooks: Hooks,
     trusted: bool,
     strictly: str | None,
-    where: str,
+    donate: Callable[[Signature], tuple[int, ...]],
 ) -> Loaded:
     make: Callable[[], Program | Reference]
     graph: Callable[[], Graph]
@@ -282,6 +340,11 @@ def _loaded(
                 f"{signature.name}: the hook {name!r} has no callable",
                 fix=f"give it to tn.load: hooks={{{name!r}: f}}, or None to silence a hook",
             )
+    donated = donate(signature)
+    for n in signature.updates:
+        if n not in donated:
+            name = signature.leaf_names[n]
+            notes.append(f"{name} is updated in a copy: load with donate= to have it updated")
     held = _held(signature, captures, graph, found)
     certificate = read.certificate() if trusted else {}
     return Loaded(
@@ -292,6 +355,7 @@ def _loaded(
         captures=held,
         certificate=lambda: certificate,
         notes=tuple(notes),
+        donated=donated,
     )
 
 

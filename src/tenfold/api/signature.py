@@ -38,6 +38,7 @@ class Signature:
     limits: tuple[tuple[int, str], ...]
     captures: tuple[str, ...]
     hooks: tuple[tuple[str, bool], ...]  # name, whether it can't do without
+    updates: tuple[int, ...] = ()  # leaves that the last outputs are written back into
 
     @staticmethod
     def of(call: Call, traced: Traced, binder: Binder) -> Signature:
@@ -59,6 +60,7 @@ class Signature:
             tuple((position, SHORT[dtype]) for position, dtype in traced.limits),
             tuple(c.name for c in traced.captures),
             hooks_of(traced.graph),
+            traced.updates,
         )
 
     def to_data(self) -> dict[str, Any]:
@@ -109,6 +111,7 @@ class Signature:
             and not any(leaf in _WEAK for leaf in self.leaves)
             and not any(self.weak)
             and not self.hooks
+            and not self.updates
             and tokens in ((LEAF,), (("tuple", rows), *(LEAF,) * rows))
         )
 
@@ -155,7 +158,7 @@ class Signature:
 
     def results(self, outputs: Sequence[Any]) -> Any:
         """The outputs of the graph as the function gives them."""
-        given = zip(outputs, self.weak, strict=True)
+        given = zip(outputs[: len(self.weak)], self.weak, strict=True)
         leaves = [_WEAK[weak](o.item()) if weak else scalar(o) for o, weak in given]
         return decode(self.outputs).unflatten(leaves)
 
@@ -238,6 +241,10 @@ def _check(made: Signature) -> None:
     if len(made.leaf_names) != len(made.leaves):
         raise ValueError("the arguments are not as many as their names")
     structure.unflatten([0] * structure.count)
+    if type(made.updates) is not tuple or len(set(made.updates)) != len(made.updates):
+        raise ValueError("what is updated is malformed")
+    if any(type(n) is not int or not 0 <= n < len(made.leaves) for n in made.updates):
+        raise ValueError("something is updated that is no argument")
     for position, short in made.limits:
         if type(position) is not int or not 0 <= position < len(made.leaves) or short not in DTYPES:
             raise ValueError("a limit is malformed")
@@ -249,8 +256,11 @@ def _check_against(made: Signature, graph: Graph) -> None:
     count = len(made.leaves)
     if count + len(made.captures) != len(graph.parameters):
         raise ValueError("the graph takes another number of arguments and captures")
-    if len(made.weak) != len(graph.outputs):
+    if len(made.weak) + len(made.updates) != len(graph.outputs):
         raise ValueError("the graph gives another number of outputs")
+    for number, type_ in zip(made.updates, graph.output_types[len(made.weak) :], strict=True):
+        if type_ != graph.parameters[number].type:
+            raise ValueError(f"an argument is to become {type_!r}")
     for key, parameter in zip(made._keys, graph.parameters, strict=False):
         type_ = parameter.type
         if isinstance(key, type):
@@ -258,7 +268,7 @@ def _check_against(made: Signature, graph: Graph) -> None:
                 raise ValueError(f"a Python number is given for {type_!r}")
         elif key != (type_.dtype, type_.shape):
             raise ValueError(f"{key} is given for {type_!r}")
-    for weak, type_ in zip(made.weak, graph.output_types, strict=True):
+    for weak, type_ in zip(made.weak, graph.output_types, strict=False):
         if weak and (type_.rank or type_.kind != _KINDS[weak]):
             raise ValueError("a Python number is to be made of an array")
     if made.hooks != hooks_of(graph):

@@ -7,7 +7,7 @@ any other call goes on unchanged. Ten leaves in nested containers take about a m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -55,8 +55,10 @@ def unpacker(
     traced: Traced,
     native: Callable[..., Any],
     slow: Callable[..., Any],
+    apart: Sequence[tuple[int, Any]] = (),
 ) -> Callable[..., Any]:
-    """The function for calls like this one; `native` takes the leaves and gives a tuple."""
+    """The function for calls like this one; `native` takes the leaves and gives a tuple. `apart`
+    are leaves with arrays that they may not share memory with."""
     writer = _Writer()
     use = writer.use
     missing = use(_MISSING)
@@ -78,11 +80,16 @@ def unpacker(
     while todo:
         source, token = todo.pop(), next(tokens)
         todo.extend(reversed(_take(writer, lines, token, source, leaves, kinds)))
+    for number, array in apart:
+        shared = f"{use(np.may_share_memory)}({leaves[number]}, {use(array)})"
+        lines.append(f"  if {shared}: raise {use(Declined)}")
     lines.append(f"  r = {use(native)}({', '.join(leaves)})")
     lines.append(f" except {use(_OTHERS)}:")
     given = ", ".join(f"'{p}': {p}" for p in names)
     by_position = use([p for p, one in signature.parameters.items() if not _only(one)])
     lines.append(f"  return {use(_again)}({use(slow)}, {{{given}}}, {by_position})")
+    for place, number in enumerate(traced.updates, len(traced.weak)):
+        lines.append(f" {use(np.copyto)}({leaves[number]}, r[{place}])")
     lines.append(f" return {_put(writer, traced.outputs, traced.weak)}")
     exec(compile("\n".join(lines), "<unpacker>", "exec"), writer.space)
     made: Callable[..., Any] = writer.space.pop("call")  # no cycle: what it calls dies with it

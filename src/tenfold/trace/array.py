@@ -181,11 +181,12 @@ class Array:
         if self._base is not None:
             raise _write_through_view().at(describe(here()))
         if self._argument is not None:
+            whole = self._argument.split("[")[0].split(".")[0]  # donated with all that is in it
             raise MutationError(
                 f"the argument {self._argument!r} is updated in place",
                 where=describe(here()),
                 fix=f"copy it first: {self._argument} = {self._argument}.copy(); or let the "
-                f"function have it: tn.jit(f, donate={self._argument!r})",
+                f"function have it: tn.jit(f, donate={whole!r})",
             )
         if scope is not self._scope:
             raise MutationError(

@@ -31,7 +31,8 @@ class Leaf:
 
 @frozen
 class Traced:
-    """A traced function: the graph's parameters are the leaves, then the captures."""
+    """A traced function: the graph's parameters are the leaves, then the captures; its outputs are
+    the results, then what became of the leaves that were updated in place."""
 
     graph: Graph
     outputs: Structure
@@ -40,6 +41,7 @@ class Traced:
     callbacks: tuple[Callable[..., Any], ...]
     limits: tuple[tuple[int, DType], ...] = ()  # integer dtypes that Python integers must fit
     baked: tuple[Any, ...] = ()  # arrays whose values, not only types, shaped the graph
+    updates: tuple[int, ...] = ()  # the leaves that were updated, in the order of the outputs
 
     def check_limits(self, leaves: Sequence[Any]) -> None:
         """Raise as NumPy does when a Python integer does not fit the array it meets."""
@@ -50,7 +52,7 @@ class Traced:
         """The graph's outputs as the function gives them: in its containers, arrays as `give`
         makes them (0-d ones as NumPy scalars), Python numbers as such."""
         give = give or scalar
-        given = zip(outputs, self.weak, strict=True)
+        given = zip(outputs[: len(self.weak)], self.weak, strict=True)
         return self.outputs.unflatten([weak(o.item()) if weak else give(o) for o, weak in given])
 
 
@@ -94,6 +96,8 @@ def trace_function(
             error.where = f"{_place(function)} (in what it returns)"
             raise
     weak = tuple(_weak(item) for item in found)
+    updates = tuple(n for n, a in enumerate(arguments) if a._value != parameters[n])
+    outputs += [arguments[n]._value for n in updates]
     if _random_moved(random):
         raise TraceError(
             f"NumPy's global random state moved while {scope.label} was traced; the numbers "
@@ -117,6 +121,7 @@ def trace_function(
         tuple(trace.callbacks),
         tuple(limits),
         tuple(trace.baked.values()),
+        updates,
     )
 
 
