@@ -131,3 +131,27 @@ def test_parity_shows_the_node():
     wrong = [row.op for row in found if row.wrong]
     assert wrong[0] == "exp"
     assert "WRONG" in str(found)
+
+
+def test_what_is_judged_is_the_donated_plan():
+    """The plan that runs is looked at, with its donation, and the arguments stay as they are."""
+
+    def step(x, y):
+        x *= 2
+        x[0] = y
+        return x.sum(), np.tanh(x)
+
+    f = tn.jit(step, donate="x")
+    x, y = np.linspace(1, 2, 3000).reshape(1000, 3), np.float64(3)
+    before = x.copy()
+    with plant("instruction", "tanh>sin"), pytest.warns(tn.ParityWarning):
+        f(x.copy(), y)
+    found = tn.bisect(f, x, y, script=None)
+    assert found.disagreement is not None
+    assert not tn.parity(f, x, y).agrees
+    assert np.array_equal(x, before)
+    plans.clear()
+    good = tn.jit(lambda x, y: step(x, y), donate="x")
+    assert tn.bisect(good, x, y, script=None).disagreement is None
+    assert tn.parity(good, x, y).agrees
+    assert np.array_equal(x, before)

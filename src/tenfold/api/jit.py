@@ -438,6 +438,18 @@ class Jitted:
         entry, arrays = self._ready(self._bind(args, kwargs))
         return entry.traced, arrays
 
+    def program_for(
+        self, *args: Any, **kwargs: Any
+    ) -> tuple[Traced, list[np.ndarray[Any, Any]], Program]:
+        """The trace for these arguments, arrays to run it on that the program may write into, and
+        the very program that answers such calls."""
+        call = self._bind(args, kwargs)
+        entry, arrays = self._ready(call)
+        program = self._program(call, entry.traced)
+        for n in program.donated:
+            arrays[n] = np.array(arrays[n])
+        return entry.traced, arrays, program
+
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """A call as it runs: lazy arrays and those of other libraries as NumPy's, rows padded."""
         call = self._binder.bind(args, kwargs)

@@ -31,16 +31,13 @@ def parity(
     >>> table.agrees, [row.op for row in table]
     (True, ['sqrt', 'mul'])
     """
-    from tenfold.cache import plans
     from tenfold.parity.table import Table, compare_nodes
 
-    jitted = _jitted(function)
-    traced, arrays = jitted.ready_to_run(*args, **kwargs)
     found = []
     for backend in backends:
         if backend != "cpu":
             raise Unsupported(f"parity: no backend {backend!r}", fix="there is 'cpu'")
-        program = plans.get(traced.graph, strict=jitted.strict)
+        traced, arrays, program = _jitted(function).program_for(*args, **kwargs)
         rows = compare_nodes(program, arrays, Callbacks(traced.callbacks))
         found.append((backend, tuple(rows)))
     return Table(tuple(found))
@@ -63,12 +60,9 @@ def bisect(
     >>> tn.bisect(lambda x: np.tanh(x).sum(), np.ones(5))
     the plan agrees with the reference at every step
     """
-    from tenfold.cache import plans
     from tenfold.parity.bisect import bisect as bisect_program
 
-    jitted = _jitted(function)
-    traced, arrays = jitted.ready_to_run(*args, **kwargs)
-    program = plans.get(traced.graph, strict=jitted.strict)
+    traced, arrays, program = _jitted(function).program_for(*args, **kwargs)
     return bisect_program(program, traced.graph, arrays, Callbacks(traced.callbacks), script)
 
 

@@ -100,9 +100,10 @@ def judged_step(replay: Replay, state: State, at: int) -> list[Agreement]:
     """How the results of a step compare, whether they agree or not; none where it calls Python."""
     about, frame = state.about, state.frame
     assert frame is not None
-    for slot, value in about.layout.reads[at]:  # no kernel step has been run before it
-        held = frame.memory(slot)
-        if about.plan.slots[slot].place not in (CONSTANT, INPUT):
+    for slot, value in about.layout.reads[at]:  # not every step has been run before it
+        held, lies = frame.memory(slot), about.plan.slots[slot]
+        given = lies.place == INPUT and lies.number not in about.plan.donated
+        if lies.place != CONSTANT and not given:
             held[...] = np.asarray(state.values[value]).reshape(held.shape)
     if about.effects[at]:
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -108,6 +109,11 @@ def compare_nodes(
             found = _taps(part.graph, part.arrays(state.values), tapped, program.strict)
             for position, agreement in found:
                 row_of(state, part.nodes[position]).add(agreement)
+            # The kernel that was looked into was made for that; the plan's own has to agree too.
+            own = judged_step(walk.replay, state, at)
+            for value, agreement in zip(part.outputs, own, strict=True):
+                if not agreement.agrees:
+                    row_of(state, bisect_right(about.graph.starts, value) - 1).add(agreement)
         elif hasattr(step, "node"):
             for agreement in judged_step(walk.replay, state, at):
                 row_of(state, step.node).add(agreement)
