@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 LEAST, MOST = 0.03, 0.3  # seconds of a first call's check
-COPIED = 1 << 26  # bytes of arguments that are copied for the background
+COPIED = 1 << 28  # bytes of arguments that are copied for the background
 WAITING = 32  # programs that wait for the background at most
 
 _FIX = "tn.bisect(f, *args) writes a script that shows it"
