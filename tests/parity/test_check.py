@@ -156,6 +156,22 @@ def test_a_later_call_goes_on_where_callbacks_keep_the_background_out():
     assert len(seen) == 2
 
 
+def test_arguments_too_large_to_copy_are_checked_by_later_calls(monkeypatch):
+    from tenfold.api import checking
+
+    monkeypatch.setattr(checking, "COPIED", 0)
+    f = tn.jit(lambda x: np.sort(np.sin(x), axis=0) * 2, verify=0.0)
+    f(X)
+    assert f.ready(600)
+    made = f.certificate(X)
+    assert not made.undrawn  # the background needs no arguments for these
+    assert made.left
+    g = tn.jit(f, verify=600.0)
+    for _ in range(2):
+        g(X)
+    assert g.certificate(X).state == "whole"
+
+
 def test_the_rest_is_checked_in_the_background():
     def f(x):
         return tn.scan(lambda c, r: (np.sin(c) + r, np.sort(c)), x[0], x)

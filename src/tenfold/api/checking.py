@@ -14,6 +14,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -68,15 +69,17 @@ def settled(program: Program, strict: bool) -> bool:
     found = program.certificate
     if program.refuted is not None or program.reached:
         return False
-    return found is None or found.complete or (program.checking is not None and not strict)
+    return found is None or found.complete or (program.alone and not strict)
 
 
 def _due(program: Program, strict: bool) -> bool:
     """Whether this call is to be checked, or to go on with a check."""
     if program.certificate is None or program.reached:
         return True
-    if program.certificate.complete or program.checking is not None:
+    if program.certificate.complete or program.alone:
         return False
+    if program.checking is not None and not program.checking.done.is_set():
+        return False  # one check at a time
     program.turns += 1
     return strict or program.turns & (program.turns - 1) == 0
 
@@ -134,13 +137,14 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
     found = program.certificate
     if found is None or found.complete or program.refuted is not None or program.strict:
         return
-    if program.checking is not None or waiting() > WAITING:
+    busy = program.checking is not None and not program.checking.done.is_set()
+    if busy or program.alone or waiting() > WAITING:
         return
-    if graph.effects or sum(a.nbytes for a in arrays) > COPIED:
-        return
-    try:
-        kept = [np.array(a) for a in arrays]
-    except MemoryError:
+    kept = None  # kernels on drawn values need no arguments
+    if not graph.effects and sum(a.nbytes for a in arrays) <= COPIED:
+        with suppress(MemoryError):
+            kept = [np.array(a) for a in arrays]
+    if kept is None and not found.undrawn:
         return
 
     def work() -> None:
@@ -155,6 +159,7 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
         if waited_for() and not found.complete:  # after the fork; at the end nobody does it
             program.checking = submit(work)
 
+    program.alone = kept is not None
     program.checking = submit(work)
 
 

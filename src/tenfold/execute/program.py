@@ -43,6 +43,7 @@ class Program:
     entry: bytes | None = None  # the checksum of its entry in the disk cache
     seconds = 0.0  # that it took to make
     checking: Any = None  # the job that goes on checking it
+    alone = False  # whether it does so to the end, without calls
     turns = 0  # calls that could have gone on checking it
     reached = False  # whether a call came to what was not checked
 

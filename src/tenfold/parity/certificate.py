@@ -50,6 +50,7 @@ class Certificate:
     inputs: tuple[str, ...]  # the types of the arguments
     inputs_digest: str
     kernels: tuple[str, ...]  # those that were judged on drawn values
+    undrawn: int  # how many were not yet
     steps: tuple[StepRecord, ...]
     loops: tuple[LoopRecord, ...]
     near_ties: tuple[str, ...]

@@ -65,7 +65,7 @@ class Checked:
 def check(
     program: Program,
     graph: Graph,
-    arrays: Sequence[Array],
+    arrays: Sequence[Array] | None,
     callbacks: Callbacks | None = None,
     limit: float | None = None,
     *,
@@ -75,7 +75,8 @@ def check(
 ) -> Checked:
     """Check the program made of a graph on these arguments, in at most about `limit` seconds.
 
-    `every`: all rounds of loops, not only the first, the last and some between. `before` is what
+    Without arguments, only what needs none is done: kernels on drawn values. `every`: all rounds
+    of loops, not only the first, the last and some between. `before` is what
     was found earlier: what that has is not checked again. `stop` is asked now and then whether to
     leave the rest for later."""
     return _Check(
@@ -88,7 +89,7 @@ class _Check:
         self,
         program: Program,
         graph: Graph,
-        arrays: Sequence[Array],
+        arrays: Sequence[Array] | None,
         callbacks: Callbacks,
         limit: float | None,
         every: bool,
@@ -96,14 +97,18 @@ class _Check:
         stop: Stop | None,
     ) -> None:
         self.start = perf_counter()
-        self.program, self.graph, self.arrays = program, graph, arrays
+        self.program, self.graph = program, graph
+        self.given, self.arrays = arrays is not None, arrays or ()
         self.limit, self.stop, self.before = limit, stop, before
         self.recorded = Recorded.of(callbacks)
-        self.digest = digest_of(arrays)  # before the plan may write into donated ones
+        self.digest = digest_of(self.arrays)  # before the plan may write into donated ones
+        if before is not None and not self.given:
+            self.digest = before.inputs_digest
         self.end = None if limit is None else self.start + limit
         done = before.done if before else ()
-        self.walk = Walk(program, arrays, self.on_time, every, done)
+        self.walk = Walk(program, self.arrays, self.on_time, every, done)
         self.drawn: dict[str, str | None] = dict.fromkeys(before.kernels if before else ())
+        self.undrawn = 0
         self.left: list[str] = []
         self.notes: list[str] = []
         self.whole = before.whole if before else False
@@ -115,6 +120,9 @@ class _Check:
 
     def run(self) -> Checked:
         fault = self.structure() or self.kernels()
+        if not self.given:
+            nothing = Replayed.of(self.recorded, ended=False)
+            return Checked(None, fault or self.certificate(), nothing)
         if fault is not None:
             answer = evaluate(self.graph, self.arrays, self.recorded)
             return Checked(answer, fault, Replayed.of(self.recorded, ended=True))
@@ -152,7 +160,6 @@ class _Check:
         half = None if self.limit is None else self.start + self.limit / 2
         bench = Bench(self.walk.replay, self.state)
         every = list(kernels(self.walk.abouts))
-        count = 0
 
         def on_time() -> None:
             self.on_time()
@@ -179,9 +186,9 @@ class _Check:
             pass
         except MemoryError:
             self.notes.append("there was no memory to try kernels on drawn values")
-        count = sum(name not in self.drawn for name, _, _ in every)
-        if count:
-            self.left.append(f"{count} of {len(every)} kernels on drawn values")
+        self.undrawn = sum(name not in self.drawn for name, _, _ in every)
+        if self.undrawn:
+            self.left.append(f"{self.undrawn} of {len(every)} kernels on drawn values")
         return None
 
     def state(self, about: Any, inputs: list[Array]) -> State:
@@ -295,6 +302,7 @@ class _Check:
             inputs=tuple(repr(p.type) for p in self.graph.parameters),
             inputs_digest=self.digest,
             kernels=tuple(sorted(self.drawn)),
+            undrawn=self.undrawn,
             steps=tuple(steps[key] for key in sorted(steps)),
             loops=tuple(loops.values()),
             near_ties=tuple(walk.ties),
