@@ -13,9 +13,10 @@ A program is right where all it returns and all it writes to agrees with NumPy's
 and a second call gives the bits of the first; `error` is relative to an array's largest element.
 
 Times: `cold` is a first call with an empty cache, `off` the same with verify="off", `warm` a first
-call in a new process with the cache of the first, `then` a later call. Imports and the making of
-JAX's client are not counted, compilers' imports are. JAX's and numba's programs are NPBench's own:
-JAX's loops are rolled by hand, Tenfold's are unrolled by Python as NumPy's source has them.
+call in a new process with the cache of the first, `then` a later call; `checked` is the state of
+the certificate after the first call. Imports and the making of JAX's client are not counted,
+compilers' imports are. JAX's and numba's programs are NPBench's own: JAX's loops are rolled by
+hand, Tenfold's are unrolled by Python as NumPy's source has them.
 """
 
 from __future__ import annotations
@@ -210,6 +211,11 @@ def error_of(row: dict[str, Any]) -> float:
     return max(float(row[run].get("error", 0.0)) for run in ("cold", "warm", "off"))
 
 
+def is_refused(row: dict[str, Any]) -> bool:
+    runs = [row[run].get("warnings", ()) for run in ("cold", "warm", "off")]
+    return any(w.startswith("ParityWarning") for told in runs for w in told)
+
+
 def is_right(row: dict[str, Any]) -> bool:
     bound = RIGHT_SINGLE if row["cold"]["single"] else RIGHT
     bound = max(bound, SPREAD * row["numpy"]["spread"])
@@ -241,11 +247,9 @@ def print_row(row: dict[str, Any]) -> None:
     cells = [name, row["class"], "", seconds(row["numpy"], "steady")]
     if "cold" in row:
         cold = row["cold"]
-        refuted = any(w.startswith("ParityWarning") for w in cold["warnings"])
-        certificate = cold["certificate"]
         cells[2] = f"{'right' if is_right(row) else 'WRONG'} {error_of(row):.0e}"
         cells += [seconds(cold), seconds(row["off"]), seconds(row["warm"]), seconds(cold, "steady")]
-        cells.append("REFUSED" if refuted else "cut" if certificate["cut"] else "complete")
+        cells.append("REFUSED" if is_refused(row) else cold["state"])
     else:
         cells += [""] * 5
     cells += [seconds(row.get("jax")), seconds(row.get("numba"))]
@@ -257,11 +261,12 @@ def summary(rows: list[dict[str, Any]]) -> None:
     for name in ("plain", "wrapped", "changed", "not"):
         print(f"{name:<8} {sum(r['class'] == name for r in rows)}")
     ran = [r for r in rows if "cold" in r]
-    refused = [r for r in ran if any("ParityWarning" in w for w in r["cold"]["warnings"])]
-    cut = [r for r in ran if (r["cold"]["certificate"] or {}).get("cut")]
+    refused = [r for r in ran if is_refused(r)]
     print(f"right    {sum(map(is_right, ran))} of {len(ran)}")
     print(f"refused  {len(refused)}: {', '.join(r['name'] for r in refused) or 'none'}")
-    print(f"cut      {len(cut)} of {len(ran)} certificates")
+    for when, state in (("first", "state"), ("last", "state_later")):
+        whole = sum(r["cold"][state] == "whole" for r in ran)
+        print(f"whole    {whole} of {len(ran)} certificates after the {when} call")
     for peer in ("jax", "numba"):
         both = [r for r in ran if peer in r and "failed" not in r[peer]]
         if not both:

@@ -197,14 +197,16 @@ def run_tenfold(program: Program, job: Job) -> dict[str, Any]:
         arguments = {k: a for n, (k, a) in enumerate(arguments.items()) if n not in bound}
     given = copied(arguments)
     jitted = tn.jit(function, verify=job.verify)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as told:  # a plan may be refuted by a later call
         warnings.simplefilter("always")
         result, first = timed(lambda: jitted(*given))
-    found = arrays_in(result)
+        state = state_of(jitted.certificate(*given))
+        found = arrays_in(result)
+        again = arrays_in(jitted(*copied(arguments)))
+        later = steady(lambda given: jitted(*given), arguments)
     if job.way == "plain":
         found += [given[n] for n in written]
     certificate = jitted.certificate(*given)
-    again = arrays_in(jitted(*copied(arguments)))
     return {
         "first": first,
         "error": worst(found, expected),
@@ -213,14 +215,19 @@ def run_tenfold(program: Program, job: Job) -> dict[str, Any]:
         "repeats": all(
             a.tobytes() == b.tobytes() for a, b in zip(arrays_in(result), again, strict=True)
         ),
-        "steady": steady(lambda given: jitted(*given), arguments),
+        "steady": later,
         "warnings": [f"{w.category.__name__}: {w.message}" for w in told],
-        "certificate": None
-        if certificate is None
-        else {"cut": certificate.cut, "seconds": certificate.seconds},
+        "state": state,
+        "state_later": state_of(certificate),
+        "left": [] if certificate is None else list(certificate.left[:4]),
+        "check_seconds": 0.0 if certificate is None else certificate.seconds,
         "nodes": len(jitted.trace(*given).nodes),
         "kernels": len(jitted.plan(*given).kernels),
     }
+
+
+def state_of(certificate: Any) -> str:
+    return "none" if certificate is None else str(certificate.state)
 
 
 def run_jax(program: Program, job: Job) -> dict[str, Any]:
