@@ -13,6 +13,7 @@ from tenfold.errors import OverflowProblem, TenfoldError, TypeMismatch, ValuePro
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
+from tenfold.trace.exact import exact
 from tenfold.trace.function import Leaf
 from tenfold.trace.lazy import LAZY
 from tenfold.types import BOOL, C128, F64, I64, TensorType, as_dtype, means_more, plain
@@ -38,7 +39,8 @@ class Call:
     def key(self) -> Any:
         """What has to be equal for one trace to serve two calls."""
         leaves = tuple([leaf_key(leaf) for leaf in self.leaves])
-        return self.names, self.structure, self.statics, leaves
+        statics = tuple([(name, exact(value)) for name, _, value in self.statics])
+        return self.names, self.structure.key, statics, leaves
 
     def leaf_names(self) -> list[str]:
         """What each leaf is called: x, params['w'][0], args[2]."""

@@ -634,7 +634,7 @@ def jit(
     ... def f(x, y=2):
     ...     return {"sum": x + y, "norm": np.sqrt((x * x).sum())}
     >>> f(np.array([3.0, 4.0]))
-    {'norm': np.float64(5.0), 'sum': array([5., 6.])}
+    {'sum': array([5., 6.]), 'norm': np.float64(5.0)}
     >>> f.traces
     1
     """

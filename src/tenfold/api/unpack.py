@@ -15,6 +15,7 @@ import numpy as np
 
 from tenfold.api.arguments import Call
 from tenfold.trace.containers import Structure
+from tenfold.trace.exact import PLAIN, same
 from tenfold.trace.function import Traced
 
 _MISSING = object()
@@ -133,7 +134,8 @@ class _Writer:
 
 def _same(writer: _Writer, source: str, kind: type, value: Any) -> str:
     held = writer.use(value)
-    return f"({source} is {held} or type({source}) is {writer.use(kind)} and {source} == {held})"
+    equal = f"{source} == {held}" if kind in PLAIN else f"{writer.use(same)}({source}, {held})"
+    return f"({source} is {held} or type({source}) is {writer.use(kind)} and {equal})"
 
 
 def _take(
@@ -163,7 +165,15 @@ def _take(
         return [f"{value}[{i}]" for i in range(token[1])]
     if token[0] == "dict":
         lines.append(f"  if {check} or len({value}) != {len(token[1])}: {declined}")
-        return [f"{value}[{writer.use(key)}]" for _, key in token[1]]
+        keys = [(writer.fresh(), name, writer.use(key)) for name, key in token[1]]
+        if keys:
+            lines.append(f"  {', '.join(given for given, _, _ in keys)}, = {value}")
+        for given, name, key in keys:
+            other = f"{given} != {key}"
+            if name != "str":
+                other = f"not {writer.use(same)}({given}, {key})"
+            lines.append(f"  if {given} is not {key} and {other}: {declined}")
+        return [f"{value}[{key}]" for _, _, key in keys]
     lines.append(f"  if {check}: {declined}")
     return [f"{value}.{field}" for field in token[2]]
 

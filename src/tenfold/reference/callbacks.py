@@ -12,7 +12,7 @@ import numpy as np
 from tenfold.errors import HookError, TypeMismatch
 from tenfold.frozen import frozen
 from tenfold.graph.op import Ask
-from tenfold.trace.containers import flatten
+from tenfold.trace.containers import flatten, matched
 from tenfold.trace.encoding import decode, encode
 from tenfold.trace.operand import literal
 from tenfold.trace.scope import outside
@@ -60,12 +60,13 @@ class Callbacks:
         encode(structure)  # so that its classes are known when the text is read again
         wanted = flatten(decode(text).unflatten([*values, *types])[1])[0]
         name = ask.attributes["name"]
-        if structure != wanted:
+        leaves = matched(wanted, structure, found)
+        if leaves is None:
             raise TypeMismatch(
                 f"call_host {name!r}: the function gave {structure}, {wanted} declared",
                 fix="return what out_types says, in the same containers",
             )
-        return [numbered(item, type.dtype) for item, type in zip(found, types, strict=True)]
+        return [numbered(item, type.dtype) for item, type in zip(leaves, types, strict=True)]
 
     def _find(self, ask: Ask) -> Callable[..., Any] | None:
         name: str = ask.attributes["name"]

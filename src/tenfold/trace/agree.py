@@ -14,7 +14,7 @@ import numpy as np
 from tenfold.errors import ShapeError, TenfoldError, TypeMismatch
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
-from tenfold.trace.containers import Structure, flatten
+from tenfold.trace.containers import Structure, flatten, matched, sorted_keys
 from tenfold.trace.inner import Inner
 from tenfold.trace.operand import PYTHON, dtype_key, weak_of
 from tenfold.trace.scope import Scope
@@ -59,9 +59,11 @@ def merge(what: str, names: Sequence[str], branches: Sequence[Inner]) -> list[Fo
     """The forms that the branches' results are brought to, as np.where would bring them."""
     first = branches[0]
     for name, branch in zip(names[1:], branches[1:], strict=True):
-        found = difference(first.structure, branch.structure, "result")
-        if found is not None:
-            path, one, other = found
+        leaves = matched(first.structure, branch.structure, branch.leaves)
+        if leaves is not None:  # dicts come in the first branch's order
+            branch.structure, branch.leaves = first.structure, leaves
+        else:
+            path, one, other = difference(first.structure, branch.structure, "result")
             raise TypeMismatch(
                 f"{what}: the branches give different containers\n"
                 f"  {path}: {one} from {names[0]}, {other} from {name}",
@@ -124,9 +126,8 @@ class State:
     def after(self, what: str, structure: Structure, leaves: Sequence[Any]) -> State:
         """This state, if the body's result has its types; or with Python numbers that it
         started from taking the dtype of the result. Else TypeMismatch."""
-        found = difference(self.structure, structure, "")
-        if found is not None:
-            path, into, out = found
+        if structure != self.structure:
+            path, into, out = difference(self.structure, structure, "")
             raise TypeMismatch(
                 f"{what}: the body changes the containers of the {self.root}\n"
                 f"  {self._path(path)}: {into} goes in, {out} comes out",
@@ -179,14 +180,11 @@ def _remedy(before: Form, after: Form) -> str:
 # -- structures
 
 
-def difference(one: Structure, other: Structure, root: str) -> tuple[str, str, str] | None:
-    """The first place where two structures differ: its path and what stands there in each."""
-    if one == other:
-        return None
-    for (path, a), (_, b) in zip(one.walk(root), other.walk(root), strict=False):
-        if a != b:
-            return path, shown(a), shown(b)
-    return None
+def difference(one: Structure, other: Structure, root: str) -> tuple[str, str, str]:
+    """The first place where two structures differ, whatever the order of their dicts: its path
+    and what stands there in each."""
+    pairs = zip(sorted_keys(one)[0].walk(root), sorted_keys(other)[0].walk(root), strict=False)
+    return next((path, shown(a), shown(b)) for (path, a), (_, b) in pairs if a != b)
 
 
 def shown(token: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tenfold.errors import TypeMismatch
 from tenfold.frozen import frozen
+from tenfold.trace.exact import PLAIN, exact
 from tenfold.types import TensorType
 
 LEAF = ("leaf",)
@@ -32,6 +33,11 @@ class Structure:
         return self.tokens.count(LEAF)
 
     @property
+    def key(self) -> Any:
+        """What is equal for structures that are the same by type and bits."""
+        return tuple([_exact_token(token) for token in self.tokens])
+
+    @property
     def closed(self) -> bool:
         """Whether each container has as many parts as it says; one that was read may not."""
         wanted = 1
@@ -46,7 +52,7 @@ class Structure:
 
         >>> structure, leaves = flatten({"b": 1, "a": (2, [3])})
         >>> leaves, structure.unflatten([v * 10 for v in leaves])
-        ([2, 3, 1], {'a': (20, [30]), 'b': 10})
+        ([1, 2, 3], {'b': 10, 'a': (20, [30])})
         """
         if self.tokens == (LEAF,):
             return leaves[0]
@@ -92,6 +98,14 @@ class Structure:
         return repr(self.unflatten([_Star()] * self.count))
 
 
+def _exact_token(token: Any) -> Any:
+    if token[0] == "static" and token[1] not in PLAIN:
+        return "static", exact(token[2])
+    if token[0] == "dict" and any(name != "str" for name, _ in token[1]):
+        return "dict", exact(tuple([key for _, key in token[1]]))
+    return token
+
+
 class _Star:
     def __repr__(self) -> str:
         return "*"
@@ -135,9 +149,9 @@ def _build(token: Any, parts: list[Any]) -> Any:
 
 
 def flatten(
-    container: Any, is_leaf: Callable[[Any], bool] | None = None
+    container: Any, is_leaf: Callable[[Any], bool] | None = None, by_key: bool = False
 ) -> tuple[Structure, list[Any]]:
-    """The structure of a container and its leaves, dict entries in the order of their keys.
+    """The structure of a container and its leaves, dict entries as they stand, or sorted by key.
 
     Strings, None, enum members and types are structure; so are the fields of a dataclass that
     are declared with `field(metadata={"static": True})`.
@@ -162,7 +176,7 @@ def flatten(
         if isinstance(item, _STATIC):
             tokens.append(("static", kind, item))
             continue
-        token, parts = _open(item, kind)
+        token, parts = _open(item, kind, by_key)
         tokens.append(token)
         if parts is None:
             leaves.append(item)
@@ -184,13 +198,40 @@ class _Close:
 _CLOSE = _Close()
 
 
-def _open(item: Any, kind: type) -> tuple[Any, list[Any] | None]:
+def matched(wanted: Structure, structure: Structure, leaves: Sequence[Any]) -> list[Any] | None:
+    """The leaves of one structure in the order of another, which differs at most in the order of
+    dicts; None where they differ in more.
+
+    >>> one, other = flatten({"a": 1, "b": 2})[0], flatten({"b": 20, "a": 10})
+    >>> matched(one, *other)
+    [10, 20]
+    """
+    if structure == wanted:
+        return list(leaves)
+    common, places = sorted_keys(wanted)
+    other, found = sorted_keys(structure)
+    if common != other:
+        return None
+    made = list(leaves)
+    for place, at in zip(places, found, strict=True):
+        made[place] = leaves[at]
+    return made
+
+
+def sorted_keys(structure: Structure) -> tuple[Structure, list[int]]:
+    """The structure with dicts sorted by key, and where each of its leaves stood."""
+    return flatten(structure.unflatten(range(structure.count)), by_key=True)
+
+
+def _open(item: Any, kind: type, by_key: bool) -> tuple[Any, list[Any] | None]:
     """The token of an item and its parts; a leaf has None."""
     if kind is _Static:
         return ("static", type(item.value), item.value), []
     if kind is tuple or kind is list:
         return (kind.__name__, len(item)), list(item)
     if isinstance(item, dict):
+        if not by_key:
+            return ("dict", tuple([(type(k).__name__, k) for k in item])), list(item.values())
         keys = sorted(((type(k).__name__, k) for k in item), key=_sortable)
         return ("dict", tuple(keys)), [item[k] for _, k in keys]
     if isinstance(item, tuple) and hasattr(item, "_fields"):

@@ -10,7 +10,7 @@ import numpy as np
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.trace.agree import State, form
 from tenfold.trace.array import Array
-from tenfold.trace.containers import flatten
+from tenfold.trace.containers import flatten, matched
 from tenfold.trace.inner import Inner, kind_of, shared, trace_inner
 from tenfold.trace.operand import as_value
 from tenfold.trace.scope import Scope, current
@@ -28,6 +28,9 @@ def settle(what: str, state: State, trace: Callable[[State], Inner]) -> tuple[St
     known = len(scope.trace.callbacks)
     while True:
         body = trace(state)
+        leaves = matched(state.structure, body.structure, body.leaves)
+        if leaves is not None:  # dicts come in the order they went in
+            body.structure, body.leaves = state.structure, leaves
         after = state.after(what, body.structure, body.leaves)
         if after.forms == state.forms:
             for leaf, wanted in zip(body.leaves, state.forms, strict=True):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
+from operator import index, itemgetter
 from typing import Any
 
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.trace.agree import shown
-from tenfold.trace.containers import LEAF, Structure, flatten, width
+from tenfold.trace.containers import LEAF, Structure, flatten, sorted_keys, width
 from tenfold.trace.source import describe, here
 from tenfold.types import TensorType
 
@@ -25,7 +25,7 @@ def is_axis(item: Any) -> bool:
 def spread_axes(what: str, name: str, given: Any, structure: Structure, root: str) -> list[Axis]:
     """An axis for each leaf of a structure; a number or None in `given` is for all that stands
     in its place, so that a prefix of the containers is enough."""
-    prefix, axes = flatten(given, is_axis)
+    prefix, axes = flatten(given, is_axis, by_key=True)
     wrong = next((a for a in axes if not is_axis(a)), None)
     if wrong is not None:
         raise TypeMismatch(
@@ -35,6 +35,7 @@ def spread_axes(what: str, name: str, given: Any, structure: Structure, root: st
         )
     found: list[Axis] = []
     remaining = iter([None if a is None else index(a) for a in axes])
+    structure, places = sorted_keys(structure)  # whatever order the dicts are in
     tokens = structure.walk(root)
     for token in prefix.tokens:
         path, actual = next(tokens)
@@ -55,7 +56,7 @@ def spread_axes(what: str, name: str, given: Any, structure: Structure, root: st
                 where=describe(here()),
                 fix="give one number for all, or the same containers as far as they go",
             )
-    return found
+    return [axis for _, axis in sorted(zip(places, found, strict=True), key=itemgetter(0))]
 
 
 def counted(what: str, path: str, type: TensorType, axis: int, name: str, added: int = 0) -> int:
