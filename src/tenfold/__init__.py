@@ -50,7 +50,7 @@ _HOMES = {
     "tenfold.api.parity": "bisect parity",
     "tenfold.api.program": "evaluate parse trace trace_values",
     "tenfold.config": "config",
-    "tenfold.errors": "ParityError ParityWarning TenfoldError",
+    "tenfold.errors": "ParityError ParityWarning TenfoldError TraceWarning",
     "tenfold.graph": "Graph",
     "tenfold.stats": "stats",
     "tenfold.trace.array": "Array",

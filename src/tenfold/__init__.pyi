@@ -187,6 +187,7 @@ from tenfold.errors import (
     ParityError as ParityError,
     ParityWarning as ParityWarning,
     TenfoldError as TenfoldError,
+    TraceWarning as TraceWarning,
 )
 from tenfold.graph import Graph as Graph
 from tenfold.stats import stats as stats

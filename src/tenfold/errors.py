@@ -109,6 +109,10 @@ class HookError(TenfoldError, KeyError):
     """A hook or host call whose callable is not bound."""
 
 
+class TraceWarning(UserWarning):
+    """Tracing freezes something that may vary, such as what a clock says."""
+
+
 class CompileWarning(UserWarning):
     """Compiling in the background failed; the evaluator goes on answering."""
 

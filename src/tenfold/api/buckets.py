@@ -135,7 +135,7 @@ def _same_callback(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
 def _same_array(one: Held, other: Held) -> bool:
     """Whether two traces closed over one array, or made arrays of which the first rows are one's
     and the other's bits."""
-    if one.place is not None or other.place is not None:
+    if one.places or other.places:
         return one.array is other.array
     a, b = one.snapshot, other.snapshot
     first = b[tuple(map(slice, a.shape))] if a.ndim == b.ndim else b

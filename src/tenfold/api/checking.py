@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.backends.cpu.bind import Guard
+from tenfold.backends.cpu.watch import Guard
 from tenfold.cache import keep_verdict
 from tenfold.errors import ParityError, ParityWarning
 from tenfold.execute import Program

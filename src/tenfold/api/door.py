@@ -6,7 +6,7 @@ plan's native entry. What its guards turn away goes on to what stands behind it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import Parameter, Signature
 from typing import Any
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from tenfold.api.arguments import Call
-from tenfold.api.captures import Place
 from tenfold.api.unpack import SCALARS, can_unpack
-from tenfold.backends.cpu.bind import Guard
+from tenfold.backends.cpu.watch import Guard, holds
 from tenfold.execute import Program
 from tenfold.trace.containers import LEAF
+from tenfold.trace.exact import exact
 from tenfold.trace.function import Traced
 
 _EITHER = Parameter.POSITIONAL_OR_KEYWORD
@@ -60,47 +60,6 @@ def _tuple_of(count: int) -> Tokens:
     return (("tuple", count), *(LEAF,) * count)
 
 
-def guards(places: Iterable[tuple[Place, Any]]) -> list[Guard] | None:
-    """What native code looks at for these places and the objects to be found there.
-
-    None where a step can't be looked at from native code: an item of a list, a property.
-    """
-    found: dict[tuple[int, Any], Guard] = {}
-    for place, expected in places:
-        value = place.root
-        for kind, key in place.steps:
-            if kind == "cell":
-                where, key, value = value, None, value.cell_contents
-            elif kind == "key" and isinstance(value, dict):
-                where, value = value, value[key]
-            elif kind == "key" and isinstance(value, tuple):
-                value = value[key]
-                continue
-            elif kind == "field" and key in getattr(value, "__dict__", {}):
-                where, value = value.__dict__, value.__dict__[key]
-            elif kind == "field" and key in ("__defaults__", "__kwdefaults__"):
-                value = getattr(value, key)
-                continue
-            else:
-                return None
-            if type(where) not in (dict, _CELL):
-                return None
-            found[id(where), key] = (where, key, value)
-        if value is not expected:
-            return None
-    return list(found.values())
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # empty
-        return _CELL
-
-
-_CELL = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]
-
-
 class Door:
     """A program with its captures bound, answering calls that its guards let through.
 
@@ -131,7 +90,8 @@ class Door:
         quick = self.flat or can_unpack(signature, call, traced)
         self.types: Types | None = tuple(map(_type_of, call.leaves)) if quick else None
         numbers = tuple(type(leaf) if type(leaf) in SCALARS else None for leaf in call.leaves)
-        takes = (call.names, call.structure, call.statics, numbers)
+        statics = tuple([(name, exact(value)) for name, _, value in call.statics])
+        takes = (call.names, call.structure.key, statics, numbers)
         others = tuple((n, id(array)) for n, array in apart)
         self.alike = (self.flat, takes, traced.outputs, traced.weak, traced.updates, others)
 
@@ -141,10 +101,7 @@ class Door:
 
     def lets_through(self, captures: list[np.ndarray[Any, Any]]) -> bool:
         """Whether its guards hold now: an equal setting may stand where another stood."""
-        for where, key, expected in self.watched or ():
-            if (where.get(key) if key is not None else _content(where)) is not expected:
-                return False
-        return self.has(captures)
+        return all(map(holds, self.watched or ())) and self.has(captures)
 
     def still(self, captures: list[np.ndarray[Any, Any]], watched: list[Guard] | None) -> bool:
         """Whether these are the captures and guards that it is bound to."""

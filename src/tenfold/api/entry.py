@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.api.arguments import as_array
-from tenfold.api.captures import Place, unchanged
+from tenfold.api.places import Place, Watched
 from tenfold.api.verify import verify_option
 from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen
@@ -26,19 +26,21 @@ class Held:
     """A captured array: where it lives, which array was there last, and the copy taken of it."""
 
     name: str
-    place: Place | None  # None: made while tracing, never looked for again
+    places: list[Place]  # none: made while tracing, never looked for again
     array: Any  # NumPy's, or a lazy one
     snapshot: np.ndarray[Any, Any]
 
     @staticmethod
-    def take(name: str, place: Place | None, array: Any) -> Held:
-        return Held(name, place, array, snapshot_of(array))
+    def take(name: str, places: list[Place], array: Any) -> Held:
+        return Held(name, places, array, snapshot_of(array))
 
     def fits(self) -> bool:
         """Whether what lives there now is of the type that was traced; takes it if it is new."""
-        if self.place is None:
+        if not self.places:
             return True
-        now = self.place.look()
+        now = self.places[0].look()
+        if any(place.look() is not now for place in self.places[1:]):
+            return False  # one array was at all these places
         if isinstance(now, Array):
             if is_traced(now):
                 return False
@@ -68,10 +70,10 @@ class Proof:
     settings that the trace of fewer rows found."""
 
     axes: tuple[int | None, ...]
-    settings: list[tuple[Place, Any]]
+    watched: list[Watched]
 
     def fits(self) -> bool:
-        return all(unchanged(p, v) for p, v in self.settings)
+        return all(w.holds() for w in self.watched)
 
 
 @dataclass(slots=True)
@@ -80,22 +82,24 @@ class Entry:
 
     traced: Traced
     held: list[Held]
-    settings: list[tuple[Place, Any]]
+    watched: list[Watched]
+    unguarded: list[tuple[Place, Any]]
     door: Door | None = None
     job: Job | None = None  # compiling or checking in the background
     sizes: dict[int, Proof] = field(default_factory=dict)  # numbers of rows padded to this one's
 
     def fits(self) -> bool:
-        return all(unchanged(p, v) for p, v in self.settings) and all(h.fits() for h in self.held)
+        return all(w.holds() for w in self.watched) and all(h.fits() for h in self.held)
 
     def captured(self) -> list[np.ndarray[Any, Any]]:
         """The captured arrays as they were last taken."""
         return [h.snapshot for h in self.held]
 
-    def places(self) -> list[tuple[Place, Any]]:
-        """Where native code has to look, and what has to be found there now."""
-        arrays = [(h.place, h.array) for h in self.held if h.place is not None]
-        return [*((p, p.look()) for p, _ in self.settings), *arrays]
+    def stands(self) -> bool:
+        """Whether the arrays that were taken last are there now, and all else holds."""
+        return all(w.holds() for w in self.watched) and all(
+            place.look() is held.array for held in self.held for place in held.places
+        )
 
 
 @frozen

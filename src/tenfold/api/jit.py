@@ -22,6 +22,7 @@ from tenfold.api.arguments import (
 )
 from tenfold.api.buckets import Axes, Buckets, prove, unpad
 from tenfold.api.captures import Survey, survey
+from tenfold.api.clocks import warn_of_clocks
 from tenfold.api.donation import (
     check_apart,
     check_writeable,
@@ -31,6 +32,8 @@ from tenfold.api.donation import (
 )
 from tenfold.api.entry import Entry, Held, Options, Proof, snapshot_of
 from tenfold.api.kinds import taken_in
+from tenfold.api.places import Constant
+from tenfold.api.still import Still
 from tenfold.api.verify import verify_option
 from tenfold.collector import resting
 from tenfold.errors import CompileWarning, TypeMismatch
@@ -272,7 +275,7 @@ class Jitted:
                 except Exception as error:
                     error.add_note(f"(traced for {size} rows, which {rows} are padded to)")
                     raise
-                proof = entry.sizes[rows] = Proof(prove(few, entry, rows, size), few.settings)
+                proof = entry.sizes[rows] = Proof(prove(few, entry, rows, size), few.watched)
         return padded, proof.axes
 
     @functools.cached_property
@@ -334,7 +337,8 @@ class Jitted:
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
         from tenfold.api.checking import guarded
-        from tenfold.api.door import Door, guards
+        from tenfold.api.door import Door
+        from tenfold.api.guards import guards
 
         traced, signature = entry.traced, self._binder.signature
         if traced.graph.effects:
@@ -343,13 +347,13 @@ class Jitted:
             captures = entry.captured()
             # A lazy array may be updated in place, which native code does not look for.
             lazy = any(isinstance(h.array, Array) for h in entry.held)
-            watched = None if lazy else guards(entry.places())
+            watched = None if lazy else guards(entry)
             if entry.door is None or not entry.door.still(captures, watched):
                 if verify_option(self._options.verify) != "off" and not guarded(
                     program, captures, watched or (), self._options.strict
                 ):
                     return
-                held = [h.array for h in entry.held if h.place is not None]
+                held = [h.array for h in entry.held if h.places]
                 apart = [(n, array) for n in self._donated(call) for array in held]
                 entry.door = Door(program, captures, watched, call, traced, signature, apart)
                 program.hold(self)
@@ -413,25 +417,34 @@ class Jitted:
             for leaf, name in zip(call.leaves, call.leaf_names(), strict=True)
         ]
         with timed("trace"), resting():
-            found: Survey = survey(self.__wrapped__)
+            statics = [(name, value) for name, _, value in call.statics]
+            found: Survey = survey(self.__wrapped__, statics)
+            warn_of_clocks(found)
+            still = Still(found)
             traced = trace_function(
                 self.__wrapped__,
                 leaves,
                 lambda arrays: binder.call(call, list(arrays)),
                 found.name,
             )
+            still.check(self.__qualname__)
         self.traces += 1
         count("traces")
         origins = [c.array if c.origin is None else c.origin for c in traced.captures]
         held = [
-            Held.take(c.name, found.place(a), a)
+            Held.take(c.name, found.places(a), a)
             for c, a in zip(traced.captures, origins, strict=True)
         ]
         taken = {id(a) for a in origins} - {id(a) for a in traced.baked}
         # Arrays that are read but are no inputs went into something computed while tracing:
         # another array in such a place traces anew.
-        aside = [(p, a) for key, (p, a) in found.arrays.items() if key not in taken]
-        return Entry(traced, held, [*found.settings, *aside])
+        aside = [
+            Constant(place, array)
+            for key, (array, places) in found.arrays.items()
+            if key not in taken
+            for place in places
+        ]
+        return Entry(traced, held, [*found.watched, *aside], found.unguarded)
 
     def ready_to_run(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
         """The trace for these arguments, and the arrays that its graph is run on."""
@@ -509,6 +522,24 @@ class Jitted:
         entry = self._entry(self._bind(args, kwargs))
         return {h.name: h.snapshot for h in entry.held}
 
+    def explain_captures(self) -> str:
+        """What this function closes over, a line each: its name, whether it is an array, a
+        setting, a constant or not guarded, and how it is watched.
+
+        >>> import numpy as np, tenfold as tn
+        >>> w, gain = np.ones(20), 2.0
+        >>> f = tn.jit(lambda x: x * w * gain)
+        >>> print(f.explain_captures())
+        <lambda> closes over
+          gain  setting      2.0; by type and bits
+          w     array        f64[20]
+        """
+        from tenfold.api.explain_captures import explain
+
+        with self._lock:
+            entries = [entry for kept in self._entries.values() for entry in kept]
+        return explain(self.__qualname__, entries, survey(self.__wrapped__))
+
     def refresh(self) -> None:
         """Look at captured arrays again: needed after one was changed in place.
 
@@ -561,6 +592,7 @@ def _load_runtime() -> None:
     import tenfold.api.checking
     import tenfold.api.doors
     import tenfold.api.explain_cache
+    import tenfold.api.guards
     import tenfold.api.unpack
     import tenfold.cache
     import tenfold.graph.file

@@ -8,10 +8,11 @@ from weakref import ref
 
 import numpy as np
 
-from tenfold.backends.cpu.bind import Binding, Bound, Guard, gate, make_entry
+from tenfold.backends.cpu.bind import Binding, Bound, gate, make_entry
 from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.program import Words, routines_of
 from tenfold.backends.cpu.target import Target, host_target
+from tenfold.backends.cpu.watch import Guard, kind_of
 from tenfold.errors import TypeMismatch
 from tenfold.execute.faults import guards_with_fault, loosen
 from tenfold.execute.fixed import GATE, fixed
@@ -142,7 +143,7 @@ class Program:
             ),
             outputs=self.outputs,
             captures=len(captures),
-            guards=tuple("cell" if key is None else "dict" for _, key, _ in guards),
+            guards=tuple(map(kind_of, guards)),
             arena_bytes=self.arena_bytes,
             packed=packed,
             release=self.weight > RELEASED,

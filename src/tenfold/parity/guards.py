@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.bind import Guard
+from tenfold.backends.cpu.watch import ITEMS, Guard
 from tenfold.errors import TenfoldError
 from tenfold.execute import Program
 from tenfold.parity.verdict import GUARD, Case, Disagreement
@@ -54,9 +54,10 @@ def try_guards(
             count += 1
             if goes_by(call, [*good[:number], array, *good[number + 1 :]]):
                 return count, _fault(program, f"argument {number} ({type!r})", what)
-    for number, (where, key, _) in enumerate(watched):
+    for number, (where, key, expected) in enumerate(watched):
         changed = list(watched)
-        changed[number] = (where, key, object())
+        other = (*expected, object()) if key is ITEMS else object()
+        changed[number] = (where, key, other)
         call = program.bind(slow, captures, changed, packed=True).call
         count += 1
         if goes_by(call, good):

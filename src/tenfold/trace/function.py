@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.errors import TenfoldError, TraceError
+from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.trace import surface  # noqa: F401  fills the tables of NumPy's functions
 from tenfold.trace.array import Array, unwritten
+from tenfold.trace.chance import by_no_chance
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.operand import as_value, literal
 from tenfold.trace.scope import Capture, Scope, Trace, opened
@@ -70,7 +70,6 @@ def trace_function(
     """Trace `call`, which calls the function with traced arrays for these leaves."""
     trace = Trace(names)
     scope = Scope(getattr(function, "__qualname__", repr(function)), None, trace)
-    random = _random_state()
     arguments = [
         Array(
             scope,
@@ -81,7 +80,7 @@ def trace_function(
         for leaf in leaves
     ]
     parameters: list[int | TensorType] = [a._value for a in arguments]
-    with opened(scope):
+    with by_no_chance(scope.label), opened(scope):
         try:
             result = call(arguments)
         except TenfoldError as error:
@@ -98,12 +97,6 @@ def trace_function(
     weak = tuple(_weak(item) for item in found)
     updates = tuple(n for n, a in enumerate(arguments) if a._value != parameters[n])
     outputs += [arguments[n]._value for n in updates]
-    if _random_moved(random):
-        raise TraceError(
-            f"NumPy's global random state moved while {scope.label} was traced; the numbers "
-            "drawn would be the same in every call",
-            fix="draw the numbers outside and pass them in",
-        )
     order = {value: i for i, value in enumerate(scope.builder.used(outputs))}
     captures = sorted((c for c in trace.captures if c.value in order), key=lambda c: order[c.value])
     graph = scope.finish(outputs, [*parameters, *(c.value for c in captures)])
@@ -136,19 +129,3 @@ def _weak(item: Any) -> type | None:
     if isinstance(item, Array):
         return item._weak
     return type(item) if type(item) in (bool, int, float, complex) else None
-
-
-def _random_state() -> Any:
-    """NumPy's global random state, if anyone has loaded it."""
-    module = sys.modules.get("numpy.random")
-    if module is None:
-        return None
-    kind, keys, position, *rest = module.get_state()
-    return (kind, keys.tobytes(), position, *rest)
-
-
-def _random_moved(before: Any) -> bool:
-    now = _random_state()
-    if before is None and now is not None:  # loaded meanwhile: fresh until the first draw
-        return bool(now[2] != 624)
-    return bool(now != before)

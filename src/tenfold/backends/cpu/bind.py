@@ -18,21 +18,19 @@ from tenfold.backends.cpu.loader import Image, load, process_symbol
 from tenfold.backends.cpu.plain import make_plain
 from tenfold.backends.cpu.pool import POOL, POOL_SLOTS
 from tenfold.backends.cpu.text import join
+from tenfold.backends.cpu.watch import KINDS, WATCH, Guard
 from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen
 from tenfold.locks import Lock
 from tenfold.types import DTYPES, SHORT, TensorType
 
-# What a call looks at besides its arguments: a dict and a key, or a closure cell and None, with
-# the object that has to be found there.
-Guard = tuple[Any, Any, Any]
 Array = np.ndarray[Any, Any]
 
 _FASTCALL_KEYWORDS = 0x80 | 0x02
 
 _NEVER = 1 << 62
 
-GATE_TEXT = join([POOL, DISTINCT, GATE])
+GATE_TEXT = join([POOL, DISTINCT, GATE, WATCH])
 
 _gates: list[Image] = []
 _making = Lock()
@@ -122,7 +120,7 @@ class Binding(str):
                 raise ValueProblem(f"{entry.name}: a captured array is not contiguous; copy it")
         words = [0]
         for kind, (where, key, expected) in zip(entry.guards, guards, strict=True):
-            words += (int(kind == "cell"), id(where), id(key), id(expected))
+            words += (KINDS.index(kind), id(where), id(key), id(expected))
         words += map(_data, captures)
         if entry.writes:
             for argument in entry.arguments:

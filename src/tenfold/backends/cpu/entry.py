@@ -41,8 +41,8 @@ class Argument:
 class Entry:
     """How a plan is called.
 
-    `plan` is the symbol of its function, `name` what the callable is called. `guards` has "dict" or
-    "cell" for each place whose object has to be the one bound. `packed`: a single output comes in a
+    `plan` is the symbol of its function, `name` what the callable is called. `guards` has the
+    kind of each guard (see `watch`). `packed`: a single output comes in a
     tuple too. `release`: other Python threads run meanwhile; for plans of more than some 10 µs.
     """
 

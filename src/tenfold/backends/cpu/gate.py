@@ -11,9 +11,9 @@ A record is a row of words, in the order of `Word`, with the parts they point at
 - an argument: its dtype, the type of scalar that may stand for it (or null), the flags it must have
   and its rank (two halves), then its extents;
 - an output: its dtype, its rank, its extents;
-- what is bound: a Python object that keeps all of it alive; for each guard 1 for a cell or 0 for a
-  dict, the cell or dict, the key, and the object to be found there; the captures' data; where the
-  plan writes into arguments, the sizes of arguments and captures (see `distinct`).
+- what is bound: a Python object that keeps all of it alive; for each guard its kind, where to look,
+  the key, and the object to be found there (see `watch`); the captures' data; where the plan writes
+  into arguments, the sizes of arguments and captures (see `distinct`).
 """
 
 from __future__ import annotations
@@ -209,20 +209,27 @@ guard.test:
   %more.guards = icmp ult i64 %g, %guards.count
   br i1 %more.guards, label %look, label %captures
 look:
-  %is.cell = load i64, ptr %guard, align 8
+  %kind = load i64, ptr %guard, align 8
 {_load("%where", "ptr", "%guard", 8)}
 {_load("%key", "ptr", "%guard", 16)}
 {_load("%expected", "ptr", "%guard", 24)}
-  %in.dict = icmp eq i64 %is.cell, 0
-  br i1 %in.dict, label %dict, label %cell
+  switch i64 %kind, label %watch [
+    i64 0, label %dict
+    i64 1, label %cell
+  ]
 dict:
   %dict.found = call ptr @PyDict_GetItemWithError(ptr %where, ptr %key)
   br label %compare
 cell:
 {_load("%cell.found", "ptr", "%where", nd.CELL_VALUE)}
   br label %compare
+watch:
+  %holds = call i32 @tn_holds(i64 %kind, ptr %where, ptr %key, ptr %expected)
+  %is.held = icmp ne i32 %holds, 0
+  %watch.found = select i1 %is.held, ptr %expected, ptr null
+  br label %compare
 compare:
-  %found = phi ptr [ %dict.found, %dict ], [ %cell.found, %cell ]
+  %found = phi ptr [ %dict.found, %dict ], [ %cell.found, %cell ], [ %watch.found, %watch ]
   %g.next = add i64 %g, 1
   %guard.next = getelementptr i8, ptr %guard, i64 {GUARD_SIZE}
   %expected.found = icmp eq ptr %found, %expected

@@ -10,6 +10,7 @@ import ctypes
 import struct
 import sys
 from functools import cache
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from tenfold.types import DTYPES
 TYPE, DATA, RANK, DIMS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
 SCALAR_VALUE = 16  # of a NumPy scalar
 CELL_VALUE = 16  # of a closure cell
+METHOD_FUNCTION = 16  # of a bound method
 
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
@@ -47,6 +49,8 @@ def symbols() -> dict[str, int]:
         "tn_ndarray": id(np.ndarray),
         "tn_new_array": _function(_NEW_INDEX),
         "tn_new_scalar": _function(_SCALAR_INDEX),
+        "tn_method": id(MethodType),
+        "tn_attribute_error": id(AttributeError),
     }
 
 
@@ -110,6 +114,9 @@ def _wrong_field() -> str | None:
     cell: Any = (lambda: fixed).__closure__[0]  # type: ignore[index]
     if _word(id(cell) + CELL_VALUE) != id(fixed):
         return "a closure cell keeps its value elsewhere"
+    method = MethodType(supported, fixed)
+    if _word(id(method) + METHOD_FUNCTION) != id(supported):
+        return "a bound method keeps its function elsewhere"
     return None
 
 

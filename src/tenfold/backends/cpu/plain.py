@@ -16,6 +16,7 @@ from tenfold.backends.cpu.entry import DONE, FAILED, Argument, Entry
 from tenfold.backends.cpu.loader import Image
 from tenfold.backends.cpu.poll import STATE_WORDS
 from tenfold.backends.cpu.pool import POOL_SLOTS
+from tenfold.backends.cpu.watch import holds
 
 
 class Holds(Protocol):
@@ -42,7 +43,7 @@ def make_plain(
             return slow(*args, **names)
         held = binding.held
         arrays = [_checked(a, given) for a, given in zip(entry.arguments, args, strict=True)]
-        if any(a is None for a in arrays) or not _guards_hold(entry, held):
+        if any(a is None for a in arrays) or not all(map(holds, held[entry.captures :])):
             return slow(*args)
         if entry.writes and not _distinct(entry, [*arrays, *held[: entry.captures]]):
             return slow(*args)
@@ -94,19 +95,5 @@ def _distinct(entry: Entry, arrays: list[np.ndarray[Any, Any]]) -> bool:
     for index, argument in enumerate(entry.arguments):
         others = arrays[:index] + arrays[index + 1 :] if argument.writeable else []
         if any(np.may_share_memory(arrays[index], other) for other in others):
-            return False
-    return True
-
-
-def _guards_hold(entry: Entry, held: tuple[Any, ...]) -> bool:
-    for kind, (where, key, expected) in zip(entry.guards, held[entry.captures :], strict=True):
-        if kind == "cell":
-            try:
-                found = where.cell_contents
-            except ValueError:  # empty
-                return False
-        else:
-            found = where.get(key)
-        if found is not expected:
             return False
     return True

@@ -1,0 +1,100 @@
+"""Chance: a random number drawn while tracing would be the same in every call, so it is an error.
+
+States of the generators at hand are compared around a trace. A generator made inside without a
+seed asks NumPy for entropy, which is refused while this thread traces.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+from tenfold.errors import TraceError
+from tenfold.trace.scope import current
+from tenfold.trace.source import describe, here
+
+FIX = "draw the numbers outside and pass them in, or use tn.random with a key as an argument"
+
+
+def drawn(what: str, label: str) -> TraceError:
+    """The error of random numbers that were drawn while a function was traced."""
+    return TraceError(
+        f"{what} moved while {label} was traced; the numbers drawn would be the same in every call",
+        fix=FIX,
+    )
+
+
+@contextmanager
+def by_no_chance(label: str) -> Generator[None]:
+    """TraceError if a random number is drawn inside."""
+    numpy, python = _numpy_state(), _python_state()
+    _refuse_unseeded()
+    yield
+    if _numpy_moved(numpy):
+        raise drawn("NumPy's global random state", label)
+    if python is not None and _python_state() != python:
+        raise drawn("the random state of Python's random module", label)
+
+
+def state_of(generator: Any) -> Any:
+    """The state of a generator, to be compared; None where it has none, as the system's has."""
+    if hasattr(generator, "getstate"):
+        try:
+            return generator.getstate()
+        except NotImplementedError:
+            return None
+    if hasattr(generator, "get_state"):
+        return _comparable(generator.get_state(legacy=False))
+    return _comparable(getattr(generator, "bit_generator", generator).state)
+
+
+def _comparable(state: Any) -> Any:
+    if isinstance(state, dict):
+        return {key: _comparable(value) for key, value in state.items()}
+    return state.tobytes() if hasattr(state, "tobytes") else state
+
+
+def _python_state() -> Any:
+    module = sys.modules.get("random")
+    return None if module is None else module.getstate()
+
+
+def _numpy_state() -> Any:
+    """NumPy's global random state, if anyone has loaded it."""
+    module = sys.modules.get("numpy.random")
+    return None if module is None else _comparable(module.get_state(legacy=False))
+
+
+def _numpy_moved(before: Any) -> bool:
+    now = _numpy_state()
+    if before is None and now is not None:  # loaded meanwhile: fresh until the first draw
+        return bool(now["state"]["pos"] != 624)
+    return bool(now != before)
+
+
+_entropy: Callable[[int], int] | None = None
+
+
+def _refuse_unseeded() -> None:
+    """Stand before NumPy's source of entropy, for good: it is asked once for each generator."""
+    global _entropy
+    module: Any = sys.modules.get("numpy.random.bit_generator")
+    found = getattr(module, "randbits", _seed)
+    if found is not _seed:
+        _entropy = found
+        module.randbits = _seed
+
+
+def _seed(bits: int) -> int:
+    """Entropy for a generator, but none for a thread that traces: an error at its line."""
+    if current() is not None:
+        raise TraceError(
+            "a generator of random numbers is made without a seed while tracing; the numbers it "
+            "draws would be the same in every call",
+            fix=FIX,
+            where=describe(here()),
+        )
+    assert _entropy is not None
+    return _entropy(bits)
