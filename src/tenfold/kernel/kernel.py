@@ -134,16 +134,33 @@ class Check:
 
 @frozen
 class Fold:
-    """The shape of a reduction, which fixes its bits.
+    """The shape of a sum of floats, which fixes its bits. It follows from the extent alone.
 
     Along a reduced axis that lies across lanes, element i goes to accumulator
-    i % (lanes * copies); after `block` rounds the accumulators are added to a second set; in
-    the end both are folded as a balanced tree, copies first, then lanes.
+    i % (lanes * copies); a round gives one to each. Elsewhere a round is one element. Rounds are
+    added one after the other in blocks of `block`, these in blocks of `block` again, up to
+    chunks of `levels` levels; chunks are joined as a binary counter carries. What is left after
+    the last whole round joins the accumulators then, and they are folded as a balanced tree,
+    copies first, then lanes. So the error grows with the logarithm of the extent, no faster than
+    that of NumPy's pairwise sum.
     """
 
     lanes: int = 16
     copies: int = 4
-    block: int = 128
+    block: int = 4
+    levels: int = 3
+
+    @property
+    def chunk(self) -> int:
+        """Rounds in a chunk."""
+        return int(self.block**self.levels)
+
+    def chunks(self, rounds: int) -> int:
+        return -(-rounds // self.chunk)
+
+    def waiting(self, rounds: int) -> int:
+        """How many sums of chunks wait for others of their size at most."""
+        return self.chunks(rounds).bit_length()
 
 
 Free = frozenset[int]
@@ -325,7 +342,7 @@ def to_data(kernel: Kernel) -> list[Any]:
         [[i.op, i.dtype, list(i.args), list(i.attr), _pack(i.index)] for i in kernel.instructions],
         [[s.buffer, _pack(s.index), s.value, s.condition, s.update] for s in kernel.stores],
         [[c.condition, c.code] for c in kernel.checks],
-        [kernel.fold.lanes, kernel.fold.copies, kernel.fold.block],
+        [kernel.fold.lanes, kernel.fold.copies, kernel.fold.block, kernel.fold.levels],
     ]
 
 

@@ -61,9 +61,9 @@ def check_kernel(kernel: Kernel) -> None:
             bad("a kernel's buffer is malformed")
     if any(p not in DTYPES for p in kernel.params):
         bad("a kernel's parameter is of no dtype")
-    if any(
-        not _size(n) or not n for n in (kernel.fold.lanes, kernel.fold.copies, kernel.fold.block)
-    ):
+    fold = kernel.fold
+    shape = (fold.lanes, fold.copies, fold.block, fold.levels)
+    if any(not _size(n) or not 2 <= n <= 64 for n in shape):
         bad("the shape of a kernel's reductions is malformed")
     for n, i in enumerate(kernel.instructions):
         before = range(n)

@@ -1,4 +1,4 @@
-"""The loops of reductions: accumulators carried from trip to trip, long float sums in blocks."""
+"""The loops of reductions: accumulators carried from trip to trip."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.ahead import ask_for_next, look_ahead
 from tenfold.backends.cpu.division import invert
+from tenfold.backends.cpu.fold import folded, fresh, merged
 from tenfold.backends.cpu.loops import Body, Position
 from tenfold.backends.cpu.reductions import Reduction, Slot
 from tenfold.backends.cpu.writer import LANES
@@ -71,7 +72,7 @@ def _accumulate(e: Emitter, loop: Loop, makers: list[Reduction], slots: list[Slo
         with e.s.inside(loop.axis, i, 0, extent):
             return _trip(e, loop, makers, slots, held)
 
-    return _blocked(e, 0, extent, 1, loop, makers, slots, body)
+    return folded(e, extent, 1, makers, slots, body)
 
 
 def _trip(
@@ -81,8 +82,7 @@ def _trip(
     inner = loop.inner
     if inner is not None:
         e.block(loop.body[:-1])
-        here = [(ty, x) for (ty, _), x in zip(slots, held, strict=True)]
-        return _accumulate(e, inner, makers, here)
+        return merged(makers, held, _accumulate(e, inner, makers, fresh(makers, held)))
     e.block(loop.body)
     s, out, at = e.s, list[str](), 0
     for m, maker in zip(loop.members, makers, strict=True):
@@ -117,51 +117,8 @@ def _accumulate_lanes(
 
         return body
 
-    held = _blocked(e, 0, extent - rest, reach, loop, makers, slots, body_of(copies, False))
+    held = folded(e, extent - rest, reach, makers, slots, body_of(copies, False))
     if rest:
         body = body_of(-(-rest // LANES), extent % LANES != 0)
         held = body(extent - rest, held)
-    return held
-
-
-def _blocked(
-    e: Emitter,
-    low: int,
-    high: int,
-    step: int,
-    loop: Loop,
-    makers: list[Reduction],
-    slots: list[Slot],
-    body: Body,
-) -> list[str]:
-    """A loop whose float sums are put aside after every block of trips, so that the error
-    grows with the block and the number of blocks, not with their product."""
-    size = e.kernel.fold.block * step
-    if high - low <= 2 * size or not any(m.flushed for m in makers) or loop.inner is not None:
-        return e.loop(low, high, step, slots, body)
-    middle = low + (high - low) // size * size
-
-    def fresh(held: list[str]) -> list[Slot]:
-        """Where a block starts: float sums from nothing, all others where they are."""
-        out: list[Slot] = []
-        for maker in makers:
-            mine = maker.slots()
-            now = held[len(out) : len(out) + len(mine)]
-            out += mine if maker.flushed else [(t, x) for (t, _), x in zip(mine, now, strict=True)]
-        return out
-
-    def merged(held: list[str], more: list[str]) -> list[str]:
-        out: list[str] = []
-        for maker in makers:
-            here = slice(len(out), len(out) + len(maker.slots()))
-            out += maker.merge(held[here], more[here]) if maker.flushed else more[here]
-        return out
-
-    def outer(i: Position, held: list[str]) -> list[str]:
-        stop = e.w.op(f"add nsw i64 {i}, {size}")
-        return merged(held, e.loop(i, stop, step, fresh(held), body, size))
-
-    held = e.loop(low, middle, size, slots, outer)
-    if middle < high:
-        held = merged(held, e.loop(middle, high, step, fresh(held), body))
     return held

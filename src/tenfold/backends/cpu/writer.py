@@ -176,6 +176,15 @@ def lanes_of(ty: str) -> int:
     return int(ty[1:].partition(" ")[0]) if ty.startswith("<") else 1
 
 
+def element_of(ty: str) -> str:
+    return ty.partition(" x ")[2][:-1] if ty.startswith("<") else ty
+
+
+def size_of(ty: str) -> int:
+    """Bytes of a vector or an element, of bools one each."""
+    return max(1, BITS[element_of(ty)] // 8) * lanes_of(ty)
+
+
 def mangle(ty: str) -> str:
     """A type as it stands in an intrinsic's name."""
     if ty.startswith("<"):

@@ -1,0 +1,155 @@
+"""Long sums: their bits are the fold's on every target, and their errors at most NumPy's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.backends.cpu.target import Target
+from tenfold.kernel import Builder, Fold, Kernel
+from tenfold.types import DTYPES, SHORT
+from tests.backends.cpu.running import AVX2, HOST, Program, every_target, random, reduction
+from tests.kernel.folding import across_lanes, additions, additions_across, rounds_folded
+
+Array = np.ndarray[Any, Any]
+FOLD = Fold()
+LENGTHS = [1, 17, 64, 65, 130, 1000, 4097, 16384, 32768, 50_000, 180_001]
+ROWS = [1, 5, 35, 64, 100, 256, 257, 513, 1030, 2051]
+
+
+def summed(x: Array, axis: int, target: Target) -> Array:
+    out = np.full(x.shape[:axis] + x.shape[axis + 1 :], 5, x.dtype)
+    places = np.empty(out.shape, np.int64)
+    Program(reduction("sum", SHORT[x.dtype], x.shape, (axis,)), target)(x, out, places)
+    return out
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_a_sum_across_lanes_has_the_bits_of_the_fold(dtype: str, target: Target) -> None:
+    for length in LENGTHS:
+        x = random((length,), dtype, length)
+        assert summed(x, 0, target) == across_lanes(x, FOLD), length
+        rows = random((3, length), dtype, length)
+        want = [across_lanes(row, FOLD) for row in rows]
+        np.testing.assert_array_equal(summed(rows, 1, target), want, str(length))
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("width", [3, 20, 300])  # in registers, and in memory
+def test_a_sum_down_columns_has_the_bits_of_the_fold(
+    dtype: str, width: int, target: Target
+) -> None:
+    for length in ROWS:
+        x = random((length, width), dtype, length)
+        np.testing.assert_array_equal(summed(x, 0, target), rounds_folded(x, FOLD), str(length))
+
+
+def product(rows: int, columns: int) -> Kernel:
+    """A vector times a matrix."""
+    b = Builder()
+    v, m = b.buffer("f32", rows), b.buffer("f32", rows * columns)
+    out = b.buffer("f32", columns, "write")
+    j, (axis, i) = b.axis(columns), b.reduced(rows, 1, 0)
+    value = b.op("mul", "f32", b.load(v, i), b.load(m, i * columns + j))
+    b.store(out, j, b.reduce("sum", [axis], value))
+    return b.finish()
+
+
+@pytest.mark.skipif(not HOST.masked, reason="has one level with fma alone")
+@pytest.mark.parametrize(("rows", "columns"), [(3001, 1), (70, 5), (1000, 40), (1030, 300)])
+def test_products_have_the_same_bits_on_every_level_with_fma(rows: int, columns: int) -> None:
+    v, m = random((rows,)), random((rows, columns), seed=1)
+    out = [np.zeros(columns, np.float32) for _ in range(2)]
+    for target, one in zip((HOST, AVX2), out, strict=True):
+        Program(product(rows, columns), target)(v, m, one)
+    np.testing.assert_array_equal(*out)
+
+
+def pairwise_depth(n: int) -> int:
+    """The most additions that a term goes through in NumPy's sum of so many."""
+    if n < 8:
+        return max(n - 1, 0)
+    if n <= 128:
+        return n // 8 - 1 + 3 + n % 8
+    half = n // 2 - n // 2 % 8
+    return 1 + max(pairwise_depth(half), pairwise_depth(n - half))
+
+
+def test_no_term_goes_through_more_additions_than_in_numpys_sum() -> None:
+    lengths = {*range(1, 20_000), *(n >> k for k in range(15) for n in (10**9, 2**30 - 1, 3**18))}
+    for n in lengths:
+        assert additions_across(n, FOLD) <= pairwise_depth(n), n
+        # Down columns NumPy adds one after the other; of so few, we are one or two beyond pairs.
+        assert additions(n, FOLD) <= pairwise_depth(n) + 2 * (n <= 40), n
+
+
+def inputs(n: int, dtype: str) -> dict[str, Array]:
+    rng = np.random.default_rng(n)
+    normal = rng.standard_normal(n)
+    kinds = {"constant": np.full(n, 0.1), "uniform": rng.random(n), "cancelling": normal}
+    return {name: x.astype(DTYPES[dtype]) for name, x in kinds.items()}
+
+
+SCHEDULES: dict[str, tuple[Callable[[Array], Array], Callable[[Any], Any]]] = {
+    "whole": (lambda x: x, lambda x: x.sum()),
+    "rows": (lambda x: np.stack([x, x]), lambda x: x.sum(1)),
+    "columns": (lambda x: np.repeat(x[:, None], 20, 1), lambda x: x.sum(0)),
+    "wide columns": (lambda x: np.repeat(x[:, None], 300, 1), lambda x: x.sum(0)),
+    "middle": (lambda x: np.repeat(x[None, :, None], 20, 2), lambda x: x.sum(1)),
+    "strided": (lambda x: np.repeat(x, 2), lambda x: x[::2].sum()),
+    "two axes": (lambda x: np.stack([x, x], 1), lambda x: np.sum(x[:, ::-1] * 0.5)),
+    "product": (lambda x: x, lambda x: x @ np.ones(x.size, x.dtype)),
+    "matrix": (lambda x: np.repeat(x[:, None], 10, 1), lambda x: np.ones(len(x), x.dtype) @ x),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_errors_are_within_the_bound_of_numpys_sum(schedule: str, dtype: str) -> None:
+    unit = float(np.finfo(DTYPES[dtype]).eps) / 2
+    layout, f = SCHEDULES[schedule]
+    for n in (1, 7, 100, 1000, 4097, 30_000):
+        for name, x in inputs(n, dtype).items():
+            got = np.ravel(tn.jit(f, verify="off")(layout(x)))[0]
+            off = abs(math.fsum([float(got), *(-x).tolist()]))
+            allowed = pairwise_depth(n) * unit * math.fsum(np.abs(x).tolist())
+            assert off <= allowed, (n, name)
+
+
+def test_a_constant_is_summed_as_well_as_by_numpy() -> None:
+    """Of equal terms all roundings go one way, so nothing hides a poor order."""
+    for n in (10_000, 1_000_000, 10_000_000):
+        x = np.full(n, 0.1, np.float32)
+        true = float(x[0]) * n
+        off = abs(float(tn.jit(lambda x: x.sum(), verify="off")(x)) - true)
+        assert off <= abs(float(x.sum()) - true)
+
+
+def test_means_of_sixteen_bit_floats_add_up_in_f32() -> None:
+    x = np.full(100_000, 0.1, np.float16)
+    assert tn.jit(lambda x: x.mean(), verify="off")(x) == x[0]
+
+
+@every_target
+def test_sums_with_infinities_nan_and_zeros(target: Target) -> None:
+    x = np.ones(70_000, np.float32)
+    x[65_000] = np.inf
+    assert summed(x, 0, target) == np.inf
+    x[3] = -np.inf
+    assert np.isnan(summed(x, 0, target))
+    columns = np.ones((600, 300), np.float32)
+    columns[599, 7], columns[0, 8] = np.nan, -np.inf
+    got = summed(columns, 0, target)
+    assert np.isnan(got[7])
+    assert got[8] == -np.inf
+    assert got[9] == 600
+    zeros = summed(np.full((600, 300), -0.0, np.float32), 0, target)
+    assert not zeros.any()
+    assert not np.signbit(zeros).any()
