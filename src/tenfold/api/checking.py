@@ -80,8 +80,8 @@ def _due(program: Program, strict: bool) -> bool:
         return False
     if program.checking is not None and not program.checking.done.is_set():
         return False  # one check at a time
-    program.turns += 1
-    return strict or program.turns & (program.turns - 1) == 0
+    program.turns += 1  # the first of a process is answered at once, and the background goes on
+    return strict or (program.turns > 1 and program.turns & (program.turns - 1) == 0)
 
 
 def _checked(
