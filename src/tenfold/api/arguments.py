@@ -158,7 +158,7 @@ def describe_leaf(leaf: Any, name: str, function: Callable[..., Any], fixed: boo
             raise
     raise TypeMismatch(
         f"{_name(function)}: the argument {name!r} is a {kind.__name__}, no array and no number",
-        fix=f"pass an array, or make it static: tn.jit(f, static={_top(name)!r})",
+        fix=f"pass an array, or make it static: tn.jit(f, static={parameter_of(name)!r})",
     )
 
 
@@ -183,7 +183,8 @@ def check_names(names: Collection[str], known: Collection[str], what: str) -> No
             )
 
 
-def _top(name: str) -> str:
+def parameter_of(name: str) -> str:
+    """The parameter that a leaf of this name was given in."""
     for i, letter in enumerate(name):
         if letter in "[.":
             return name[:i]

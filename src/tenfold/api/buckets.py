@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.api.arguments import Binder, Call
+from tenfold.api.arguments import Binder, Call, parameter_of
 from tenfold.errors import ShapeError, ValueProblem
 from tenfold.types import TensorType
 
@@ -58,7 +58,7 @@ class Buckets:
 
     def marks(self, call: Call) -> list[bool]:
         """Which leaves of a call have rows."""
-        return [_top(name) in self.names for name in call.leaf_names()]
+        return [parameter_of(name) in self.names for name in call.leaf_names()]
 
     def rows(self, call: Call) -> int:
         """How many rows a call has."""
@@ -149,7 +149,3 @@ def unpad(output: Any, axis: int | None, rows: int) -> Any:
     cut = [slice(None)] * output.ndim
     cut[axis] = slice(0, rows)
     return output[tuple(cut)].copy()
-
-
-def _top(name: str) -> str:
-    return name.split("[")[0].split(".")[0]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.api.arguments import parameter_of
 from tenfold.errors import MutationError
 
 Array = np.ndarray[Any, Any]
@@ -20,7 +21,7 @@ _WORK = 10_000  # steps spent on telling whether views between each other's elem
 
 def is_donated(name: str, donate: Collection[str]) -> bool:
     """Whether a leaf of this name belongs to a donated argument."""
-    return any(name == d or name.startswith((f"{d}[", f"{d}.")) for d in donate)
+    return parameter_of(name) in donate
 
 
 def donated_leaves(names: Sequence[str], donate: Collection[str]) -> tuple[int, ...]:
@@ -48,7 +49,7 @@ def check_apart(
                     f"{function}: the donated argument {names[number]!r} shares memory with the "
                     f"{kind} {name!r}, which writing into it would change",
                     fix=f"pass a copy of one of them ({names[number]}.copy()), or leave "
-                    f"{names[number]!r} out of donate",
+                    f"{parameter_of(names[number])!r} out of donate",
                 )
 
 
