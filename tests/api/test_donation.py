@@ -129,6 +129,21 @@ def test_an_error_comes_before_any_update():
     assert x.tolist() == [0, 0, 0]
 
 
+def test_what_is_left_to_check_is_checked_on_what_was_given(monkeypatch):
+    from tenfold.api import checking
+
+    checked = []
+    monkeypatch.setattr(
+        checking, "go_on", lambda program, graph, arrays: checked.append(np.array(arrays[0]))
+    )
+    f = tn.jit(lambda x: np.sort(np.tanh(x) + 1), donate="x", verify=0.0)
+    x = np.linspace(1, -1, 1000)
+    before = x.copy()
+    f(x)
+    assert not np.array_equal(x, before)  # the plan works in its memory
+    assert np.array_equal(checked[0], before)
+
+
 # Arguments that overlap.
 
 

@@ -296,9 +296,13 @@ class Jitted:
 
         graph, strict = entry.traced.graph, self._options.strict
         verify = verify_option(self._options.verify)
+        given: Sequence[Any] = arrays
+        if program.donated and not (program.certificate and program.certificate.complete):
+            # What is left is checked on what was given, not on what the plan made of it.
+            given = [np.array(a) if n in program.donated else a for n, a in enumerate(arrays)]
         outputs = answer(program, graph, arrays, callbacks, verify, strict)
         if verify not in ("off", "always"):
-            go_on(program, graph, arrays)
+            go_on(program, graph, given)
             entry.job = entry.job or program.checking
         checked = program.certificate
         if settled(program, strict) and verify != "always":
