@@ -236,3 +236,15 @@ def test_a_replay_allocates_its_outputs_alone() -> None:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak <= x.nbytes + host + 4096
+
+
+def test_a_fault_behind_reshapes_is_what_the_evaluator_finds() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return y[x[:, None][:, 0].min()]
+
+    program = tn.jit(f, verify="off")
+    assert program(np.array([2, 1]), np.arange(3)) == 1
+    with pytest.raises(IndexError, match="index -33 is out of range"):
+        program(np.array([2, -33]), np.arange(3))
+    with pytest.raises(ValueError, match="negative power"):
+        tn.jit(lambda x: 2 ** x[:, None][:, 0].min(), verify="off")(np.array([2, -3]))

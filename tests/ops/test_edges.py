@@ -489,3 +489,14 @@ def test_an_empty_array_takes_no_memory(name: str, how: str) -> None:
     tracemalloc.stop()
     assert got.shape[0] == 0
     assert peak < LONG // 4
+
+
+def test_what_is_not_finite_raises(one: One) -> None:
+    x = np.array([1.0, -0.0, 5e-324])
+    got = one("finite", x)
+    np.testing.assert_array_equal(got, x)
+    assert np.signbit(got[1])
+    for odd in (NAN, np.inf, -np.inf):
+        with pytest.raises(ValueProblem, match="is no finite number"):
+            one("finite", np.array([1.0, odd]))
+    assert one("finite", np.zeros((0, 2))).shape == (0, 2)

@@ -28,6 +28,7 @@ WANTED = """
     scatter dynamic_slice dynamic_update contract sort argsort lu qr svd switch while scan custom
     hook print call_host erf_inv lgamma digamma gcd threefry cumsum cumprod cummax cummin windows
     conv searchsorted top_k cholesky eigh eig solve triangular_solve det slogdet fft rfft irfft
+    finite
 """
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -92,7 +93,7 @@ def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
     number = {value: n for n, value in enumerate(given)}
     nodes: list[Node] = []
     count = len(given)
-    for position in step.nodes:
+    for position in _with_reshapes(graph, step.nodes, number):
         node, start = graph.nodes[position], graph.starts[position]
         if any(v not in number for v in node.inputs):
             continue  # made by another step: read from memory here
@@ -104,6 +105,22 @@ def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
             number.setdefault(value, count)
             count += 1
     return Graph(tuple(Parameter(graph.types[v]) for v in given), tuple(nodes), ())
+
+
+def _with_reshapes(graph: Graph, nodes: Sequence[int], known: Container[int]) -> list[int]:
+    """The nodes, each behind the reshapes of known values that it reads: these have no step."""
+    found: dict[int, None] = {}
+    for position in nodes:
+        chain = [position]
+        for value in graph.nodes[position].inputs:
+            while value not in known:
+                maker = bisect_right(graph.starts, value) - 1
+                if maker < 0 or graph.nodes[maker].op != "reshape":
+                    break
+                chain.append(maker)
+                (value,) = graph.nodes[maker].inputs
+        found.update(dict.fromkeys(reversed(chain)))
+    return list(found)
 
 
 def slot_array(plan: Plan, number: int, table: int, arena: int) -> Array:

@@ -50,7 +50,7 @@ class Read:
 Generate = Generator[Read, int, int]
 
 # Bits of a kernel's fault: what a row's reference raises as IndexProblem or ValueProblem.
-OUT_OF_RANGE, NEGATIVE_POWER = 0, 1
+OUT_OF_RANGE, NEGATIVE_POWER, NOT_FINITE = 0, 1, 2
 
 
 def _narrowed(position: Position, shape: Shape) -> Position:
@@ -77,6 +77,13 @@ def power(site: Site) -> Generate:
         holds = kernel.op("ge", "bool", values[1], kernel.const(short, 0))
         _checked(site, holds, NEGATIVE_POWER)
     return kernel.op("pow", short, *values)
+
+
+def finite(site: Site) -> Generate:
+    """The value itself, with a check that it is no NaN and not infinite."""
+    value = yield Read(0, site.position)
+    _checked(site, site.kernel.op("isfinite", "bool", value), NOT_FINITE)
+    return value
 
 
 # Choosing and casting.

@@ -62,6 +62,16 @@ def _pow(a: Array, b: Array) -> Any:
     return np.power(a, b)
 
 
+def _finite(x: Array) -> Any:
+    odd = x[~np.isfinite(x)]
+    if odd.size:
+        raise ValueProblem(
+            f"finite: {odd.flat[0]} is no finite number",
+            fix="leave NaN and infinities out, or give a range",
+        )
+    return x.copy()
+
+
 def _rsqrt(x: Array) -> Any:
     return 1 / np.sqrt(x)
 
@@ -133,6 +143,17 @@ ARITHMETIC = (
 )
 
 ROUNDING = (
+    row(
+        "finite",
+        1,
+        _finite,
+        "f",
+        samples.ordinary,
+        edges="NaN and infinities raise ValueProblem",
+        reference=plain,
+        lowering=Element(elements.finite),
+        heeds=guards.surely,
+    ),
     row("floor", 1, np.floor, "iuf", edges="integers are left as they are"),
     row("ceil", 1, np.ceil, "iuf", edges="integers are left as they are"),
     row("trunc", 1, np.trunc, "iuf", edges="integers are left as they are"),

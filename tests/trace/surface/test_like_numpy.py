@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,28 @@ def test_reductions_of_one_element() -> None:
     like_numpy(lambda x: np.gcd.reduce(x, initial=-4), np.array([], int))
 
 
+def test_variances_in_another_dtype() -> None:
+    z = np.array([[0, 4 - 5.25j, 3.25 + 1j], [-5.75 + 1j, 1, 2j]])
+    for x in (z, z.astype("c8"), z.real, z.real.astype("f4"), z.real.astype("i1"), z.real > 0):
+        for dtype in ("f4", "f8"):
+            with (
+                pytest.warns(np.exceptions.ComplexWarning) if x.dtype.kind == "c" else nullcontext()
+            ):
+                wanted = np.var(x, axis=0, dtype=dtype), np.std(x, dtype=dtype, ddof=1)
+            got = tn.jit(
+                lambda x, d=dtype: (np.var(x, axis=0, dtype=d), np.std(x, dtype=d, ddof=1))
+            )(x)
+            for a, b in zip(got, wanted, strict=True):
+                assert a.dtype == b.dtype
+                np.testing.assert_allclose(a, b, 1e-5)
+
+
+def test_polynomials_of_small_integers() -> None:
+    for dtype in ("?", "i1", "u8", "f2"):
+        for p in (np.array([1, 2, 6], np.uint64), np.array([3, 4], np.int8)):
+            like_numpy(lambda x, p: np.polyval(p, x), np.ones(3, dtype), p)
+
+
 def test_powers_of_bools() -> None:
     x = np.array([True, False])
     like_numpy(lambda x: (x**2, np.power(x, 2), x**1, x**True, x**0.5, 2**x, np.square(x)), x)
@@ -186,3 +209,40 @@ def test_fillings_of_nan_are_real() -> None:
     like_numpy(lambda x: np.nan_to_num(x, nan=1, posinf=2.0, neginf=-3), np.array([NAN, INF, -INF]))
     with pytest.raises(TypeError):
         tn.jit(lambda x: np.nan_to_num(x, nan=1j))(np.ones(2))
+
+
+@pytest.mark.parametrize("odd", [NAN, INF, -INF])
+def test_a_histogram_has_a_finite_range(odd: float) -> None:
+    x = np.array([1.0, 2.0, odd])
+    for f in (
+        lambda x: np.histogram(x),
+        lambda x: np.histogram_bin_edges(x),
+        lambda x: np.histogram2d(x, x[::-1]),
+        lambda x: np.histogramdd(x[:, None]),
+    ):
+        with pytest.raises(ValueError, match="finite"), np.errstate(all="ignore"):
+            f(x)
+        for how in ({"compile": "never"}, {"verify": "off"}, {}):
+            g = tn.jit(f, **how)
+            with pytest.raises(ValueError, match="no finite number"):
+                g(x)
+            g(np.array([1.0, 2.0, 3.0]))
+        with pytest.raises(ValueError, match="no finite number"):
+            np.asarray(f(tn.asarray(x))[0])
+    with pytest.raises(ValueError, match="not finite"):
+        tn.jit(lambda x: np.histogram(x, range=(0.0, odd)))(x)
+    like_numpy(lambda x: np.histogram(x, range=(0, 2)), x)
+    like_numpy(lambda x: np.histogram(x, range=(0, 2)), x.astype("f4"))
+
+
+def test_edges_of_a_histogram_rise() -> None:
+    for f in (
+        lambda x: np.histogram(x, [2, 1]),
+        lambda x: np.histogram(x, np.array([2.0, 1.0])),
+        lambda x: np.histogramdd(x[:, None], [[2.0, 1.0]]),
+        lambda x: np.histogram(x, range=(2, 1)),
+    ):
+        with pytest.raises(ValueError, match=r"rise|falls"):
+            tn.jit(f)(np.ones(3))
+    like_numpy(lambda x: np.histogram(x, [1, 1, 2]), np.ones(3))
+    like_numpy(lambda x: np.histogram(x), np.array([], float))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,27 @@ def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Array:
     )
 
 
+def rising(name: str, bins: Any) -> Array:
+    """Edges that are given; those known while tracing have to rise."""
+    edges = traced(bins)
+    if edges.ndim != 1:
+        fail(ShapeError, f"{name}: the edges are {edges.type}", "give one axis")
+    if not isinstance(bins, Array) and np.any(np.diff(np.asarray(bins)) < 0):
+        fail(ValueProblem, f"{name}: the edges do not rise", "sort them")
+    return edges
+
+
+def spanned(name: str, span: Any) -> tuple[Any, Any]:
+    """The ends of a range; numbers known while tracing have to be finite and in order."""
+    low, high = span
+    for end in (low, high):
+        if isinstance(end, float) and not math.isfinite(end):
+            fail(ValueProblem, f"{name}: the range {span} is not finite", "give finite ends")
+    if not isinstance(low, Array) and not isinstance(high, Array) and low > high:
+        fail(ValueProblem, f"{name}: the range {span} falls", "put the lesser end first")
+    return low, high
+
+
 @on(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
     x = traced(a)
@@ -65,18 +87,13 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
             "give a number of bins, or their edges",
         )
     if np.ndim(bins):  # NumPy too takes an array without axes for a number of bins
-        edges = traced(bins)
-        if edges.ndim != 1:
-            fail(ShapeError, f"histogram: the edges are {edges.type}", "give one axis")
-        return edges
+        return rising("histogram", bins)
     count = static_int(bins, "histogram: the number of bins")
     if count < 1:
         fail(ValueProblem, f"histogram with {count} bins", "give at least one")
     x = cast(x, F64) if KIND[x.dtype] in "biu" else x
     if range is not None:
-        first, last = (traced(end) for end in range)
-        if all(isinstance(end, (int, float)) for end in range) and range[0] > range[1]:
-            fail(ValueProblem, f"histogram: the range {range} falls", "put the lesser end first")
+        first, last = (traced(end) for end in spanned("histogram", range))
     elif not x.size:
         first, last = number(0.0, x.dtype), number(1.0, x.dtype)
     else:
@@ -86,7 +103,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     first = FUNCTIONS[np.where](equal, first - 0.5, first)
     last = FUNCTIONS[np.where](equal, last + 0.5, last)
     dtype = x.dtype if KIND[x.dtype] == "f" else F64
-    first, last = cast(first, F64), cast(last, F64)
+    first, last = (emit("finite", cast(end, F64)) for end in (first, last))
     steps = emit("iota", dtype=F64, shape=(count + 1,), axis=0)
     inner = steps * ((last - first) / float(count)) + first
     made = FUNCTIONS[np.where](steps == float(count), last, inner)

@@ -9,17 +9,18 @@ import numpy as np
 from tenfold.errors import ShapeError, ValueProblem
 from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.surface.composed import filled, number
+from tenfold.trace.surface.counting import rising, spanned
 from tenfold.trace.surface.creation import linspace
 from tenfold.trace.surface.emit import cast, emit, fail, on, static_int, traced
 from tenfold.trace.surface.reductions import total
 from tenfold.trace.surface.searching import searchsorted
-from tenfold.types import F64, I64
+from tenfold.types import F64, I64, KIND
 
 
 def _edges(x: Array, bins: Any, span: Any) -> Array:
     """The edges of the bins along one axis: given, or evenly spaced."""
     if np.ndim(bins) == 1:
-        return traced(bins)
+        return rising("histogramdd", bins)
     if np.ndim(bins):
         fail(ShapeError, f"histogramdd: edges of shape {np.shape(bins)}", "give one axis")
     count = static_int(bins, "histogramdd: a number of bins")
@@ -28,10 +29,8 @@ def _edges(x: Array, bins: Any, span: Any) -> Array:
     low: Any
     high: Any
     if span is not None:
-        low, high = span
+        low, high = spanned("histogramdd", span)
         if not isinstance(low, Array) and not isinstance(high, Array):
-            if low > high:
-                fail(ValueProblem, f"histogramdd: the range {span} falls", "lesser end first")
             if low == high:
                 low, high = low - 0.5, high + 0.5
             return traced(linspace(low, high, count + 1))
@@ -39,11 +38,16 @@ def _edges(x: Array, bins: Any, span: Any) -> Array:
         return traced(linspace(0, 1, count + 1))
     else:
         low, high = emit("reduce_min", x, axes=(0,)), emit("reduce_max", x, axes=(0,))
-    low, high = traced(low), traced(high)
+    low, high = (_finite(traced(end)) for end in (low, high))
     flat = low == high
     where = FUNCTIONS[np.where]
     made = linspace(where(flat, low - 0.5, low), where(flat, high + 0.5, high), count + 1)
     return traced(made)
+
+
+def _finite(end: Array) -> Array:
+    """An end of a range, which in the running program has to be finite."""
+    return emit("finite", end) if KIND[end.dtype] == "f" else end
 
 
 @on(np.histogramdd)

@@ -238,7 +238,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = ABSENT, append: Any 
 @on(np.polyval)
 def polyval(p: Any, x: Any) -> Array:
     coefficients, at = traced(p), traced(x)
-    result: Array = UFUNCS[np.multiply](at, 0)
+    result: Array = filled(0, at.dtype, at.shape)
     for i in range(coefficients.shape[0]):
         result = UFUNCS[np.add](UFUNCS[np.multiply](result, at), coefficients[i])
     return result

@@ -95,19 +95,21 @@ def var(
         centre = _divide(sums, _count(x, axes, where, True))
     else:
         centre = traced(mean, wide.dtype)
-    away = emit("sub", wide, centre)
+    # as NumPy: a dtype that is asked for is that of the mean and of the sum, not of what is between
+    away = emit("sub", wide, centre) if dtype is None else UFUNCS[np.subtract](x, centre)
     if KIND[away.dtype] == "c":
         real, imag = emit("real", away), emit("imag", away)
         squares = emit("add", emit("mul", real, real), emit("mul", imag, imag))
     else:
         squares = emit("mul", away, away)
-    sums = total(squares, axes, dtype=squares.dtype, keepdims=keepdims, where=where)
+    added = squares.dtype if dtype is None else wide.dtype
+    sums = total(squares, axes, dtype=added, keepdims=keepdims, where=where)
     count = _count(x, axes, where, keepdims)
     if isinstance(count, int) and isinstance(ddof, (int, float)):
-        left: Array = number(max(count - ddof, 0), squares.dtype)
+        left: Array = number(max(count - ddof, 0), added)
     else:
         rest = UFUNCS[np.subtract](count, ddof)
-        left = cast(UFUNCS[np.maximum](rest, 0), squares.dtype)
+        left = cast(UFUNCS[np.maximum](rest, 0), added)
     result = emit("div", sums, left)
     return finish(cast(result, x.dtype) if half else result, out)
 
