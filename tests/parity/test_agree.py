@@ -292,3 +292,38 @@ def test_complex_products_of_a_scatter_are_held_to_their_factors() -> None:
     assert not refused(found, first * np.float32(1 + 2e-7), second, complex(np.nan, np.inf))
     assert refused(found, first * np.float32(1 + 1e-5), second, 0)
     assert refused(found, first, second + np.float32(1e-6), 0)  # nothing was joined to it
+
+
+def test_a_running_sum_is_held_to_the_exact_one() -> None:
+    """NumPy adds one after the other, so a million terms are off by more than any tree's."""
+    x = np.full(1_000_000, 0.1)
+    found = one("cumsum", x, axis=0, reverse=False)
+    exact = np.cumsum(x.astype(np.longdouble)).astype(np.float64)
+    assert not refused(found, exact)
+    exact[999_999] += 3e-6
+    assert refused(found, exact)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3000, 3000), (20_000, 300), (100_000, 50)])
+def test_a_large_product_is_held_to_the_exact_one(rows: int, columns: int) -> None:
+    v, m = np.full(rows, 0.1), np.full((rows, columns), 0.1)
+    axes = {"lhs_contract": (0,), "rhs_contract": (0,), "lhs_batch": (), "rhs_batch": ()}
+    found = one("contract", v, m, **axes)
+    exact = np.full(columns, float(np.longdouble(0.1) ** 2 * rows))
+    assert not refused(found, exact)
+    lost = exact.copy()
+    lost[columns // 2] -= 0.01  # one of the terms
+    assert refused(found, lost)
+    assert refused(found, exact * (1 + 1e-11))
+
+
+def test_a_library_s_product_may_add_one_term_after_the_other() -> None:
+    a, b = np.full((40, 30_000), 0.1, np.float32), np.full((30_000, 20), 0.1, np.float32)
+    axes = {"lhs_contract": (1,), "rhs_contract": (0,), "lhs_batch": (), "rhs_batch": ()}
+    found = one("contract", a, b, **axes)
+    serial = np.add.accumulate(np.full(30_000, a[0, 0] * b[0, 0]))[-1]
+    assert not refused(found, np.full((40, 20), serial))
+    assert refused(found, np.full((40, 20), serial) * np.float32(1.01))
+    # A kernel does better: of a vector alone that would be wrong.
+    found = one("contract", a[0], b, **(axes | {"lhs_contract": (0,)}))
+    assert refused(found, np.full(20, serial))

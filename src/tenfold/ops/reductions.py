@@ -150,7 +150,7 @@ ROWS = (
         np.add,
         "iufc",
         edges=f"of nothing 0; integers wrap; sixteen-bit floats add up in f32; {_ORDER}",
-        bound=2,
+        bound=1,
         draw=samples.ordinary,
     ),
     row(

@@ -3,9 +3,11 @@
 A row's bound is in units in the last place. Everything that is let off beyond that stands here,
 each with its reason:
 
-- Sums may be added up in any order. Their unit is that of the sum of magnitudes, for each doubling
-  of the number of terms; what the reference itself is off by, which adds one after the other along
-  some axes, is measured by asking it again in a wider type. Where the magnitudes of finite terms
+- Sums are judged by the exact one. A kernel's is off from that by a unit of the sum of magnitudes
+  for each doubling of the number of terms (`kernel.Fold`), a library's product by half a unit for
+  each term, as it adds one after the other. What the reference itself is off by, which does so
+  along some axes, is measured by asking it again in a wider type, or for large products in short
+  parts. Where the magnitudes of finite terms
   add up to more than the type holds, a partial sum may overflow in one order and not in another:
   there, and only there, anything goes. Infinite and NaN terms settle a sum in any order.
 - Each product in a sum of products may be rounded or not, which for one that is subnormal is no
@@ -38,7 +40,8 @@ import numpy as np
 from tenfold.graph import Node
 from tenfold.graph.op import Pointwise
 from tenfold.ops import TABLE
-from tenfold.types import KIND, SHORT
+from tenfold.plan.product import inline
+from tenfold.types import KIND, SHORT, TensorType
 
 Array = np.ndarray[Any, Any]
 Ask = Callable[[Node, Sequence[Array]], list[Array]]  # the reference of a node
@@ -52,6 +55,7 @@ _WIDER = {"f16": "f8", "bf16": "f8", "f32": "f8", "c64": "c16", "f64": "g", "c12
 _SUM_IN = {"f64": np.finfo(np.float64), "c128": np.finfo(np.float64)}  # or else float32
 _FLOAT32 = np.finfo(np.float32)
 _LARGE = 1 << 22  # multiplications from which a product of matrices is not asked for in long double
+_PART, _PARTS = 64, 512  # terms of its parts, and how many of those there are at most
 
 
 def size_of(value: Array) -> Array:
@@ -188,8 +192,10 @@ def _of_sum(node: Node, values: Sequence[Array], result: Array, ask: Ask) -> Arr
     sizes = [_finite_size(v) if KIND[v.dtype] in "fc" else v for v in values]
     (count,), (whole,) = ask(node, terms), ask(node, sizes)
     add_in = _added_in(short)
-    bound = TABLE[node.op].bound * (np.log2(np.maximum(count, 1)) + 1)
-    own = bound * float(add_in.eps) * whole + _own_error(node, values, result, count, ask)
+    depth = TABLE[node.op].bound * (np.log2(np.maximum(count, 1)) + 1)
+    if _by_library(node, values):
+        depth = np.maximum(depth, count / 2)
+    own = depth * float(add_in.eps) * whole + _own_error(node, values, result, count, whole, ask)
     if node.op in ("contract", "conv"):
         own = own + count * float(add_in.smallest_subnormal)
     if np.dtype(result.dtype).itemsize == 2:  # added up in f32, then rounded
@@ -215,21 +221,51 @@ def _finite_size(value: Array) -> Array:
     return np.where(np.isfinite(size), size, 0.0)
 
 
+def _by_library(node: Node, values: Sequence[Array]) -> bool:
+    """Whether a sum may be a library's product, or be made of one."""
+    if node.op != "contract":
+        return node.op == "conv"
+    types = [TensorType(v.dtype, v.shape) for v in values]
+    return not inline(types, node.types[0], dict(node.attributes))
+
+
 def _own_error(
-    node: Node, values: Sequence[Array], result: Array, count: Array, ask: Ask
+    node: Node, values: Sequence[Array], result: Array, count: Array, whole: Array, ask: Ask
 ) -> Array | float:
     """What the reference's own sum is off by."""
     short = SHORT[np.dtype(result.dtype)]
-    if node.op == "scatter" or (
-        _WIDER[short] in "gG"
-        and node.op != "reduce_sum"
-        and float(np.max(count, initial=0)) * result.size > _LARGE
-    ):
+    if node.op == "scatter":  # in the reference's order
         return 0.0
-    wide = [v.astype(_WIDER[short]) if KIND[v.dtype] in "fc" else v for v in values]
-    (right,) = ask(node, wide)
+    left = 0.0  # what is not measured
+    terms = float(np.max(count, initial=0))
+    large = _WIDER[short] in "gG" and terms * result.size > _LARGE
+    if node.op == "conv" and large:
+        return np.asarray(count / 2 * EPS[short] * whole)
+    if node.op == "contract" and large:
+        right, size = _in_parts(node, values, result, ask)
+        left = size / 2 * EPS[short]
+    else:
+        wide = [v.astype(_WIDER[short]) if KIND[v.dtype] in "fc" else v for v in values]
+        (right,) = ask(node, wide)
     off = np.abs(right - result.astype(right.dtype)).astype(np.float64)
-    return np.where(np.isfinite(off), off, 0.0)
+    return np.where(np.isfinite(off), off + left * whole, 0.0)
+
+
+def _in_parts(node: Node, values: Sequence[Array], result: Array, ask: Ask) -> tuple[Array, int]:
+    """A large product as the sum of short ones, added up in a wider type; and how many terms each
+    of those has."""
+    axes = [node[f"{side}_contract"][0] for side in ("lhs", "rhs")]
+    extent = values[0].shape[axes[0]]
+    others = int(np.prod([values[0].shape[a] for a in node["lhs_contract"]])) // extent
+    size = max(1, _PART // others, -(-extent // _PARTS))
+    right = np.zeros(result.shape, _WIDER[SHORT[np.dtype(result.dtype)]])
+    for start in range(0, extent, size):
+        part = [
+            v[(slice(None),) * axis + (slice(start, start + size),)]
+            for v, axis in zip(values, axes, strict=True)
+        ]
+        right += ask(node, part)[0]
+    return right, size * others
 
 
 def _of_product(node: Node, value: Array, result: Array) -> Array:

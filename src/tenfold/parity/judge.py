@@ -71,7 +71,7 @@ def _by_bounds(
         return _sampled(graph, arguments, got, wanted)
     if size > LARGE:
         for extent, which, rows, ends in row_axes(graph):
-            count = max(LARGE * extent // size, 1)
+            count = max(LARGE * extent // size, 2)  # a product of one row is another's work
             few = narrowed(graph, extent, count, which)
             if few is not None and count < extent:
                 return _by_rows(few, (rows, ends), (arguments, got, wanted), count, watch)

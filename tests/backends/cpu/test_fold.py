@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,7 @@ def test_products_have_the_same_bits_on_every_level_with_fma(rows: int, columns:
     np.testing.assert_array_equal(*out)
 
 
+@cache
 def pairwise_depth(n: int) -> int:
     """The most additions that a term goes through in NumPy's sum of so many."""
     if n < 8:
