@@ -123,13 +123,14 @@ def test_callbacks_run_once_and_in_order():
     assert seen == ["b"] + ["inside"] * len(X)
 
 
-def test_what_is_left_is_said_and_callbacks_still_run_once():
+def test_what_is_left_is_said_and_callbacks_still_run_once(monkeypatch):
+    monkeypatch.setattr(sys.modules["tenfold.api.checking"], "WAITING", -1)  # no background
     seen = []
 
     def f(x):
         first = tn.hook("a", x * 2, lambda v: seen.append("a"))
         for _ in range(20):
-            first = np.sin(first) + 1
+            first = np.sin(first) + 1.8125  # no other test has this kernel judged
         return tn.hook("b", first, lambda v: seen.append("b"))
 
     g = tn.jit(f, verify=0.0)
