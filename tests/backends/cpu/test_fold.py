@@ -14,7 +14,7 @@ import tenfold as tn
 from tenfold.backends.cpu.target import Target
 from tenfold.kernel import Builder, Fold, Kernel
 from tenfold.types import DTYPES, SHORT
-from tests.backends.cpu.running import AVX2, HOST, Program, every_target, random, reduction
+from tests.backends.cpu.running import TARGETS, Program, every_target, random, reduction
 from tests.kernel.folding import across_lanes, additions, additions_across, rounds_folded
 
 Array = np.ndarray[Any, Any]
@@ -63,14 +63,15 @@ def product(rows: int, columns: int) -> Kernel:
     return b.finish()
 
 
-@pytest.mark.skipif(not HOST.masked, reason="has one level with fma alone")
 @pytest.mark.parametrize(("rows", "columns"), [(3001, 1), (70, 5), (1000, 40), (1030, 300)])
 def test_products_have_the_same_bits_on_every_level_with_fma(rows: int, columns: int) -> None:
     v, m = random((rows,)), random((rows, columns), seed=1)
-    out = [np.zeros(columns, np.float32) for _ in range(2)]
-    for target, one in zip((HOST, AVX2), out, strict=True):
-        Program(product(rows, columns), target)(v, m, one)
-    np.testing.assert_array_equal(*out)
+    found = []
+    for target in (t for t in TARGETS.values() if t.fma):
+        found.append(np.zeros(columns, np.float32))
+        Program(product(rows, columns), target)(v, m, found[-1])
+    for one in found[1:]:
+        np.testing.assert_array_equal(one, found[0])
 
 
 @cache

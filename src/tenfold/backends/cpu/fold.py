@@ -31,7 +31,7 @@ def folded(
         """So many rounds, or fewer unless it is `whole`, from what is held on: in blocks of the
         level below, each from nothing."""
         if level == 0:
-            return e.loop(low, high, step, held, body, most)
+            return e.loop(low, high, step, held, body, most, empty=False)
         size = step * fold.block**level
         if most <= size:
             return blocks(low, high, most, whole, level - 1, held)
@@ -42,7 +42,7 @@ def folded(
             more = blocks(i, end, size, whole, level - 1, fresh(makers, held))
             return merged(makers, held, more)
 
-        return e.loop(low, high, size, held, block, most)
+        return e.loop(low, high, size, held, block, most, empty=False)
 
     chunk, rounds = step * fold.chunk, extent // step
     if fold.chunks(rounds) <= 2:

@@ -43,9 +43,12 @@ class Loops:
         carried: Sequence[Slot],
         body: Body,
         most: int = 0,
+        *,
+        empty: bool = True,
     ) -> list[str]:
         """Positions from low to high; what the last trip carried. A single trip stands alone.
-        Where the bounds are known only when it runs, they lie `most` apart at most."""
+        Where the bounds are known only when it runs, they lie `most` apart at most, and there may
+        be no trip unless `empty` is False."""
         w = self.w
         first = [x for _, x in carried]
         if isinstance(low, int) and isinstance(high, int):
@@ -54,7 +57,7 @@ class Loops:
             if high - low <= step:
                 return body(low, first)
         before, head, end = w.block, w.fresh("loop"), w.fresh("end")
-        dynamic = not (isinstance(low, int) and isinstance(high, int))
+        dynamic = empty and not (isinstance(low, int) and isinstance(high, int))
         if dynamic:
             some = w.op(f"icmp slt i64 {low}, {high}")
             w.put(f"br i1 {some}, label %{head}, label %{end}")

@@ -225,7 +225,7 @@ class _Rows:
         def chunk(i: Position, _: list[str]) -> list[str]:
             self.turn(i)
             end = ending(e, i, fold.chunk, whole, whole % fold.chunk == 0)
-            e.loop(i, end, fold.block, (), block, fold.chunk)
+            e.loop(i, end, fold.block, (), block, fold.chunk, empty=False)
             return []
 
         spread.lanes(self.begin, set())
