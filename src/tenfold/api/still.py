@@ -1,15 +1,17 @@
 """Standing still: what a function changes while it is traced would be changed once, not in every
 call. So it is an error, which names what was changed and where.
 
-Two changes are let be, since they only keep what was computed: a new entry of a dict, and a
-`cached_property` that was asked for the first time. They make the next call trace anew, which sees
-what has been kept.
+Some changes are let be, since they only keep what was computed: a new entry of a dict, a
+`cached_property` that was asked for the first time, fields of objects of installed packages. They
+make the next call trace anew, which sees what has been kept.
 """
 
 from __future__ import annotations
 
 import dis
 import functools
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
@@ -32,7 +34,11 @@ class Still:
 
     def __init__(self, found: Survey) -> None:
         self.found = found
-        self.fields = [(name, value, self._fields(value)) for name, value in found.objects]
+        self.fields = [
+            (name, value, self._fields(value))
+            for name, value in found.objects
+            if not _is_installed(value)
+        ]
         self.variables = dict(self._variables())
         self.states = [(name, one, state_of(one)) for name, one in found.generators]
         self.arrays = [
@@ -52,9 +58,10 @@ class Still:
                 new = now.get(key, MISSING)
                 if new is not before.get(key, MISSING) and not _kept(value, key, new):
                     raise self._changed(label, f"{name}.{key}", key)
-        for (_, name), before in self.variables.items():
-            if dict(self._variables()).get((_, name), MISSING) is not before:
-                raise self._changed(label, name, name)
+        variables = dict(self._variables())
+        for variable, before in self.variables.items():
+            if variables[variable] is not before:
+                raise self._changed(label, variable[1], variable[1])
         if self.found.reads.changes_items:
             self._check_items(label)
         for name, array, before in self.arrays:
@@ -120,6 +127,13 @@ class Still:
 
 
 _WRITES = ("STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF")
+
+
+def _is_installed(value: Any) -> bool:
+    """Whether an object is of a class from an installed package."""
+    home = value if isinstance(value, ModuleType) else sys.modules.get(type(value).__module__)
+    path = getattr(home, "__file__", None) or ""
+    return f"{os.sep}site-packages{os.sep}" in path or f"{os.sep}dist-packages{os.sep}" in path
 
 
 def _is_item(place: Place) -> bool:

@@ -21,13 +21,14 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu import loader, ndarray
-from tenfold.backends.cpu.bind import GATE_TEXT, Bound, Guard, gate, make_entry
+from tenfold.backends.cpu.bind import GATE_TEXT, Bound, gate, make_entry
 from tenfold.backends.cpu.entry import Argument, Entry
 from tenfold.backends.cpu.gate import GATE_EXPORTS
 from tenfold.backends.cpu.host import HOST
 from tenfold.backends.cpu.loader import load
 from tenfold.backends.cpu.poll import POLL
 from tenfold.backends.cpu.text import Fragment, join
+from tenfold.backends.cpu.watch import HOLDS, ITEMS, Guard, kind_of
 from tenfold.types import DTYPES, TensorType, parse_type
 
 Assemble = Callable[[str], bytes]
@@ -297,6 +298,88 @@ def test_captures_and_their_guards(make: Make) -> None:
     assert call(x)[0] == 3
     del cell.cell_contents
     assert call(x)[0] == "slow"
+
+
+class Held:
+    gain: Any = 2.5
+
+    def method(self) -> None: ...
+
+
+class Raises:
+    def __getattr__(self, name: str) -> Any:
+        raise KeyError(name)
+
+
+def watching(make: Make, guard: Guard) -> Callable[[], bool]:
+    """Whether a call goes past this guard."""
+    entry = Entry("watch", "plan", arguments("i64"), outputs("i64"), guards=(kind_of(guard),))
+    call = make(entry, copies((0, 1, 8)), guards=[guard]).call
+    return lambda: call(np.array(7)) == 7
+
+
+def test_attributes_are_watched(make: Make) -> None:
+    held, other = Held(), object()
+    held.own, held.bound = other, held.method  # type: ignore[attr-defined]
+    own = watching(make, (held, "own", other))
+    inherited = watching(make, (held, "gain", Held.gain))
+    method = watching(make, (held, "method", Held.method))
+    bound = watching(make, (held, "bound", held.bound))  # type: ignore[attr-defined]
+    for _ in range(3):
+        assert own()
+        assert inherited()
+        assert method()
+        assert bound()
+    held.gain = 3.5
+    held.method = lambda: None  # type: ignore[method-assign]
+    held.bound = lambda: None  # type: ignore[attr-defined]
+    del held.own  # type: ignore[attr-defined]
+    assert not own()
+    assert not inherited()
+    assert not method()
+    assert not bound()
+    del held.gain
+    assert inherited()
+
+
+def test_items_are_watched(make: Make) -> None:
+    one, two = object(), object()
+    line, table = [one, two], {"a": one, "b": two}
+    listed = watching(make, (line, ITEMS, (one, two)))
+    keyed = watching(make, (table, ITEMS, ("a", one, "b", two)))
+    empty = watching(make, ([], ITEMS, ()))
+    assert listed()
+    assert keyed()
+    assert empty()
+    line.append(one)
+    table["c"] = one
+    assert not listed()
+    assert not keyed()
+    line.pop()
+    del table["c"]
+    assert listed()
+    assert keyed()
+    line.reverse()
+    table["a"] = table.pop("a")
+    assert not listed()
+    assert not keyed()
+    line.clear()
+    table.clear()
+    assert not listed()
+    assert not keyed()
+
+
+def test_a_function_is_asked(make: Make) -> None:
+    answers = [True, False, 1, True]
+    asked = watching(make, (lambda: answers.pop(0), HOLDS, True))
+    assert [asked() for _ in range(4)] == [True, False, False, True]
+    with pytest.raises(IndexError):
+        asked()
+
+
+def test_what_a_guard_raises_is_raised(make: Make) -> None:
+    with pytest.raises(KeyError, match="gain"):
+        watching(make, (Raises(), "gain", 1))()
 
 
 def test_a_lookup_that_raises(make: Make) -> None:

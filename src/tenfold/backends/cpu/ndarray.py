@@ -22,6 +22,8 @@ TYPE, DATA, RANK, DIMS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
 SCALAR_VALUE = 16  # of a NumPy scalar
 CELL_VALUE = 16  # of a closure cell
 METHOD_FUNCTION = 16  # of a bound method
+LIST_ITEMS = 24  # where a list says where its items lie
+TUPLE_ITEMS = 24  # where those of a tuple begin
 
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
@@ -117,6 +119,11 @@ def _wrong_field() -> str | None:
     method = MethodType(supported, fixed)
     if _word(id(method) + METHOD_FUNCTION) != id(supported):
         return "a bound method keeps its function elsewhere"
+    for count in (1, 5):
+        listed, row = [fixed] * count, (fixed,) * count
+        first = (_word(id(listed) + LIST_ITEMS), id(row) + TUPLE_ITEMS)
+        if any(_word(at + 8 * k) != id(fixed) for at in first for k in range(count)):
+            return "a list or a tuple keeps its items elsewhere"
     return None
 
 

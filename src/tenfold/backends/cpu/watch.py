@@ -75,7 +75,7 @@ WATCH = Fragment(
         "declare i64 @PyTuple_Size(ptr)",
         "declare ptr @PyTuple_GetItem(ptr, i64)",
         "declare i64 @PyList_Size(ptr)",
-        "declare ptr @PyList_GetItem(ptr, i64)",
+        "declare i32 @memcmp(ptr, ptr, i64)",
         "declare i64 @PyDict_Size(ptr)",
         "declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)",
         "declare void @Py_DecRef(ptr)",
@@ -123,17 +123,15 @@ list:
   %list.size = call i64 @PyList_Size(ptr %where)
   %list.wanted = call i64 @PyTuple_Size(ptr %expected)
   %list.same = icmp eq i64 %list.size, %list.wanted
-  br i1 %list.same, label %list.test, label %no
-list.test:
-  %i = phi i64 [ 0, %list ], [ %i.next, %list.item ]
-  %list.more = icmp slt i64 %i, %list.size
-  br i1 %list.more, label %list.item, label %yes
-list.item:
-  %item = call ptr @PyList_GetItem(ptr %where, i64 %i)
-  %item.wanted = call ptr @PyTuple_GetItem(ptr %expected, i64 %i)
-  %i.next = add i64 %i, 1
-  %item.same = icmp eq ptr %item, %item.wanted
-  br i1 %item.same, label %list.test, label %no
+  br i1 %list.same, label %list.compare, label %no
+list.compare:
+  %list.items.at = getelementptr i8, ptr %where, i64 {nd.LIST_ITEMS}
+  %list.items = load ptr, ptr %list.items.at, align 8
+  %list.expected = getelementptr i8, ptr %expected, i64 {nd.TUPLE_ITEMS}
+  %list.bytes = shl i64 %list.size, 3
+  %list.order = call i32 @memcmp(ptr %list.items, ptr %list.expected, i64 %list.bytes)
+  %list.equal = icmp eq i32 %list.order, 0
+  br i1 %list.equal, label %yes, label %no
 items:
   %pairs = call i64 @PyDict_Size(ptr %where)
   %pairs.two = shl i64 %pairs, 1
