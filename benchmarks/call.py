@@ -1,5 +1,6 @@
 """What one call costs: eight floats, one to five inputs, a new output; beside its peers. Then
-calls that the entry leaves to a Python function made for them: containers and keywords.
+calls that the entry leaves to a Python function made for them, containers and keywords, and those
+that are found by the types of their arguments, beside jax.jit.
 
     python benchmarks/call.py [--rounds 30] [--compile]
 
@@ -158,6 +159,36 @@ def others() -> dict[str, Call]:
     return found
 
 
+def found_by_type(jit: Callable[..., Any], array: Callable[..., Any]) -> dict[str, Call]:
+    """Calls that the first door does not take: other signatures, captures and orders of memory."""
+    x = array(np.ones(8, np.float32))
+    many = jit(lambda a: a * 2 + 1)
+    for size in (8, 9, 10, 11, 12, 13):  # the first of six signatures is called
+        many(array(np.ones(size, np.float32)))
+    tree = jit(lambda t: t["a"] * t["b"][0])
+    leaves = [[array(np.ones(n, np.float32)) for n in (size, size)] for size in range(8, 14)]
+    trees = [{"a": a, "b": [b]} for a, b in leaves]
+    for one in trees:
+        tree(one)
+    fresh = jit(lambda a: a * 2 + 1)
+    fresh(x)
+    if isinstance(fresh, tn.Jitted):
+        fresh.refresh()
+    weights = [array(np.full(8, k, np.float32)) for k in range(4)]
+    square = np.asfortranarray(np.ones((8, 8), np.float32))
+    return {
+        "the first of six signatures": (many, [x]),
+        "the same, in containers": (tree, [trees[0]]),
+        "after refresh()": (fresh, [x]),
+        "four captured arrays in a list": (
+            jit(lambda a: a * weights[0] + weights[1] * weights[2] - weights[3]),
+            [x],
+        ),
+        "a Fortran-ordered argument": (jit(lambda a: a * 2 + 1), [square]),
+        "a strided argument": (jit(lambda a: a * 2 + 1), [np.ones((8, 16), np.float32)[:, ::2]]),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="What one call costs.")
     parser.add_argument("--rounds", type=int, default=30)
@@ -184,6 +215,19 @@ def main() -> None:
             print(f"{label + ' / tenfold':24}" + "".join(f"{ratio:10.1f}" for ratio in ratios))
     for label, least in measure(others(), options.rounds).items():
         print(f"{label:36}{least:8.0f}")
+    own = measure(found_by_type(tn.jit, np.asarray), options.rounds)
+    theirs: dict[str, float] = {}
+    try:
+        import jax
+
+        theirs = measure(found_by_type(jax.jit, jax.numpy.asarray), options.rounds)
+    except ImportError:
+        pass
+    for label, least in own.items():
+        beside = (
+            f"{theirs[label]:10.0f} jax.jit, {theirs[label] / least:.1f} times" if theirs else ""
+        )
+        print(f"{label:36}{least:8.0f}{beside}")
 
 
 if __name__ == "__main__":

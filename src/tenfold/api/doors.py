@@ -116,13 +116,15 @@ def _hall(table: Table, slow: Function) -> Function:
     nobody = None, False
 
     def hall(*leaves: Any, **names: Any) -> Any:
+        if names:
+            return slow(*leaves, **names)
         kinds = [
             (a.dtype, a.shape) if (t := type(a)) is ndarray or issubclass(t, scalar) else None
             for a in leaves
         ]
         door, packs = find(tuple(kinds), nobody)
-        if door is None or names:
-            return slow(*leaves, **names)
+        if door is None:
+            return slow(*leaves)
         if not packs:
             return door(*leaves)
         packed = [a if (f := a.flags).c_contiguous and f.aligned else pack(a, order="C")
