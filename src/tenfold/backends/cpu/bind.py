@@ -29,6 +29,7 @@ Array = np.ndarray[Any, Any]
 _FASTCALL_KEYWORDS = 0x80 | 0x02
 
 _NEVER = 1 << 62
+_POOL = range(Word.POOL, Word.POOL + POOL_SLOTS)
 
 GATE_TEXT = join([POOL, DISTINCT, GATE, WATCH])
 
@@ -71,6 +72,7 @@ class Binding(str):
     held: tuple[Any, ...]  # the captured arrays, then the guards, as last bound
     _kept: tuple[object, ...]  # what has to live as long as the callable
     _record: Array
+    _free: Callable[[int], None]
     _bound: tuple[Any, ...]
 
     def __new__(
@@ -100,6 +102,7 @@ class Binding(str):
         self.entry = entry
         self._kept = (slow, *kept)
         self._record = record
+        self._free = _free()
         return self
 
     @property
@@ -150,13 +153,13 @@ class Binding(str):
         self._kept = (*self._kept, kept)  # calls under way have the former
         self._record[Word.GIVEN] = given  # an aligned word: written in one step
 
-    def __del__(self) -> None:
+    def __del__(self, slots: range = _POOL) -> None:  # bound now: at the end names are gone
         """Free the arenas that wait in the pool."""
-        for slot in range(Word.POOL, Word.POOL + POOL_SLOTS):
+        for slot in slots:
             arena = int(self._record[slot])
             if arena:
                 self._record[slot] = 0
-                _free()(arena)
+                self._free(arena)
 
 
 def _data(array: Array) -> int:
