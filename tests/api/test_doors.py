@@ -222,7 +222,7 @@ def test_what_is_dropped_is_freed_at_once(kind: str, few: Plans) -> None:
 def test_one_function_keeps_a_bounded_number_of_traces(
     monkeypatch: pytest.MonkeyPatch, few: Plans
 ) -> None:
-    module = sys.modules["tenfold.api.jit"]
+    module = sys.modules["tenfold.api.traces"]
     monkeypatch.setattr(module, "TRACES", 5)
     monkeypatch.setattr(module, "ALIKE", 3)
     state = {"scale": 0.0}
@@ -230,8 +230,8 @@ def test_one_function_keeps_a_bounded_number_of_traces(
     for i in range(40):
         state["scale"] = float(i % 8)
         same(f, np.ones(i // 4))
-    assert len(f._entries) <= 5
-    assert max(map(len, f._entries.values())) <= 3
+    assert len(f._traces) <= 5
+    assert max(map(len, f._traces._kept.values())) <= 3
     same(f, np.ones(0))  # dropped long ago
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic
@@ -18,33 +17,26 @@ from tenfold.api.arguments import (
     Call,
     as_array,
     check_names,
-    describe_leaf,
 )
 from tenfold.api.buckets import Axes, Buckets, prove, unpad
-from tenfold.api.captures import Survey, survey
-from tenfold.api.clocks import warn_of_clocks
 from tenfold.api.donation import (
     check_apart,
     check_writeable,
     donated_leaves,
-    is_donated,
     write_back,
 )
-from tenfold.api.entry import Entry, Held, Options, Proof, snapshot_of
+from tenfold.api.entry import Entry, Options, Proof, snapshot_of
 from tenfold.api.kinds import taken_in
-from tenfold.api.places import Constant
-from tenfold.api.still import Still
+from tenfold.api.traces import Traces, trace_call
 from tenfold.api.verify import verify_option
-from tenfold.collector import resting
 from tenfold.errors import CompileWarning, TypeMismatch
 from tenfold.graph import Graph
 from tenfold.locks import Lock
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
-from tenfold.stats import count, timed
 from tenfold.trace.array import Array
-from tenfold.trace.function import Traced, trace_function
+from tenfold.trace.function import Traced
 from tenfold.trace.scope import current
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
@@ -53,10 +45,6 @@ if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.cache import Watch
     from tenfold.execute import Program
     from tenfold.parity.certificate import Certificate
-
-
-TRACES = 512  # signatures of one function that are kept
-ALIKE = 64  # traces with one signature: they differ in what the function closes over
 
 
 class Jitted:
@@ -80,7 +68,7 @@ class Jitted:
         self._options = options or Options()
         self._lazy_doors: Doors | None = None
         self._lazy_binder: Binder | None = None
-        self._entries: OrderedDict[Any, list[Entry]] = OrderedDict()  # used last, last; first
+        self._traces = Traces(self._shut)
         self._lock = Lock()
         self._watch: Watch | None = None
         self.traces = 0
@@ -228,7 +216,7 @@ class Jitted:
         """
         end = None if timeout is None else monotonic() + timeout
         with self._lock:
-            entries = [entry for kept in self._entries.values() for entry in kept]
+            entries = self._traces.every()
         for entry in entries:
             job = entry.job
             while job is not None and not job.lost:
@@ -266,7 +254,7 @@ class Jitted:
             return call, None
         padded = replace(call, leaves=buckets.pad(call, size))
         with self._lock:
-            entry = self._known(padded.key)
+            entry = self._traces.find(padded.key)
             proof = entry.sizes.get(rows) if entry is not None else None
             if proof is None or not proof.fits():
                 few = self._trace(call)  # first: what it raises is what the function raises
@@ -372,7 +360,7 @@ class Jitted:
     def forget(self, program: Program) -> None:
         """Let go of a program that is not to be used any more. Any thread may say so, whatever it
         holds: nothing is waited for here."""
-        for entry in [entry for kept in list(self._entries.values()) for entry in kept]:
+        for entry in self._traces.every():
             if entry.door is not None and entry.door.program is program:
                 self._shut(entry)
             job = entry.job
@@ -380,34 +368,12 @@ class Jitted:
                 entry.job = None
 
     def _entry(self, call: Call) -> Entry:
-        key = call.key
         with self._lock:
-            entry = self._known(key)
-            if entry is not None:
-                return entry
-            kept = self._entries.get(key, [])
-            entry = self._trace(call)
-            self._entries[key] = [entry, *kept]
-            self._entries.move_to_end(key)
-            self._drop_oldest(self._entries[key], ALIKE)
-            if len(self._entries) > TRACES:
-                self._drop_oldest(self._entries.popitem(last=False)[1], 0)
+            entry = self._traces.find(call.key)
+            if entry is None:
+                entry = self._trace(call)
+                self._traces.add(call.key, entry)
             return entry
-
-    def _known(self, key: Any) -> Entry | None:
-        """The trace that serves calls of this signature now, if there is one; first from now on."""
-        kept = self._entries.get(key, [])
-        for number, entry in enumerate(kept):
-            if entry.fits():
-                if number:
-                    kept.insert(0, kept.pop(number))
-                self._entries.move_to_end(key)
-                return entry
-        return None
-
-    def _drop_oldest(self, kept: list[Entry], most: int) -> None:
-        while len(kept) > most:
-            self._shut(kept.pop())
 
     def _shut(self, entry: Entry) -> None:
         door, entry.door = entry.door, None
@@ -415,40 +381,9 @@ class Jitted:
             self._answers(None)
 
     def _trace(self, call: Call) -> Entry:
-        binder = self._binder
-        leaves = [
-            describe_leaf(leaf, name, self.__wrapped__, not is_donated(name, binder.donate))
-            for leaf, name in zip(call.leaves, call.leaf_names(), strict=True)
-        ]
-        with timed("trace"), resting():
-            statics = [(name, value) for name, _, value in call.statics]
-            found: Survey = survey(self.__wrapped__, statics)
-            warn_of_clocks(found)
-            still = Still(found)
-            traced = trace_function(
-                self.__wrapped__,
-                leaves,
-                lambda arrays: binder.call(call, list(arrays)),
-                found.name,
-            )
-            still.check(self.__qualname__)
+        made = trace_call(self.__wrapped__, self.__qualname__, self._binder, call)
         self.traces += 1
-        count("traces")
-        origins = [c.array if c.origin is None else c.origin for c in traced.captures]
-        held = [
-            Held.take(c.name, found.places(a), a)
-            for c, a in zip(traced.captures, origins, strict=True)
-        ]
-        taken = {id(a) for a in origins} - {id(a) for a in traced.baked}
-        # Arrays that are read but are no inputs went into something computed while tracing:
-        # another array in such a place traces anew.
-        aside = [
-            Constant(place, array)
-            for key, (array, places) in found.arrays.items()
-            if key not in taken
-            for place in places
-        ]
-        return Entry(traced, held, [*found.watched, *aside], found.unguarded)
+        return made
 
     def ready_to_run(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
         """The trace for these arguments, and the arrays that its graph is run on."""
@@ -538,10 +473,11 @@ class Jitted:
           gain  setting      2.0; by type and bits
           w     array        f64[20]
         """
+        from tenfold.api.captures import survey
         from tenfold.api.explain_captures import explain
 
         with self._lock:
-            entries = [entry for kept in self._entries.values() for entry in kept]
+            entries = self._traces.every()
         return explain(self.__qualname__, entries, survey(self.__wrapped__))
 
     def refresh(self) -> None:
@@ -557,10 +493,9 @@ class Jitted:
         40.0
         """
         with self._lock:
-            for entries in self._entries.values():
-                for entry in entries:
-                    for held in entry.held:
-                        held.snapshot = snapshot_of(held.array)
+            for entry in self._traces.every():
+                for held in entry.held:
+                    held.snapshot = snapshot_of(held.array)
             if self._lazy_doors is not None:
                 self._lazy_doors.close()
             self._answers(None)

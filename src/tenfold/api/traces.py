@@ -1,0 +1,89 @@
+"""Traces of a function: how one is made, and those that are kept, by signature."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from tenfold.api.arguments import Binder, Call, describe_leaf
+from tenfold.api.captures import Survey, survey
+from tenfold.api.clocks import warn_of_clocks
+from tenfold.api.donation import is_donated
+from tenfold.api.entry import Entry, Held
+from tenfold.api.places import Constant
+from tenfold.api.still import Still
+from tenfold.collector import resting
+from tenfold.stats import count, timed
+from tenfold.trace.function import trace_function
+
+TRACES = 512  # signatures of one function that are kept
+ALIKE = 64  # traces with one signature: they differ in what the function closes over
+
+
+class Traces:
+    """The traces of one function. Those least recently used are dropped; `shut` is told."""
+
+    def __init__(self, shut: Callable[[Entry], None]) -> None:
+        self._kept: OrderedDict[Any, list[Entry]] = OrderedDict()  # used last: last, and first
+        self._shut = shut
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def every(self) -> list[Entry]:
+        """All that are kept. Any thread may ask, whatever it holds."""
+        return [entry for kept in list(self._kept.values()) for entry in kept]
+
+    def find(self, key: Any) -> Entry | None:
+        """The trace that serves calls of this signature now, if there is one."""
+        kept = self._kept.get(key, [])
+        for number, entry in enumerate(kept):
+            if entry.fits():
+                if number:
+                    kept.insert(0, kept.pop(number))
+                self._kept.move_to_end(key)
+                return entry
+        return None
+
+    def add(self, key: Any, entry: Entry) -> None:
+        kept = self._kept[key] = [entry, *self._kept.get(key, [])]
+        self._kept.move_to_end(key)
+        self._drop(kept, ALIKE)
+        if len(self._kept) > TRACES:
+            self._drop(self._kept.popitem(last=False)[1], 0)
+
+    def _drop(self, kept: list[Entry], most: int) -> None:
+        while len(kept) > most:
+            self._shut(kept.pop())
+
+
+def trace_call(function: Callable[..., Any], label: str, binder: Binder, call: Call) -> Entry:
+    """Trace a function for a call; what it reads is found before, and looked at again after."""
+    leaves = [
+        describe_leaf(leaf, name, function, not is_donated(name, binder.donate))
+        for leaf, name in zip(call.leaves, call.leaf_names(), strict=True)
+    ]
+    with timed("trace"), resting():
+        found: Survey = survey(function, [(name, value) for name, _, value in call.statics])
+        warn_of_clocks(found)
+        still = Still(found)
+        traced = trace_function(
+            function, leaves, lambda arrays: binder.call(call, list(arrays)), found.name
+        )
+        still.check(label)
+    count("traces")
+    origins = [c.array if c.origin is None else c.origin for c in traced.captures]
+    held = [
+        Held.take(c.name, found.places(a), a) for c, a in zip(traced.captures, origins, strict=True)
+    ]
+    taken = {id(a) for a in origins} - {id(a) for a in traced.baked}
+    # Arrays that are read but are no inputs went into something computed while tracing: another
+    # array in such a place traces anew.
+    aside = [
+        Constant(place, array)
+        for key, (array, places) in found.arrays.items()
+        if key not in taken
+        for place in places
+    ]
+    return Entry(traced, held, [*found.watched, *aside], found.unguarded)
