@@ -1,7 +1,9 @@
 """Checks of new plans: what is certified, what is left out and said, and what callers see."""
 
 import sys
+import warnings
 from datetime import UTC, datetime
+from typing import Any
 
 import msgpack
 import numpy as np
@@ -472,3 +474,24 @@ def test_a_refuted_plan_stays_refuted_on_disk(monkeypatch, tmp_path):
     g = tn.jit(f)
     g(X)
     assert g.certificate(X) is not None  # the sound plan is another entry
+
+
+def test_a_running_sum_that_drifts_is_no_disagreement() -> None:
+    """Each term has the same fraction, so all of NumPy's roundings go one way."""
+    x = np.random.default_rng(0).integers(0, 10, 300_000, dtype=np.uint32)
+    f = tn.jit(lambda x: np.var(np.cumsum(x + np.std(x))), verify=60.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tn.ParityWarning)
+        f(x)
+
+
+def test_what_is_cut_off_at_zero_is_tried_both_ways() -> None:
+    x = np.random.default_rng(11).standard_normal((200, 30)).astype(np.float32)
+
+    def distances(x: Any) -> Any:
+        sizes = (x * x).sum(1)
+        return np.sqrt(np.maximum(sizes[:, None] + sizes - 2 * x @ x.T, 0))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tn.ParityWarning)
+        tn.jit(distances, verify=60.0)(x)

@@ -51,7 +51,7 @@ EPS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52, "c64"
 TINY = {"f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 2.0**-1074, "c64": 2.0**-149,
         "c128": 2.0**-1074}  # fmt: skip
 SIGN = 2.0**-1074  # the sign is not settled
-_WIDER = {"f16": "f8", "bf16": "f8", "f32": "f8", "c64": "c16", "f64": "g", "c128": "G"}
+WIDER = {"f16": "f8", "bf16": "f8", "f32": "f8", "c64": "c16", "f64": "g", "c128": "G"}
 _SUM_IN = {"f64": np.finfo(np.float64), "c128": np.finfo(np.float64)}  # or else float32
 _FLOAT32 = np.finfo(np.float32)
 _LARGE = 1 << 22  # multiplications from which a product of matrices is not asked for in long double
@@ -238,14 +238,14 @@ def _own_error(
         return 0.0
     left = 0.0  # what is not measured
     terms = float(np.max(count, initial=0))
-    large = _WIDER[short] in "gG" and terms * result.size > _LARGE
+    large = WIDER[short] in "gG" and terms * result.size > _LARGE
     if node.op == "conv" and large:
         return np.asarray(count / 2 * EPS[short] * whole)
     if node.op == "contract" and large:
         right, size = _in_parts(node, values, result, ask)
         left = size / 2 * EPS[short]
     else:
-        wide = [v.astype(_WIDER[short]) if KIND[v.dtype] in "fc" else v for v in values]
+        wide = [v.astype(WIDER[short]) if KIND[v.dtype] in "fc" else v for v in values]
         (right,) = ask(node, wide)
     off = np.abs(right - result.astype(right.dtype)).astype(np.float64)
     return np.where(np.isfinite(off), off + left * whole, 0.0)
@@ -258,7 +258,7 @@ def _in_parts(node: Node, values: Sequence[Array], result: Array, ask: Ask) -> t
     extent = values[0].shape[axes[0]]
     others = int(np.prod([values[0].shape[a] for a in node["lhs_contract"]])) // extent
     size = max(1, _PART // others, -(-extent // _PARTS))
-    right = np.zeros(result.shape, _WIDER[SHORT[np.dtype(result.dtype)]])
+    right = np.zeros(result.shape, WIDER[SHORT[np.dtype(result.dtype)]])
     for start in range(0, extent, size):
         part = [
             v[(slice(None),) * axis + (slice(start, start + size),)]

@@ -18,7 +18,7 @@ from tenfold.graph.op import Ask
 from tenfold.ops import TABLE
 from tenfold.parity.agree import Uncertain, Watch, raw
 from tenfold.parity.answers import Asked
-from tenfold.parity.bounds import EPS, contracted, own_bound, unit
+from tenfold.parity.bounds import EPS, WIDER, contracted, own_bound, unit
 from tenfold.parity.moved import distance, moved
 from tenfold.types import KIND, SHORT
 
@@ -26,7 +26,9 @@ Array = np.ndarray[Any, Any]
 
 CLOSE = 16.0  # units in the last place that need no further look
 SLACK = 8.0  # how much farther than some runs another may go
-RUNS = (1.0, 1.0, 1.0, 4.0, 4.0)  # how far results are moved in each run, in bounds
+# How far results are moved in each run, in bounds: by turns one way and the other, since what is
+# cut off at 0, say, tells of one way alone.
+RUNS = (1.0, -1.0, 1.0, -1.0, 4.0, -4.0)
 FEWEST = 2  # runs after which a result is judged for the first time
 MOST = 200_000  # nodes of a run: a loop may never end when what it waits for is moved
 _SUMS = ("reduce_sum", "contract", "conv", "cumsum", "scatter")
@@ -50,7 +52,7 @@ def farther(
     spread = [np.zeros(w.shape) for w in wanted]
     found: tuple[int, str] | None = None
     for number, scale in enumerate(RUNS):
-        other = Perturbed(number, scale, watch, asked).run(graph, arguments)
+        other = Perturbed(number // 2, scale, watch, asked).run(graph, arguments)
         with np.errstate(all="ignore"):
             for n in open_ones:
                 far = distance(other[n], wanted[n])
@@ -164,8 +166,11 @@ class Perturbed:
         by = self._bound(node, inputs, result)
         if by is None or not np.any(by):
             return result
-        signs = self._random.choice((-1.0, 1.0), result.shape)
-        return moved(result, np.asarray(by) * self._scale, signs)
+        if node.op == "cumsum":  # what one sum is off by is in all that follow: go from the exact
+            wide = inputs[0].astype(WIDER[SHORT[np.dtype(result.dtype)]])
+            result = _ask(node, [wide])[0].astype(result.dtype)
+        signs = self._random.choice((-1.0, 1.0), result.shape) * np.sign(self._scale)
+        return moved(result, np.asarray(by) * abs(self._scale), signs)
 
     def _bound(self, node: Node, inputs: list[Array], result: Array) -> Array | float | None:
         """What an op may be off by on these inputs. Of sums only what rounding makes of most of
@@ -178,6 +183,8 @@ class Perturbed:
         sizes = [np.abs(v) if KIND[v.dtype] in "fc" else v for v in inputs]
         (whole,) = _ask(node, sizes)
         terms = max(sum(np.size(v) for v in inputs) // max(result.size, 1), 1)
+        if node.op == "cumsum":
+            terms = inputs[0].shape[node["axis"]]
         eps = EPS[SHORT[np.dtype(result.dtype)]]
         own = eps * (1 + np.sqrt(terms)) * np.abs(whole).astype(np.float64)
         return np.where(np.isfinite(own) & np.isfinite(result), own, 0.0)
