@@ -248,3 +248,30 @@ def test_a_fault_behind_reshapes_is_what_the_evaluator_finds() -> None:
         program(np.array([2, -33]), np.arange(3))
     with pytest.raises(ValueError, match="negative power"):
         tn.jit(lambda x: 2 ** x[:, None][:, 0].min(), verify="off")(np.array([2, -3]))
+
+
+def test_columns_of_which_something_is_kept_do_not_lie_across_lanes():
+    """What the first loop over a column keeps for the second was kept of one column, while several
+    lay across lanes. Whether they would, hangs on the costs of all of this."""
+    graph = tn.parse(
+        """graph (%0: f32[2580,7]) {
+  %1 = iota {dtype='i32', shape=(2580, 1), axis=0} : i32[2580,1]
+  %2 = erf %0 : f32[2580,7]
+  %3 = isfinite %2 : bool[2580,7]
+  %4 = constant {data=0xbb7313bf, type='f32'} : f32
+  %5 = select %3 %2 %4 : f32[2580,7]
+  %6 = bitcast %5 {dtype='i32'} : i32[2580,7]
+  %7 = constant {data=0x00000080, type='i32'} : i32
+  %8 = ne %6 %7 : bool[2580,7]
+  %9 = constant {data=0x140a0000, type='i32'} : i32
+  %10 = select %8 %1 %9 : i32[2580,7]
+  %11 = reduce_min %10 {axes=(0,)} : i32[7]
+  %12 = reshape %11 {shape=(1, 7)} : i32[1,7]
+  %13 = lt %1 %12 : bool[2580,7]
+  return %5 %13
+}"""
+    )
+    x = np.random.default_rng(0).normal(size=(2580, 7)).astype("f4")
+    got, wanted = Program(plan_for(graph))([x]), evaluate(graph, [x])
+    np.testing.assert_allclose(got[0], wanted[0], rtol=1e-6)
+    np.testing.assert_array_equal(got[1], wanted[1])

@@ -89,6 +89,8 @@ def _beyond(got: Array, wanted: Array, spread: Array) -> str:
             if usual.any():
                 allowed = np.maximum(allowed, SLACK * np.median((spread / size)[usual]) * size)
             bad = ~(off <= allowed)
+            if KIND[wanted.dtype] == "c":  # which part of what is not finite is NaN nobody promises
+                bad &= np.isfinite(got) | np.isfinite(wanted)
             if not bad.any():
                 return ""
             at = tuple(int(i) for i in np.argwhere(bad)[0])

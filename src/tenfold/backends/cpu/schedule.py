@@ -151,13 +151,15 @@ class _Facts:
         return self.sequential[-1]
 
     def candidates(self) -> Iterator[Free]:
-        """Each parallel axis with the reductions that may lie across lanes beside it."""
+        """Each parallel axis with the reductions that may lie across lanes beside it. What is kept
+        of a row is kept of one row at a time: rows do not lie across lanes."""
         inner = frozenset(self.across())
+        rows = {axis for buffer in self.kernel.buffers for axis in buffer.rows}
         if self.serial is not None:
             yield frozenset({self.serial})
             return
         for axis in self.parallel:
-            if self.kernel.axes[axis].extent > 1:
+            if self.kernel.axes[axis].extent > 1 and axis not in rows:
                 yield frozenset({axis}) | inner
         yield inner
 
