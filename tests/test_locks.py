@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.locks import Lock, once
+from tenfold.locks import Lock, cached_property, once
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
@@ -147,6 +147,29 @@ def test_a_module_that_another_thread_is_importing_is_imported_anew_in_the_child
     go.set()
     thread.join()
     del sys.modules["slow_to_import"]
+
+
+def test_a_property_that_another_thread_computes_is_no_lock_for_the_child() -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    class Slow:
+        @cached_property
+        def value(self) -> int:
+            begun.set()
+            go.wait(20)
+            return 1
+
+    thread = threading.Thread(target=lambda: Slow().value)
+    thread.start()
+    begun.wait(20)
+
+    def child() -> None:
+        go.set()
+        os._exit(0 if Slow().value == 1 else 1)
+
+    assert in_child(child) == 0
+    go.set()
+    thread.join()
 
 
 def test_what_is_made_once_is_made_by_one_thread() -> None:

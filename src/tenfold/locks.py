@@ -18,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable
 from threading import get_ident
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
 Given = ParamSpec("Given")
@@ -84,6 +84,20 @@ def once(function: Callable[Given, Made]) -> Callable[Given, Made]:
         return made[key]
 
     return call
+
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property(functools.cached_property):  # noqa: N801  as Python's is written
+        """Python's own, without the lock that some Pythons hold while they compute: a child of a
+        fork would wait for it. Two threads may compute a value; both get the same."""
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            return instance.__dict__.setdefault(self.attrname, self.func(instance))
 
 
 def _before_fork() -> None:

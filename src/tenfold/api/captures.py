@@ -365,9 +365,10 @@ def _kind(value: Any) -> tuple[str, str]:
 
 def _is_random(value: Any) -> bool:
     """Whether this is a generator of random numbers; whoever has one has loaded its module."""
-    numpy, python = sys.modules.get("numpy.random"), sys.modules.get("random")
-    kinds = (numpy.Generator, numpy.RandomState, numpy.BitGenerator) if numpy else ()
-    return isinstance(value, (*kinds, *((python.Random,) if python else ())))
+    names = {"numpy.random": ("Generator", "RandomState", "BitGenerator"), "random": ("Random",)}
+    # Another thread may be importing one: then it has nothing yet.
+    kinds = [getattr(sys.modules.get(m), n, None) for m, parts in names.items() for n in parts]
+    return isinstance(value, tuple(kind for kind in kinds if kind is not None))
 
 
 def _getenv() -> Any:

@@ -48,10 +48,12 @@ def _asked(chain: Chain, function: FunctionType, known: dict[int, str]) -> str |
         if not isinstance(value, (ModuleType, type)):
             return None
         owner, value = value, getattr(value, name, _MISSING)
-    python, dates = sys.modules.get("random"), sys.modules.get("datetime")
-    if python is not None and value is python.Random and chain.given == 0:
+    # Another thread may be importing them: then they have nothing yet.
+    generator = getattr(sys.modules.get("random"), "Random", None)
+    date = getattr(sys.modules.get("datetime"), "date", None)
+    if generator is not None and value is generator and chain.given == 0:
         return "random.Random without a seed"
-    if dates is not None and isinstance(owner, type) and issubclass(owner, dates.date):
+    if date is not None and isinstance(owner, type) and issubclass(owner, date):
         return f"{owner.__qualname__}.{rest[-1]}" if rest[-1] in _DATES else None
     return known.get(id(value))
 

@@ -31,7 +31,7 @@ from tenfold.api.traces import Traces, trace_call
 from tenfold.api.verify import verify_option
 from tenfold.errors import CompileWarning, TypeMismatch
 from tenfold.graph import Graph
-from tenfold.locks import Lock
+from tenfold.locks import Lock, cached_property
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
@@ -266,7 +266,7 @@ class Jitted:
                 proof = entry.sizes[rows] = Proof(prove(few, entry, rows, size), few.watched)
         return padded, proof.axes
 
-    @functools.cached_property
+    @cached_property
     def _buckets(self) -> Buckets:
         return Buckets(self._options.buckets, self._binder)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 from tenfold.api.arguments import Binder, Call, as_array, leaf_key
 from tenfold.errors import PlanError, TypeMismatch
 from tenfold.graph import Graph
+from tenfold.locks import cached_property
 from tenfold.trace.containers import LEAF, Structure, flatten
 from tenfold.trace.encoding import decode, encode
 from tenfold.trace.function import Traced, scalar

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from tenfold.frozen import frozen
+from tenfold.locks import cached_property
 from tenfold.types import TensorType
 
 # Attribute values are plain data: bool, int, str, bytes, and tuples of these.

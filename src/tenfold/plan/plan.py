@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Source
 from tenfold.kernel import Kernel
+from tenfold.locks import cached_property
 from tenfold.types import TensorType
 
 INPUT, OUTPUT, CONSTANT, ARENA = "input", "output", "constant", "arena"

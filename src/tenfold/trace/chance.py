@@ -57,14 +57,15 @@ def _comparable(state: Any) -> Any:
 
 
 def _python_state() -> Any:
-    module = sys.modules.get("random")
-    return None if module is None else module.getstate()
+    # Another thread may be importing it: then it has nothing yet.
+    state = getattr(sys.modules.get("random"), "getstate", None)
+    return None if state is None else state()
 
 
 def _numpy_state() -> Any:
     """NumPy's global random state, if anyone has loaded it."""
-    module = sys.modules.get("numpy.random")
-    return None if module is None else _comparable(module.get_state(legacy=False))
+    state = getattr(sys.modules.get("numpy.random"), "get_state", None)
+    return None if state is None else _comparable(state(legacy=False))
 
 
 def _numpy_moved(before: Any) -> bool:
