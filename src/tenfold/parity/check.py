@@ -32,7 +32,7 @@ from tenfold.parity.agree import Uncertain, compare, disagreement, judged, raw, 
 from tenfold.parity.answers import Differs, Recorded, Replayed
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
 from tenfold.parity.drawn import LARGE, Bench, kernels, size_of
-from tenfold.parity.part import misplaced, whole_graphs, written_out
+from tenfold.parity.part import has_long_loop, misplaced, whole_graphs, written_out
 from tenfold.parity.perturb import farther
 from tenfold.parity.replay import run_whole
 from tenfold.parity.verdict import CALLBACKS, EXPANSION, GUARD, LOOP, WHOLE, Case, Disagreement
@@ -267,6 +267,8 @@ class _Check:
             found = farther(
                 self.graph, self.arrays, made, wanted, self.on_time, self.recorded.asked
             )
+            if found is not None and not self.graph.effects and not has_long_loop(self.graph):
+                found = self.beyond_bounds(made)
             if found is not None:
                 number, text = found
                 text = f"output {number}: {text}"
@@ -282,6 +284,16 @@ class _Check:
         self.whole = True
         self.end_to_end = tuple(compare(a, b, None).ulp for a, b in zip(made, wanted, strict=True))
         return made, None
+
+    def beyond_bounds(self, made: list[Array]) -> tuple[int, str] | None:
+        """What lies beyond the bounds of all ops: those know of signs of zeros and NaN, and of
+        infinities, which moving results does not tell. Over long loops they tell nothing."""
+        expected = judged(self.graph, self.arrays, self.on_time)
+        for number, (got, one) in enumerate(zip(made, expected, strict=True)):
+            found = disagreement(got, one)
+            if found is not None:
+                return number, found
+        return None
 
     # What was found.
 

@@ -151,10 +151,14 @@ def written_out(graph: Graph) -> Graph:
 
 
 def goes_long(node: Node) -> bool:
-    """Whether a scope of a node has a loop of many rounds, or of nobody knows how many."""
+    """Whether a scope of a node has a long loop."""
+    return any(has_long_loop(scope) for scope in node.scopes)
+
+
+def has_long_loop(graph: Graph) -> bool:
+    """Whether a graph has a loop of many rounds, or of nobody knows how many."""
     return any(
-        inner.op == "while" or (inner.op == "scan" and inner["length"] > FEW)
-        for scope in node.scopes
-        for graph in (scope, *scope.scopes())
-        for inner in graph.nodes
+        node.op == "while" or (node.op == "scan" and node["length"] > FEW)
+        for one in (graph, *graph.scopes())
+        for node in one.nodes
     )
