@@ -47,7 +47,7 @@ TENFOLD = (
     PROGRAM
     + """
 import tenfold as tn
-import tenfold.api.jit as module
+import tenfold.api.traces as module
 trace = module.trace_function
 def traced(*args, **options):
     global start, cpu

@@ -19,6 +19,7 @@ from tenfold.parity.agree import compare
 from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
 from tenfold.parity.check import check, digest_of
 from tenfold.parity.guards import try_guards
+from tenfold.parity.perturb import farther
 
 X = np.random.default_rng(3).normal(size=(12, 7)).astype("f4")
 
@@ -496,3 +497,13 @@ def test_what_is_cut_off_at_zero_is_tried_both_ways() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", tn.ParityWarning)
         tn.jit(distances, verify=60.0)(x)
+
+
+def test_nan_beside_what_rounding_moves_is_no_disagreement():
+    graph = tn.trace(lambda x: np.cumsum(np.sin(x) * 1e3), np.zeros(9))
+    x = np.linspace(1, 2, 9)
+    wanted = tn.evaluate(graph, x)
+    wanted[5] = np.nan
+    got = wanted * (1 + 2.0**-47)  # more than a few units: runs are made
+    assert farther(graph, [x], [got], [wanted]) is None
+    assert farther(graph, [x], [got * 1.1], [wanted]) is not None

@@ -87,7 +87,8 @@ def _beyond(got: Array, wanted: Array, spread: Array) -> str:
             size = np.abs(wanted).astype(np.float64)
             usual = np.isfinite(size) & (size > 0) & np.isfinite(spread)
             if usual.any():
-                allowed = np.maximum(allowed, SLACK * np.median((spread / size)[usual]) * size)
+                most = SLACK * np.median((spread / size)[usual]) * size
+                allowed = np.maximum(allowed, np.where(np.isfinite(most), most, 0.0))
             bad = ~(off <= allowed)
             if KIND[wanted.dtype] == "c":  # which part of what is not finite is NaN nobody promises
                 bad &= np.isfinite(got) | np.isfinite(wanted)
