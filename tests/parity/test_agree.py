@@ -327,3 +327,24 @@ def test_a_library_s_product_may_add_one_term_after_the_other() -> None:
     # A kernel does better: of a vector alone that would be wrong.
     found = one("contract", a[0], b, **(axes | {"lhs_contract": (0,)}))
     assert refused(found, np.full(20, serial))
+
+
+def test_any_of_many_near_ties_may_be_the_extreme() -> None:
+    """A few trials miss most of them."""
+    x = np.zeros((2, 40), "f4")
+    x[1, 7] = -3.0
+    graph = tn.trace(lambda x: np.argmin(np.exp(x), axis=1), x)
+    (found,) = judged(graph, [x])
+    for place in (0, 13, 39):
+        assert compare(np.array([place, 7]), found.value, found.allowed).agrees
+    assert not compare(np.array([0, 8]), found.value, found.allowed).agrees
+
+
+def test_what_is_moved_by_a_period_may_be_anything_in_range() -> None:
+    x = np.array([60.0, 0.5], "f4")
+    graph = tn.trace(lambda x: np.sin(np.exp(x)), x)
+    (found,) = judged(graph, [x])
+    assert compare(np.array([-1.0, found.value[1]], "f4"), found.value, found.allowed).agrees
+    assert compare(np.array([1.0, found.value[1]], "f4"), found.value, found.allowed).agrees
+    wrong = np.array([found.value[0], found.value[1] + 0.01], "f4")
+    assert not compare(wrong, found.value, found.allowed).agrees

@@ -203,6 +203,12 @@ def _spread(
     found = discrete_spread(node, values, errors, results, _call)
     if found is not None:
         return found
+    if node.op in ("argmax", "argmin") and KIND[values[0].dtype] != "c":
+        return [_positions(node, values[0], errors[0], results[0])]
+    if node.op in _PERIODIC and KIND[values[0].dtype] == "f":
+        # Moved by half a period and more, it may be anything in its range.
+        wide = np.broadcast_to(errors[0], results[0].shape) > 1.0
+        spread = [np.where(wide, _PERIODIC[node.op], 0.0)]
     unbounded = any(np.isinf(e).any() for e in errors)
     if _wanders(node, errors) or (unbounded and _mixes(node)):
         return [np.full(r.shape, np.inf) for r in results]
@@ -234,6 +240,26 @@ def _spread(
             anything = [np.isinf(np.broadcast_to(e, results[0].shape)) for e in errors]
             spread = [np.where(np.any(anything, axis=0), np.inf, far) for far in spread]
     return spread
+
+
+_PERIODIC = {"sin": 2.0, "cos": 2.0, "tan": np.inf}  # how far apart two results can be
+
+
+def _positions(node: Node, value: Array, error: Array, result: Array) -> Array:
+    """How far the position of an extreme may be from the one found: any element may be it that is
+    within its bound of the others'. A few trials would miss one of many that are open."""
+    axis = node["axis"]
+    key = value.astype(np.float64) * (1.0 if node.op == "argmin" else -1.0)
+    key = np.where(np.isnan(key), -np.inf, key)  # the first NaN is the extreme
+    off = np.where(np.isinf(error) | (np.isinf(key) & (error > 0)), np.inf, error)
+    low = np.where(np.isinf(off), -np.inf, key - off)
+    high = np.where(np.isinf(off), np.inf, key + off)
+    least = high.min(axis=axis, keepdims=True, initial=np.inf)
+    open_lines = np.any(error > 0, axis=axis, keepdims=True)
+    shape = [-1 if a == axis else 1 for a in range(value.ndim)]
+    places = np.arange(value.shape[axis]).reshape(shape)
+    far = np.abs(places - np.expand_dims(result, axis))
+    return np.asarray(np.where((low <= least) & open_lines, far, 0.0).max(axis=axis, initial=0.0))
 
 
 def _farther(node: Node, tried: list[Array], results: list[Array]) -> list[Array]:
