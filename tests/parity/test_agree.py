@@ -348,3 +348,12 @@ def test_what_is_moved_by_a_period_may_be_anything_in_range() -> None:
     assert compare(np.array([1.0, found.value[1]], "f4"), found.value, found.allowed).agrees
     wrong = np.array([found.value[0], found.value[1] + 0.01], "f4")
     assert not compare(wrong, found.value, found.allowed).agrees
+
+
+def test_a_power_whose_base_and_exponent_are_off_may_be_none() -> None:
+    """Of a base that may be just below 0, and an exponent that may be just beside 1."""
+    x = np.array([0.0, 0.7], "f4")
+    graph = tn.trace(lambda x: np.power(np.exp(x) - 1, np.exp(x)), x)
+    (found,) = judged(graph, [x])
+    assert compare(np.array([np.nan, found.value[1]], "f4"), found.value, found.allowed).agrees
+    assert not compare(np.array([0.0, np.nan], "f4"), found.value, found.allowed).agrees

@@ -231,6 +231,12 @@ def _spread(
             for n, far in enumerate(_farther(node, tried, results)):
                 most[n] = np.maximum(most[n], far)
         spread = [e + m for e, m in zip(spread, most, strict=True)]
+    if node.op == "pow" and all(np.any(e) for e in errors):
+        # A base that may be negative has no power that may be none of an integer's.
+        for up, down in ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)):
+            pairs = zip(values, errors, (up, down), strict=True)
+            found = _farther(node, [moved(v, e, sign) for v, e, sign in pairs], results)
+            spread = [np.maximum(e, far) for e, far in zip(spread, found, strict=True)]
     if unbounded:  # several may be anything at once
         for sign in (1.0, -1.0):
             tried = [moved(v, e, sign) for v, e in zip(values, errors, strict=True)]
