@@ -6,8 +6,18 @@ import os
 import subprocess
 import sys
 import textwrap
+import warnings
+from importlib import import_module
 
+import numpy as np
 import pytest
+
+import tenfold as tn
+from tenfold.api import checking
+from tenfold.cache import plans
+from tenfold.errors import ParityWarning
+from tenfold.execute.faults import plant
+from tenfold.parity.check import check
 
 SHORT = """
     import resource
@@ -32,3 +42,119 @@ def test_a_check_without_memory_gives_up_and_the_call_goes_on():
         env={**os.environ, "TENFOLD_CACHE": "off"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout == "True\n", done.stderr
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A disk cache of its own, and no plans from before."""
+    monkeypatch.setattr(tn.config, "cache", tmp_path / "cache")
+    plans.clear()
+    yield
+    plans.clear()
+
+
+def subtracted(**options):
+    """A program with a fault that its first call does not come to look at."""
+    return tn.jit(lambda a, b: a * 2 - b, **{"verify": 0.0, **options})
+
+
+X = np.linspace(0.1, 1, 64)
+
+
+def test_a_plan_refuted_while_its_door_is_opened_does_not_answer(cache, monkeypatch):
+    def guarded(program, *given):
+        program.checking.done.wait(60)  # the background is done meanwhile
+        return tried(program, *given)
+
+    tried = checking.guarded
+    monkeypatch.setattr(checking, "guarded", guarded)
+    with plant("instruction", "sub>add"):
+        f = subtracted()
+        f(X, X)
+        with pytest.warns(ParityWarning, match=r"disagrees .*\n.*\n.*\n.* 1 calls before"):
+            assert np.array_equal(f(X, X), X)
+    assert np.array_equal(f(X, X), X)
+
+
+def test_a_certificate_does_not_open_what_another_check_refuted(cache, monkeypatch):
+    monkeypatch.setattr(checking, "go_on", lambda p, *_: setattr(p, "alone", True))
+    with plant("instruction", "sub>add"):
+        f = subtracted()
+        f(X, X)
+        program = plans.get(f.trace(X, X))
+    partial = program.certificate
+    checking.refute(program, check(program, program.graph, [X, X]).verdict)
+    checking._certify(program, partial)  # of a thread that began to check before
+    with pytest.warns(ParityWarning, match="disagrees"):
+        assert np.array_equal(f(X, X), X)
+    assert np.array_equal(f(X, X), X)
+
+
+def test_a_refutation_on_disk_is_not_lost_to_a_process_that_certifies(cache, monkeypatch):
+    monkeypatch.setattr(checking, "go_on", lambda *_: None)
+    with plant("instruction", "sub>add"):
+        f = subtracted()
+        f(X, X)
+        one = plans.get(f.trace(X, X))
+        plans.clear()
+        other = plans.get(f.trace(X, X))  # as in another process
+        assert one is not other
+        checking.refute(one, check(one, one.graph, [X, X]).verdict)
+        checking._certify(other, other.certificate)
+        assert other.refuted == one.refuted
+        plans.clear()
+        assert plans.get(f.trace(X, X)).refuted == one.refuted
+
+
+def test_a_whole_certificate_on_disk_is_not_replaced_by_a_partial_one(cache, monkeypatch):
+    monkeypatch.setattr(checking, "go_on", lambda *_: None)
+    f = subtracted()
+    f(X, X)
+    one = plans.get(f.trace(X, X))
+    plans.clear()
+    other = plans.get(f.trace(X, X))
+    checking._certify(one, check(one, one.graph, [X, X]).verdict)
+    checking._certify(other, other.certificate)
+    plans.clear()
+    assert plans.get(f.trace(X, X)).certificate.state == "whole"
+
+
+def test_a_check_that_fails_in_the_background_says_so_once(cache, monkeypatch):
+    def failing(*given, stop=None, **options):
+        if stop is not None:
+            raise RuntimeError("out of order")
+        return check(*given, **options)
+
+    monkeypatch.setattr(import_module("tenfold.parity.check"), "check", failing)
+    f = subtracted()
+    f(X, X)
+    assert f.ready(60)
+    with pytest.warns(ParityWarning, match="stays partial: RuntimeError.*out of order"):
+        assert np.array_equal(f(X, X), X)
+    assert f.certificate(X, X).state == "partial"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(f(X, X), X)
+
+
+def test_a_fault_that_can_not_be_looked_into_takes_the_plan_out_of_use(cache, monkeypatch):
+    def located(*given, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(import_module("tenfold.parity.bisect"), "located", located)
+    with plant("instruction", "sub>add"):
+        f = subtracted()
+        f(X, X)
+        assert f.ready(60)
+        with pytest.warns(ParityWarning, match="disagrees"):
+            assert np.array_equal(f(X, X), X)
+
+
+def test_a_whole_check_of_each_call_completes_a_partial_certificate(cache, monkeypatch):
+    monkeypatch.setattr(checking, "go_on", lambda *_: None)
+    f = subtracted()
+    f(X, X)
+    assert f.certificate(X, X).state == "partial"
+    g = tn.jit(f.__wrapped__, verify="always")
+    g(X, X)
+    assert g.certificate(X, X).state == "whole"

@@ -53,6 +53,8 @@ def answer(
 ) -> list[Array]:
     """The outputs for these arrays: by the plan as far as it may answer, else by the reference.
     With `quiet` a refutation is the caller's to tell."""
+    if program.failed is not None:
+        _tell_failed(program)
     if program.refuted is not None:
         tell(program, strict)
         return evaluate(graph, list(arrays), callbacks)
@@ -67,7 +69,7 @@ def settled(program: Program, strict: bool) -> bool:
     """Whether native code may answer by itself: no call is wanted for a check, and none has to be
     answered by the reference."""
     found = program.certificate
-    if program.refuted is not None or program.reached:
+    if program.shut:
         return False
     return found is None or found.complete or (program.alone and not strict)
 
@@ -111,7 +113,8 @@ def _checked(
             tell(program, strict)
         assert found.outputs is not None, "a fault is known only after the reference has ended"
         return found.outputs
-    if not always or program.certificate is None:
+    known = program.certificate
+    if not always or known is None or (found.verdict.complete and not known.complete):
         _certify(program, found.verdict)
     if strict and not program.certificate.complete:
         _tell_partial(program)
@@ -123,6 +126,8 @@ def _checked(
 
 def _certify(program: Program, found: Certificate) -> None:
     """Take over what a check found, and have calls noted that come to what it did not."""
+    if program.refuted is not None:  # by another check meanwhile, which counts
+        return
     program.certificate = found
     program.reached = False
     if found.unreached:
@@ -157,10 +162,14 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
             return
         _certify(program, found)
         if waited_for() and not found.complete:  # after the fork; at the end nobody does it
-            program.checking = submit(work)
+            program.checking = submit(work, failed)
+
+    def failed(error: BaseException) -> None:
+        program.failed = error
+        program.close()  # the next call tells
 
     program.alone = kept is not None
-    program.checking = submit(work)
+    program.checking = submit(work, failed)
 
 
 def guarded(
@@ -183,13 +192,27 @@ def refute(program: Program, fault: Disagreement) -> None:
     """Take a program out of use, here and on disk."""
     from tenfold.parity.bisect import located
 
-    text = str(located(fault, strict=program.strict))
+    program.refuted = str(fault)  # at once: to look into it takes time, and memory
+    program.close()
     answered = program.answered
+    with suppress(MemoryError):
+        fault = located(fault, strict=program.strict)
+    text = str(fault)
     if answered:
         text += f"\n  it had answered {answered} calls before this was found"
     program.refuted = text
-    program.close()
     keep_verdict(program)
+
+
+def _tell_failed(program: Program) -> None:
+    """Say that a check in the background came to no verdict, and let native code answer again."""
+    error, program.failed = program.failed, None
+    program.open()
+    warnings.warn(
+        f"the check of the compiled program failed, it stays partial: {error!r}",
+        ParityWarning,
+        stacklevel=_outside(),
+    )
 
 
 def _tell_partial(program: Program) -> None:

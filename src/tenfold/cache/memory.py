@@ -25,7 +25,7 @@ from tenfold.errors import FileError
 from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.locks import Lock
-from tenfold.parity.certificate import verdict_from_data, verdict_to_data
+from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
 from tenfold.plan import Plan
 from tenfold.stats import count, timed
 
@@ -151,19 +151,36 @@ class Plans:
 
 
 def keep_verdict(program: Program) -> None:
-    """Write what a check found beside the program on disk, for later processes."""
+    """Write what a check found beside the program on disk, for later processes. What another one
+    has found meanwhile is not lost: a refutation is taken over, and a whole certificate stays."""
     options = options_of(program.strict, program.donated)
+    if program.refuted is None:
+        known, refuted = _known(program.graph, options, program)
+        if refuted is not None:
+            program.refuted = refuted
+            program.close()
+            return
+        ours = program.certificate
+        if known is not None and known.complete and not (ours is not None and ours.complete):
+            return
     found = verdict_to_data(program.certificate, program.refuted)
     keep_certificate(program.graph, options, program, found)
 
 
 def _take_over(graph: Graph, options: Options, program: Program) -> None:
     """Believe what checks by other processes found of this very code."""
+    program.certificate, program.refuted = _known(graph, options, program)
+
+
+def _known(
+    graph: Graph, options: Options, program: Program
+) -> tuple[Certificate | None, str | None]:
+    """The certificate or refutation that lies beside a program on disk."""
     try:
-        found = verdict_from_data(find_certificate(graph, options, program))
-        program.certificate, program.refuted = found
+        return verdict_from_data(find_certificate(graph, options, program))
     except FileError as error:  # then it is checked again
         log().warning("%s; the plan will be checked again", error.message)
+        return None, None
 
 
 def _planned(graph: Graph, donated: tuple[int, ...]) -> Plan:

@@ -47,6 +47,7 @@ class Program:
     alone = False  # whether it does so to the end, without calls
     turns = 0  # calls that could have gone on checking it
     reached = False  # whether a call came to what was not checked
+    failed: BaseException | None = None  # what ended its check, until the user knows
 
     _own: Bound | None = None  # what `__call__` goes through
 
@@ -124,6 +125,8 @@ class Program:
         bound = self._bind(slow, captures, guards, packed, native)
         self._doors = [door for door in self._doors if door() is not None]
         self._doors.append(ref(bound.binding))
+        if self.shut:  # found while it was bound
+            self.close()
         return bound
 
     def _bind(
@@ -166,8 +169,9 @@ class Program:
 
     @property
     def shut(self) -> bool:
-        """Whether calls have to be looked at: it was refuted, or came to what was not checked."""
-        return self.refuted is not None or self.reached
+        """Whether calls have to be looked at: it was refuted, came to what was not checked, or has
+        something to tell."""
+        return self.refuted is not None or self.reached or self.failed is not None
 
     def close(self) -> None:
         """Have all calls go to whoever answers what guards turn away."""
@@ -175,8 +179,12 @@ class Program:
             one.close()
 
     def open(self) -> None:
-        for one in self._open_doors():
-            one.open()
+        """Have native code answer again, unless calls have to be looked at."""
+        if not self.shut:
+            for one in self._open_doors():
+                one.open()
+        if self.shut:  # found while they were opened
+            self.close()
 
     def watch_for(self, plans: Collection[int]) -> None:
         """Note when a call reaches one of these sub-plans, by their numbers: the program is then

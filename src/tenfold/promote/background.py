@@ -23,12 +23,15 @@ from tenfold.switching import giving_way
 
 class Job:
     """Something to be done once. `done` is set at its end, whether it went well or not; `next` is
-    what it has asked for to be done after it."""
+    what it has asked for to be done after it. `failed` is called with what it raised."""
 
-    __slots__ = ("_work", "done", "error", "next", "process", "result", "told")
+    __slots__ = ("_failed", "_work", "done", "error", "next", "process", "result", "told")
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(
+        self, work: Callable[[], Any], failed: Callable[[BaseException], None] | None = None
+    ) -> None:
         self._work: Callable[[], Any] | None = work
+        self._failed = failed
         self.done = threading.Event()
         self.result: Any = None
         self.error: BaseException | None = None
@@ -43,6 +46,8 @@ class Job:
                 self.result = work()
         except BaseException as error:
             self.error = error
+            if self._failed is not None:
+                self._failed(error)
         finally:
             self.done.set()
 
@@ -100,14 +105,14 @@ class _Worker:
 _worker = _Worker()
 
 
-def submit(work: Callable[[], Any]) -> Job:
-    """Have this done in the background.
+def submit(work: Callable[[], Any], failed: Callable[[BaseException], None] | None = None) -> Job:
+    """Have this done in the background; `failed` is called there with what it raises.
 
     >>> job = submit(lambda: 6 * 7)
     >>> job.done.wait(10), job.result
     (True, 42)
     """
-    job = Job(work)
+    job = Job(work, failed)
     _worker.submit(job)
     return job
 
