@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import warnings
 from importlib import import_module
 
@@ -18,6 +19,7 @@ from tenfold.cache import plans
 from tenfold.errors import ParityWarning
 from tenfold.execute.faults import plant
 from tenfold.parity.check import check
+from tenfold.promote.background import held, submit
 
 SHORT = """
     import resource
@@ -158,3 +160,23 @@ def test_a_whole_check_of_each_call_completes_a_partial_certificate(cache, monke
     g = tn.jit(f.__wrapped__, verify="always")
     g(X, X)
     assert g.certificate(X, X).state == "whole"
+
+
+def test_copies_for_the_background_are_bounded_all_together(cache, monkeypatch):
+    monkeypatch.setattr(checking, "COPIED", 3 * X.nbytes)
+    begin, seen = threading.Event(), []
+    first = submit(begin.wait)  # the background is busy
+    try:
+        fs = [tn.jit(lambda a, n=n: a * 2 - n, verify=0.0) for n in range(6)]
+        for f in fs:
+            f(X)
+            seen.append(held())
+        assert seen == [X.nbytes * n for n in (1, 2, 3, 3, 3, 3)]
+    finally:
+        begin.set()
+    assert first.done.wait(60)
+    assert all(f.ready(60) for f in fs)
+    for f in fs:
+        f(X)  # those that had no room go on now
+        assert f.ready(60)
+        assert f.certificate(X).state == "whole"

@@ -26,7 +26,7 @@ from tenfold.errors import ParityError, ParityWarning
 from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
-from tenfold.promote.background import submit, waited_for, waiting
+from tenfold.promote.background import held, submit, waited_for, waiting
 from tenfold.reference import Callbacks, evaluate
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 LEAST, MOST = 0.03, 0.3  # seconds of a first call's check
-COPIED = 1 << 28  # bytes of arguments that are copied for the background
+COPIED = 1 << 28  # bytes of arguments that are copied for the background, of all programs
 WAITING = 32  # programs that wait for the background at most
 
 _FIX = "tn.bisect(f, *args) writes a script that shows it"
@@ -146,7 +146,8 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
     if busy or program.alone or waiting() > WAITING:
         return
     kept = None  # kernels on drawn values need no arguments
-    if not graph.effects and sum(a.nbytes for a in arrays) <= COPIED:
+    size = sum(a.nbytes for a in arrays)
+    if not graph.effects and size + held() <= COPIED:
         with suppress(MemoryError):
             kept = [np.array(a) for a in arrays]
     if kept is None and not found.undrawn:
@@ -162,14 +163,15 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
             return
         _certify(program, found)
         if waited_for() and not found.complete:  # after the fork; at the end nobody does it
-            program.checking = submit(work, failed)
+            program.checking = submit(work, failed, size)
 
     def failed(error: BaseException) -> None:
         program.failed = error
         program.close()  # the next call tells
 
+    size = 0 if kept is None else size
     program.alone = kept is not None
-    program.checking = submit(work, failed)
+    program.checking = submit(work, failed, size)
 
 
 def guarded(

@@ -291,7 +291,8 @@ class Jitted:
         outputs = answer(program, graph, arrays, callbacks, verify, strict)
         if verify not in ("off", "always"):
             go_on(program, graph, given)
-            entry.job = entry.job or program.checking
+            if self._options.compile == "now":  # else it is what compiles
+                entry.job = program.checking
         checked = program.certificate
         if settled(program, strict) and verify != "always":
             self._open(call, entry, program)

@@ -23,15 +23,17 @@ from tenfold.switching import giving_way
 
 class Job:
     """Something to be done once. `done` is set at its end, whether it went well or not; `next` is
-    what it has asked for to be done after it. `failed` is called with what it raised."""
+    what it has asked for to be done after it. `failed` is called with what it raised;
+    `size` are the bytes that it holds."""
 
-    __slots__ = ("_failed", "_work", "done", "error", "next", "process", "result", "told")
+    __slots__ = ("_failed", "_work", "done", "error", "next", "process", "result", "size", "told")
 
     def __init__(
-        self, work: Callable[[], Any], failed: Callable[[BaseException], None] | None = None
+        self, work: Callable[[], Any], failed: Callable[[BaseException], None] | None, size: int
     ) -> None:
         self._work: Callable[[], Any] | None = work
         self._failed = failed
+        self.size = size
         self.done = threading.Event()
         self.result: Any = None
         self.error: BaseException | None = None
@@ -87,9 +89,8 @@ class _Worker:
                     self.wake.wait()
                 if self.closing:
                     return
-                job = self.jobs.popleft()
+                job = self.current = self.jobs.popleft()
             with self.busy, giving_way():
-                self.current = job
                 job.run()
                 self.current = None
 
@@ -105,14 +106,19 @@ class _Worker:
 _worker = _Worker()
 
 
-def submit(work: Callable[[], Any], failed: Callable[[BaseException], None] | None = None) -> Job:
-    """Have this done in the background; `failed` is called there with what it raises.
+def submit(
+    work: Callable[[], Any],
+    failed: Callable[[BaseException], None] | None = None,
+    size: int = 0,
+) -> Job:
+    """Have this done in the background; `failed` is called there with what it raises. `size` are
+    the bytes that are held for it.
 
     >>> job = submit(lambda: 6 * 7)
     >>> job.done.wait(10), job.result
     (True, 42)
     """
-    job = Job(work, failed)
+    job = Job(work, failed, size)
     _worker.submit(job)
     return job
 
@@ -120,6 +126,13 @@ def submit(work: Callable[[], Any], failed: Callable[[BaseException], None] | No
 def waiting() -> int:
     """How many jobs wait for their turn."""
     return len(_worker.jobs)
+
+
+def held() -> int:
+    """How many bytes are held for the job under way and those that wait."""
+    with _worker.wake:
+        jobs = [*_worker.jobs, *([_worker.current] if _worker.current else [])]
+    return sum(job.size for job in jobs)
 
 
 def waited_for() -> bool:
