@@ -109,6 +109,20 @@ def test_the_body_of_a_loop_of_no_rounds_is_tried():
     assert g.certificate(X, 0).complete
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_body_of_a_scan_of_no_rounds_is_tried(reverse):
+    def f(x):
+        return tn.scan(lambda c, v: (c + v.sum(), np.sin(v)), 0.0, x, reverse=reverse)
+
+    empty = np.zeros((0, 3))
+    program, graph = program_of(f, empty)
+    found = check(program, graph, [empty]).verdict
+    assert found.complete, found.left
+    with plant("instruction", "sin>cos"):
+        program, graph = program_of(f, empty)
+    assert not check(program, graph, [empty]).agrees
+
+
 def test_callbacks_run_once_and_in_order():
     seen = []
 

@@ -378,6 +378,12 @@ class Walk:
                 return
             inner = self.abouts[id(plans[step.plans[-1]])]
             self.try_later(inner, given, f"{name}, of no rounds: ")
+        elif isinstance(step, LoopStep) and not node["length"]:
+            inner = self.abouts[id(plans[step.plans[-1]])]
+            _, end = loop_ends(node)
+            types = [p.type for p in inner.graph.parameters[end:]]
+            slices = [np.zeros(t.shape, t.dtype) for t in types]
+            self.try_later(inner, [*given[:end], *slices], f"{name}, of no rounds: ")
 
     # Steps.
 
