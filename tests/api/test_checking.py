@@ -180,3 +180,32 @@ def test_copies_for_the_background_are_bounded_all_together(cache, monkeypatch):
         f(X)  # those that had no room go on now
         assert f.ready(60)
         assert f.certificate(X).state == "whole"
+
+
+FORKED = """
+    import os, threading, warnings
+    import numpy as np, tenfold as tn
+    from tenfold.execute.faults import plant
+    from tenfold.promote.background import submit
+    warnings.simplefilter("ignore")
+    x = np.linspace(0.1, 1, 64)
+    gate = threading.Event()
+    with plant("instruction", "sub>add"):
+        submit(lambda: gate.wait(0.2))  # the check waits behind this
+        f = tn.jit(lambda a, b: a * 2 - b, verify=0.0)
+        f(x, x), f(x, x)
+        if child := os.fork():
+            raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        f(x, x)
+        ready = f.ready(60)
+        os._exit(0 if ready and np.array_equal(f(x, x), x) else 1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_goes_on_with_the_check_that_a_fork_left_behind():
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FORKED)],
+        env={**os.environ, "TENFOLD_CACHE": "off"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -165,7 +165,9 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
         if waited_for() and not found.complete:  # after the fork; at the end nobody does it
             program.checking = submit(work, failed, size)
 
-    def failed(error: BaseException) -> None:
+    def failed(error: BaseException | None) -> None:
+        if error is None:  # a fork left it behind: this process's next call goes on
+            program.checking, program.alone, program.reached = None, False, True
         program.failed = error
         program.close()  # the next call tells
 

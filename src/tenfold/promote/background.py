@@ -4,9 +4,9 @@ While a job runs, threads that wait for the interpreter get it within a tenth of
 Python's usual five: so a call is not held up by the thread that compiles.
 
 At the end of the process the job under way is finished and the rest are dropped. A fork waits
-for the job under way; the child starts with no thread, and its jobs that were not done are given
-to a thread of its own when they are asked for again. A job that takes long asks `waited_for` now
-and then, and ends early where it is.
+for the job under way; the child starts with no thread, and its jobs that were not done are told
+that they were left behind, and given to a thread of its own when they are asked for again. A job
+that takes long asks `waited_for` now and then, and ends early where it is.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Any
 
 from tenfold.switching import giving_way
 
+Failed = Callable[[BaseException | None], None]
+
 
 class Job:
     """Something to be done once. `done` is set at its end, whether it went well or not; `next` is
-    what it has asked for to be done after it. `failed` is called with what it raised;
-    `size` are the bytes that it holds."""
+    what it has asked for to be done after it. `failed` is called with what it raised,
+    or with None in the child of a fork that left it behind; `size` are the bytes that it holds."""
 
     __slots__ = ("_failed", "_work", "done", "error", "next", "process", "result", "size", "told")
 
-    def __init__(
-        self, work: Callable[[], Any], failed: Callable[[BaseException], None] | None, size: int
-    ) -> None:
+    def __init__(self, work: Callable[[], Any], failed: Failed | None, size: int) -> None:
         self._work: Callable[[], Any] | None = work
         self._failed = failed
         self.size = size
@@ -52,6 +52,11 @@ class Job:
                 self._failed(error)
         finally:
             self.done.set()
+
+    def leave(self) -> None:
+        """It stays with the process from which this one forked."""
+        if self._failed is not None:
+            self._failed(None)
 
     @property
     def lost(self) -> bool:
@@ -108,7 +113,7 @@ _worker = _Worker()
 
 def submit(
     work: Callable[[], Any],
-    failed: Callable[[BaseException], None] | None = None,
+    failed: Failed | None = None,
     size: int = 0,
 ) -> Job:
     """Have this done in the background; `failed` is called there with what it raises. `size` are
@@ -154,7 +159,9 @@ def _after_in_parent() -> None:
 
 def _after_in_child() -> None:
     global _worker
-    _worker = _Worker()
+    before, _worker = _worker, _Worker()
+    for job in (*before.jobs, *([before.current] if before.current else [])):
+        job.leave()
 
 
 atexit.register(lambda: _worker.close())
