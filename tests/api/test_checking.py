@@ -8,6 +8,8 @@ import sys
 import textwrap
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib import import_module
 
 import numpy as np
@@ -209,3 +211,23 @@ def test_a_child_goes_on_with_the_check_that_a_fork_left_behind():
         env={**os.environ, "TENFOLD_CACHE": "off"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_threads_that_read_the_plan_of_a_program_from_disk_get_the_same_one(cache, monkeypatch):
+    def planned(*given):
+        with suppress(threading.BrokenBarrierError):
+            both.wait(1)  # both have begun to read
+        return plan(*given)
+
+    both = threading.Barrier(2)
+    memory = import_module("tenfold.cache.memory")
+    plan = memory._planned
+    graph = subtracted().trace(X, X)
+    plans.get(graph)
+    plans.clear()
+    program = plans.get(graph)
+    monkeypatch.setattr(memory, "_planned", planned)
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda _: program.plan, range(2))
+    assert one is other
+    assert program.plan is one
