@@ -43,7 +43,7 @@ def try_guards(
     parameters = program.parameters  # not the plan's: a program from disk need not read its plan
     own = list(parameters[: len(parameters) - len(captures)])
     count = 0
-    call = program.bind(slow, captures, watched, packed=True).call
+    call = _bound(program, slow, captures, watched)
     good = [_zeros(type) for type in own]
     for number, type in enumerate(own):
         for what, make in _violations(type):
@@ -58,11 +58,20 @@ def try_guards(
         changed = list(watched)
         other = (*expected, object()) if key is ITEMS else object()
         changed[number] = (where, key, other)
-        call = program.bind(slow, captures, changed, packed=True).call
+        call = _bound(program, slow, captures, changed)
         count += 1
         if goes_by(call, good):
             return count, _fault(program, f"what the function closes over ({key})", "rebound")
     return count, None
+
+
+def _bound(
+    program: Program, slow: Callable[..., Any], captures: Sequence[Array], watched: Sequence[Guard]
+) -> Callable[..., Any]:
+    """An entry to be tried, open even where the program is not."""
+    bound = program.bind(slow, captures, watched, packed=True)
+    bound.binding.open()
+    return bound.call
 
 
 def _fault(program: Program, which: str, what: str) -> Disagreement:
