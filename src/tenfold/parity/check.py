@@ -31,7 +31,7 @@ from tenfold.ops import TABLE
 from tenfold.parity.agree import Uncertain, compare, disagreement, judged, raw, same_bits
 from tenfold.parity.answers import Differs, Recorded, Replayed
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
-from tenfold.parity.drawn import LARGE, Bench, kernels, size_of
+from tenfold.parity.drawn import PACE, Bench, kernels, size_of
 from tenfold.parity.part import has_long_loop, misplaced, whole_graphs, written_out
 from tenfold.parity.perturb import farther
 from tenfold.parity.replay import run_whole
@@ -172,8 +172,8 @@ class _Check:
                 if name in self.drawn or name in known:
                     self.drawn.setdefault(name)
                     continue
-                if half is not None and size_of(about, at) > LARGE:
-                    continue
+                if self.limit is not None and size_of(about, at) > PACE * self.limit:
+                    continue  # it would take longer than there is
                 on_time()
                 found = bench.judge(about, at, on_time)
                 if isinstance(found, Disagreement):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-LARGE = 1 << 21  # elements of a kernel that are not drawn while a caller waits
+PACE = 7_000_000  # elements of a kernel that are drawn and judged in a second, about
 MANY = 1 << 18  # elements from which numbers of one sign alone are not tried
 PLAIN, ODD, BELOW, ABOVE = range(4)  # ways to draw: mixed, troublesome, negative, positive
 _SPECIAL = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0)
