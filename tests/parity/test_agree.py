@@ -357,3 +357,12 @@ def test_a_power_whose_base_and_exponent_are_off_may_be_none() -> None:
     (found,) = judged(graph, [x])
     assert compare(np.array([np.nan, found.value[1]], "f4"), found.value, found.allowed).agrees
     assert not compare(np.array([0.0, np.nan], "f4"), found.value, found.allowed).agrees
+
+
+def test_a_modulus_may_move_whichever_way_the_parts_do() -> None:
+    """Both parts moved up leave this one where it is."""
+    x = np.array([1.0], "f4")
+    graph = tn.trace(lambda x: np.abs(np.exp(np.exp(np.exp(x))) * (1 - 1j)), x)
+    (found,) = judged(graph, [x])
+    assert compare(found.value + np.float32(50), found.value, found.allowed).agrees
+    assert not compare(found.value + np.float32(5000), found.value, found.allowed).agrees

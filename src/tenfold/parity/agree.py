@@ -221,9 +221,10 @@ def _spread(
         most = [np.zeros(r.shape) for r in results]
         # Where elements do not mix, moving all one way and then the other tells all but poles.
         apart = isinstance(TABLE[node.op].lowering, Pointwise) and np.isfinite(error).all()
-        trials = [
-            moved(value, error, s) for s in ((1.0, -1.0) if apart else (1.0, -1.0, signs, -signs))
-        ]
+        ways: tuple[Any, ...] = (1.0, -1.0) if apart else (1.0, -1.0, signs, -signs)
+        if KIND[value.dtype] == "c":  # of a modulus, say, one way may tell nothing
+            ways = (*ways, 1.0 - 1.0j, -1.0 + 1.0j)
+        trials = [moved(value, error, way) for way in ways]
         for trial in (*trials, *snapped(value, error)):
             tried = [*values]
             for n in same:  # read twice, it is moved as one

@@ -43,6 +43,7 @@ from tenfold.version import versions
 
 Array = np.ndarray[Any, Any]
 Stop = Callable[[], bool]
+_BOUNDED = 16  # rounds of a loop over which bounds that are added up still tell something
 _DIGESTED = 1 << 17  # elements of an argument that go into the digest
 
 
@@ -267,7 +268,11 @@ class _Check:
             found = farther(
                 self.graph, self.arrays, made, wanted, self.on_time, self.recorded.asked
             )
-            if found is not None and not self.graph.effects and not has_long_loop(self.graph):
+            if (
+                found is not None
+                and not self.graph.effects
+                and not has_long_loop(self.graph, _BOUNDED)
+            ):
                 found = self.beyond_bounds(made)
             if found is not None:
                 number, text = found

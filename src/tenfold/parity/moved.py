@@ -15,7 +15,8 @@ _FAR = 2.0**62  # errors from here on are not told apart in int64
 
 
 def moved(value: Array, error: Array, sign: Any) -> Array:
-    """The value moved by its bound; a bool that is open is True one way and False the other."""
+    """The value moved by its bound; a bool that is open is True one way and False the other. A
+    complex sign moves the parts of a complex number each its own way."""
     kind = KIND[value.dtype]
     if kind == "b":
         return np.where(error > 0, np.broadcast_to(sign > 0, value.shape), value)
@@ -30,7 +31,9 @@ def moved(value: Array, error: Array, sign: Any) -> Array:
         return np.where(error > 0, made, value).astype(value.dtype)
     if kind == "c":
         both = np.empty(value.shape, value.dtype)
-        both.real, both.imag = (moved(p, error, sign) for p in (value.real, value.imag))
+        across = sign.imag if isinstance(sign, complex) else sign
+        both.real = moved(value.real, error, np.real(sign))
+        both.imag = moved(value.imag, error, across)
         return both
     made = (value.astype(np.float64) + error * sign).astype(value.dtype)
     if np.ndim(sign):

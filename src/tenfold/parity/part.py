@@ -155,10 +155,10 @@ def goes_long(node: Node) -> bool:
     return any(has_long_loop(scope) for scope in node.scopes)
 
 
-def has_long_loop(graph: Graph) -> bool:
-    """Whether a graph has a loop of many rounds, or of nobody knows how many."""
+def has_long_loop(graph: Graph, rounds: int = FEW) -> bool:
+    """Whether a graph has a loop of more rounds, or of nobody knows how many."""
     return any(
-        node.op == "while" or (node.op == "scan" and node["length"] > FEW)
+        node.op == "while" or (node.op == "scan" and node["length"] > rounds)
         for one in (graph, *graph.scopes())
         for node in one.nodes
     )
