@@ -32,7 +32,7 @@ from tenfold.parity.agree import Uncertain, compare, disagreement, judged, raw, 
 from tenfold.parity.answers import Differs, Recorded, Replayed
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
 from tenfold.parity.drawn import PACE, Bench, kernels, size_of
-from tenfold.parity.part import has_long_loop, misplaced, whole_graphs, written_out
+from tenfold.parity.part import misplaced, whole_graphs, written_out
 from tenfold.parity.perturb import farther
 from tenfold.parity.replay import run_whole
 from tenfold.parity.verdict import CALLBACKS, EXPANSION, GUARD, LOOP, WHOLE, Case, Disagreement
@@ -268,11 +268,8 @@ class _Check:
             found = farther(
                 self.graph, self.arrays, made, wanted, self.on_time, self.recorded.asked
             )
-            if (
-                found is not None
-                and not self.graph.effects
-                and not has_long_loop(self.graph, _BOUNDED)
-            ):
+            rounds = max((rounds for rounds, _ in self.walk.loops.values()), default=0)
+            if found is not None and not self.graph.effects and rounds <= _BOUNDED:
                 found = self.beyond_bounds(made)
             if found is not None:
                 number, text = found

@@ -151,14 +151,10 @@ def written_out(graph: Graph) -> Graph:
 
 
 def goes_long(node: Node) -> bool:
-    """Whether a scope of a node has a long loop."""
-    return any(has_long_loop(scope) for scope in node.scopes)
-
-
-def has_long_loop(graph: Graph, rounds: int = FEW) -> bool:
-    """Whether a graph has a loop of more rounds, or of nobody knows how many."""
+    """Whether a scope of a node has a loop of many rounds, or of nobody knows how many."""
     return any(
-        node.op == "while" or (node.op == "scan" and node["length"] > rounds)
-        for one in (graph, *graph.scopes())
-        for node in one.nodes
+        inner.op == "while" or (inner.op == "scan" and inner["length"] > FEW)
+        for scope in node.scopes
+        for graph in (scope, *scope.scopes())
+        for inner in graph.nodes
     )
