@@ -366,3 +366,18 @@ def test_a_modulus_may_move_whichever_way_the_parts_do() -> None:
     (found,) = judged(graph, [x])
     assert compare(found.value + np.float32(50), found.value, found.allowed).agrees
     assert not compare(found.value + np.float32(5000), found.value, found.allowed).agrees
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_a_pole_within_a_bound_is_tried(dtype: str) -> None:
+    """A bool that hangs on the last bits is 0 or 1, and a little more than that off as a number."""
+    x = np.array([0.5, 2.0])
+    edge = np.exp(x[0])
+
+    def f(x: Any) -> Any:
+        return np.ones(2, dtype) / (np.exp(x) <= edge).astype(dtype)
+
+    (found,) = judged(tn.trace(f, x), [x])
+    other = found.value.copy()
+    other[0] = np.inf if dtype == "f8" else complex(np.inf, np.nan)
+    assert compare(other, found.value, found.allowed).agrees

@@ -46,14 +46,20 @@ def moved(value: Array, error: Array, sign: Any) -> Array:
 
 
 def snapped(value: Array, error: Array) -> list[Array]:
-    """Floats moved to an integer within their bound, if there are such: functions have poles there,
-    and the ends of a range do not tell of one in the middle."""
-    if KIND[value.dtype] != "f":
+    """Numbers moved to an integer within their bound, or to 0, if there are such: functions have
+    poles there, and the ends of a range do not tell of one in the middle."""
+    kind = KIND[value.dtype]
+    if kind not in "fc":
         return []
+    parts = (value.real, value.imag) if kind == "c" else (value,)
+    around = np.all([np.abs(part) <= error for part in parts], axis=0) & (value != 0)
+    made = [np.where(around, 0, value).astype(value.dtype)] if around.any() else []
+    if kind == "c":
+        return made
     wide = value.astype(np.float64)
     whole = np.rint(wide)
     near = (whole != wide) & (np.abs(whole - wide) <= error)
-    return [np.where(near, whole, wide).astype(value.dtype)] if near.any() else []
+    return [*made, np.where(near, whole, wide).astype(value.dtype)] if near.any() else made
 
 
 def distance(a: Array, b: Array, *, signs: bool = False) -> Array:
