@@ -381,3 +381,11 @@ def test_a_pole_within_a_bound_is_tried(dtype: str) -> None:
     other = found.value.copy()
     other[0] = np.inf if dtype == "f8" else complex(np.inf, np.nan)
     assert compare(other, found.value, found.allowed).agrees
+
+
+def test_the_sign_of_a_nan_that_is_the_least_is_nobodys_promise() -> None:
+    x = np.array([[np.nan, -1.0], [np.nan, 2.0]], "f2")
+    (found,) = judged(tn.trace(lambda x: np.signbit(x.min(0)), x), [x])
+    assert compare(np.array([True, True]), found.value, found.allowed).agrees
+    assert compare(np.array([False, True]), found.value, found.allowed).agrees
+    assert not compare(np.array([False, False]), found.value, found.allowed).agrees

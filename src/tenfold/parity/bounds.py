@@ -173,7 +173,7 @@ def _of_exact(node: Node, errors: Sequence[Array], result: Array) -> Array:
     if pointwise:
         own = np.where(np.isnan(result), np.maximum(own, SIGN), own)
     if node.op in _ZEROS or (node.op == "scatter" and node["kind"] in ("min", "max")):
-        own = np.where(result == 0, np.maximum(own, SIGN), own)
+        own = np.where((result == 0) | np.isnan(result), np.maximum(own, SIGN), own)
     return own
 
 
