@@ -389,3 +389,14 @@ def test_the_sign_of_a_nan_that_is_the_least_is_nobodys_promise() -> None:
     assert compare(np.array([True, True]), found.value, found.allowed).agrees
     assert compare(np.array([False, True]), found.value, found.allowed).agrees
     assert not compare(np.array([False, False]), found.value, found.allowed).agrees
+
+
+def test_a_product_of_one_term_may_go_unrounded_into_a_sum() -> None:
+    drawn = np.random.default_rng(0).uniform(0.5, 2, 100).astype("f4")
+    fused = (drawn.astype("f8") * drawn + 1).astype("f4")
+    apart = fused != drawn * drawn + np.float32(1)
+    assert apart.any()
+    x = drawn[apart][:1, None]
+    (found,) = judged(tn.trace(lambda x: (x @ x) + np.float32(1), x), [x])
+    assert compare(fused[apart][:1, None], found.value, found.allowed).agrees
+    assert not compare(found.value + np.float32(1e-5), found.value, found.allowed).agrees

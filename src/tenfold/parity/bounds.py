@@ -31,6 +31,7 @@ each with its reason:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -138,7 +139,12 @@ def _of_bits(value: Array, error: Array) -> Array:
 def contracted(node: Node, values: Sequence[Array], result: Array) -> Array | float:
     """What a product may be off by where it goes straight into a sum: it is not rounded then, and
     does not overflow. Where it is stored, it is rounded like any other."""
-    if node.op != "mul" or SHORT[np.dtype(result.dtype)] not in ("f32", "f64"):
+    if SHORT[np.dtype(result.dtype)] not in ("f32", "f64"):
+        return 0.0
+    if node.op == "contract":  # of one term it is a product, and what becomes of it is the sum's
+        terms = [values[0].shape[axis] for axis in node["lhs_contract"]]
+        return np.where(np.isfinite(result), unit(result), 0.0) if math.prod(terms) == 1 else 0.0
+    if node.op != "mul":
         return 0.0
     lost = np.isinf(result) & np.isfinite(values[0]) & np.isfinite(values[1])
     # Half a unit in truth; moved by less than a whole one, a value would be itself again.
