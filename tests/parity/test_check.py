@@ -521,3 +521,11 @@ def test_nan_beside_what_rounding_moves_is_no_disagreement():
     got = wanted * (1 + 2.0**-47)  # more than a few units: runs are made
     assert farther(graph, [x], [got], [wanted]) is None
     assert farther(graph, [x], [got * 1.1], [wanted]) is not None
+
+
+def test_a_root_taken_as_a_power_is_not_refused():
+    """NumPy's power takes the root for one exponent, and gives NaN of -inf; for many, inf."""
+    f = tn.jit(lambda x: np.power(x, np.asarray(0.5)))
+    f(np.full(20_000, 4.0))
+    assert f.certificate(np.full(20_000, 4.0)).complete
+    assert f(np.full(20_000, -np.inf))[0] == np.inf

@@ -59,7 +59,13 @@ def _pow(a: Array, b: Array) -> Any:
             f"pow: an integer to a negative power ({b[b < 0].flat[0]}) is no integer",
             fix="cast the base to a float first",
         )
-    return np.power(a, b)
+    result = np.power(a, b)
+    if KIND[b.dtype] != "f":
+        return result
+    # NumPy takes the root for an exponent of no axes that is 0.5, and the root of -inf is NaN: what
+    # a power is must not hang on how many axes its exponent has.
+    rooted = (a == -np.inf) & (b == 0.5)
+    return np.where(rooted, np.inf, result).astype(result.dtype) if np.any(rooted) else result
 
 
 def _finite(x: Array) -> Any:
@@ -110,7 +116,8 @@ ARITHMETIC = (
         "iufc",
         samples.anything,
         samples.exponents,
-        edges="integers wrap; an integer to a negative power raises ValueProblem; x**0 is 1",
+        edges="integers wrap; an integer to a negative power raises ValueProblem; x**0 is 1, "
+        "(-inf)**0.5 is inf",
         bound=4,
         lowering=Element(elements.power),
         heeds=guards.signed,
