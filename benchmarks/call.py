@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import tenfold as tn
-from tenfold.backends.cpu.bind import gate, make_entry
-from tenfold.backends.cpu.entry import Argument, Entry
-from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.entry.bind import gate, make_entry
+from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.target import host_target, target_machine
 from tenfold.types import parse_type
 

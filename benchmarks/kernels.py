@@ -25,14 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.assemble import assemble
-from tenfold.backends.cpu.compile import module_text, prepare
-from tenfold.backends.cpu.loader import load
-from tenfold.backends.cpu.schedule import tune
-from tenfold.backends.cpu.sorting import scratch_bytes, sort_name, sort_text
+from tenfold.backends.cpu.library.sort.sort import scratch_bytes, sort_name, sort_text
+from tenfold.backends.cpu.link.compile import module_text, prepare
+from tenfold.backends.cpu.link.loader import load
+from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cpu.target import host_target
+from tenfold.backends.llvm.assemble import assemble
 from tenfold.kernel import Builder, Index, Kernel
-from tenfold.kernel.kernel import SEQUENTIAL
+from tenfold.kernel.ir.kernel import SEQUENTIAL
 from tenfold.types import DTYPES
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):

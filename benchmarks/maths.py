@@ -20,8 +20,8 @@ import llvmlite.binding as llvm
 import numpy as np
 from scipy import special
 
-from tenfold.backends.cpu.maths import AVX2, AVX512, BASELINE, FUNCTIONS, Target
-from tenfold.backends.cpu.maths.loops import loop_name, module
+from tenfold.backends.llvm.maths import AVX2, AVX512, BASELINE, FUNCTIONS, Target
+from tenfold.backends.llvm.maths.loops import loop_name, module
 
 Array = np.ndarray[Any, Any]
 SIZE = 16384

@@ -34,11 +34,11 @@ STEPS = (1, 3, 5, 20, 100, 400, 640)
 MOST = {"jax": 400, "torch": 20}  # torch takes minutes beyond
 OWN = (
     "tenfold.api.checking",
-    "tenfold.api.door",
+    "tenfold.api.call.door",
     "tenfold.api.explain_cache",
-    "tenfold.api.unpack",
-    "tenfold.backends.cpu.compile",
-    "tenfold.backends.cpu.prelink",
+    "tenfold.api.call.unpack",
+    "tenfold.backends.cpu.link.compile",
+    "tenfold.backends.cpu.link.prelink",
     "tenfold.cache",
     "tenfold.execute.plan",
     "tenfold.graph.file",

@@ -40,9 +40,9 @@ from tenfold.backends.cpu.target import VARIABLE, Target, executable, machine
 from tenfold.execute import Program, plan_for
 from tenfold.execute.file import PlanFile, write_file
 from tenfold.graph import Graph
-from tenfold.parity.agree import Uncertain, disagreement, judged, same_bits
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
+from tenfold.parity.rule.agree import Uncertain, disagreement, judged, same_bits
 
 Array = np.ndarray[Any, Any]
 SLOW = 20  # seconds from which a program is named as slow

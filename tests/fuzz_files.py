@@ -26,7 +26,7 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.errors import PlanError
-from tenfold.plan.sections import Sections, pack
+from tenfold.plan.file.sections import Sections, pack
 
 
 def elementwise(x, y):

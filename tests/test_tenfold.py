@@ -49,14 +49,20 @@ def test_a_plan_in_the_cache_runs_without_planner_and_compiler(tmp_path: Path) -
     assert of("llvmlite", loaded_by(code))
     again = loaded_by(code)
     assert not [m for package in HEAVY for m in of(package, again)]
-    unneeded = ("plan.build", "plan.fuse", "plan.lower", "parity.check", "kernel.build")
+    unneeded = (
+        "plan.steps.build",
+        "plan.fusion",
+        "plan.lowering",
+        "parity.check",
+        "kernel.ir.build",
+    )
     assert not [m for name in unneeded for m in of(f"tenfold.{name}", again)]
 
 
 def test_parts_do_not_hide_names() -> None:
     """`tenfold.trace` is a package and `tn.trace` a function."""
     loaded_by(
-        "import tenfold.trace.array, tenfold.parity.agree, tenfold.config, tenfold.stats\n"
+        "import tenfold.trace.array, tenfold.parity.rule.agree, tenfold.config, tenfold.stats\n"
         "import tenfold as tn\n"
         "from tenfold import parity\n"
         "assert tn.trace.__module__ == 'tenfold.api.program', tn.trace\n"

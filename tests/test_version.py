@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tenfold
-from tenfold.backends.cpu.loader import route
+from tenfold.backends.cpu.link.loader import route
 from tenfold.version import digest, source, versions
 
 PACKAGE = Path(tenfold.__file__).parent

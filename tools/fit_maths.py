@@ -26,7 +26,7 @@ mp.mp.dps = 60
 Function = Callable[[mp.mpf], mp.mpf]
 LN2, PI = mp.log(2), mp.pi
 HERE = Path(__file__).resolve().parent
-OUT = HERE.parent / "src/tenfold/backends/cpu/maths/coefficients.py"
+OUT = HERE.parent / "src/tenfold/backends/llvm/maths/coefficients.py"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 import tenfold  # noqa: F401  fills the tables
 from tenfold.trace.array import FUNCTIONS, REASONS, UFUNCS
-from tenfold.trace.surface.ufunc_methods import AT
+from tenfold.trace.surface.ufuncs.methods import AT
 from tenfold.trace.surface.unsupported import DIFFERENCES, UNDISPATCHED
 
 PAGE = Path(__file__).parent.parent / "docs" / "numpy.md"

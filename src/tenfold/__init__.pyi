@@ -192,7 +192,7 @@ from tenfold.errors import (
 from tenfold.graph import Graph as Graph
 from tenfold.stats import stats as stats
 from tenfold.trace.array import Array as Array
-from tenfold.trace.control import (
+from tenfold.trace.control.control import (
     cond as cond,
     fori_loop as fori_loop,
     map as map,
@@ -201,25 +201,25 @@ from tenfold.trace.control import (
     switch as switch,
     while_loop as while_loop,
 )
-from tenfold.trace.custom import custom as custom
-from tenfold.trace.effects import call_host as call_host, hook as hook, print as print
-from tenfold.trace.surface.convolution import conv as conv
-from tenfold.trace.surface.counting import bincount as bincount
-from tenfold.trace.surface.creation import iota as iota
-from tenfold.trace.surface.indexing import (
+from tenfold.trace.control.custom import custom as custom
+from tenfold.trace.control.effects import call_host as call_host, hook as hook, print as print
+from tenfold.trace.surface.algebra.convolution import conv as conv
+from tenfold.trace.surface.reducing.counting import bincount as bincount
+from tenfold.trace.surface.shaping.creation import iota as iota
+from tenfold.trace.surface.indexing.indexing import (
     dynamic_slice as dynamic_slice,
     dynamic_update as dynamic_update,
 )
-from tenfold.trace.surface.linalg import lu as lu
-from tenfold.trace.surface.searching import top_k as top_k
-from tenfold.trace.surface.sized import (
+from tenfold.trace.surface.algebra.linalg import lu as lu
+from tenfold.trace.surface.searching.searching import top_k as top_k
+from tenfold.trace.surface.indexing.sized import (
     argwhere as argwhere,
     compress as compress,
     flatnonzero as flatnonzero,
     unique as unique,
 )
-from tenfold.trace.surface.solving import triangular_solve as triangular_solve
-from tenfold.trace.surface.special import (
+from tenfold.trace.surface.algebra.solving import triangular_solve as triangular_solve
+from tenfold.trace.surface.numbers.special import (
     digamma as digamma,
     erf as erf,
     erf_inv as erf_inv,
@@ -228,7 +228,7 @@ from tenfold.trace.surface.special import (
     rsqrt as rsqrt,
     sigmoid as sigmoid,
 )
-from tenfold.trace.windows import reduce_window as reduce_window
+from tenfold.trace.control.windows import reduce_window as reduce_window
 from tenfold.transform.vmap import vmap as vmap
 from tenfold.types import TensorType as TensorType, spec as spec
 from tenfold.version import __version__ as __version__

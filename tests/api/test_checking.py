@@ -145,7 +145,7 @@ def test_a_fault_that_can_not_be_looked_into_takes_the_plan_out_of_use(cache, mo
     def located(*given, **options):
         raise MemoryError
 
-    monkeypatch.setattr(import_module("tenfold.parity.bisect"), "located", located)
+    monkeypatch.setattr(import_module("tenfold.parity.find.bisect"), "located", located)
     with plant("instruction", "sub>add"):
         f = subtracted()
         f(X, X)

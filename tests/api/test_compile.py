@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.api.doors import ROW
+from tenfold.api.call.doors import ROW
 from tenfold.cache import Plans
 
 X = np.linspace(0.1, 2.0, 24).reshape(4, 6)

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.api.doors import ROW
-from tenfold.backends.cpu.loader import route
-from tenfold.backends.cpu.pages import pages_held
+from tenfold.api.call.doors import ROW
+from tenfold.backends.cpu.link.loader import route
+from tenfold.backends.cpu.link.pages import pages_held
 from tenfold.cache import plans
 from tenfold.cache.memory import Plans
 from tenfold.errors import TenfoldError

@@ -16,8 +16,8 @@ import pytest
 import tenfold as tn
 from tenfold.errors import IndexProblem, MutationError, ShapeError, ValueProblem
 from tenfold.graph import Graph
-from tenfold.trace import realise
-from tenfold.trace.lazy import Made, Value
+from tenfold.trace.lazy import realise
+from tenfold.trace.lazy.lazy import Made, Value
 
 
 @pytest.fixture

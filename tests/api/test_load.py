@@ -20,12 +20,12 @@ import pytest
 
 import tenfold as tn
 from tenfold.api.safetensors import read_arrays, write_arrays
-from tenfold.backends.cpu.loader import route
+from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import FileError, HookError, PlanError, TypeMismatch, ValueProblem
 from tenfold.execute.restored import Restored
 from tenfold.parity.certificate import Certificate
-from tenfold.plan.sections import Sections, pack
+from tenfold.plan.file.sections import Sections, pack
 
 native = pytest.mark.skipif(route() != "elf", reason="code is loaded from files on Linux only")
 

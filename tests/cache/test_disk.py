@@ -21,7 +21,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.api import policy
-from tenfold.backends.cpu.loader import route
+from tenfold.backends.cpu.link.loader import route
 from tenfold.cache import plans, stored
 from tenfold.cache.disk import Disk
 from tenfold.cache.key import key_with
@@ -30,7 +30,7 @@ from tenfold.config import Config
 from tenfold.errors import RecompileWarning, ValueProblem
 from tenfold.execute.restored import Restored
 from tenfold.parity.certificate import verdict_from_data, verdict_to_data
-from tenfold.plan.sections import Sections, pack
+from tenfold.plan.file.sections import Sections, pack
 
 pytestmark = pytest.mark.skipif(route() != "elf", reason="code is loaded from files on Linux only")
 

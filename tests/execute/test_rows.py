@@ -15,7 +15,7 @@ from tenfold.execute import Program, plan_for
 from tenfold.graph import Builder, Graph
 from tenfold.graph.op import Sample
 from tenfold.ops import TABLE
-from tenfold.parity.agree import Uncertain, disagreement, judged
+from tenfold.parity.rule.agree import Uncertain, disagreement, judged
 from tenfold.types import TensorType, as_dtype
 
 NAMES = [name for name, row in TABLE.items() if not row.effect]

@@ -13,7 +13,7 @@ import tenfold as tn
 from tenfold.errors import IndexProblem
 from tenfold.execute import Program, plan_for
 from tenfold.graph import Builder, Graph
-from tenfold.kernel.kernel import SEQUENTIAL
+from tenfold.kernel.ir.kernel import SEQUENTIAL
 from tenfold.ops import TABLE
 from tenfold.plan import KernelStep, Plan
 from tenfold.reference import evaluate

@@ -19,7 +19,7 @@ import tenfold as tn
 from tenfold.errors import PlanError
 from tenfold.execute import Program, plan_for
 from tenfold.plan import Plan, RoutineStep
-from tenfold.plan.file import read_plan, write_plan
+from tenfold.plan.file.file import read_plan, write_plan
 from tenfold.reference import evaluate
 
 random = np.random.default_rng(17)

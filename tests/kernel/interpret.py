@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.kernel import Index, Kernel
-from tenfold.kernel.index import AXIS, DIV, VALUE
+from tenfold.kernel.ir.index import AXIS, DIV, VALUE
 from tenfold.types import DTYPES
 
 Array = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.kernel.index import Index, axis, constant, flat, strides, unflatten, value
+from tenfold.kernel.ir.index import Index, axis, constant, flat, strides, unflatten, value
 
 EXTENTS = (4, 6, 5)
 COEFFICIENTS = st.sampled_from([1, 1, 2, 3, 4, 6, 12, 24, -1, 5, 30])

@@ -389,7 +389,7 @@ def test_svd_of_nan_raises(call: One) -> None:
 
 
 def test_host_results_are_checked_and_copied() -> None:
-    from tenfold.ops.effects import checked
+    from tenfold.ops.rows.effects import checked
     from tenfold.types import parse_type
 
     wanted = [parse_type("f32[3]")]

@@ -14,12 +14,12 @@ from tenfold.graph import Builder as GraphBuilder
 from tenfold.graph import Op, check
 from tenfold.graph.op import Composition, Element, Pointwise, Ranges
 from tenfold.kernel import Builder, Index, Kernel, verify
-from tenfold.kernel.index import axis, flat, strides
-from tenfold.kernel.kernel import COMPARISONS
+from tenfold.kernel.ir.index import axis, flat, strides
+from tenfold.kernel.ir.kernel import COMPARISONS
 from tenfold.ops import TABLE
-from tenfold.ops.casts import converted
 from tenfold.ops.elements import NEGATIVE_POWER, OUT_OF_RANGE, Read, Site
 from tenfold.ops.ranges import Range, Start
+from tenfold.ops.rows.casts import converted
 from tenfold.types import DTYPES, KIND, SHORT, TensorType, parse_type
 
 UFUNCS = {

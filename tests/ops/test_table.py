@@ -13,7 +13,7 @@ import pytest
 from tenfold.graph import Builder, Graph, check
 from tenfold.graph.op import Composition, Element, Op, Pointwise, Ranges, Routine, Scopes
 from tenfold.graph.text import parse
-from tenfold.kernel.kernel import ELEMENTWISE
+from tenfold.kernel.ir.kernel import ELEMENTWISE
 from tenfold.ops import TABLE
 from tenfold.types import TensorType
 

@@ -15,11 +15,11 @@ from tenfold.cache import plans
 from tenfold.errors import FileError
 from tenfold.execute import Program, plan_for
 from tenfold.execute.faults import plant
-from tenfold.parity.agree import compare
 from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
 from tenfold.parity.check import check, digest_of
-from tenfold.parity.guards import try_guards
-from tenfold.parity.perturb import farther
+from tenfold.parity.replay.guards import try_guards
+from tenfold.parity.replay.perturb import farther
+from tenfold.parity.rule.agree import compare
 
 X = np.random.default_rng(3).normal(size=(12, 7)).astype("f4")
 
@@ -279,7 +279,7 @@ def test_a_check_that_finds_no_memory_gives_up(monkeypatch):
     def none(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr(sys.modules["tenfold.parity.walk"], "Frame", none)
+    monkeypatch.setattr(sys.modules["tenfold.parity.replay.walk"], "Frame", none)
     f = tn.jit(lambda x: np.sqrt(x * x) + 1)
     np.testing.assert_allclose(f(X), np.abs(X) + 1, rtol=1e-6)
     assert f.certificate(X).state == "partial"

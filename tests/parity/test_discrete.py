@@ -11,10 +11,10 @@ import pytest
 import tenfold as tn
 from tenfold.graph import Builder
 from tenfold.ops import TABLE
-from tenfold.parity import discrete
-from tenfold.parity.agree import _call, compare, judged
-from tenfold.parity.discrete import discrete_spread
-from tenfold.parity.moved import distance, moved
+from tenfold.parity.rule import discrete
+from tenfold.parity.rule.agree import _call, compare, judged
+from tenfold.parity.rule.discrete import discrete_spread
+from tenfold.parity.rule.moved import distance, moved
 from tenfold.types import KIND, TensorType
 
 Array = np.ndarray[Any, Any]

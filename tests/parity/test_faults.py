@@ -97,7 +97,9 @@ def test_inputs_are_made_small(tmp_path):
 
 
 def test_a_hidden_fault_names_its_kernel(monkeypatch):
-    monkeypatch.setattr(sys.modules["tenfold.parity.bisect"], "first_diverging", lambda *_: None)
+    monkeypatch.setattr(
+        sys.modules["tenfold.parity.find.bisect"], "first_diverging", lambda *_: None
+    )
     with plant("instruction", "exp>exp2"):
         found = tn.bisect(softmax, X, script=None)
     assert found.disagreement is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tenfold as tn
-from tenfold.parity.perturb import farther
+from tenfold.parity.replay.perturb import farther
 from tenfold.reference import evaluate
 
 x = np.linspace(0.5, 1.5, 40)

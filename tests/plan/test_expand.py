@@ -10,7 +10,7 @@ import tenfold as tn
 from tenfold.execute import Program, plan_for
 from tenfold.graph.op import Composition
 from tenfold.ops import TABLE
-from tenfold.plan.expand import expand
+from tenfold.plan.passes.expand import expand
 from tenfold.reference import evaluate
 
 

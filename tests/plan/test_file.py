@@ -13,7 +13,7 @@ import pytest
 import tenfold as tn
 from tenfold.errors import PlanError
 from tenfold.execute import plan_for
-from tenfold.plan.file import read_plan, write_plan
+from tenfold.plan.file.file import read_plan, write_plan
 
 _spec = importlib.util.spec_from_file_location("programs", Path(__file__).with_name("programs.py"))
 programs = importlib.util.module_from_spec(_spec)

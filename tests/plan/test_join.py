@@ -8,9 +8,9 @@ import pytest
 from draw import draw_program
 
 from tenfold.execute.plan import plan_for
-from tenfold.plan.file import write_plan
+from tenfold.plan.file.file import write_plan
 
-fuse = import_module("tenfold.plan.fuse")  # `tenfold.plan.fuse` is the function
+fuse = import_module("tenfold.plan.fusion.fuse")  # `tenfold.plan.fusion.fuse` is the function
 
 
 @pytest.mark.parametrize("first", range(0, 120, 30))

@@ -12,7 +12,7 @@ import pytest
 import tenfold as tn
 from tenfold.execute import Program, plan_for
 from tenfold.plan import Plan
-from tenfold.plan.slots import ALIGN
+from tenfold.plan.steps.slots import ALIGN
 from tenfold.reference import evaluate
 
 Function = Callable[..., Any]

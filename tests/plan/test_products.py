@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu import program
+from tenfold.backends.cpu.run import words as program
 from tenfold.execute import Program, plan_for
 from tenfold.graph import Builder
 from tenfold.ops import TABLE

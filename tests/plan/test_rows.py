@@ -6,7 +6,7 @@ import pytest
 import tenfold as tn
 from tenfold.graph import Builder
 from tenfold.ops import TABLE
-from tenfold.parity.narrow import narrowed
+from tenfold.parity.find.narrow import narrowed
 from tenfold.plan.rows import follow
 from tenfold.reference import evaluate
 from tenfold.types import KIND, TensorType

@@ -13,7 +13,7 @@ import msgpack
 import pytest
 
 from tenfold.errors import PlanError
-from tenfold.plan.sections import _FIRST, _HEAD, MAGIC, VERSION, Sections, pack, unpack
+from tenfold.plan.file.sections import _FIRST, _HEAD, MAGIC, VERSION, Sections, pack, unpack
 
 PARTS = {"a": b"x" * 1000, "b": b"", "c": bytes(range(256))}
 
@@ -68,7 +68,7 @@ def test_a_section_that_swells_is_refused(monkeypatch):
     """A length that does not hold is not believed."""
     swollen = zlib.compress(b"\0" * 1_000_000)
     listed = msgpack.packb([["a", 1, len(swollen), 10]])
-    from tenfold.plan import sections
+    from tenfold.plan.file import sections
 
     monkeypatch.setattr(sections.msgpack, "packb", lambda directory: listed)
     data = pack({"a": b"\0" * 1_000_000})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tenfold as tn
 from tenfold.execute import Program, plan_for
 from tenfold.plan import CopyStep, KernelStep
-from tenfold.plan.slots import ALIGN, Request, greatest_live, lay_out
+from tenfold.plan.steps.slots import ALIGN, Request, greatest_live, lay_out
 
 
 def some(*shape: int) -> np.ndarray[Any, Any]:

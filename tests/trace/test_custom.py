@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import tenfold as tn
-from tenfold.trace.custom import VERSIONS
+from tenfold.trace.control.custom import VERSIONS
 
 
 def test_a_custom_op_is_one_node_with_its_fallback_as_scope() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tenfold.errors import GraphError
 from tenfold.trace.containers import flatten
-from tenfold.trace.encoding import decode, encode
+from tenfold.trace.control.encoding import decode, encode
 
 Pair = namedtuple("Pair", "left right")
 

@@ -13,9 +13,9 @@ def backends() -> dict[str, dict[str, str]]:
     >>> sorted(tn.backends()["cpu"])
     ['compiler', 'entry', 'loader', 'products', 'target']
     """
-    from tenfold.backends.cpu.blas import blas, why_not
-    from tenfold.backends.cpu.loader import route
-    from tenfold.backends.cpu.ndarray import supported
+    from tenfold.backends.cpu.entry.ndarray import supported
+    from tenfold.backends.cpu.library.blas import blas, why_not
+    from tenfold.backends.cpu.link.loader import route
     from tenfold.backends.cpu.target import VARIABLE, host_target, llvmlite_version, machine
 
     missing = supported()

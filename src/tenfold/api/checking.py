@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.backends.cpu.watch import Guard
+from tenfold.backends.cpu.entry.watch import Guard
 from tenfold.cache import keep_verdict
 from tenfold.errors import ParityError, ParityWarning
 from tenfold.execute import Program
@@ -183,7 +183,7 @@ def guarded(
     program: Program, captures: Sequence[Array], watched: Sequence[Guard], strict: bool
 ) -> bool:
     """Whether the guards of the native entry turn away what they should."""
-    from tenfold.parity.guards import try_guards
+    from tenfold.parity.replay.guards import try_guards
 
     count, fault = try_guards(program, captures, watched)
     if fault is not None:
@@ -197,7 +197,7 @@ def guarded(
 
 def refute(program: Program, fault: Disagreement) -> None:
     """Take a program out of use, here and on disk."""
-    from tenfold.parity.bisect import located
+    from tenfold.parity.find.bisect import located
 
     program.refuted = str(fault)  # at once: to look into it takes time, and memory
     program.close()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.api.arguments import as_array
-from tenfold.api.places import Place, Watched
+from tenfold.api.call.arguments import as_array
+from tenfold.api.captures.places import Place, Watched
 from tenfold.api.verify import verify_option
 from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen
@@ -18,7 +18,7 @@ from tenfold.trace.function import Traced
 from tenfold.trace.surface.emit import is_traced
 
 if TYPE_CHECKING:
-    from tenfold.api.door import Door
+    from tenfold.api.call.door import Door
 
 
 @dataclass(slots=True)

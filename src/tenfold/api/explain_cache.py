@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tenfold.api.arguments import Call
+from tenfold.api.call.arguments import Call
 from tenfold.cache.disk import PLAN
 from tenfold.cache.memory import plans
 from tenfold.cache.record import Caller
 from tenfold.cache.stored import disk, options_of, plan_key, why_missing
-from tenfold.trace.encoding import encode
+from tenfold.trace.control.encoding import encode
 from tenfold.trace.function import Traced
 
 if TYPE_CHECKING:

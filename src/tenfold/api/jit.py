@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from tenfold.api.arguments import (
+from tenfold.api.call.arguments import (
     Binder,
     Call,
     as_array,
     check_names,
 )
-from tenfold.api.buckets import Axes, Buckets, prove, unpad
-from tenfold.api.donation import (
+from tenfold.api.call.buckets import Axes, Buckets, prove, unpad
+from tenfold.api.call.donation import (
     check_apart,
     check_writeable,
     donated_leaves,
     write_back,
 )
+from tenfold.api.call.kinds import taken_in
 from tenfold.api.entry import Entry, Options, Proof, snapshot_of
-from tenfold.api.kinds import taken_in
 from tenfold.api.traces import Traces, trace_call
 from tenfold.api.verify import verify_option
 from tenfold.errors import CompileWarning, TypeMismatch
@@ -40,7 +40,7 @@ from tenfold.trace.function import Traced
 from tenfold.trace.scope import current
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
-    from tenfold.api.doors import Doors
+    from tenfold.api.call.doors import Doors
     from tenfold.api.load import Loaded
     from tenfold.cache import Watch
     from tenfold.execute import Program
@@ -322,16 +322,16 @@ class Jitted:
     @property
     def _doors(self) -> Doors:
         if self._lazy_doors is None:
-            from tenfold.api.doors import Doors
+            from tenfold.api.call.doors import Doors
 
             self._lazy_doors = Doors(self, self._call, self._binder.signature, self._lock)
         return self._lazy_doors
 
     def _open(self, call: Call, entry: Entry, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
+        from tenfold.api.call.door import Door
+        from tenfold.api.captures.guards import guards
         from tenfold.api.checking import guarded
-        from tenfold.api.door import Door
-        from tenfold.api.guards import guards
 
         traced, signature = entry.traced, self._binder.signature
         if traced.graph.effects:
@@ -427,8 +427,8 @@ class Jitted:
         entry = self._entry(call)
         traced = entry.traced
         program = self._program(call, traced)
+        from tenfold.api.call.signature import Signature
         from tenfold.api.load import Loaded
-        from tenfold.api.signature import Signature
 
         return Loaded(
             Signature.of(call, traced, self._binder),
@@ -474,8 +474,8 @@ class Jitted:
           gain  setting      2.0; by type and bits
           w     array        f64[20]
         """
-        from tenfold.api.captures import survey
-        from tenfold.api.explain_captures import explain
+        from tenfold.api.captures.captures import survey
+        from tenfold.api.captures.explain import explain
 
         with self._lock:
             entries = self._traces.every()
@@ -529,14 +529,14 @@ def _load_runtime() -> None:
     from tenfold.execute.prepare import prepare
 
     prepare()
+    import tenfold.api.call.doors
+    import tenfold.api.call.unpack
+    import tenfold.api.captures.guards
     import tenfold.api.checking
-    import tenfold.api.doors
     import tenfold.api.explain_cache
-    import tenfold.api.guards
-    import tenfold.api.unpack
     import tenfold.cache
     import tenfold.graph.file
-    import tenfold.parity.guards  # noqa: F401
+    import tenfold.parity.replay.guards  # noqa: F401
 
 
 _KEPT = "_tenfold_jitted"

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.api.arguments import as_array, check_names, parameter_names
-from tenfold.api.donation import check_apart, check_writeable, donated_leaves
+from tenfold.api.call.arguments import as_array, check_names, parameter_names
+from tenfold.api.call.donation import check_apart, check_writeable, donated_leaves
+from tenfold.api.call.signature import Signature
 from tenfold.api.safetensors import read_arrays
-from tenfold.api.signature import Signature
 from tenfold.backends.cpu.target import host_target, named
 from tenfold.errors import HookError, PlanError, ValueProblem
 from tenfold.execute.file import SIGNATURE, PlanFile, Reference, write_file
 from tenfold.execute.program import Program
 from tenfold.graph import Graph
 from tenfold.plan import Plan
-from tenfold.plan.sections import LARGEST
+from tenfold.plan.file.sections import LARGEST
 from tenfold.reference import Callbacks
 from tenfold.whole import write_whole
 

@@ -13,7 +13,7 @@ from tenfold.reference import Callbacks
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from pathlib import Path
 
-    from tenfold.parity.bisect import Bisection
+    from tenfold.parity.find.bisect import Bisection
     from tenfold.parity.table import Table
 
 
@@ -60,7 +60,7 @@ def bisect(
     >>> tn.bisect(lambda x: np.tanh(x).sum(), np.ones(5))
     the plan agrees with the reference at every step
     """
-    from tenfold.parity.bisect import bisect as bisect_program
+    from tenfold.parity.find.bisect import bisect as bisect_program
 
     traced, arrays, program = _jitted(function).program_for(*args, **kwargs)
     return bisect_program(program, traced.graph, arrays, Callbacks(traced.callbacks), script)

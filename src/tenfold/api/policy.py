@@ -17,7 +17,7 @@ from tenfold.config import config
 from tenfold.graph import Graph
 from tenfold.locks import Lock
 from tenfold.reference import Callbacks, evaluate
-from tenfold.trace import realise
+from tenfold.trace.lazy import realise
 
 # A compiled graph: its outputs for these arrays. A compiler gives one, or None where it can't.
 Compiled = Callable[[Sequence[Any]], list[Any]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tenfold.api.arguments import check_names
+from tenfold.api.call.arguments import check_names
 from tenfold.api.jit import Jitted
 from tenfold.errors import TypeMismatch
 from tenfold.graph import Graph, check

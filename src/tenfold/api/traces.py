@@ -6,13 +6,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.api.arguments import Binder, Call, describe_leaf
-from tenfold.api.captures import Survey, survey
-from tenfold.api.clocks import warn_of_clocks
-from tenfold.api.donation import is_donated
+from tenfold.api.call.arguments import Binder, Call, describe_leaf
+from tenfold.api.call.donation import is_donated
+from tenfold.api.captures.captures import Survey, survey
+from tenfold.api.captures.clocks import warn_of_clocks
+from tenfold.api.captures.places import Constant
+from tenfold.api.captures.still import Still
 from tenfold.api.entry import Entry, Held
-from tenfold.api.places import Constant
-from tenfold.api.still import Still
 from tenfold.collector import resting
 from tenfold.stats import count, timed
 from tenfold.trace.function import trace_function

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from tenfold.cache.key import Key, another
 from tenfold.errors import FileError
-from tenfold.plan.sections import LARGEST, MAGIC, Sections, pack
+from tenfold.plan.file.sections import LARGEST, MAGIC, Sections, pack
 from tenfold.whole import PARTIAL, write_whole
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import msgpack
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import FileError
 from tenfold.frozen import frozen
-from tenfold.plan.sections import unpack
+from tenfold.plan.file.sections import unpack
 from tenfold.version import versions
 
 Fields = tuple[tuple[str, str], ...]

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 
-from tenfold.backends.cpu.loader import route
+from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.target import host_target
 from tenfold.cache.disk import CERTIFICATE, OBJECT, PLAN, RECORD, Disk, log
 from tenfold.cache.key import Key, key_of, key_with
@@ -23,7 +23,7 @@ from tenfold.execute.native import read_native
 from tenfold.execute.restored import Restored, unusable
 from tenfold.graph import Graph
 from tenfold.plan import Plan
-from tenfold.plan.sections import Sections
+from tenfold.plan.file.sections import Sections
 from tenfold.version import source
 
 CODE, CHECKED = "code", "checked"

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu import ndarray as nd
-from tenfold.backends.cpu.entry import Argument
-from tenfold.backends.cpu.gate import RECORD_WORDS
+from tenfold.backends.cpu.entry import ndarray as nd
+from tenfold.backends.cpu.entry.entry import Argument
+from tenfold.backends.cpu.entry.gate import RECORD_WORDS
 from tenfold.kernel import Kernel
-from tenfold.kernel.index import AXIS, Atom, Index
-from tenfold.kernel.kernel import PARALLEL, REDUCED, SEQUENTIAL, Instruction, renumbered
+from tenfold.kernel.ir.index import AXIS, Atom, Index
+from tenfold.kernel.ir.kernel import PARALLEL, REDUCED, SEQUENTIAL, Instruction, renumbered
 from tenfold.plan import BranchStep, KernelStep, LoopStep, Plan
-from tenfold.plan.plan import ARENA, OUTPUT
+from tenfold.plan.steps.plan import ARENA, OUTPUT
 from tenfold.types import DTYPES, KIND, SHORT, TensorType
 
 VARIABLE = "TENFOLD_FAULT"

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgpack
 
-from tenfold.backends.cpu.compile import compile_kernels
+from tenfold.backends.cpu.link.compile import compile_kernels
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import ParityError, PlanError
 from tenfold.execute.fixed import GATE, STEPS, fixed
@@ -24,8 +24,8 @@ from tenfold.execute.program import Program
 from tenfold.execute.restored import Restored, unusable
 from tenfold.graph import Graph
 from tenfold.plan import Plan
-from tenfold.plan.file import read_plan, write_plan
-from tenfold.plan.sections import Sections, bad, pack
+from tenfold.plan.file.file import read_plan, write_plan
+from tenfold.plan.file.sections import Sections, bad, pack
 from tenfold.reference import Callbacks, evaluate
 from tenfold.version import versions
 

@@ -14,11 +14,11 @@ from contextlib import suppress
 from functools import cache
 from typing import Protocol
 
-from tenfold.backends.cpu.bind import GATE_TEXT
-from tenfold.backends.cpu.entry import PARAM_BYTES
-from tenfold.backends.cpu.gate import GATE_EXPORTS
-from tenfold.backends.cpu.sorting import sort_text
-from tenfold.backends.cpu.steps import STEPS_TEXT
+from tenfold.backends.cpu.entry.bind import GATE_TEXT
+from tenfold.backends.cpu.entry.entry import PARAM_BYTES
+from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
+from tenfold.backends.cpu.library.sort.sort import sort_text
+from tenfold.backends.cpu.run.steps import STEPS_TEXT
 from tenfold.backends.cpu.target import Target
 from tenfold.locks import Lock
 from tenfold.switching import giving_way
@@ -109,8 +109,8 @@ def _find(part: str, target: Target) -> bytes | None:
 
 def _make(part: str, target: Target) -> bytes:
     # A hit on disk needs neither of these.
-    from tenfold.backends.cpu.assemble import assemble
-    from tenfold.backends.cpu.prelink import prelink
+    from tenfold.backends.cpu.link.prelink import prelink
+    from tenfold.backends.llvm.assemble import assemble
 
     made = prelink(assemble(_text(part, target), target), EXPORTS.get(part, (part,)))
     for store in stores:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.backends.cpu.compile import Module, compile_kernels
-from tenfold.backends.cpu.prelink import prelink
-from tenfold.backends.cpu.program import Words, routines_of
+from tenfold.backends.cpu.link.compile import Module, compile_kernels
+from tenfold.backends.cpu.link.prelink import prelink
+from tenfold.backends.cpu.run.words import Words, routines_of
 from tenfold.backends.cpu.target import Target
 from tenfold.execute.faults import frozen_with_fault
 from tenfold.execute.fixed import GATE, STEPS, fixed, interface

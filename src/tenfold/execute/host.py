@@ -15,7 +15,7 @@ from tenfold.graph import Graph, Node, Parameter
 from tenfold.graph.op import Scatter
 from tenfold.ops import TABLE
 from tenfold.plan import HostStep, KernelStep, Plan
-from tenfold.plan.plan import ARENA, CONSTANT, OUTPUT
+from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
 from tenfold.reference import Callbacks, evaluate
 
 Array = np.ndarray[Any, Any]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from tenfold.backends.cpu.blas import blas
-from tenfold.backends.cpu.loader import Image, load
+from tenfold.backends.cpu.library.blas import blas
+from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.target import Target
 from tenfold.execute.fixed import STEPS, fixed
 from tenfold.kernel import Kernel
@@ -16,7 +16,7 @@ from tenfold.locks import Lock, once
 from tenfold.stats import count, timed
 
 if TYPE_CHECKING:
-    from tenfold.backends.cpu.compile import Compiled, Module
+    from tenfold.backends.cpu.link.compile import Compiled, Module
 
 
 @dataclass(eq=False)
@@ -46,7 +46,7 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
                 found[kernel] = code
         count("kernels_reused", len(found))
         if missing:
-            from tenfold.backends.cpu.compile import compile_kernels
+            from tenfold.backends.cpu.link.compile import compile_kernels
 
             with timed("compile"):
                 module = compile_kernels(missing, target, strict)

@@ -15,7 +15,7 @@ import numpy as np
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import PlanError
 from tenfold.frozen import frozen
-from tenfold.plan.sections import bad, unpack
+from tenfold.plan.file.sections import bad, unpack
 from tenfold.types import TensorType, parse_type
 
 Array = np.ndarray[Any, Any]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold.backends.cpu.blas import blas
-from tenfold.backends.cpu.schedule import tune
-from tenfold.backends.cpu.sorting import scratch_bytes
-from tenfold.backends.cpu.support import missing, outside
+from tenfold.backends.cpu.library.blas import blas
+from tenfold.backends.cpu.library.sort.sort import scratch_bytes
+from tenfold.backends.cpu.link.support import missing, outside
+from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.execute.faults import with_fault
 from tenfold.graph import Graph

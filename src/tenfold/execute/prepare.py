@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 
-from tenfold.backends.cpu.bind import gate
-from tenfold.backends.cpu.ndarray import supported
+from tenfold.backends.cpu.entry.bind import gate
+from tenfold.backends.cpu.entry.ndarray import supported
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import TenfoldError
 from tenfold.execute.fixed import GATE, compile_ahead, fixed

@@ -8,11 +8,11 @@ from weakref import ref
 
 import numpy as np
 
-from tenfold.backends.cpu.bind import Binding, Bound, gate, make_entry
-from tenfold.backends.cpu.entry import Argument, Entry
-from tenfold.backends.cpu.program import Words, routines_of
+from tenfold.backends.cpu.entry.bind import Binding, Bound, gate, make_entry
+from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.entry.watch import Guard, kind_of
+from tenfold.backends.cpu.run.words import Words, routines_of
 from tenfold.backends.cpu.target import Target, host_target
-from tenfold.backends.cpu.watch import Guard, kind_of
 from tenfold.errors import TypeMismatch
 from tenfold.execute.faults import guards_with_fault, loosen
 from tenfold.execute.fixed import GATE, fixed

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu import prelink  # noqa: F401  what `load` will want
-from tenfold.backends.cpu.blas import blas
-from tenfold.backends.cpu.loader import load, route
+from tenfold.backends.cpu.library.blas import blas
+from tenfold.backends.cpu.link import prelink  # noqa: F401  what `load` will want
+from tenfold.backends.cpu.link.loader import load, route
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import PlanError
 from tenfold.execute.fixed import bring, interface

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tenfold.kernel.build import Builder
-    from tenfold.kernel.index import Index
-    from tenfold.kernel.kernel import (
+    from tenfold.kernel.ir.build import Builder
+    from tenfold.kernel.ir.index import Index
+    from tenfold.kernel.ir.kernel import (
         Axis,
         Buffer,
         Check,
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         to_data,
         verify,
     )
-    from tenfold.kernel.text import show
+    from tenfold.kernel.ir.text import show
 
 # Names are loaded when they are first used: `import tenfold` needs none of them.
 _HOMES = {"Builder": "build", "Index": "index", "show": "text"}
@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
 
     if name not in __all__:
         raise AttributeError(f"tenfold.kernel has no {name!r}")
-    return getattr(import_module(f"tenfold.kernel.{_HOMES.get(name, 'kernel')}"), name)
+    return getattr(import_module(f"tenfold.kernel.ir.{_HOMES.get(name, 'kernel')}"), name)
 
 
 __all__ = [

@@ -23,26 +23,21 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tenfold.graph.op import Op
-from tenfold.ops import (
+from tenfold.ops.algebra import fourier, linalg, solving, windows
+from tenfold.ops.numbers import divisors, special, threefry
+from tenfold.ops.rows import (
     casts,
     choosing,
     constants,
     control,
     cumulative,
-    divisors,
     effects,
     elementwise,
-    fourier,
     indexing,
-    linalg,
     reductions,
     searching,
     shapes,
-    solving,
     sorting,
-    special,
-    threefry,
-    windows,
 )
 
 _ROWS = (

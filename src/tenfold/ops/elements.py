@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.frozen import frozen
-from tenfold.kernel.index import ZERO, Index, flat, strides, unflatten
+from tenfold.kernel.ir.index import ZERO, Index, flat, strides, unflatten
 from tenfold.types import SHORT, Shape, TensorType, parse_type
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tenfold.frozen import frozen
 from tenfold.graph.build import Builder
-from tenfold.ops.batching import constant, make
+from tenfold.ops.batching.rules import constant, make
 from tenfold.types import SHORT, DType, Shape, TensorType
 
 

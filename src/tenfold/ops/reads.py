@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from tenfold.kernel.index import ZERO, Index
+from tenfold.kernel.ir.index import ZERO, Index
 from tenfold.ops.elements import Read, Site
 from tenfold.types import Shape
 

@@ -28,15 +28,15 @@ from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.graph.op import Composition
 from tenfold.ops import TABLE
-from tenfold.parity.agree import Uncertain, compare, disagreement, judged, raw, same_bits
-from tenfold.parity.answers import Differs, Recorded, Replayed
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
-from tenfold.parity.drawn import PACE, Bench, kernels, size_of
-from tenfold.parity.part import misplaced, whole_graphs, written_out
-from tenfold.parity.perturb import farther
-from tenfold.parity.replay import run_whole
+from tenfold.parity.find.part import misplaced, whole_graphs, written_out
+from tenfold.parity.replay.answers import Differs, Recorded, Replayed
+from tenfold.parity.replay.drawn import PACE, Bench, kernels, size_of
+from tenfold.parity.replay.perturb import farther
+from tenfold.parity.replay.replay import run_whole
+from tenfold.parity.replay.walk import Cut, State, Walk
+from tenfold.parity.rule.agree import Uncertain, compare, disagreement, judged, raw, same_bits
 from tenfold.parity.verdict import CALLBACKS, EXPANSION, GUARD, LOOP, WHOLE, Case, Disagreement
-from tenfold.parity.walk import Cut, State, Walk
 from tenfold.reference import Callbacks, evaluate
 from tenfold.types import TensorType
 from tenfold.version import versions

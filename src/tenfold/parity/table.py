@@ -13,10 +13,10 @@ from tenfold.errors import TenfoldError
 from tenfold.execute import Program, plan_for
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
-from tenfold.parity.agree import Agreement, Uncertain, compare, judged
-from tenfold.parity.part import whole_graphs
-from tenfold.parity.steps import judged_step
-from tenfold.parity.walk import State, Walk
+from tenfold.parity.find.part import whole_graphs
+from tenfold.parity.replay.steps import judged_step
+from tenfold.parity.replay.walk import State, Walk
+from tenfold.parity.rule.agree import Agreement, Uncertain, compare, judged
 from tenfold.plan import KernelStep
 from tenfold.reference import Callbacks
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tenfold.plan.plan import (
+from tenfold.plan.steps.plan import (
     BranchStep,
     CopyStep,
     HostStep,
@@ -17,14 +17,14 @@ from tenfold.plan.plan import (
 )
 
 if TYPE_CHECKING:
-    from tenfold.plan.build import make_plan
+    from tenfold.plan.steps.build import make_plan
 
 
 def __getattr__(name: str) -> Any:
     # Whoever only reads plans, or runs one that was found, does without the planner.
     if name != "make_plan":
         raise AttributeError(f"module 'tenfold.plan' has no attribute {name!r}")
-    from tenfold.plan.build import make_plan
+    from tenfold.plan.steps.build import make_plan
 
     return make_plan
 

@@ -18,11 +18,11 @@ from tenfold.graph import Builder as GraphBuilder
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Composition, Element, Pointwise, Ranges, Scatter, Scopes
 from tenfold.kernel import Builder
-from tenfold.kernel.index import ZERO, Index
-from tenfold.kernel.kernel import REDUCED, Instruction
+from tenfold.kernel.ir.index import ZERO, Index
+from tenfold.kernel.ir.kernel import REDUCED, Instruction
 from tenfold.ops import TABLE, reads
 from tenfold.ops.elements import Read, Site
-from tenfold.plan.joining import as_element
+from tenfold.plan.lowering.joining import as_element
 from tenfold.types import SHORT, TensorType
 
 Position = tuple[Index, ...]

@@ -13,7 +13,7 @@ from tenfold.errors import HookError, TypeMismatch
 from tenfold.frozen import frozen
 from tenfold.graph.op import Ask
 from tenfold.trace.containers import flatten, matched
-from tenfold.trace.encoding import decode, encode
+from tenfold.trace.control.encoding import decode, encode
 from tenfold.trace.operand import literal
 from tenfold.trace.scope import outside
 from tenfold.types import KIND, DType, parse_type

@@ -18,9 +18,9 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, MutationError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.frozen import frozen
-from tenfold.trace.dlpack import export
-from tenfold.trace.lazy import LAZY, Host, leaf, own
-from tenfold.trace.realise import realised
+from tenfold.trace.lazy.dlpack import export
+from tenfold.trace.lazy.lazy import LAZY, Host, leaf, own
+from tenfold.trace.lazy.realise import realised
 from tenfold.trace.scope import Scope, current, leak
 from tenfold.trace.source import Raw, describe, here
 from tenfold.types import DType, Shape, TensorType

@@ -8,8 +8,8 @@ import numpy as np
 
 from tenfold.errors import OverflowProblem, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import Array
-from tenfold.trace.lazy import LAZY
-from tenfold.trace.realise import realised
+from tenfold.trace.lazy.lazy import LAZY
+from tenfold.trace.lazy.realise import realised
 from tenfold.trace.scope import Scope, current, leak
 from tenfold.trace.source import describe, here
 from tenfold.types import DTYPES, KIND, DType, as_dtype, plain

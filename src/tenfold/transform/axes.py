@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
-from tenfold.trace.agree import shown
 from tenfold.trace.containers import LEAF, Structure, flatten, sorted_keys, width
+from tenfold.trace.control.agree import shown
 from tenfold.trace.source import describe, here
 from tenfold.types import TensorType
 

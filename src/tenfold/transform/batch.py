@@ -14,9 +14,9 @@ from tenfold.errors import TenfoldError
 from tenfold.graph import Builder, Graph, Node
 from tenfold.graph.op import Lift
 from tenfold.ops import TABLE
-from tenfold.ops.batching import spread
-from tenfold.ops.differs import ALWAYS, union
-from tenfold.ops.lanes import Flags, Lanes, Lifting
+from tenfold.ops.batching.differs import ALWAYS, union
+from tenfold.ops.batching.lanes import Flags, Lanes, Lifting
+from tenfold.ops.batching.rules import spread
 from tenfold.types import BOOL, TensorType
 
 SMALL = 256  # nodes of a branch that is put in place

@@ -11,13 +11,13 @@ import numpy as np
 
 from tenfold.errors import TypeMismatch, ValueProblem
 from tenfold.frozen import frozen
-from tenfold.ops.batching import move, spread
-from tenfold.ops.lanes import zeros
-from tenfold.trace.agree import Form, form
+from tenfold.ops.batching.lanes import zeros
+from tenfold.ops.batching.rules import move, spread
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
-from tenfold.trace.eager import at_once
-from tenfold.trace.inner import Inner, called, kind_of, label, trace_inner
+from tenfold.trace.control.agree import Form, form
+from tenfold.trace.control.eager import at_once
+from tenfold.trace.control.inner import Inner, called, kind_of, label, trace_inner
 from tenfold.trace.operand import as_value, is_operand, weak_of
 from tenfold.trace.scope import Scope, current
 from tenfold.trace.source import describe, here

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.assemble import assemble
-from tenfold.backends.cpu.compile import module_text, prepare
-from tenfold.backends.cpu.loader import load
-from tenfold.backends.cpu.schedule import Schedule, tune
+from tenfold.backends.cpu.link.compile import module_text, prepare
+from tenfold.backends.cpu.link.loader import load
+from tenfold.backends.cpu.schedule.schedule import Schedule, tune
 from tenfold.backends.cpu.target import Target, executable, host_target, named
+from tenfold.backends.llvm.assemble import assemble
 from tenfold.kernel import Builder, Kernel, verify
-from tenfold.kernel.index import Index, flat, strides
+from tenfold.kernel.ir.index import Index, flat, strides
 from tenfold.types import DTYPES, SHORT
 
 HOST = host_target()

@@ -14,13 +14,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu import blas as module
-from tenfold.backends.cpu import blas_copy
-from tenfold.backends.cpu.bind import gate, make_entry
-from tenfold.backends.cpu.blas import BLAS, PLAIN, ROW_MAJOR, TRANSPOSED, Blas, blas, why_not
-from tenfold.backends.cpu.entry import Argument, Entry
-from tenfold.backends.cpu.loader import load
-from tenfold.backends.cpu.text import Fragment, join
+from tenfold.backends.cpu.entry.bind import gate, make_entry
+from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.library import blas as module
+from tenfold.backends.cpu.library import blas_copy
+from tenfold.backends.cpu.library.blas import (
+    BLAS,
+    PLAIN,
+    ROW_MAJOR,
+    TRANSPOSED,
+    Blas,
+    blas,
+    why_not,
+)
+from tenfold.backends.cpu.link.loader import load
+from tenfold.backends.llvm.text import Fragment, join
 from tenfold.types import parse_type
 
 here = blas()
@@ -140,8 +148,8 @@ a @ a
 def threads():
     return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
 before, environment = threads(), dict(os.environ)
-from tenfold.backends.cpu.blas import blas
-from tenfold.backends.cpu.blas_copy import source_file
+from tenfold.backends.cpu.library.blas import blas
+from tenfold.backends.cpu.library.blas_copy import source_file
 found = blas()
 assert threads() == before, "it started threads"
 assert dict(os.environ) == environment

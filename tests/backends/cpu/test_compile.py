@@ -9,22 +9,22 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.archive import members
-from tenfold.backends.cpu.compile import (
+from tenfold.backends.cpu.link.compile import (
     compile_kernels,
     compiled_once,
     module_text,
     prepare,
     symbol,
 )
-from tenfold.backends.cpu.elf import IMPORTED, read
-from tenfold.backends.cpu.loader import load
-from tenfold.backends.cpu.schedule import tune
-from tenfold.backends.cpu.support import missing, outside
+from tenfold.backends.cpu.link.elf import IMPORTED, read
+from tenfold.backends.cpu.link.loader import load
+from tenfold.backends.cpu.link.support import missing, outside
+from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.archive import members
 from tenfold.errors import Unsupported
 from tenfold.kernel import Builder, Kernel
-from tenfold.kernel.kernel import COMPARISONS, ELEMENTWISE
+from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE
 from tenfold.types import DTYPES
 from tests.backends.cpu.running import HOST, TARGETS, Program, mapped
 

@@ -12,7 +12,7 @@ import scipy.special
 
 from tenfold.backends.cpu.target import Target
 from tenfold.kernel import Builder
-from tenfold.kernel.kernel import COMPARISONS, ELEMENTWISE
+from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE
 from tenfold.types import DTYPES
 from tests.backends.cpu.running import TARGETS, Program, at, mapped, position
 

@@ -20,15 +20,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu import loader, ndarray
-from tenfold.backends.cpu.bind import GATE_TEXT, Bound, gate, make_entry
-from tenfold.backends.cpu.entry import Argument, Entry
-from tenfold.backends.cpu.gate import GATE_EXPORTS
-from tenfold.backends.cpu.host import HOST
-from tenfold.backends.cpu.loader import load
-from tenfold.backends.cpu.poll import POLL
-from tenfold.backends.cpu.text import Fragment, join
-from tenfold.backends.cpu.watch import HOLDS, ITEMS, Guard, kind_of
+from tenfold.backends.cpu.entry import ndarray
+from tenfold.backends.cpu.entry.bind import GATE_TEXT, Bound, gate, make_entry
+from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
+from tenfold.backends.cpu.entry.watch import HOLDS, ITEMS, Guard, kind_of
+from tenfold.backends.cpu.link import loader
+from tenfold.backends.cpu.link.loader import load
+from tenfold.backends.cpu.run.host import HOST
+from tenfold.backends.cpu.run.poll import POLL
+from tenfold.backends.llvm.text import Fragment, join
 from tenfold.types import DTYPES, TensorType, parse_type
 
 Assemble = Callable[[str], bytes]
@@ -643,9 +644,9 @@ FRESH = """
 import sys
 from pathlib import Path
 import numpy as np
-from tenfold.backends.cpu.bind import gate, make_entry
-from tenfold.backends.cpu.entry import Argument, Entry
-from tenfold.backends.cpu.loader import load
+from tenfold.backends.cpu.entry.bind import gate, make_entry
+from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.link.loader import load
 from tenfold.types import parse_type
 
 kind = parse_type("f32[8]")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.schedule import Schedule, choose, why_split
+from tenfold.backends.cpu.schedule.schedule import Schedule, choose, why_split
 from tenfold.backends.cpu.target import Target
 from tenfold.kernel import Builder, Index, Kernel
-from tenfold.kernel.kernel import SEQUENTIAL
+from tenfold.kernel.ir.kernel import SEQUENTIAL
 from tenfold.types import DTYPES
 from tests.backends.cpu.running import (
     HOST,

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.backends.cpu import loader
-from tenfold.backends.cpu.elf import read
-from tenfold.backends.cpu.link import link
-from tenfold.backends.cpu.loader import Image, load, process_symbol, route
-from tenfold.backends.cpu.pages import AREA, pages_held
-from tenfold.backends.cpu.prelink import prelink
+from tenfold.backends.cpu.link import loader
+from tenfold.backends.cpu.link.elf import read
+from tenfold.backends.cpu.link.link import link
+from tenfold.backends.cpu.link.loader import Image, load, process_symbol, route
+from tenfold.backends.cpu.link.pages import AREA, pages_held
+from tenfold.backends.cpu.link.prelink import prelink
 from tenfold.errors import FileError
 
 Assemble = Callable[[str], bytes]
@@ -403,9 +403,9 @@ def test_unresolved_names_are_all_listed(assemble: Assemble) -> None:
 FUZZ = """
 import random, sys
 from pathlib import Path
-from tenfold.backends.cpu.loader import load
-from tenfold.backends.cpu.pages import AREA, pages_held
-from tenfold.backends.cpu.prelink import prelink
+from tenfold.backends.cpu.link.loader import load
+from tenfold.backends.cpu.link.pages import AREA, pages_held
+from tenfold.backends.cpu.link.prelink import prelink
 from tenfold.errors import FileError
 
 files = [Path(name).read_bytes() for name in sys.argv[1:]]

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.backends.cpu import masks
-from tenfold.backends.cpu.assemble import assemble
-from tenfold.backends.cpu.loader import load
-from tenfold.backends.cpu.masks import refuse
+from tenfold.backends.cpu.emit import masks
+from tenfold.backends.cpu.emit.masks import refuse
+from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.target import Target, named, target_with
-from tenfold.backends.cpu.writer import BITS, LANES, Writer, vector
+from tenfold.backends.llvm.assemble import assemble
+from tenfold.backends.llvm.writer import BITS, LANES, Writer, vector
 from tenfold.errors import Unsupported
 from tenfold.execute import Program, plan_for
 from tests.backends.cpu.running import every_target

@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.maths import (
+from tenfold.backends.llvm.maths import (
     AARCH64,
     AVX2,
     AVX512,
@@ -24,7 +24,7 @@ from tenfold.backends.cpu.maths import (
     define,
     requires,
 )
-from tenfold.backends.cpu.maths.loops import loop_name, module
+from tenfold.backends.llvm.maths.loops import loop_name, module
 from tenfold.errors import Unsupported
 
 Array = np.ndarray[Any, Any]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.entry import STOPPED
+from tenfold.backends.cpu.entry.entry import STOPPED
 from tenfold.backends.cpu.target import Target
 from tenfold.kernel import Builder, Kernel
-from tenfold.kernel.index import Index
+from tenfold.kernel.ir.index import Index
 from tests.backends.cpu.running import Program, every_target
 
 POLL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)

@@ -11,7 +11,7 @@ import pytest
 
 from tenfold.backends.cpu.target import Target
 from tenfold.kernel import Builder, Index, Kernel
-from tenfold.kernel.index import flat, strides, unflatten
+from tenfold.kernel.ir.index import flat, strides, unflatten
 from tenfold.types import DTYPES
 from tests.backends.cpu.running import TARGETS, Program
 from tests.kernel.interpret import interpret

@@ -13,12 +13,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from running import Program, every_target
 
-from tenfold.backends.cpu.schedule import choose
+from tenfold.backends.cpu.schedule.schedule import choose
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import GraphError
 from tenfold.kernel import Builder, Kernel, from_data, show, to_data, verify
-from tenfold.kernel.collapse import collapse
-from tenfold.kernel.kernel import SEQUENTIAL
+from tenfold.kernel.ir.kernel import SEQUENTIAL
+from tenfold.kernel.passes.collapse import collapse
 from tenfold.types import DTYPES, KIND
 
 FOLDS = {"": None, "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}

@@ -304,7 +304,7 @@ def test_captured_operands(compare: Any, draw: Any) -> None:
 
 def test_captured_tables(compare: Any) -> None:
     from tenfold.trace.scope import current
-    from tenfold.trace.surface.creation import asarray
+    from tenfold.trace.surface.shaping.creation import asarray
 
     table = np.arange(60.0).reshape(20, 3)
     places = np.arange(40).reshape(2, 20) % 3
@@ -322,7 +322,7 @@ def test_linspace_between_traced_numbers(compare: Any) -> None:
 
 
 def test_factorisations(run: Any, draw: Any) -> None:
-    from tenfold.trace.surface.linalg import lu
+    from tenfold.trace.surface.algebra.linalg import lu
 
     x = draw("f64", (4, 3))
     q, r = run(lambda x: np.linalg.qr(x), x)
@@ -416,7 +416,7 @@ def test_numeric(name: str, compare: Any, draw: Any) -> None:
 
 def test_creation_inside_a_trace(compare: Any) -> None:
     from tenfold.trace.scope import current
-    from tenfold.trace.surface import creation as tn
+    from tenfold.trace.surface.shaping import creation as tn
 
     def f(x: Any) -> Any:
         module: Any = np if current() is None else tn
@@ -441,7 +441,7 @@ def test_creation_inside_a_trace(compare: Any) -> None:
 
 
 def test_creation_outside_a_trace() -> None:
-    from tenfold.trace.surface import creation as tn
+    from tenfold.trace.surface.shaping import creation as tn
 
     assert tn.zeros((2,), "bfloat16").dtype.name == "bfloat16"
     assert tn.iota((2, 2), axis=1).tolist() == [[0, 1], [0, 1]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tenfold as tn
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TenfoldError, TypeMismatch
-from tenfold.trace.surface.indexing import dynamic_slice, dynamic_update
+from tenfold.trace.surface.indexing.indexing import dynamic_slice, dynamic_update
 
 QUICK = settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.trace.array import UFUNCS, Array
-from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import emit, traced
+from tenfold.trace.surface.ufuncs.composed import number
 from tenfold.types import KIND
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.api.kinds import from_library
+from tenfold.api.call.kinds import from_library
 from tenfold.api.namespace.dispatch import apply, check_device
 from tenfold.errors import ValueProblem
 from tenfold.trace.array import Array, fresh, lazy
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
-from tenfold.trace.surface import creation
-from tenfold.trace.surface.composed import same
 from tenfold.trace.surface.emit import cast, dtype_of, traced
-from tenfold.trace.surface.key import has_traced
+from tenfold.trace.surface.indexing.key import has_traced
+from tenfold.trace.surface.shaping import creation
+from tenfold.trace.surface.ufuncs.composed import same
 from tenfold.types import plain
 
 

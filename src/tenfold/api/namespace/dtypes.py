@@ -13,9 +13,9 @@ from tenfold.errors import TypeMismatch, ValueProblem
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.operand import PYTHON
-from tenfold.trace.surface.composed import same
 from tenfold.trace.surface.emit import cast, dtype_of, traced
-from tenfold.trace.surface.promotion import common
+from tenfold.trace.surface.ufuncs.composed import same
+from tenfold.trace.surface.ufuncs.promotion import common
 from tenfold.types import DTYPES, KIND, DType
 
 NAMES: dict[str, DType] = {dtype.name: dtype for dtype in DTYPES.values()}

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.api.namespace.dispatch import apply
-from tenfold.trace.surface import sized
 from tenfold.trace.surface.emit import axis_of, traced
+from tenfold.trace.surface.indexing import sized
 
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:

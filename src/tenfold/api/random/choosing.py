@@ -12,8 +12,8 @@ from tenfold.api.random.transforms import extreme
 from tenfold.errors import ShapeError, ValueProblem
 from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.surface.anywhere import anywhere
-from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import axis_of, cast, emit, emit_all, fail, static_int, traced
+from tenfold.trace.surface.ufuncs.composed import number
 from tenfold.types import F64, I64, KIND
 
 

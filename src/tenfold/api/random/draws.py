@@ -11,8 +11,8 @@ from tenfold.api.random.keys import MORE, U32, U64, block
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.surface.anywhere import anywhere
-from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, shape_of, traced
+from tenfold.trace.surface.ufuncs.composed import number
 from tenfold.types import BFLOAT16, DTYPES, F32, F64, KIND, DType, Shape
 
 # How many random bits a number from 0 to 1 has: those of its fraction and one.

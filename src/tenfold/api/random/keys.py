@@ -14,8 +14,8 @@ import numpy as np
 from tenfold.errors import ShapeError, TypeMismatch
 from tenfold.trace.array import Array
 from tenfold.trace.surface.anywhere import anywhere
-from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import cast, emit, emit_all, fail, static_int, traced
+from tenfold.trace.surface.ufuncs.composed import number
 from tenfold.types import DTYPES, KIND
 
 U32, U64 = DTYPES["u32"], DTYPES["u64"]

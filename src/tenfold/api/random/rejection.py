@@ -13,10 +13,10 @@ import numpy as np
 from tenfold.api.random.draws import float_dtype, middle, shape_from, standard_normal, unit, wide
 from tenfold.api.random.keys import fold_in, split
 from tenfold.trace.array import Array
-from tenfold.trace.control import while_loop
+from tenfold.trace.control.control import while_loop
 from tenfold.trace.surface.anywhere import anywhere
-from tenfold.trace.surface.composed import filled, number
 from tenfold.trace.surface.emit import cast, emit, traced
+from tenfold.trace.surface.ufuncs.composed import filled, number
 from tenfold.types import BOOL, F64, I64, DType, Shape
 
 Attempt = Callable[[Any], tuple[Array, Array]]

@@ -19,8 +19,8 @@ from tenfold.api.random.draws import (
 from tenfold.errors import ShapeError
 from tenfold.trace.array import UFUNCS, Array
 from tenfold.trace.surface.anywhere import anywhere
-from tenfold.trace.surface.composed import number
 from tenfold.trace.surface.emit import cast, emit, fail, traced
+from tenfold.trace.surface.ufuncs.composed import number
 from tenfold.types import F64, I64, KIND, DType, Shape
 
 

@@ -3,54 +3,41 @@
 Each file files its part in the tables of `tenfold.trace.array`.
 """
 
-from tenfold.trace.surface import (
-    applying,
-    asking,
-    bessel,
-    bits,
-    choosing,
-    comparisons,
+from tenfold.trace.surface import applying, asking, into, methods, unsupported
+from tenfold.trace.surface.algebra import (
     convolution,
-    counting,
-    covariance,
-    creation,
-    cumulative,
-    diagonals,
-    differences,
-    divisors,
-    editing,
     einsum,
-    exponents,
-    folding,
     fourier,
-    histograms,
-    indexing,
-    into,
-    joining,
     linalg,
-    lookup,
-    methods,
-    numeric,
-    padding,
-    places,
     polynomials,
     products,
+    solving,
+)
+from tenfold.trace.surface.indexing import (
+    choosing,
+    diagonals,
+    editing,
+    indexing,
+    places,
+    sized,
+    taking,
+)
+from tenfold.trace.surface.numbers import bessel, bits, divisors, exponents, numeric, special
+from tenfold.trace.surface.reducing import (
+    counting,
+    covariance,
+    cumulative,
+    differences,
+    folding,
+    histograms,
     quantiles,
     reductions,
-    searching,
-    shapes,
-    sized,
-    solving,
-    sorting,
-    spacing,
-    special,
     statistics,
-    taking,
-    ufunc_methods,
-    ufuncs,
-    unsupported,
-    windows,
 )
+from tenfold.trace.surface.searching import lookup, searching, sorting
+from tenfold.trace.surface.shaping import creation, joining, padding, shapes, spacing, windows
+from tenfold.trace.surface.ufuncs import comparisons, ufuncs
+from tenfold.trace.surface.ufuncs import methods as ufunc_methods
 
 __all__ = [
     "applying",

@@ -25,7 +25,7 @@ def anywhere(function: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         if current() is not None or any(isinstance(a, Array) for a in (*args, *kwargs.values())):
             return function(*args, **kwargs)
-        from tenfold.trace.eager import at_once  # it imports this package
+        from tenfold.trace.control.eager import at_once  # it imports this package
 
         given = {i: a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         named = {k: a for k, a in kwargs.items() if isinstance(a, np.ndarray)}

@@ -18,7 +18,7 @@ def apply_along_axis(
     func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any, **kwargs: Any
 ) -> Array:
     """A scan over the lines: the function is traced once."""
-    from tenfold.trace.control import scan  # it imports this package
+    from tenfold.trace.control.control import scan  # it imports this package
 
     x = traced(arr)
     at = axis_of(axis, x.ndim)

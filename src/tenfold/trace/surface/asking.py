@@ -9,9 +9,9 @@ import numpy as np
 from tenfold.errors import ConcreteError
 from tenfold.trace.array import UFUNCS, Array, on_host
 from tenfold.trace.operand import dtype_key
-from tenfold.trace.surface.composed import filled
 from tenfold.trace.surface.emit import alias, fail, is_traced, on, traced
-from tenfold.trace.surface.reductions import every
+from tenfold.trace.surface.reducing.reductions import every
+from tenfold.trace.surface.ufuncs.composed import filled
 from tenfold.types import BOOL, KIND
 
 

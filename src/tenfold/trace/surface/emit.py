@@ -16,7 +16,7 @@ from tenfold.errors import (
     Unsupported,
 )
 from tenfold.trace.array import FUNCTIONS, Array
-from tenfold.trace.lazy import LAZY
+from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.operand import as_value, scope_of, value_of
 from tenfold.trace.source import describe, here
 from tenfold.types import DType, as_dtype

@@ -10,7 +10,7 @@ from tenfold.errors import MutationError, TypeMismatch, Unsupported
 from tenfold.trace.array import FUNCTIONS, Array
 from tenfold.trace.operand import dtype_key, scope_of, value_of
 from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_traced, on, traced
-from tenfold.trace.surface.promotion import common, same_kind
+from tenfold.trace.surface.ufuncs.promotion import common, same_kind
 from tenfold.types import BOOL, DType
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported
 from tenfold.trace.array import FUNCTIONS, Array, on_host
-from tenfold.trace.surface import shapes
-from tenfold.trace.surface.composed import filled, same
 from tenfold.trace.surface.emit import (
     alias,
     cast,
@@ -22,7 +20,9 @@ from tenfold.trace.surface.emit import (
     view,
 )
 from tenfold.trace.surface.into import write
-from tenfold.trace.surface.sorting import sort_in_place
+from tenfold.trace.surface.searching.sorting import sort_in_place
+from tenfold.trace.surface.shaping import shapes
+from tenfold.trace.surface.ufuncs.composed import filled, same
 from tenfold.types import KIND
 
 

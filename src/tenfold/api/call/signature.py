@@ -1,0 +1,275 @@
+"""How a plan is called: the function's parameters, containers and types, as plain data."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tenfold.api.call.arguments import Binder, Call, as_array, leaf_key
+from tenfold.errors import PlanError, TypeMismatch
+from tenfold.graph import Graph
+from tenfold.locks import cached_property
+from tenfold.trace.containers import LEAF, Structure, flatten
+from tenfold.trace.control.encoding import decode, encode
+from tenfold.trace.function import Traced, scalar
+from tenfold.trace.operand import literal
+from tenfold.types import DTYPES, SHORT, parse_type, plain
+
+_KINDS = {"bool": "b", "int": "i", "float": "f", "complex": "c"}  # as `types` has them
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_WEAK: dict[str, type] = {t.__name__: t for t in (bool, int, float, complex)}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a call of a plan has to look like, and what it gives."""
+
+    name: str
+    source: str
+    parameters: tuple[tuple[str, int, bool], ...]  # name, kind, whether it has a default
+    names: tuple[str, ...]  # the arguments given, static ones left out
+    statics: tuple[tuple[str, str], ...]  # with the values as text
+    arguments: str  # the structure of the tuple of arguments
+    leaves: tuple[str, ...]  # a type, or that of a Python number
+    outputs: str
+    weak: tuple[str, ...]  # of each output: the type of a Python number, or ''
+    limits: tuple[tuple[int, str], ...]
+    captures: tuple[str, ...]
+    hooks: tuple[tuple[str, bool], ...]  # name, whether it can't do without
+    updates: tuple[int, ...] = ()  # leaves that the last outputs are written back into
+
+    @staticmethod
+    def of(call: Call, traced: Traced, binder: Binder) -> Signature:
+        function = inspect.unwrap(binder.function)
+        code = getattr(function, "__code__", None)
+        return Signature(
+            getattr(function, "__qualname__", type(function).__name__),
+            f"{code.co_filename}:{code.co_firstlineno}" if code else "",
+            tuple(
+                (p.name, int(p.kind), p.default is not p.empty)
+                for p in binder.signature.parameters.values()
+            ),
+            call.names,
+            tuple((name, _static(value)) for name, _, value in call.statics),
+            encode(call.structure),
+            tuple(_leaf(leaf) for leaf in call.leaves),
+            encode(traced.outputs),
+            tuple(w.__name__ if w else "" for w in traced.weak),
+            tuple((position, SHORT[dtype]) for position, dtype in traced.limits),
+            tuple(c.name for c in traced.captures),
+            hooks_of(traced.graph),
+            traced.updates,
+        )
+
+    def to_data(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @staticmethod
+    def from_data(data: Any, graph: Graph | None = None) -> Signature:
+        """The signature in this data, checked; against the graph too, where there is one."""
+        try:
+            made = Signature(**data)
+            _check(made)
+            if graph is not None:
+                _check_against(made, graph)
+            return made
+        except PlanError:
+            raise
+        except Exception as error:  # whatever malformed data makes of it
+            raise PlanError(f"plan file: its signature is malformed: {error!r}") from error
+
+    @cached_property
+    def _binding(self) -> inspect.Signature:
+        kinds = {int(kind): kind for kind in inspect._ParameterKind}
+        return inspect.Signature(
+            [
+                inspect.Parameter(name, kinds[kind], default=None if default else inspect._empty)
+                for name, kind, default in self.parameters
+            ]
+        )
+
+    @cached_property
+    def _keys(self) -> tuple[Any, ...]:
+        return tuple(_WEAK[leaf] if leaf in _WEAK else _key(leaf) for leaf in self.leaves)
+
+    @cached_property
+    def leaf_names(self) -> list[str]:
+        structure = decode(self.arguments)
+        return Call(self.names, structure, (), []).leaf_names()
+
+    @property
+    def flat(self) -> bool:
+        """Whether it is arrays in, arrays out, all by position: native code can answer."""
+        count, tokens = len(self.leaves), decode(self.outputs).tokens
+        rows = len(tokens) - 1
+        return (
+            not self.statics
+            and self.names == tuple(p[0] for p in self.parameters)[: len(self.names)]
+            and self.arguments == encode(Structure((("tuple", count), *(LEAF,) * count)))
+            and not any(leaf in _WEAK for leaf in self.leaves)
+            and not any(self.weak)
+            and not self.hooks
+            and not self.updates
+            and tokens in ((LEAF,), (("tuple", rows), *(LEAF,) * rows))
+        )
+
+    @property
+    def single(self) -> bool:
+        return self.outputs == "*"
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The arrays of a call, in the order of the graph's parameters."""
+        given = self._binding.bind(*args, **kwargs).arguments
+        for name, text in self.statics:
+            if name in given and _static(given.pop(name)) != text:
+                raise TypeMismatch(
+                    f"{self.name}: this plan was made with {name}={text}",
+                    fix="leave it out, or make a plan for the other value",
+                )
+        if tuple(given) != self.names:
+            raise TypeMismatch(
+                f"{self.name}: this plan was made for the arguments ({', '.join(self.names)}), "
+                f"({', '.join(given)}) given",
+                fix="give the same ones, or make a plan for these",
+            )
+        structure, leaves = flatten(tuple(given.values()))
+        if encode(structure) != self.arguments:
+            raise TypeMismatch(
+                f"{self.name}: the containers of the arguments are {structure}, this plan was made "
+                f"for {decode(self.arguments)}",
+                fix="give the same containers, or make a plan for these",
+            )
+        arrays = []
+        for leaf, key, name, wanted in zip(
+            leaves, self._keys, self.leaf_names, self.leaves, strict=True
+        ):
+            if leaf_key(leaf) != key:
+                plain(leaf)
+                raise TypeMismatch(
+                    f"{self.name}: {name} is {_given(leaf)}, this plan was made for {wanted}",
+                    fix="convert it, or make a plan for this type",
+                )
+            arrays.append(as_array(leaf))
+        for position, short in self.limits:
+            literal(leaves[position], DTYPES[short])
+        return arrays
+
+    def results(self, outputs: Sequence[Any]) -> Any:
+        """The outputs of the graph as the function gives them."""
+        given = zip(outputs[: len(self.weak)], self.weak, strict=True)
+        leaves = [_WEAK[weak](o.item()) if weak else scalar(o) for o, weak in given]
+        return decode(self.outputs).unflatten(leaves)
+
+
+def hooks_of(graph: Graph) -> tuple[tuple[str, bool], ...]:
+    """The names of hooks and host calls, and whether each needs a callable."""
+    found: dict[str, bool] = {}
+    for one in (*graph.scopes(), graph):
+        for node in one.nodes:
+            if node.op in ("hook", "call_host"):
+                need = node.op == "call_host" or node["default"] >= 0
+                found[node["name"]] = found.get(node["name"], False) or need
+    return tuple(sorted(found.items()))
+
+
+def _static(value: Any) -> str:
+    return encode(Structure((("static", type(value), value),)))
+
+
+def _leaf(leaf: Any) -> str:
+    kind = type(leaf)
+    if kind.__name__ in _WEAK and _WEAK[kind.__name__] is kind:
+        return kind.__name__
+    return _type_text(leaf)
+
+
+def _type_text(leaf: Any) -> str:
+    dims = ",".join(map(str, leaf.shape))
+    short = SHORT[leaf.dtype.newbyteorder("=")]
+    return f"{short}[{dims}]" if dims else f"{short}[]"
+
+
+def _key(text: str) -> Any:
+    type = parse_type(text.removesuffix("[]"))
+    return type.dtype, type.shape
+
+
+def _given(leaf: Any) -> str:
+    try:
+        return _leaf(leaf)
+    except (AttributeError, KeyError):
+        return f"a {type(leaf).__name__}"
+
+
+def _check(made: Signature) -> None:
+    """Each field of the form it is declared with, each text one that can be read."""
+    for texts in (made.names, made.leaves, made.weak, made.captures):
+        if type(texts) is not tuple or not all(type(t) is str for t in texts):
+            raise ValueError("a list of names holds something else")
+    for text in (made.name, made.source, made.arguments, made.outputs):
+        if type(text) is not str:
+            raise ValueError(f"{text!r} is no text")
+    if not all(type(n) is str and type(t) is str for n, t in made.statics):
+        raise ValueError("a static argument is malformed")
+    if not all(type(n) is str and type(need) is bool for n, need in made.hooks):
+        raise ValueError("a hook is malformed")
+    if not all(type(default) is bool for _, _, default in made.parameters):
+        raise ValueError("a parameter is malformed")
+    _ = made._binding  # raises where there is no such signature
+    taken = {*made.names, *(name for name, _ in made.statics)}
+    known = [name for name, _, _ in made.parameters]
+    if made.names != tuple(n for n in known if n in made.names) or not taken <= set(known):
+        raise ValueError("the arguments are not those of the parameters")
+    for name, kind, default in made.parameters:
+        if name not in taken and not default and kind not in _VARIABLE:
+            raise ValueError(f"the parameter {name} is not given")
+    structure = decode(made.arguments)
+    for one in (structure, decode(made.outputs)):
+        if not one.closed:
+            raise ValueError("a structure has more or fewer parts than it says")
+        for token in one.tokens:
+            if token[0] == "dict" and len(dict.fromkeys(token[1])) != len(token[1]):
+                raise ValueError("a dict has a key twice")
+    if structure.tokens[0] != ("tuple", len(made.names)):
+        raise ValueError("the arguments are not as many as their names")
+    if structure.count != len(made.leaves) or len(made._keys) != len(made.leaves):
+        raise ValueError("the arguments are not as many as their types")
+    if decode(made.outputs).count != len(made.weak) or set(made.weak) - {"", *_WEAK}:
+        raise ValueError("the outputs are not as many as their types")
+    if len(made.leaf_names) != len(made.leaves):
+        raise ValueError("the arguments are not as many as their names")
+    structure.unflatten([0] * structure.count)
+    if type(made.updates) is not tuple or len(set(made.updates)) != len(made.updates):
+        raise ValueError("what is updated is malformed")
+    if any(type(n) is not int or not 0 <= n < len(made.leaves) for n in made.updates):
+        raise ValueError("something is updated that is no argument")
+    for position, short in made.limits:
+        if type(position) is not int or not 0 <= position < len(made.leaves) or short not in DTYPES:
+            raise ValueError("a limit is malformed")
+        if made.leaves[position] != "int":
+            raise ValueError("a limit is for something else than a Python integer")
+
+
+def _check_against(made: Signature, graph: Graph) -> None:
+    count = len(made.leaves)
+    if count + len(made.captures) != len(graph.parameters):
+        raise ValueError("the graph takes another number of arguments and captures")
+    if len(made.weak) + len(made.updates) != len(graph.outputs):
+        raise ValueError("the graph gives another number of outputs")
+    for number, type_ in zip(made.updates, graph.output_types[len(made.weak) :], strict=True):
+        if type_ != graph.parameters[number].type:
+            raise ValueError(f"an argument is to become {type_!r}")
+    for key, parameter in zip(made._keys, graph.parameters, strict=False):
+        type_ = parameter.type
+        if isinstance(key, type):
+            if type_.rank or type_.kind != _KINDS[key.__name__]:
+                raise ValueError(f"a Python number is given for {type_!r}")
+        elif key != (type_.dtype, type_.shape):
+            raise ValueError(f"{key} is given for {type_!r}")
+    for weak, type_ in zip(made.weak, graph.output_types, strict=False):
+        if weak and (type_.rank or type_.kind != _KINDS[weak]):
+            raise ValueError("a Python number is to be made of an array")
+    if made.hooks != hooks_of(graph):
+        raise ValueError("the hooks are not the graph's")

@@ -1,0 +1,1 @@
+"""What a function closes over: found, guarded, listed, and looked at again by each call."""

@@ -1,0 +1,1 @@
+"""From a kernel and its schedule to LLVM IR: loops, memory, reductions."""

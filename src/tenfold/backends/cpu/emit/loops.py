@@ -1,0 +1,237 @@
+"""Loops as text: plain ones, and ranges of an axis laid across lanes with their tails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tenfold.backends.cpu.emit.memory import element_size, pointer, stream_bytes
+from tenfold.backends.cpu.emit.polling import Patience
+from tenfold.backends.cpu.emit.reductions import Slot
+from tenfold.backends.cpu.emit.state import State
+from tenfold.backends.cpu.schedule.schedule import Schedule
+from tenfold.backends.llvm.writer import LANES, Writer, vector
+from tenfold.kernel.ir.kernel import SEQUENTIAL, Kernel
+
+Position = int | str
+Body = Callable[[Position, list[str]], list[str]]
+
+
+class Loops:
+    """What every part of an emission shares: the kernel, the text so far, and making loops."""
+
+    def __init__(self, kernel: Kernel, schedule: Schedule, w: Writer) -> None:
+        self.kernel = kernel
+        self.schedule = schedule
+        self.w = w
+        self.s = State(kernel, w)
+        self.reducing = any(i.op == "reduce" for i in kernel.instructions)
+        self.fenced = False  # streamed stores have to be fenced in the end
+        self.patience = Patience(kernel)
+        self.memory: list[tuple[str, int]] = []  # private memory: name and bytes
+
+    def private(self, size: int) -> str:
+        """Memory on the stack, reserved once for the whole call."""
+        name = "%" + self.w.fresh("m")
+        self.memory.append((name, size))
+        return name
+
+    def loop(
+        self,
+        low: Position,
+        high: Position,
+        step: int,
+        carried: Sequence[Slot],
+        body: Body,
+        most: int = 0,
+        *,
+        empty: bool = True,
+    ) -> list[str]:
+        """Positions from low to high; what the last trip carried. A single trip stands alone.
+        Where the bounds are known only when it runs, they lie `most` apart at most, and there may
+        be no trip unless `empty` is False."""
+        w = self.w
+        first = [x for _, x in carried]
+        if isinstance(low, int) and isinstance(high, int):
+            if high <= low:
+                return first
+            if high - low <= step:
+                return body(low, first)
+        before, head, end = w.block, w.fresh("loop"), w.fresh("end")
+        dynamic = empty and not (isinstance(low, int) and isinstance(high, int))
+        if dynamic:
+            some = w.op(f"icmp slt i64 {low}, {high}")
+            w.put(f"br i1 {some}, label %{head}, label %{end}")
+        else:
+            w.put(f"br label %{head}")
+        w.label(head)
+        i, slot = f"%{w.fresh('i')}", len(w.lines)
+        w.lines.append("")
+        names = [f"%{w.fresh('c')}" for _ in carried]
+        reach = most if isinstance(low, str) or isinstance(high, str) else high - low
+        with self.patience.measured(w, -(-reach // step)) as measure:
+            results = body(i, names)
+        following = w.op(f"add nuw nsw i64 {i}, {step}")
+        if measure.turns:
+            self.patience.poll(w, following, step, measure.turns)
+        latch = w.block
+        again = w.op(f"icmp slt i64 {following}, {high}")
+        w.put(f"br i1 {again}, label %{head}, label %{end}")
+        phis = [f"  {i} = phi i64 [ {low}, %{before} ], [ {following}, %{latch} ]"]
+        for name, (ty, x), result in zip(names, carried, results, strict=True):
+            phis.append(f"  {name} = phi {ty} [ {x}, %{before} ], [ {result}, %{latch} ]")
+        w.lines[slot] = "\n".join(phis)
+        w.label(end)
+        if not dynamic:
+            return results
+        out = []
+        for (ty, x), result in zip(carried, results, strict=True):
+            out.append(w.op(f"phi {ty} [ {x}, %{before} ], [ {result}, %{latch} ]"))
+        return out
+
+    def part(self, axis: int, low: int, high: int) -> tuple[Position, Position]:
+        """The bounds of a segment: of the outer axis, only what this call is to run."""
+        if axis != self.schedule.outer or self.kernel.axes[axis].extent <= self.schedule.grain:
+            return low, high
+        w = self.w
+        begin: str = "%low"
+        end: str = "%high"
+        if low:
+            begin = w.intrinsic("smax", "i64", begin, str(low))
+        if high < self.kernel.axes[axis].extent:
+            end = w.intrinsic("smin", "i64", end, str(high))
+        return begin, end
+
+    def lane_range(
+        self,
+        axis: int,
+        low: int,
+        high: int,
+        begin: Position,
+        end: Position,
+        inner: Callable[[], None],
+        exact: bool | None = None,
+        most: int = 0,
+    ) -> None:
+        """Run `inner` with lanes along a range of an axis that lies within [low, high). Where
+        it is `exact`, ranges are multiples of all copies; where that is False, they begin and
+        end anywhere. They are no longer than `most`, if given."""
+        extent = high - low
+        static = isinstance(begin, int) and isinstance(end, int)
+        wanted = self.schedule.copies
+        if static:
+            extent = end - begin  # type: ignore[operator]
+            wanted = min(wanted, -(-extent // LANES))
+        reach = LANES * wanted
+        anywhere = exact is False
+        aligned = low % LANES == 0 and not anywhere
+
+        def run(
+            start: Position, stop: Position, copies: int, mode: str, align: bool = aligned
+        ) -> None:
+            """Trips of so many copies, with masks as the mode says."""
+
+            def body(i: Position, _: list[str]) -> list[str]:
+                if mode == "overlap":
+                    i = self.w.intrinsic("smin", "i64", str(i), str(high - LANES * copies))
+                with self.s.inside(axis, i, low, high):
+                    self.s.lane, self.s.copies, self.s.aligned = axis, copies, align
+                    odd = mode == "overlap" or anywhere or low % reach
+                    self.s.multiple = 1 if odd else reach
+                    self.s.masks = [None] * copies
+                    if mode == "stream":
+                        self.s.streaming, self.s.multiple = self.schedule.stream, 1
+                    if mode == "each":
+                        self.s.masks = [self.live(i, stop, c) for c in range(copies)]
+                    elif mode == "last":
+                        self.s.masks[-1] = self.first_lanes(extent % LANES)
+                    inner()
+                return []
+
+            self.loop(start, stop, LANES * copies, (), body, min(extent, most or extent))
+
+        if self.schedule.stream is not None and extent >= 2 * reach:
+            first, last = self.aligned_part(axis, begin, end, reach)
+            run(first, last, wanted, "stream", False)
+
+            def edge(which: Position, _: list[str]) -> list[str]:
+                """What lies before the first aligned vector, then what lies after the last."""
+                before = self.w.op(f"icmp eq i64 {which}, 0")
+                low_end = self.w.select(before, "i64", str(begin), last)
+                high_end = self.w.select(before, "i64", first, str(end))
+                run(low_end, high_end, 1, "each", False)
+                return []
+
+            self.loop(0, 2, 1, (), edge)
+            self.w.declare("void @llvm.x86.sse.sfence()")
+            self.fenced = True
+        elif exact or (extent % reach == 0 and not anywhere):
+            run(begin, end, wanted, "whole")
+        elif anywhere and self.w.masked:
+            # With masks on all copies most of the last ones would be wholly masked off.
+            whole = self.w.op(f"sub nsw i64 {end}, {begin}")
+            whole = self.w.op(f"and i64 {whole}, {-reach}")
+            main = self.w.op(f"add nsw i64 {begin}, {whole}")
+            run(begin, main, wanted, "whole")
+            run(main, end, 1, "each")
+        elif not static:
+            if self.w.masked:
+                run(begin, end, wanted, "each")
+            elif self.schedule.overlap and extent >= reach:
+                run(begin, end, wanted, "overlap", False)
+            else:
+                main = self.w.op(f"sub nsw i64 {end}, {begin}")
+                main = self.w.op(f"srem i64 {main}, {reach}")
+                main = self.w.op(f"sub nsw i64 {end}, {main}")
+                run(begin, main, wanted, "whole")
+                run(main, end, wanted, "each")
+        elif (
+            extent < reach + LANES
+            or not self.w.masked
+            or self.reducing
+            or extent % LANES == 0
+            or self.kernel.axes[axis].kind == SEQUENTIAL  # which lanes store is known beforehand
+        ):
+            assert isinstance(begin, int)
+            assert isinstance(end, int)
+            rest = extent % reach
+            overlapping = not self.w.masked and self.schedule.overlap and extent > reach
+            if overlapping and extent % LANES and not self.reducing:
+                run(begin, end, wanted, "overlap", False)
+                return
+            run(begin, end - rest, wanted, "whole")
+            if rest:
+                mode = "last" if rest % LANES else "whole"
+                run(end - rest, end, -(-rest // LANES), mode)
+        else:
+            run(begin, end, wanted, "each")
+
+    def aligned_part(
+        self, axis: int, begin: Position, end: Position, reach: int
+    ) -> tuple[str, str]:
+        """The part of a range whose streamed stores are aligned and whole."""
+        w, store = self.w, self.kernel.stores[self.schedule.stream or 0]
+        dtype = self.kernel.buffers[store.buffer].dtype
+        with self.s.inside(axis, begin, 0, 1):
+            start = pointer(self.s, store.buffer, store.index, 0)
+        address = w.op(f"ptrtoint ptr {start} to i64")
+        short = w.op(f"sub i64 0, {address}")
+        short = w.op(f"and i64 {short}, {stream_bytes(dtype) - 1}")
+        short = w.op(f"udiv exact i64 {short}, {element_size(dtype)}")
+        first = w.op(f"add nsw i64 {short}, {begin}")
+        first = w.intrinsic("smin", "i64", first, str(end))
+        length = w.op(f"sub nsw i64 {end}, {first}")
+        whole = w.op(f"and i64 {length}, {-reach}")
+        return first, w.op(f"add nsw i64 {first}, {whole}")
+
+    def live(self, i: Position, end: Position, copy: int) -> str:
+        """The lanes of a copy that lie before the end."""
+        w = self.w
+        left = w.op(f"sub nsw i64 {end}, {i}")
+        if copy:
+            left = w.op(f"sub nsw i64 {left}, {copy * LANES}")
+        most = w.intrinsic("smin", "i64", left, str(LANES))
+        short = w.op(f"trunc i64 {most} to i32")
+        return w.op(f"icmp sgt {vector('i32')} {w.splat('i32', short)}, {w.iota('i32')}")
+
+    def first_lanes(self, count: int) -> str:
+        return "<" + ", ".join(f"i1 {'true' if n < count else 'false'}" for n in range(LANES)) + ">"

@@ -1,0 +1,101 @@
+"""The first reductions of a row, computed before the row above it is stored.
+
+Stores past the caches take a while to go, and loads that lie alike in a page wait for them: arrays
+of whole pages do. So the loop that stores a row should not be followed by one that does nothing
+but read the next. It is put before the stores instead, and its results are carried to the next
+trip; the last row's are computed twice. What horizontal steps have to wait for is hidden too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tenfold.backends.cpu.emit.loops import Position
+from tenfold.backends.cpu.emit.reductions import Slot
+from tenfold.backends.cpu.emit.spread import used
+from tenfold.backends.cpu.emit.state import Val
+from tenfold.backends.llvm.writer import COMPUTE
+from tenfold.kernel.analyse.nest import Compute, Item, Loop, Write
+
+if TYPE_CHECKING:
+    from tenfold.backends.cpu.emit.emit import Emitter
+
+
+def early(e: Emitter, loop: Loop) -> bool:
+    """Write the loop over rows that way, if the schedule says so and there is more than one
+    reduction after another; whether that was done."""
+    axis = loop.axis
+    first = next((n for n, item in enumerate(loop.body) if isinstance(item, Loop)), None)
+    if not e.schedule.early or first is None or e.schedule.cuts_of(axis):
+        return False
+    head, middle, tail = loop.body[: first + 1], loop.body[first + 1 : -1], loop.body[-1]
+    inside = [item for item in middle if isinstance(item, Loop)]
+    if not isinstance(tail, Loop) or tail.members or tail.axis not in e.schedule.lanes:
+        return False
+    if not inside or not all(item.members for item in inside) or _writes(head):
+        return False
+    carried = sorted(_made(e, head) & used(e, (*middle, tail)))
+    extent = e.kernel.axes[axis].extent
+    begin, end = e.part(axis, 0, extent)
+    outside = e.s.env
+
+    def reductions(at: Position) -> list[str]:
+        """The results for one row."""
+        here, e.s.env = e.s.env, outside
+        with e.s.inside(axis, at, 0, extent):
+            e.block(head)
+            found = [text for v in carried for text in e.s.env[v].copies[0]]
+        e.s.env = here
+        return found
+
+    def body(i: Position, held: list[str]) -> list[str]:
+        with e.s.inside(axis, i, 0, extent):
+            rest = list(held)
+            for v in carried:
+                width = len(_types(e, v))
+                e.s.env[v] = Val((tuple(rest[:width]),), False)
+                del rest[:width]
+            e.block(middle)
+            following = e.w.op(f"add nuw nsw i64 {i}, 1")
+            following = e.w.intrinsic("smin", "i64", following, str(extent - 1))
+            results = reductions(following)
+            e.block((tail,))
+        return results
+
+    start: Position = begin
+    if isinstance(begin, str):
+        start = e.w.intrinsic("smin", "i64", begin, str(extent - 1))
+    types = [ty for v in carried for ty in _types(e, v)]
+    slots: list[Slot] = list(zip(types, reductions(start), strict=True))
+    e.loop(begin, end, 1, slots, body, extent)
+    return True
+
+
+def _writes(items: Sequence[Item]) -> bool:
+    """Whether anything is stored: a row's scratch is still wanted when the next row is begun."""
+    stack = list(items)
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Write) or (isinstance(item, Loop) and not item.members):
+            return True
+        if isinstance(item, Loop):
+            stack += item.body
+    return False
+
+
+def _made(e: Emitter, items: Sequence[Item]) -> set[int]:
+    """What these items compute, with the further results of their reductions."""
+    found: set[int] = set()
+    for item in items:
+        if isinstance(item, Compute):
+            found.add(item.value)
+        elif isinstance(item, Loop):
+            found.update(item.members)
+    states = (n for n, i in enumerate(e.kernel.instructions) if i.op == "state")
+    return found | {n for n in states if e.kernel.instructions[n].args[0] in found}
+
+
+def _types(e: Emitter, value: int) -> tuple[str, ...]:
+    dtype = e.kernel.instructions[value].dtype
+    return (COMPUTE[dtype],) * (2 if dtype in ("c64", "c128") else 1)

@@ -1,0 +1,88 @@
+"""Asking for memory before it is needed, where the processor can't foresee what is read next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from tenfold.backends.cpu.emit.loops import Position
+from tenfold.backends.cpu.emit.memory import element_size, prefetch
+from tenfold.backends.cpu.schedule.traffic import far
+from tenfold.kernel.analyse.nest import Compute, Loop
+from tenfold.kernel.ir.kernel import Instruction
+
+if TYPE_CHECKING:
+    from tenfold.backends.cpu.emit.emit import Emitter
+
+_NEAR_ROW = 16384  # bytes of a row, of which three fit the nearest cache
+_TRIPS = 4  # of a loop, from asking to reading
+
+
+def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
+    """Ask for the rows that a later trip reads at a computed place, as one of a table by its
+    number. In the last trips the last row is asked for again."""
+    s, kernel, axis = e.s, e.kernel, loop.axis
+    if s.lane is None or isinstance(position, int):
+        return
+    rows = []
+    for i in _loads(e, loop):
+        assert i.index is not None
+        if i.index.stride(s.lane) != 1 or not far(kernel.buffers[i.attr[0]]):
+            continue
+        if any(axis in kernel.free[v] for v in i.index.values()):
+            rows.append((i.attr[0], i.index))
+    if not rows:
+        return
+    needed = _needed(e, (v for _, index in rows for v in index.values()), axis)
+    if any(s.lane in kernel.free[v] for v in needed):
+        return
+    extent = kernel.axes[axis].extent
+    later = e.w.op(f"add nsw i64 {position}, {_TRIPS}")
+    later = e.w.intrinsic("smin", "i64", later, str(extent - 1))
+    with s.inside(axis, later, 0, extent):
+        for v in sorted(needed):
+            s.env[v] = e.compute(v)
+        for number, index in rows:
+            prefetch(s, number, index)
+
+
+def ask_for_next(e: Emitter, loop: Loop) -> None:
+    """Ask for what the next row reads, where the schedule says that this loop does. A long row has
+    to go past the nearest cache, which it would empty."""
+    for axis, buffer, index in e.schedule.ahead:
+        if axis == loop.axis:
+            size = e.kernel.axes[axis].extent * element_size(e.kernel.buffers[buffer].dtype)
+            prefetch(e.s, buffer, index, near=size <= _NEAR_ROW)
+
+
+def ask_for_rows(e: Emitter, loop: Loop, rows: int) -> None:
+    """Ask for what is read at the same place of a later row. The processor foresees what lies
+    behind in memory, but not beyond the end of a page, which a row may be."""
+    s, kernel = e.s, e.kernel
+    assert s.lane is not None
+    for i in _loads(e, loop):
+        assert i.index is not None
+        buffer, step = kernel.buffers[i.attr[0]], i.index.stride(loop.axis)
+        if step and i.index.stride(s.lane) == 1 and not i.index.values() and far(buffer):
+            prefetch(s, i.attr[0], i.index + step * rows)
+
+
+def _loads(e: Emitter, loop: Loop) -> Iterator[Instruction]:
+    """The loads of a loop's body that no condition guards."""
+    for item in loop.body:
+        if isinstance(item, Compute):
+            i = e.kernel.instructions[item.value]
+            if i.op == "load" and i.index is not None and not i.args:
+                yield i
+
+
+def _needed(e: Emitter, roots: Iterable[int], axis: int) -> set[int]:
+    """What these values are computed from inside the loop over an axis."""
+    found: set[int] = set()
+    stack = list(roots)
+    while stack:
+        v = stack.pop()
+        if v not in found and axis in e.kernel.free[v]:
+            found.add(v)
+            stack += e.kernel.instructions[v].uses()
+    return found

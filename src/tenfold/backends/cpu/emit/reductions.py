@@ -1,0 +1,321 @@
+"""Reductions: what they start from, how a value joins, how accumulators become one result."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tenfold.backends.cpu.emit.state import Parts, Val
+from tenfold.backends.llvm.casts import rounded
+from tenfold.backends.llvm.complexes import complex_op
+from tenfold.backends.llvm.floats import extreme
+from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, Writer, kind, vector
+from tenfold.frozen import frozen
+from tenfold.types import DTYPES
+
+Slot = tuple[str, str]  # type and first value of something a loop carries
+
+
+@frozen
+class Reduction:
+    """One reduction being emitted. `crossing` means the lanes lie along the reduced axis and
+    are folded in the end; else each lane has a result of its own."""
+
+    w: Writer
+    kind: str
+    dtype: str
+    place: str  # the dtype of the position, for argmin and argmax
+    copies: int
+    wide: bool
+    crossing: bool
+    careful: bool = False  # keep NaN in max and min at every step, with nothing beside
+
+    @property
+    def element(self) -> str:
+        return COMPUTE[self.dtype]
+
+    @property
+    def ty(self) -> str:
+        return vector(self.element, self.wide)
+
+    @property
+    def floating(self) -> bool:
+        return kind(self.dtype) == "f"
+
+    @property
+    def flushed(self) -> bool:
+        """Whether long runs go through a second set of accumulators, to keep the error small."""
+        return self.kind == "sum" and kind(self.dtype) in "fc"
+
+    @property
+    def _watches(self) -> bool:
+        """Plain max and min drop a NaN; whether one was seen is kept beside."""
+        return self.kind in ("max", "min") and self.floating and not self.careful
+
+    @property
+    def _watch(self) -> str:
+        """The type that remembers NaN: mask registers where there are some."""
+        return vector("i1" if self.w.masked else f"i{BITS[self.element]}", self.wide)
+
+    def _watched(self, copy: int) -> bool:
+        """One comparison sees the NaN of two vectors, when all lanes come together anyway."""
+        return self._watches and not (self.crossing and copy % 2)
+
+    def slots(self) -> list[Slot]:
+        """What the loop carries, with its first values."""
+        first = self.identity()
+        found: list[Slot] = []
+        for copy in range(self.copies):
+            found += [(self.ty, p) for p in first]
+            if self.kind in ("argmin", "argmax"):
+                found.append((vector(COMPUTE[self.place], self.wide), self._zero()))
+            if self._watched(copy):
+                found.append((self._watch, self._zero()))
+        return found
+
+    def _zero(self) -> str:
+        return (
+            "zeroinitializer" if self.wide else "false" if self._watches and self.w.masked else "0"
+        )
+
+    def identity(self) -> Parts:
+        w, e = self.w, self.element
+        if kind(self.dtype) == "c":
+            start = 1.0 if self.kind == "prod" else 0.0
+            return w.const(e, start, self.wide), w.const(e, 0.0, self.wide)
+        if self.kind == "sum":
+            return (w.const(e, 0, self.wide),)
+        if self.kind in ("prod", "all"):
+            return (w.const(e, 1, self.wide),)
+        if self.kind == "any":
+            return (w.const(e, 0, self.wide),)
+        high = self.kind in ("min", "argmin")
+        if self.floating:
+            return (w.const(e, math.inf if high else -math.inf, self.wide),)
+        if self.dtype == "bool":
+            return (w.const(e, high, self.wide),)
+        info = np.iinfo(DTYPES[self.dtype])
+        return (w.const(e, info.max if high else info.min, self.wide),)
+
+    def step(
+        self,
+        held: list[str],
+        values: list[Parts],
+        places: list[str],
+        masks: list[str | None],
+    ) -> list[str]:
+        """What is carried after the values of a trip have joined, copy by copy."""
+        out: list[str] = []
+        at = 0
+        living = [self._alive(v, m) for v, m in zip(values, masks, strict=True)]
+        for copy in range(self.copies):
+            width = self._width(copy)
+            mine = held[at : at + width]
+            at += width
+            if copy >= len(values):
+                out += mine
+                continue
+            y = living[copy]
+            if self.kind in ("argmin", "argmax"):
+                out += self._better(mine, y[0], places[copy], masks[copy])
+                continue
+            if self._first(copy, mine):
+                out += y
+            else:
+                out += self._join(tuple(mine[: len(y)]), y, quick=True)
+            if self._watched(copy):
+                other = y[0]
+                if self.crossing and copy + 1 < len(values):
+                    other = living[copy + 1][0]
+                seen = self.w.op(f"fcmp uno {self.ty} {y[0]}, {other}")
+                if not self.w.masked:
+                    one = vector("i1", self.wide)
+                    seen = self.w.op(f"sext {one} {seen} to {self._watch}")
+                out.append(self.w.op(f"or {self._watch} {mine[-1]}, {seen}"))
+        return out
+
+    def _first(self, copy: int, held: list[str]) -> bool:
+        """Whether a value may take the place of what nothing has joined yet. Sums begin with 0 in
+        one of the copies that come together, so that none is -0; that a NaN was seen by max or min
+        is kept beside."""
+        if not self.crossing or held[0] != self.identity()[0]:
+            return False
+        return self.kind in ("max", "min") if not copy else self.kind in ("max", "min", "sum")
+
+    def merge(self, a: list[str], b: list[str]) -> list[str]:
+        """Two sets of sums as one; only flushed reductions are merged."""
+        return [
+            self.w.op(f"fadd {ty} {x}, {y}")
+            for (ty, _), x, y in zip(self.slots(), a, b, strict=True)
+        ]
+
+    def finish(self, held: list[str]) -> tuple[Val, Val | None]:
+        """The result, and the position for argmin and argmax."""
+        groups: list[list[str]] = []
+        at = 0
+        for copy in range(self.copies):
+            groups.append(held[at : at + self._width(copy)])
+            at += self._width(copy)
+        if self.kind in ("argmin", "argmax"):
+            if not self.crossing:
+                return (
+                    Val(tuple((g[0],) for g in groups), self.wide),
+                    Val(tuple((g[1],) for g in groups), self.wide),
+                )
+            best, place = self._first_best(groups)
+            return Val(((best,),), False), Val(((place,),), False)
+        parts = 2 if kind(self.dtype) == "c" else 1
+        found = [tuple(g[:parts]) for g in groups]
+        seen = [g[parts] if len(g) > parts else None for g in groups]
+        if not self.crossing:
+            made = [(self._or_nan(f, s)) for f, s in zip(found, seen, strict=True)]
+            return Val(tuple(self._rounded(m, self.wide) for m in made), self.wide), None
+        while len(found) > 1:
+            pairs = [found[n : n + 2] for n in range(0, len(found), 2)]
+            found = [self._join(p[0], p[1]) if len(p) == 2 else p[0] for p in pairs]
+        result = self._across(found[0])
+        flags = [s for s in seen if s is not None]
+        if flags:
+            whole = flags[0]
+            for flag in flags[1:]:
+                whole = self.w.op(f"or {self._watch} {whole}, {flag}")
+            if not self.w.masked:
+                whole = self.w.op(f"icmp ne {self._watch} {whole}, zeroinitializer")
+            any_lane = self.w.call("i1", f"llvm.vector.reduce.or.v{LANES}i1", (vector("i1"), whole))
+            nan = self.w.const(self.element, math.nan, False)
+            result = (self.w.select(any_lane, self.element, nan, result[0]),)
+        return Val((self._rounded(result, False),), False), None
+
+    def _rounded(self, parts: Parts, wide: bool) -> Parts:
+        if self.dtype not in ("f16", "bf16"):
+            return parts
+        return tuple(rounded(self.w, self.dtype, p, wide) for p in parts)
+
+    def _width(self, copy: int) -> int:
+        if self.kind in ("argmin", "argmax"):
+            return 2
+        return (2 if kind(self.dtype) == "c" else 1) + self._watched(copy)
+
+    def _alive(self, value: Parts, mask: str | None) -> Parts:
+        if mask is None or not self.crossing or self.kind in ("argmin", "argmax"):
+            return value
+        return tuple(
+            self.w.select(mask, self.ty, p, i) for p, i in zip(value, self.identity(), strict=True)
+        )
+
+    def _join(self, a: Parts, b: Parts, quick: bool = False, ty: str = "") -> Parts:
+        """Two values as one. `quick` drops NaN from max and min."""
+        w, t = self.w, ty or self.ty
+        if kind(self.dtype) == "c":
+            if self.kind == "sum":
+                return tuple(w.op(f"fadd {t} {x}, {y}") for x, y in zip(a, b, strict=True))
+            return complex_op(w, "mul", self.dtype, [a, b], t.startswith("<"))
+        x, y = a[0], b[0]
+        fast = "contract " if w.contract and self.dtype in ("f32", "f64") else ""
+        if self.kind in ("sum", "prod"):
+            op = "add" if self.kind == "sum" else "mul"
+            return (w.op(f"f{op} {fast}{t} {x}, {y}" if self.floating else f"{op} {t} {x}, {y}"),)
+        if self.kind in ("any", "all"):
+            return (w.op(f"{'or' if self.kind == 'any' else 'and'} {t} {x}, {y}"),)
+        high = self.kind in ("max", "argmax")
+        if self.floating and self.careful:
+            return (extreme(w, self.kind, t, y, x),)
+        if self.floating:
+            test = "ogt" if high else "olt"
+            return (w.select(w.op(f"fcmp {test} {t} {y}, {x}"), t, y, x),)
+        if self.dtype == "bool":
+            return (w.op(f"{'or' if high else 'and'} {t} {x}, {y}"),)
+        sign = "s" if kind(self.dtype) == "i" else "u"
+        return (w.intrinsic(f"{sign}{'max' if high else 'min'}", t, x, y),)
+
+    def _or_nan(self, parts: Parts, seen: str | None) -> Parts:
+        if seen is None:
+            return parts
+        if not self.w.masked:
+            zero = "zeroinitializer" if self.wide else "0"
+            seen = self.w.op(f"icmp ne {self._watch} {seen}, {zero}")
+        nan = self.w.const(self.element, math.nan, self.wide)
+        return (self.w.select(seen, self.ty, nan, parts[0]),)
+
+    def _across(self, parts: Parts) -> Parts:
+        """The lanes of one vector folded by halves: a fixed tree."""
+        w, lanes = self.w, LANES
+        if kind(self.dtype) == "c" and self.kind == "prod":
+            return self._product(parts)
+        while lanes > 1:
+            old, half = vector(self.element, True, lanes), lanes // 2
+            new = vector(self.element, True, half)
+            sides: list[Parts] = []
+            for start in (0, half):
+                pick = "<" + ", ".join(f"i32 {start + n}" for n in range(half)) + ">"
+                sides.append(
+                    tuple(
+                        w.op(f"shufflevector {old} {p}, {old} poison, <{half} x i32> {pick}")
+                        for p in parts
+                    )
+                )
+            parts = self._join(sides[0], sides[1], ty=new)
+            lanes = half
+        one = vector(self.element, True, 1)
+        return tuple(w.op(f"extractelement {one} {p}, i64 0") for p in parts)
+
+    def _product(self, parts: Parts) -> Parts:
+        """The lanes of complex numbers multiplied, by the same tree."""
+        w, ty = self.w, self.ty
+        each: list[Parts] = [
+            tuple(w.op(f"extractelement {ty} {p}, i64 {n}") for p in parts) for n in range(LANES)
+        ]
+        while len(each) > 1:
+            half = len(each) // 2
+            each = [self._join(each[n], each[n + half], ty=self.element) for n in range(half)]
+        return each[0]
+
+    def _better(self, held: list[str], y: str, place: str, mask: str | None) -> list[str]:
+        """The extreme so far and where: the first NaN wins, else the first of equals."""
+        w, one = self.w, vector("i1", self.wide)
+        best, where = held
+        high = self.kind == "argmax"
+        if self.floating:
+            ahead = w.op(f"fcmp {'ugt' if high else 'ult'} {self.ty} {y}, {best}")
+            ordered = w.op(f"fcmp ord {self.ty} {best}, {best}")
+            take = w.op(f"and {one} {ahead}, {ordered}")
+        else:
+            sign = "s" if kind(self.dtype) == "i" else "u"
+            take = w.op(f"icmp {sign}{'gt' if high else 'lt'} {self.ty} {y}, {best}")
+        if mask is not None and self.crossing:
+            take = w.op(f"and {one} {take}, {mask}")
+        place_type = vector(COMPUTE[self.place], self.wide)
+        return [w.select(take, self.ty, y, best), w.select(take, place_type, place, where)]
+
+    def _first_best(self, groups: list[list[str]]) -> Parts:
+        """The extreme of all lanes and copies, at the least position among equals."""
+        w, ty, one = self.w, self.ty, vector("i1")
+        e, p = self.element, COMPUTE[self.place]
+        place_type = vector(p)
+        top: Parts = (groups[0][0],)
+        for group in groups[1:]:
+            top = self._join(top, (group[0],))
+        best = self._across(top)[0]
+        spread, nan_lane = w.splat(e, best), None
+        if self.floating:
+            for group in groups:
+                flag = w.op(f"fcmp uno {ty} {group[0]}, {group[0]}")
+                nan_lane = flag if nan_lane is None else w.op(f"or {one} {nan_lane}, {flag}")
+            assert nan_lane is not None
+            has_nan = w.call("i1", f"llvm.vector.reduce.or.v{LANES}i1", (one, nan_lane))
+            best = w.select(has_nan, e, w.const(e, math.nan, False), best)
+            every = w.splat("i1", has_nan)
+        far = w.const(p, (1 << (BITS[p] - 1)) - 1, True)
+        least = far
+        for value, where in groups:
+            if self.floating:
+                equal = w.op(f"fcmp oeq {ty} {value}, {spread}")
+                nan = w.op(f"fcmp uno {ty} {value}, {value}")
+                equal = w.select(every, one, nan, equal)
+            else:
+                equal = w.op(f"icmp eq {ty} {value}, {spread}")
+            candidate = w.select(equal, place_type, where, far)
+            least = w.intrinsic("smin", place_type, least, candidate)
+        place = w.call(p, f"llvm.vector.reduce.smin.v{LANES}{p}", (place_type, least))
+        return best, place

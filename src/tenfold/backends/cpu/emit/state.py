@@ -1,0 +1,84 @@
+"""What an emission knows at each point: values, axis positions, lanes and masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tenfold.backends.llvm.writer import COMPUTE, Writer
+from tenfold.frozen import frozen
+from tenfold.kernel.ir.kernel import Kernel
+
+Parts = tuple[str, ...]
+
+
+@frozen
+class Val:
+    """An emitted value: its parts (two for complex) for each copy; `wide` if it is a vector
+    along the lane axis. A value that is the same for all copies has one entry."""
+
+    copies: tuple[Parts, ...]
+    wide: bool
+
+    def at(self, copy: int) -> Parts:
+        return self.copies[copy if len(self.copies) > 1 else 0]
+
+    @property
+    def truth(self) -> bool | None:
+        """What a condition is known to be, or None."""
+        text = self.copies[0][0]
+        return None if text not in ("true", "false") else text == "true"
+
+
+@dataclass(slots=True)
+class State:
+    """The state of emitting one kernel."""
+
+    kernel: Kernel
+    w: Writer
+    base: dict[int, int | str] = field(default_factory=dict)  # axis -> position of lane 0
+    bounds: dict[int, tuple[int, int]] = field(default_factory=dict)
+    env: dict[Any, Any] = field(default_factory=dict)  # value -> Val, and what is cached beside
+    lane: int | None = None
+    copies: int = 1
+    masks: list[str | None] = field(default_factory=lambda: [None])
+    aligned: bool = True  # the lane axis stands at a multiple of the lanes
+    streaming: int | None = None  # the store that goes past the caches, aligned
+    multiple: int = 1  # and at a multiple of this, at copy 0
+    # transposed load -> the tile that holds it, its row axis and width, and where it begins
+    tiles: dict[int, tuple[str, int, int, str, str]] = field(default_factory=dict)
+
+    @contextmanager
+    def inside(self, axis: int, position: int | str, low: int, high: int) -> Iterator[None]:
+        """Bind an axis; what is emitted inside is forgotten after."""
+        env, base, bounds = self.env, self.base, self.bounds
+        lane = (self.lane, self.copies, self.masks, self.aligned, self.multiple)
+        streaming = self.streaming
+        self.env = dict(env)
+        self.base = base | {axis: position}
+        self.bounds = bounds | {axis: (low, high - 1)}
+        try:
+            yield
+        finally:
+            self.env, self.base, self.bounds = env, base, bounds
+            self.lane, self.copies, self.masks, self.aligned, self.multiple = lane
+            self.streaming = streaming
+
+    def get(self, value: int, copy: int, wide: bool) -> Parts:
+        """The parts of a value for one copy, spread over the lanes if a vector is wanted."""
+        val: Val = self.env[value]
+        parts = val.at(copy)
+        if not wide or val.wide:
+            return parts
+        key = ("splat", value, copy if len(val.copies) > 1 else 0)
+        if key not in self.env:
+            element = COMPUTE[self.kernel.instructions[value].dtype]
+            self.env[key] = tuple(self.w.splat(element, p) for p in parts)
+        found: Parts = self.env[key]
+        return found
+
+    def mask(self, copy: int) -> str | None:
+        """Which lanes of a copy are alive; None if all are."""
+        return self.masks[copy] if self.lane is not None else None

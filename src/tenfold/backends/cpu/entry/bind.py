@@ -1,0 +1,234 @@
+"""Make a callable of a plan in memory."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.entry import ndarray as nd
+from tenfold.backends.cpu.entry.by_ctypes import make_plain
+from tenfold.backends.cpu.entry.distinct import DISTINCT, WRITES
+from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.entry.gate import GATE, GATE_EXPORTS, RECORD_WORDS, Word
+from tenfold.backends.cpu.entry.pool import POOL, POOL_SLOTS
+from tenfold.backends.cpu.entry.watch import KINDS, WATCH, Guard
+from tenfold.backends.cpu.link.loader import Image, load, process_symbol
+from tenfold.backends.llvm.text import join
+from tenfold.errors import ValueProblem
+from tenfold.frozen import frozen
+from tenfold.locks import Lock
+from tenfold.types import DTYPES, SHORT, TensorType
+
+Array = np.ndarray[Any, Any]
+
+_FASTCALL_KEYWORDS = 0x80 | 0x02
+
+_NEVER = 1 << 62
+_POOL = range(Word.POOL, Word.POOL + POOL_SLOTS)
+
+GATE_TEXT = join([POOL, DISTINCT, GATE, WATCH])
+
+_gates: list[Image] = []
+_making = Lock()
+
+
+def gate(assemble: Callable[[str], bytes]) -> Image:
+    """The gate of this process. `assemble` makes object code of LLVM IR, or finds it in a cache.
+
+    Compiled at LLVM's level 0 it takes a fifth of the time, and 2 ns more an argument.
+    """
+    if not _gates:
+        with _making:
+            if not _gates:
+                _gates.append(load([assemble(GATE_TEXT)], GATE_EXPORTS, nd.symbols()))
+    return _gates[0]
+
+
+class _Method(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class Binding(str):
+    """What a callable is bound to: the plan's record, captured arrays, guards, code in memory.
+
+    The callable holds it in place of its module's name, hence a string: `call.__module__` reads as
+    usual, and Python's collector sees all that hangs on it.
+    """
+
+    entry: Entry
+    method: _Method
+    held: tuple[Any, ...]  # the captured arrays, then the guards, as last bound
+    _kept: tuple[object, ...]  # what has to live as long as the callable
+    _record: Array
+    _free: Callable[[int], None]
+    _bound: tuple[Any, ...]
+
+    def __new__(
+        cls, entry: Entry, plan: int, given: int, slow: Callable[..., Any], *kept: object
+    ) -> Binding:
+        arguments = b"".join(map(_pack_argument, entry.arguments))
+        outputs = b"".join(map(_pack_output, entry.outputs))
+        head = 8 * RECORD_WORDS
+        record = np.zeros((head + len(arguments) + len(outputs)) // 8, np.uint64)
+        record[RECORD_WORDS:] = np.frombuffer(arguments + outputs, np.uint64)
+        start = _data(record) + head
+        record[Word.PLAN] = plan
+        record[Word.GIVEN] = given
+        record[Word.RELEASE] = entry.release
+        record[Word.SLOW] = id(slow)
+        record[Word.ARGUMENTS] = len(entry.arguments)
+        record[Word.ARGUMENTS_AT] = start
+        record[Word.OUTPUTS] = len(entry.outputs)
+        record[Word.OUTPUTS_AT] = start + len(arguments)
+        record[Word.GUARDS] = len(entry.guards)
+        record[Word.CAPTURES] = entry.captures
+        record[Word.TABLE] = entry.table_size
+        record[Word.ARENA] = entry.arena_bytes
+        record[Word.SINGLE] = entry.single
+        record[Word.WRITES] = entry.writes
+        self = super().__new__(cls, "tenfold")
+        self.entry = entry
+        self._kept = (slow, *kept)
+        self._record = record
+        self._free = _free()
+        return self
+
+    @property
+    def address(self) -> int:
+        """Where the record lies."""
+        return _data(self._record)
+
+    def rebind(self, captures: Sequence[Array], guards: Sequence[Guard]) -> None:
+        """Swap in other captured arrays and guards. Calls under way keep what they began with."""
+        entry = self.entry
+        if len(captures) != entry.captures or len(guards) != len(entry.guards):
+            raise ValueProblem(
+                f"{entry.name}: {len(captures)} captures and {len(guards)} guards given, "
+                f"{entry.captures} and {len(entry.guards)} wanted"
+            )
+        for array in captures:
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                raise ValueProblem(f"{entry.name}: a captured array is not contiguous; copy it")
+        words = [0]
+        for kind, (where, key, expected) in zip(entry.guards, guards, strict=True):
+            words += (KINDS.index(kind), id(where), id(key), id(expected))
+        words += map(_data, captures)
+        if entry.writes:
+            for argument in entry.arguments:
+                words.append(argument.type.nbytes | (WRITES if argument.writeable else 0))
+            words += (array.nbytes for array in captures)
+        block = np.array(words, np.uint64)
+        self.held = (*captures, *guards)
+        bound = (block, self.held)
+        block[0] = id(bound)
+        self._record[Word.BOUND] = _data(block)  # an aligned word: written in one step
+        self._bound = bound  # the former one goes now, or when the last call that has it returns
+
+    @property
+    def answered(self) -> int:
+        """How many calls were answered."""
+        return int(self._record[Word.ANSWERED])
+
+    def close(self) -> None:
+        """Turn every call away until it is opened again."""
+        self._record[Word.ARGUMENTS] = _NEVER  # nobody gives as many
+
+    def open(self) -> None:
+        self._record[Word.ARGUMENTS] = len(self.entry.arguments)
+
+    def hand(self, given: int, kept: object) -> None:
+        """Call the plan's function with something else from now on."""
+        self._kept = (*self._kept, kept)  # calls under way have the former
+        self._record[Word.GIVEN] = given  # an aligned word: written in one step
+
+    def __del__(self, slots: range = _POOL) -> None:  # bound now: at the end names are gone
+        """Free the arenas that wait in the pool."""
+        for slot in slots:
+            arena = int(self._record[slot])
+            if arena:
+                self._record[slot] = 0
+                self._free(arena)
+
+
+def _data(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _pack_argument(argument: Argument) -> bytes:
+    type = argument.type
+    flags = nd.CONTIGUOUS | nd.ALIGNED | (nd.WRITEABLE if argument.writeable else 0)
+    # A NumPy scalar may stand for an array of no axes: plans hand scalars out, so they get them.
+    scalar = id(type.dtype.type) if type.rank == 0 and not argument.writeable else 0
+    head = (id(DTYPES[SHORT[type.dtype]]), scalar, flags, type.rank)
+    return struct.pack(f"<QQII{type.rank}q", *head, *type.shape)
+
+
+def _pack_output(type: TensorType) -> bytes:
+    dtype = DTYPES[SHORT[type.dtype]]  # the one object of its kind
+    return struct.pack(f"<QQ{type.rank}q", id(dtype), type.rank, *type.shape)
+
+
+@cache
+def _free() -> Callable[[int], None]:
+    address = process_symbol("free")
+    assert address is not None
+    return ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(address)
+
+
+@cache
+def _new_function() -> Callable[[int, Any, Any], Any]:
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    return kind(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+@cache
+def _new_capsule() -> Callable[[int, None, None], Any]:
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    return kind(("PyCapsule_New", ctypes.pythonapi))
+
+
+@frozen(ready=True)
+class Bound:
+    """A callable over a plan in memory. `reason` says why it is not native, None when it is."""
+
+    call: Callable[..., Any]
+    binding: Binding
+    reason: str | None
+
+
+def make_entry(
+    entry: Entry,
+    image: Image,
+    gate: Image,
+    slow: Callable[..., Any],
+    captures: Sequence[Array] = (),
+    guards: Sequence[Guard] = (),
+    native: bool = True,
+    given: int = 0,
+    kept: object = None,
+) -> Bound:
+    """A callable for the plan in `image`, whose function is called with `given`. `slow` answers
+    whatever the guards turn away; `kept` lives as long as the callable."""
+    plan = image.address(entry.plan)
+    binding = Binding(entry, plan, given, slow, image, gate, kept)
+    binding.rebind(captures, guards)
+    reason = nd.supported() if native else "it was not asked for"
+    if reason is not None:
+        return Bound(make_plain(entry, plan, given, gate, slow, binding), binding, reason)
+    binding.method = _Method(entry.name.encode(), gate.address("tn_gate"), _FASTCALL_KEYWORDS, None)
+    capsule = _new_capsule()(binding.address, None, None)
+    call = _new_function()(ctypes.addressof(binding.method), capsule, binding)
+    return Bound(call, binding, None)

@@ -1,0 +1,443 @@
+"""The gate: the one native function through which Python calls every plan, as LLVM IR.
+
+CPython calls it as it calls its own built-ins (METH_FASTCALL with keywords). `self` is a capsule
+around a record that says what the plan wants; so the gate is compiled once, whatever the plans,
+and holds no address. It guards each argument in the ndarray's own fields, looks where captured
+arrays are to be found, makes the outputs, finds an arena, runs the plan and hands the outputs back.
+Whatever does not fit goes to the slow path with the same arguments.
+
+A record is a row of words, in the order of `Word`, with the parts they point at behind it:
+
+- an argument: its dtype, the type of scalar that may stand for it (or null), the flags it must have
+  and its rank (two halves), then its extents;
+- an output: its dtype, its rank, its extents;
+- what is bound: a Python object that keeps all of it alive; for each guard its kind, where to look,
+  the key, and the object to be found there (see `watch`); the captures' data; where the plan writes
+  into arguments, the sizes of arguments and captures (see `distinct`).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from tenfold.backends.cpu.entry import ndarray as nd
+from tenfold.backends.cpu.entry.entry import DONE, FAILED, STACK_ARENA
+from tenfold.backends.cpu.entry.pool import POOL_SLOTS
+from tenfold.backends.cpu.run.poll import STATE_WORDS
+from tenfold.backends.llvm.text import Fragment
+
+GATE_EXPORTS = ("tn_gate", "tn_run")
+
+
+class Word(IntEnum):
+    """The words a record begins with."""
+
+    PLAN = 0  # the plan's function
+    RELEASE = 1  # whether the GIL is given up
+    SLOW = 2  # the slow path's callable
+    BOUND = 3  # where guards and captures lie: one word, so that both are replaced at once
+    ARGUMENTS = 4  # how many, and where
+    ARGUMENTS_AT = 5
+    OUTPUTS = 6
+    OUTPUTS_AT = 7
+    GUARDS = 8
+    CAPTURES = 9
+    TABLE = 10  # the length of the plan's table
+    ARENA = 11  # bytes
+    SINGLE = 12  # whether one output comes bare
+    WRITES = 13  # whether the plan writes into arguments
+    GIVEN = 14  # what the plan's function is called with
+    ANSWERED = 15  # calls that were answered
+    POOL = 16  # arenas at rest
+
+
+RECORD_WORDS = Word.POOL + POOL_SLOTS
+ARGUMENT_HEAD, GUARD_SIZE, OUTPUT_HEAD = 24, 32, 16  # bytes
+
+_DECLARATIONS = (
+    "@tn_ndarray = external global i8",
+    "declare ptr @tn_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)",
+    "declare ptr @tn_new_scalar(ptr, ptr, ptr)",
+    "declare ptr @PyCapsule_GetPointer(ptr, ptr)",
+    "declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)",
+    "declare ptr @PyDict_GetItemWithError(ptr, ptr)",
+    "declare ptr @PyErr_Occurred()",
+    "declare ptr @PyErr_NoMemory()",
+    "declare ptr @PyTuple_New(i64)",
+    "declare i32 @PyTuple_SetItem(ptr, i64, ptr)",
+    "declare void @Py_IncRef(ptr)",
+    "declare void @Py_DecRef(ptr)",
+    "declare ptr @PyEval_SaveThread()",
+    "declare void @PyEval_RestoreThread(ptr)",
+)
+
+
+def _load(name: str, kind: str, base: str, offset: int) -> str:
+    """Two lines: a field at an offset in bytes."""
+    align = 4 if kind == "i32" else 8
+    return (
+        f"  {name}.at = getelementptr i8, ptr {base}, i64 {offset}\n"
+        f"  {name} = load {kind}, ptr {name}.at, align {align}"
+    )
+
+
+def _word(name: str, kind: str, word: Word) -> str:
+    return _load(name, kind, "%record", 8 * word)
+
+
+_LIKELY = '!prof !{!"branch_weights", i32 2000, i32 1}'
+
+# The plan, with the GIL given up where it is long enough for that. Called with the GIL held.
+_RUN = """
+define dso_local i32 @tn_run(
+    ptr %plan, i64 %release, ptr %table, ptr %arena, ptr %poll, ptr %given) nounwind {
+  %hold = icmp eq i64 %release, 0
+  br i1 %hold, label %held, label %released
+held:
+  %code = call i32 %plan(ptr %table, ptr %arena, ptr %poll, ptr %given)
+  ret i32 %code
+released:
+  %thread = call ptr @PyEval_SaveThread()
+  %answer = call i32 %plan(ptr %table, ptr %arena, ptr %poll, ptr %given)
+  call void @PyEval_RestoreThread(ptr %thread)
+  ret i32 %answer
+}
+"""
+
+_DROP = """
+define internal void @tn_drop(ptr %made, i64 %count) nounwind cold {
+begin:
+  br label %test
+test:
+  %i = phi i64 [ 0, %begin ], [ %next, %one ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %one, label %end
+one:
+  %slot = getelementptr ptr, ptr %made, i64 %i
+  %object = load ptr, ptr %slot, align 8
+  call void @Py_DecRef(ptr %object)
+  %next = add i64 %i, 1
+  br label %test
+end:
+  ret void
+}
+"""
+
+_ARGUMENTS = f"""
+begin:
+  %poll = alloca [{STATE_WORDS} x i64], align 16
+  %record = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
+{_word("%count", "i64", Word.ARGUMENTS)}
+{_word("%first", "ptr", Word.ARGUMENTS_AT)}
+{_word("%length", "i64", Word.TABLE)}
+  %right = icmp eq i64 %nargs, %count
+  %unnamed = icmp eq ptr %names, null
+  %fits = and i1 %right, %unnamed
+  br i1 %fits, label %room, label %slow, {_LIKELY}
+room:
+  %table = alloca ptr, i64 %length, align 16
+  br label %argument.test
+argument.test:
+  %i = phi i64 [ 0, %room ], [ %i.next, %data ]
+  %want = phi ptr [ %first, %room ], [ %want.next, %data ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %argument, label %guards
+argument:
+  %arg.at = getelementptr ptr, ptr %args, i64 %i
+  %arg = load ptr, ptr %arg.at, align 8
+{_load("%type", "ptr", "%arg", nd.TYPE)}
+{_load("%want.rank", "i32", "%want", 20)}
+  %is.array = icmp eq ptr %type, @tn_ndarray
+  br i1 %is.array, label %fields, label %scalar, {_LIKELY}
+fields:
+{_load("%dtype", "ptr", "%arg", nd.DESCR)}
+{_load("%flags", "i32", "%arg", nd.FLAGS)}
+{_load("%rank", "i32", "%arg", nd.RANK)}
+{_load("%dims", "ptr", "%arg", nd.DIMS)}
+{_load("%array.data", "ptr", "%arg", nd.DATA)}
+  %want.dtype = load ptr, ptr %want, align 8
+{_load("%want.flags", "i32", "%want", 16)}
+  %flags.set = and i32 %flags, %want.flags
+  %same.dtype = icmp eq ptr %dtype, %want.dtype
+  %same.flags = icmp eq i32 %flags.set, %want.flags
+  %same.rank = icmp eq i32 %rank, %want.rank
+  %same.some = and i1 %same.dtype, %same.flags
+  %same = and i1 %same.some, %same.rank
+  br i1 %same, label %axis.test, label %slow, {_LIKELY}
+axis.test:
+  %k = phi i32 [ 0, %fields ], [ %k.next, %axis ]
+  %axes = icmp ult i32 %k, %want.rank
+  br i1 %axes, label %axis, label %data
+axis:
+  %k.wide = zext i32 %k to i64
+  %extent.at = getelementptr i64, ptr %dims, i64 %k.wide
+  %extent = load i64, ptr %extent.at, align 8
+  %want.dims = getelementptr i8, ptr %want, i64 {ARGUMENT_HEAD}
+  %want.extent.at = getelementptr i64, ptr %want.dims, i64 %k.wide
+  %want.extent = load i64, ptr %want.extent.at, align 8
+  %k.next = add i32 %k, 1
+  %same.extent = icmp eq i64 %extent, %want.extent
+  br i1 %same.extent, label %axis.test, label %slow, {_LIKELY}
+scalar:
+{_load("%want.scalar", "ptr", "%want", 8)}
+  %scalar.data = getelementptr i8, ptr %arg, i64 {nd.SCALAR_VALUE}
+  %is.scalar = icmp eq ptr %type, %want.scalar
+  br i1 %is.scalar, label %data, label %slow, {_LIKELY}
+data:
+  %found.data = phi ptr [ %array.data, %axis.test ], [ %scalar.data, %scalar ]
+  %row = getelementptr ptr, ptr %table, i64 %i
+  store ptr %found.data, ptr %row, align 8
+  %i.next = add i64 %i, 1
+  %want.tail = getelementptr i8, ptr %want, i64 {ARGUMENT_HEAD}
+  %want.rank.wide = zext i32 %want.rank to i64
+  %want.next = getelementptr i64, ptr %want.tail, i64 %want.rank.wide
+  br label %argument.test
+"""
+
+# What is bound is held until the plan has run: a hook or another thread may rebind meanwhile.
+_GUARDS = f"""
+guards:
+{_word("%guards.count", "i64", Word.GUARDS)}
+{_word("%bound", "ptr", Word.BOUND)}
+  %held = load ptr, ptr %bound, align 8
+  call void @Py_IncRef(ptr %held)
+  %guards.first = getelementptr i8, ptr %bound, i64 8
+  br label %guard.test
+guard.test:
+  %g = phi i64 [ 0, %guards ], [ %g.next, %compare ]
+  %guard = phi ptr [ %guards.first, %guards ], [ %guard.next, %compare ]
+  %more.guards = icmp ult i64 %g, %guards.count
+  br i1 %more.guards, label %look, label %captures
+look:
+  %kind = load i64, ptr %guard, align 8
+{_load("%where", "ptr", "%guard", 8)}
+{_load("%key", "ptr", "%guard", 16)}
+{_load("%expected", "ptr", "%guard", 24)}
+  switch i64 %kind, label %watch [
+    i64 0, label %dict
+    i64 1, label %cell
+  ]
+dict:
+  %dict.found = call ptr @PyDict_GetItemWithError(ptr %where, ptr %key)
+  br label %compare
+cell:
+{_load("%cell.found", "ptr", "%where", nd.CELL_VALUE)}
+  br label %compare
+watch:
+  %holds = call i32 @tn_holds(i64 %kind, ptr %where, ptr %key, ptr %expected)
+  %is.held = icmp ne i32 %holds, 0
+  %watch.found = select i1 %is.held, ptr %expected, ptr null
+  br label %compare
+compare:
+  %found = phi ptr [ %dict.found, %dict ], [ %cell.found, %cell ], [ %watch.found, %watch ]
+  %g.next = add i64 %g, 1
+  %guard.next = getelementptr i8, ptr %guard, i64 {GUARD_SIZE}
+  %expected.found = icmp eq ptr %found, %expected
+  br i1 %expected.found, label %guard.test, label %lost, {_LIKELY}
+lost:
+  %raised = call ptr @PyErr_Occurred()
+  call void @Py_DecRef(ptr %held)
+  %clean = icmp eq ptr %raised, null
+  br i1 %clean, label %slow, label %error
+"""
+
+# The captures lie behind the last guard, sizes behind the last capture.
+_CAPTURES = f"""
+captures:
+{_word("%captures.count", "i64", Word.CAPTURES)}
+  br label %capture.test
+capture.test:
+  %c = phi i64 [ 0, %captures ], [ %c.next, %capture ]
+  %table.row = phi i64 [ %count, %captures ], [ %table.next, %capture ]
+  %more.captures = icmp ult i64 %c, %captures.count
+  br i1 %more.captures, label %capture, label %overlap
+capture:
+  %capture.at = getelementptr ptr, ptr %guard, i64 %c
+  %capture.data = load ptr, ptr %capture.at, align 8
+  %capture.row = getelementptr ptr, ptr %table, i64 %table.row
+  store ptr %capture.data, ptr %capture.row, align 8
+  %c.next = add i64 %c, 1
+  %table.next = add i64 %table.row, 1
+  br label %capture.test
+overlap:
+{_word("%writes", "i64", Word.WRITES)}
+  %reads = icmp eq i64 %writes, 0
+  br i1 %reads, label %outputs, label %distinct, {_LIKELY}
+distinct:
+  %sizes = getelementptr ptr, ptr %guard, i64 %captures.count
+  %apart = call i1 @tn_distinct(ptr %table, ptr %sizes, i64 %table.row)
+  br i1 %apart, label %outputs, label %entangled, {_LIKELY}
+entangled:
+  call void @Py_DecRef(ptr %held)
+  br label %slow
+"""
+
+# An output without axes lies on the stack, and becomes a scalar in the end.
+_OUTPUTS = f"""
+outputs:
+{_word("%outputs.count", "i64", Word.OUTPUTS)}
+{_word("%outputs.first", "ptr", Word.OUTPUTS_AT)}
+  %made = alloca ptr, i64 %outputs.count, align 16
+  %values = alloca [16 x i8], i64 %outputs.count, align 16
+  br label %output.test
+output.test:
+  %o = phi i64 [ 0, %outputs ], [ %o.next, %output.next ]
+  %output = phi ptr [ %outputs.first, %outputs ], [ %output.after, %output.next ]
+  %more.outputs = icmp ult i64 %o, %outputs.count
+  br i1 %more.outputs, label %output.make, label %arenas
+output.make:
+{_load("%output.rank", "i64", "%output", 8)}
+  %output.dims = getelementptr i8, ptr %output, i64 {OUTPUT_HEAD}
+  %has.axes = icmp ne i64 %output.rank, 0
+  br i1 %has.axes, label %output.array, label %output.scalar
+output.array:
+  %output.dtype = load ptr, ptr %output, align 8
+  %output.rank.half = trunc i64 %output.rank to i32
+  call void @Py_IncRef(ptr %output.dtype) ; which the next call takes
+  %array = call ptr @tn_new_array(ptr @tn_ndarray, ptr %output.dtype, i32 %output.rank.half,
+      ptr %output.dims, ptr null, ptr null, i32 0, ptr null)
+  %array.some = icmp ne ptr %array, null
+  br i1 %array.some, label %output.full, label %fail, {_LIKELY}
+output.full:
+{_load("%output.data", "ptr", "%array", nd.DATA)}
+  br label %output.next
+output.scalar:
+  %value = getelementptr [16 x i8], ptr %values, i64 %o
+  br label %output.next
+output.next:
+  %object = phi ptr [ %array, %output.full ], [ null, %output.scalar ]
+  %elements = phi ptr [ %output.data, %output.full ], [ %value, %output.scalar ]
+  %made.slot = getelementptr ptr, ptr %made, i64 %o
+  store ptr %object, ptr %made.slot, align 8
+  %output.table = add i64 %table.row, %o
+  %output.row = getelementptr ptr, ptr %table, i64 %output.table
+  store ptr %elements, ptr %output.row, align 8
+  %o.next = add i64 %o, 1
+  %output.after = getelementptr i64, ptr %output.dims, i64 %output.rank
+  br label %output.test
+"""
+
+_INVOKE = f"""
+arenas:
+{_word("%bytes", "i64", Word.ARENA)}
+  %pool = getelementptr i8, ptr %record, i64 {8 * Word.POOL}
+  %pooled = icmp ugt i64 %bytes, {STACK_ARENA}
+  br i1 %pooled, label %take, label %small
+small:
+  %needless = icmp eq i64 %bytes, 0
+  br i1 %needless, label %invoke, label %stack
+stack:
+  %stack.arena = alloca i8, i64 %bytes, align 64
+  br label %invoke
+take:
+  %taken = call ptr @tn_take(ptr %pool, i64 %bytes)
+  %taken.some = icmp ne ptr %taken, null
+  br i1 %taken.some, label %invoke, label %memory, {_LIKELY}
+memory:
+  %nothing = call ptr @PyErr_NoMemory()
+  br label %fail
+invoke:
+  %arena = phi ptr [ null, %small ], [ %stack.arena, %stack ], [ %taken, %take ]
+{_word("%plan", "ptr", Word.PLAN)}
+{_word("%release", "i64", Word.RELEASE)}
+{_word("%given", "ptr", Word.GIVEN)}
+  call void @llvm.memset.p0.i64(ptr %poll, i8 0, i64 {8 * STATE_WORDS}, i1 false)
+  %code = call i32 @tn_run(
+      ptr %plan, i64 %release, ptr %table, ptr %arena, ptr %poll, ptr %given)
+  br i1 %pooled, label %give, label %ran
+give:
+  call void @tn_give(ptr %pool, ptr %arena)
+  br label %ran
+ran:
+  call void @Py_DecRef(ptr %held)
+  switch i32 %code, label %decline [
+    i32 {DONE}, label %answer
+    i32 {FAILED}, label %drop
+  ]
+"""
+
+_ANSWER = f"""
+answer:
+{_word("%answered", "i64", Word.ANSWERED)}
+  %answered.now = add i64 %answered, 1
+  store i64 %answered.now, ptr %answered.at, align 8
+{_word("%single", "i64", Word.SINGLE)}
+  %is.single = icmp ne i64 %single, 0
+  br i1 %is.single, label %one, label %many
+one:
+  %one.object = load ptr, ptr %made, align 8
+  %one.array = icmp ne ptr %one.object, null
+  br i1 %one.array, label %one.done, label %one.scalar
+one.done:
+  ret ptr %one.object
+one.scalar:
+  %one.dtype = load ptr, ptr %outputs.first, align 8
+  %one.value = call ptr @tn_new_scalar(ptr %values, ptr %one.dtype, ptr null)
+  ret ptr %one.value
+many:
+  %tuple = call ptr @PyTuple_New(i64 %outputs.count)
+  %tuple.some = icmp ne ptr %tuple, null
+  br i1 %tuple.some, label %item.test, label %drop, {_LIKELY}
+item.test:
+  %t = phi i64 [ 0, %many ], [ %t.next, %item.put ]
+  %item.output = phi ptr [ %outputs.first, %many ], [ %item.after, %item.put ]
+  %more.items = icmp ult i64 %t, %outputs.count
+  br i1 %more.items, label %item, label %done
+item:
+  %item.slot = getelementptr ptr, ptr %made, i64 %t
+  %item.object = load ptr, ptr %item.slot, align 8
+  %item.array = icmp ne ptr %item.object, null
+  br i1 %item.array, label %item.put, label %item.scalar
+item.scalar:
+  %item.dtype = load ptr, ptr %item.output, align 8
+  %item.value = getelementptr [16 x i8], ptr %values, i64 %t
+  %item.new = call ptr @tn_new_scalar(ptr %item.value, ptr %item.dtype, ptr null)
+  %item.some = icmp ne ptr %item.new, null
+  br i1 %item.some, label %item.put, label %spill, {_LIKELY}
+item.put:
+  %item.ready = phi ptr [ %item.object, %item ], [ %item.new, %item.scalar ]
+  store ptr null, ptr %item.slot, align 8 ; the tuple owns it now
+  %item.set = call i32 @PyTuple_SetItem(ptr %tuple, i64 %t, ptr %item.ready)
+  %t.next = add i64 %t, 1
+{_load("%item.rank", "i64", "%item.output", 8)}
+  %item.dims = getelementptr i8, ptr %item.output, i64 {OUTPUT_HEAD}
+  %item.after = getelementptr i64, ptr %item.dims, i64 %item.rank
+  br label %item.test
+done:
+  ret ptr %tuple
+spill:
+  call void @Py_DecRef(ptr %tuple)
+  br label %drop
+"""
+
+_ENDS = f"""
+fail:
+  call void @Py_DecRef(ptr %held)
+  br label %drop
+drop:
+  %drop.count = phi i64 [ %o, %fail ], [ %outputs.count, %ran ], [ %outputs.count, %many ],
+      [ %outputs.count, %spill ]
+  call void @tn_drop(ptr %made, i64 %drop.count)
+  ret ptr null
+decline:
+  call void @tn_drop(ptr %made, i64 %outputs.count)
+  br label %slow
+error:
+  ret ptr null
+slow:
+{_word("%slow.path", "ptr", Word.SLOW)}
+  %asked = call ptr @PyObject_Vectorcall(ptr %slow.path, ptr %args, i64 %nargs, ptr %names)
+  ret ptr %asked
+"""
+
+# Stacks are probed as they grow: a plan with thousands of arguments has a long table.
+_HEAD = (
+    "define dso_local ptr @tn_gate(ptr %self, ptr %args, i64 %nargs, ptr %names) "
+    'nounwind "probe-stack"="inline-asm" {'
+)
+_GATE = (_HEAD, _ARGUMENTS, _GUARDS, _CAPTURES, _OUTPUTS, _INVOKE, _ANSWER, _ENDS, "}")
+
+GATE = Fragment(
+    (*_DECLARATIONS, "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"),
+    "\n".join((_RUN, _DROP, *(part.strip("\n") for part in _GATE))),
+)

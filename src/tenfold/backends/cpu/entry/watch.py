@@ -1,0 +1,177 @@
+"""Watching: what a call looks at besides its arguments, in native code and in Python.
+
+A guard is where to look, a key, and the object that has to be found there. Which kind it is follows
+from these: an entry of a dict, what a closure cell holds (no key), an attribute; all items of a
+list or dict (`ITEMS`; expected is a tuple of them, keys and values in turn); or a function that
+says whether something holds (`HOLDS`).
+
+`i32 @tn_holds(i64 kind, ptr where, ptr key, ptr expected)` answers for the last four kinds. An
+attribute that is a bound method may be expected as its function: Python makes a new method each
+time. What a guard raises is left for the gate to raise, but for an attribute that is gone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenfold.backends.cpu.entry import ndarray as nd
+from tenfold.backends.llvm.text import Fragment
+
+Guard = tuple[Any, Any, Any]
+ITEMS: Any = type("Items", (), {"__repr__": lambda self: "all items"})()
+HOLDS: Any = type("Holds", (), {"__repr__": lambda self: "asked"})()
+
+KINDS = ("dict", "cell", "attribute", "list", "items", "asked")
+
+
+def kind_of(guard: Guard) -> str:
+    """The kind of a guard, one of KINDS."""
+    where, key, _ = guard
+    if key is None:
+        return "cell"
+    if key is HOLDS:
+        return "asked"
+    if key is ITEMS:
+        return "items" if isinstance(where, dict) else "list"
+    return "dict" if isinstance(where, dict) else "attribute"
+
+
+def holds(guard: Guard) -> bool:
+    """What native code finds, in Python."""
+    where, key, expected = guard
+    match kind_of(guard):
+        case "cell":
+            try:
+                found = where.cell_contents
+            except ValueError:  # empty
+                return False
+        case "asked":
+            found = where()
+        case "attribute":
+            found = getattr(where, key, None)
+            if found is not expected:
+                found = getattr(found, "__func__", found)
+        case "dict":
+            found = where.get(key)
+        case "list":
+            return _alike(list(where), expected)
+        case _:
+            return _alike([part for pair in dict.items(where) for part in pair], expected)
+    return found is expected
+
+
+def _alike(found: list[Any], expected: tuple[Any, ...]) -> bool:
+    return len(found) == len(expected) and all(a is b for a, b in zip(found, expected, strict=True))
+
+
+WATCH = Fragment(
+    (
+        "@tn_method = external global i8",
+        "@tn_attribute_error = external global i8",
+        "declare ptr @PyObject_GetAttr(ptr, ptr)",
+        "declare ptr @PyObject_CallNoArgs(ptr)",
+        "declare i32 @PyErr_ExceptionMatches(ptr)",
+        "declare void @PyErr_Clear()",
+        "declare i64 @PyTuple_Size(ptr)",
+        "declare ptr @PyTuple_GetItem(ptr, i64)",
+        "declare i64 @PyList_Size(ptr)",
+        "declare i32 @memcmp(ptr, ptr, i64)",
+        "declare i64 @PyDict_Size(ptr)",
+        "declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)",
+        "declare void @Py_DecRef(ptr)",
+    ),
+    f"""
+define internal i32 @tn_holds(i64 %kind, ptr %where, ptr %key, ptr %expected) nounwind {{
+begin:
+  %position = alloca i64, align 8
+  %name = alloca ptr, align 8
+  %value = alloca ptr, align 8
+  switch i64 %kind, label %asked [
+    i64 {KINDS.index("attribute")}, label %attribute
+    i64 {KINDS.index("list")}, label %list
+    i64 {KINDS.index("items")}, label %items
+  ]
+attribute:
+  %held = call ptr @PyObject_GetAttr(ptr %where, ptr %key)
+  %gone = icmp eq ptr %held, null
+  br i1 %gone, label %raised, label %found
+raised:
+  %absent = call i32 @PyErr_ExceptionMatches(ptr @tn_attribute_error)
+  %is.absent = icmp ne i32 %absent, 0
+  br i1 %is.absent, label %clear, label %no
+clear:
+  call void @PyErr_Clear()
+  br label %no
+found:
+  %type.at = getelementptr i8, ptr %held, i64 {nd.TYPE}
+  %type = load ptr, ptr %type.at, align 8
+  %is.method = icmp eq ptr %type, @tn_method
+  %is.itself = icmp eq ptr %held, %expected
+  %plain = xor i1 %is.method, true
+  %done = or i1 %is.itself, %plain
+  br i1 %done, label %dropped, label %method
+method:
+  %function.at = getelementptr i8, ptr %held, i64 {nd.METHOD_FUNCTION}
+  %function = load ptr, ptr %function.at, align 8
+  %is.function = icmp eq ptr %function, %expected
+  br label %dropped
+dropped:
+  %is.found = phi i1 [ %is.itself, %found ], [ %is.function, %method ]
+  call void @Py_DecRef(ptr %held)
+  br i1 %is.found, label %yes, label %no
+list:
+  %list.size = call i64 @PyList_Size(ptr %where)
+  %list.wanted = call i64 @PyTuple_Size(ptr %expected)
+  %list.same = icmp eq i64 %list.size, %list.wanted
+  br i1 %list.same, label %list.compare, label %no
+list.compare:
+  %list.items.at = getelementptr i8, ptr %where, i64 {nd.LIST_ITEMS}
+  %list.items = load ptr, ptr %list.items.at, align 8
+  %list.expected = getelementptr i8, ptr %expected, i64 {nd.TUPLE_ITEMS}
+  %list.bytes = shl i64 %list.size, 3
+  %list.order = call i32 @memcmp(ptr %list.items, ptr %list.expected, i64 %list.bytes)
+  %list.equal = icmp eq i32 %list.order, 0
+  br i1 %list.equal, label %yes, label %no
+items:
+  %pairs = call i64 @PyDict_Size(ptr %where)
+  %pairs.two = shl i64 %pairs, 1
+  %pairs.wanted = call i64 @PyTuple_Size(ptr %expected)
+  %pairs.same = icmp eq i64 %pairs.two, %pairs.wanted
+  store i64 0, ptr %position, align 8
+  br i1 %pairs.same, label %pair.test, label %no
+pair.test:
+  %j = phi i64 [ 0, %items ], [ %j.next, %pair.same ]
+  %pair.more = icmp slt i64 %j, %pairs.two
+  br i1 %pair.more, label %pair.next, label %yes
+pair.next:
+  %next = call i32 @PyDict_Next(ptr %where, ptr %position, ptr %name, ptr %value)
+  %some = icmp ne i32 %next, 0
+  br i1 %some, label %pair, label %no
+pair:
+  %name.found = load ptr, ptr %name, align 8
+  %value.found = load ptr, ptr %value, align 8
+  %j.value = add i64 %j, 1
+  %j.next = add i64 %j, 2
+  %name.wanted = call ptr @PyTuple_GetItem(ptr %expected, i64 %j)
+  %value.wanted = call ptr @PyTuple_GetItem(ptr %expected, i64 %j.value)
+  %name.same = icmp eq ptr %name.found, %name.wanted
+  %value.same = icmp eq ptr %value.found, %value.wanted
+  %both = and i1 %name.same, %value.same
+  br i1 %both, label %pair.same, label %no
+pair.same:
+  br label %pair.test
+asked:
+  %answer = call ptr @PyObject_CallNoArgs(ptr %where)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %no, label %answered
+answered:
+  %is.answer = icmp eq ptr %answer, %expected
+  call void @Py_DecRef(ptr %answer)
+  br i1 %is.answer, label %yes, label %no
+yes:
+  ret i32 1
+no:
+  ret i32 0
+}}
+""",
+)

@@ -1,0 +1,1 @@
+"""Routines that are no kernels: products by BLAS, sorts of our own."""

@@ -1,0 +1,1 @@
+"""Stable sorts of lines, as LLVM IR."""

@@ -1,0 +1,1 @@
+"""Object code: compiled, mapped into memory, linked, and kept."""

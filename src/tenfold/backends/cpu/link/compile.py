@@ -1,0 +1,102 @@
+"""Kernels to object code: many in one module, several modules at once, equal kernels once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tenfold.backends.cpu.emit.emit import Code, emit, outer_extent
+from tenfold.backends.cpu.schedule.schedule import Schedule, choose
+from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.archive import pack
+from tenfold.backends.llvm.assemble import Assembly
+from tenfold.backends.llvm.functions import definitions
+from tenfold.backends.llvm.text import Fragment, join
+from tenfold.frozen import frozen
+from tenfold.kernel.ir.kernel import Kernel
+
+# Lines of a module, at least; the last has what is left. A module costs 2 ms whatever is in it, as
+# much as 30 lines do; several can be compiled at once. How they are parted depends on the kernels
+# alone, not on how many processors there happen to be: the same kernels give the same bytes.
+BATCH = 150
+
+
+@frozen
+class Compiled:
+    """What a caller of a compiled kernel has to know."""
+
+    name: str
+    schedule: Schedule
+    extent: int  # of the outer axis: the whole kernel is [0, extent)
+    outside: tuple[str, ...]  # functions of libm called lane by lane
+
+
+@frozen
+class Module:
+    """Object code of some kernels: position-independent, free of addresses."""
+
+    data: bytes  # an object, or an archive of several
+    kernels: tuple[Compiled, ...]
+
+
+def prepare(
+    kernel: Kernel, target: Target, strict: bool = False, schedule: Schedule | None = None
+) -> tuple[Code, Compiled]:
+    """A kernel as text, named by its digest."""
+    schedule = schedule or choose(kernel, target)
+    code = emit(kernel, schedule, target, symbol(kernel, strict), strict)
+    return code, Compiled(code.name, schedule, outer_extent(kernel, schedule), code.outside)
+
+
+def symbol(kernel: Kernel, strict: bool = False) -> str:
+    """The name of a kernel's function."""
+    return f"tn_{'s' if strict else 'k'}{kernel.digest[:32]}"
+
+
+def compile_kernels(
+    kernels: Iterable[Kernel],
+    target: Target,
+    strict: bool = False,
+    fragments: Sequence[Fragment] = (),
+) -> Module:
+    """One object of these kernels, equal ones once, and of further text beside them."""
+    assembly = Assembly(target)
+    batch: list[Code] = []
+    made: list[Compiled] = []
+    for kernel in {symbol(kernel, strict): kernel for kernel in kernels}.values():
+        code, compiled = prepare(kernel, target, strict)
+        made.append(compiled)
+        batch.append(code)
+        if sum(code.size for code in batch) >= BATCH:
+            assembly.add(module_text(batch, target))
+            batch = []
+    if batch or fragments or not made:
+        assembly.add(module_text(batch, target, fragments))
+    return Module(pack(assembly.finish()), tuple(made))
+
+
+_made: dict[tuple[Target, str], tuple[Module, Compiled]] = {}
+
+
+def compiled_once(
+    kernels: Sequence[Kernel], target: Target, strict: bool = False
+) -> list[tuple[Module, Compiled]]:
+    """For each kernel the module that has it; what this process has not yet compiled goes into
+    one new module."""
+    names = [symbol(kernel, strict) for kernel in kernels]
+    missing = {
+        name: kernel
+        for name, kernel in zip(names, kernels, strict=True)
+        if (target, name) not in _made
+    }
+    if missing:
+        module = compile_kernels(missing.values(), target, strict)
+        for compiled in module.kernels:
+            _made.setdefault((target, compiled.name), (module, compiled))
+    return [_made[target, name] for name in names]
+
+
+def module_text(codes: Sequence[Code], target: Target, fragments: Sequence[Fragment] = ()) -> str:
+    """The text of a module: kernels, the functions they call, and what is given beside."""
+    needed = sorted(frozenset().union(*(code.maths for code in codes)))
+    parts = [code.fragment for code in codes]
+    return join([*parts, *definitions(needed, target), *fragments])

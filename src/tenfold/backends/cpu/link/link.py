@@ -1,0 +1,223 @@
+"""Map ELF objects into memory and link them.
+
+Code, constants and data lie on separate pages, filled while writable, then sealed (`pages`). An
+import is reached through a table of addresses among the
+constants, and called by a small jump after the code, since it may lie farther than a relative
+address reaches.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Callable, Sequence
+
+from tenfold.backends.cpu.link.elf import (
+    ABSOLUTE,
+    CODE,
+    CONSTANT,
+    IMPORTED,
+    RELOCATION,
+    Object,
+    bad,
+)
+from tenfold.backends.cpu.link.pages import Memory
+from tenfold.errors import FileError
+
+_WORD, _HALF = struct.Struct("<Q"), struct.Struct("<i")
+_MASK = 2**64 - 1
+
+_NONE, _64, _PC32, _PLT32, _GOTPCREL, _32, _32S, _PC64 = 0, 1, 2, 4, 9, 10, 11, 24
+_GOTPCRELX, _REX_GOTPCRELX = 41, 42
+_DIRECT = frozenset((_PC32, _PLT32))
+_RELATIVE = _DIRECT | {_GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX}
+_WORDS = frozenset((_64, _PC64))
+# The names of the others, for the message that refuses them.
+_KINDS = {
+    3: "GOT32", 5: "COPY", 6: "GLOB_DAT", 7: "JUMP_SLOT", 8: "RELATIVE", 12: "16", 13: "PC16",
+    14: "8", 15: "PC8", 16: "DTPMOD64", 17: "DTPOFF64", 18: "TPOFF64", 19: "TLSGD", 20: "TLSLD",
+    21: "DTPOFF32", 22: "GOTTPOFF", 23: "TPOFF32", 25: "GOTOFF64", 26: "GOTPC32", 27: "GOT64",
+    28: "GOTPCREL64", 29: "GOTPC64", 31: "PLTOFF64", 32: "SIZE32", 33: "SIZE64",
+}  # fmt: skip
+
+_JUMP = b"\xff\x25"  # jmp *offset(%rip), the offset follows
+_STUB = 16
+
+Resolve = Callable[[str], int | None]
+
+
+def _up(offset: int, align: int) -> int:
+    return (offset + align - 1) & -align
+
+
+def link(objects: Sequence[Object], resolve: Resolve) -> tuple[dict[str, int], Memory]:
+    """The addresses of all names the objects define, and the memory they lie in."""
+    sizes = [0, 0, 0]
+    offsets: list[dict[int, int]] = []
+    for item in objects:
+        own = {}
+        for index, section in item.sections.items():
+            start = own[index] = _up(sizes[section.place], section.align)
+            sizes[section.place] = start + section.size
+        offsets.append(own)
+    imports = _imports(objects, resolve)
+    # Room for a jump to each import, and for the address of each symbol: an upper bound, since
+    # pages that are not touched cost nothing.
+    stubs = _up(sizes[CODE], _STUB)
+    sizes[CODE] = stubs + _STUB * len(imports)
+    slots = _up(sizes[CONSTANT], 8)
+    sizes[CONSTANT] = slots + 8 * (len(imports) + sum(len(item.symbols) for item in objects))
+
+    memory = Memory(sizes)
+    for item, own in zip(objects, offsets, strict=True):
+        for index, section in item.sections.items():
+            start = own[index] = own[index] + memory.starts[section.place]
+            if section.content:
+                memory.pages[start : start + section.size] = section.content
+    exports = _exports(objects, offsets, memory.base)
+    linker = _Linker(memory, memory.starts[CODE] + stubs, memory.starts[CONSTANT] + slots)
+    for item, own in zip(objects, offsets, strict=True):
+        linker.relocate(item, own, exports, imports)
+    memory.seal()
+    return exports, memory
+
+
+def _imports(objects: Sequence[Object], resolve: Resolve) -> dict[str, int]:
+    """The address of every name that is used and not defined here; 0 for a weak one not found."""
+    defined = {
+        name for item in objects for name, _, section, _ in item.symbols if section != IMPORTED
+    }
+    found: dict[str, int] = {}
+    missing = []
+    for item in objects:
+        for name, weak, section, _ in item.symbols:
+            if section == IMPORTED and name and name not in defined and name not in found:
+                address = resolve(name)
+                if address is None and not weak:
+                    missing.append(name)
+                found[name] = (address or 0) & _MASK
+    if missing:
+        raise FileError(
+            f"object code: it needs {', '.join(sorted(missing))}, which nothing here defines: "
+            "give their addresses or compile for this machine"
+        )
+    return found
+
+
+def _exports(
+    objects: Sequence[Object], offsets: Sequence[dict[int, int]], base: int
+) -> dict[str, int]:
+    """The address of every name defined here. A weak definition gives way to a strong one."""
+    found: dict[str, int] = {}
+    soft: set[str] = set()
+    for item, own in zip(objects, offsets, strict=True):
+        for name, weak, section, value in item.symbols:
+            if not name or section == IMPORTED:
+                continue
+            if section == ABSOLUTE:
+                address = value
+            elif section in own:
+                address = base + own[section] + value
+            else:
+                continue
+            if name not in found or (name in soft and not weak):
+                found[name] = address
+                if weak:
+                    soft.add(name)
+                else:
+                    soft.discard(name)
+            elif not weak:
+                raise FileError(f"object code: two objects define {name!r}: rename one")
+    return found
+
+
+class _Linker:
+    """Writes addresses into pages that are still writable."""
+
+    __slots__ = ("_base", "_memory", "_slot", "_slots", "_stub", "_stubs")
+
+    def __init__(self, memory: Memory, stub: int, slot: int) -> None:
+        self._memory = memory
+        self._base = memory.base
+        self._stub, self._slot = stub, slot  # the offsets of the next free ones
+        self._stubs: dict[int, int] = {}  # address → offset of the jump there
+        self._slots: dict[int, int] = {}  # address → offset of the word that holds it
+
+    def _slot_of(self, address: int) -> int:
+        slot = self._slots.get(address)
+        if slot is None:
+            slot = self._slots[address] = self._slot
+            self._slot += 8
+            _WORD.pack_into(self._memory.pages, slot, address)
+        return slot
+
+    def _stub_of(self, address: int) -> int:
+        stub = self._stubs.get(address)
+        if stub is None:
+            stub = self._stubs[address] = self._stub
+            self._stub += _STUB
+            pages = self._memory.pages
+            pages[stub : stub + 2] = _JUMP
+            _HALF.pack_into(pages, stub + 2, self._slot_of(address) - (stub + 6))
+        return stub
+
+    def relocate(
+        self, item: Object, own: dict[int, int], exports: dict[str, int], imports: dict[str, int]
+    ) -> None:
+        """Fill in the addresses of one object's symbols wherever it uses them."""
+        base, pages = self._base, self._memory.pages
+        symbols = item.symbols
+        addresses: list[int | None] = []
+        for name, _, section, value in symbols:
+            if name:
+                address = exports.get(name)
+                addresses.append(imports.get(name) if address is None else address)
+            elif section == ABSOLUTE:
+                addresses.append(value)
+            else:
+                start = own.get(section)
+                addresses.append(None if start is None else base + start + value)
+        for target, records in item.relocations:
+            start, size = own[target], item.sections[target].size
+            writable = item.sections[target].content is not None
+            for offset, info, addend in RELOCATION.iter_unpack(records):
+                kind, number = info & 0xFFFFFFFF, info >> 32
+                if kind == _NONE:
+                    continue
+                if number >= len(symbols):
+                    bad(f"a relocation names symbol {number} of {len(symbols)}")
+                if offset + (8 if kind in _WORDS else 4) > size or not writable:
+                    bad(f"a relocation at {offset:#x} lies outside its section")
+                address = addresses[number]
+                if address is None:
+                    bad(f"a relocation names symbol {number}, which is not mapped")
+                here = start + offset
+                if kind in _RELATIVE:
+                    if kind in _DIRECT:
+                        name = symbols[number][0]
+                        if name in imports:
+                            if kind == _PC32:
+                                raise FileError(
+                                    f"object code: it takes {name!r} to lie near; declare that "
+                                    "import without dso_local"
+                                )
+                            address = base + self._stub_of(address)
+                    else:
+                        address = base + self._slot_of(address)
+                    _put_half(pages, here, address + addend - (base + here), -(2**31), 2**31)
+                elif kind == _64:
+                    _WORD.pack_into(pages, here, (address + addend) & _MASK)
+                elif kind == _PC64:
+                    _WORD.pack_into(pages, here, (address + addend - base - here) & _MASK)
+                elif kind == _32:
+                    _put_half(pages, here, address + addend, 0, 2**32)
+                elif kind == _32S:
+                    _put_half(pages, here, address + addend, -(2**31), 2**31)
+                else:
+                    bad(f"a relocation of kind R_X86_64_{_KINDS.get(kind, kind)} is not supported")
+
+
+def _put_half(pages: mmap.mmap, here: int, value: int, low: int, high: int) -> None:
+    if not low <= value < high:
+        bad(f"a relocation needs {value:#x}, which does not fit 32 bits")
+    _HALF.pack_into(pages, here, value - 2**32 if value >= 2**31 else value)

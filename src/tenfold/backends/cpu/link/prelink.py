@@ -1,0 +1,147 @@
+"""Linked once, loaded often: an image of object code with the few words that depend on where it
+lies, or on what it imports, listed beside it.
+
+Code refers to itself by relative addresses, and its constants and data lie at one distance from it
+(`pages`), so most of an image is the same wherever it lies. To
+find the words that are not, it is linked twice, at two places and with made-up imports; the second
+image has to come out of the first by the list alone, or object code is kept as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from tenfold.backends.cpu.link.elf import LIMIT, PAGE, bad, read
+from tenfold.backends.cpu.link.link import Resolve, link
+from tenfold.backends.cpu.link.loader import LINKED, Image, process_symbol, route
+from tenfold.backends.cpu.link.pages import AREA, Memory
+from tenfold.backends.llvm.archive import members
+from tenfold.errors import FileError
+from tenfold.frozen import frozen
+
+_MADE_UP = 0x7A5A_0000_0000_0000  # no address of user space
+_STEP = 1 << 16
+
+Array = np.ndarray[Any, Any]
+
+
+@frozen(ready=True)
+class Linked:
+    """An image: its three parts without the zeros they end in, and what is to be filled in.
+
+    `own` are numbers of words to which the image's address is added, `imports` the names of
+    imports with the numbers of the words that hold their addresses.
+    """
+
+    sizes: tuple[int, ...]
+    parts: tuple[bytes, ...]
+    own: bytes  # int32
+    imports: tuple[tuple[str, bytes], ...]
+    exports: Mapping[str, int]  # offsets
+
+    def pack(self) -> bytes:
+        data = (self.sizes, self.parts, self.own, self.imports, dict(self.exports))
+        packed: bytes = msgpack.packb(data)
+        return LINKED + packed
+
+
+def prelink(data: bytes, exports: Sequence[str]) -> bytes:
+    """Object code as an image that is quickly loaded; or as it is, where that can't be done."""
+    if route() != "elf":
+        return data
+    items = [read(one) for one in members(data)]
+
+    def made_up(first: int) -> tuple[Resolve, dict[str, int]]:
+        given: dict[str, int] = {}
+
+        def resolve(name: str) -> int:
+            return given.setdefault(name, first + _STEP * len(given))
+
+        return resolve, given
+
+    first, names = made_up(_MADE_UP)
+    found, memory = link(items, first)
+    second, others = made_up(_MADE_UP + (1 << 40))
+    _, again = link(items, second)
+    if not memory.shared:
+        return data
+    before, after = _words(memory), _words(again)
+    imports = {name: np.nonzero(before == address)[0] for name, address in names.items()}
+    apart = before != after
+    for at in imports.values():
+        apart[at] = False
+    own = np.nonzero(apart)[0]
+    moved = before.copy()
+    moved[own] += again.origin - memory.origin
+    for name, at in imports.items():
+        moved[at] = others[name]
+    if list(names) != list(others) or not np.array_equal(moved, after):
+        return data
+    before[own] -= memory.origin
+    raw = before.tobytes()
+    code, constants = memory.sizes[0], memory.sizes[0] + memory.sizes[1]
+    parts = (raw[:code], raw[code:constants], raw[constants:])
+    made = Linked(
+        tuple(map(len, parts)),
+        tuple(part.rstrip(b"\0") for part in parts),
+        own.astype("<i4").tobytes(),
+        tuple((name, at.astype("<i4").tobytes()) for name, at in imports.items()),
+        {name: found[name] - memory.origin for name in exports},
+    )
+    return made.pack()
+
+
+def _words(memory: Memory) -> Array:
+    return np.frombuffer(b"".join(memory.part(n) for n in range(3)), np.int64).copy()
+
+
+def load_linked(
+    data: bytes | memoryview, given: Mapping[str, int] = MappingProxyType({}), *owners: object
+) -> Image:
+    """Bring an image into this process; imports are sought in `given` first. The owners live as
+    long as it does."""
+    try:
+        made = Linked(*msgpack.unpackb(data[len(LINKED) :], use_list=False))
+        return _load(made, given, owners)
+    except FileError:
+        raise
+    except Exception as error:  # whatever malformed data makes of it
+        bad(f"a malformed image: {error!r}")
+
+
+def _load(made: Linked, given: Mapping[str, int], owners: tuple[object, ...]) -> Image:
+    if any(size < 0 or size % PAGE for size in made.sizes) or sum(made.sizes) > LIMIT:
+        bad("an image of no size")
+    if any(len(raw) > size for raw, size in zip(made.parts, made.sizes, strict=True)):
+        bad("an image larger than its pages")
+    if max(made.sizes) > AREA:
+        bad("an image larger than those that are linked before")
+    memory = Memory(made.sizes)
+    filled = b"".join(
+        raw.ljust(size, b"\0") for raw, size in zip(made.parts, made.sizes, strict=True)
+    )
+    words = np.frombuffer(bytearray(filled), np.int64)
+    words[np.frombuffer(made.own, "<i4")] += memory.origin
+    for name, at in made.imports:
+        address = given.get(name)
+        if address is None:
+            address = process_symbol(name)
+        if address is None:
+            raise FileError(f"object code: it needs {name!r}, which is not here; compile it anew")
+        words[np.frombuffer(at, "<i4")] = address
+    ready, start = words.tobytes(), 0
+    for number, size in enumerate(made.sizes):
+        memory.part(number)[:] = ready[start : start + size]
+        start += size
+    memory.seal()
+    for offset in made.exports.values():
+        part, inside = divmod(offset, AREA)
+        if not (0 <= part < 3 and inside < made.sizes[part]):
+            bad("an export lies outside its image")
+    exports = {name: memory.origin + offset for name, offset in made.exports.items()}
+    return Image(exports, memory.size, "elf", (memory, *owners))

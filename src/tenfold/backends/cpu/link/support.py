@@ -1,0 +1,39 @@
+"""Which instructions the CPU's code generator has, found by asking it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.floats import REMAINDERS
+from tenfold.backends.llvm.functions import LIBM, ours
+from tenfold.backends.llvm.operations import Parts, elementwise
+from tenfold.backends.llvm.writer import Writer, kind
+from tenfold.errors import Unsupported
+from tenfold.kernel import Kernel
+
+
+@cache
+def missing(instruction: str, operands: tuple[str, ...], result: str, target: Target) -> str | None:
+    """Why there is no code for an elementwise instruction on these dtypes, or None."""
+    w = Writer(target)
+    given: list[Parts] = [("%re", "%im") if kind(dtype) == "c" else ("%x",) for dtype in operands]
+    try:
+        elementwise(w, instruction, result, operands[0], given, True)
+    except Unsupported as error:
+        return error.message
+    return None
+
+
+def outside(kernel: Kernel) -> tuple[str, ...]:
+    """The functions of libm that a kernel calls lane by lane, with their dtypes."""
+    found = set()
+    for i in kernel.instructions:
+        if i.dtype not in ("f16", "bf16", "f32", "f64"):
+            continue
+        dtype = "f64" if i.dtype == "f64" else "f32"
+        if i.op in REMAINDERS:
+            found.add(f"fmod of {dtype}")
+        elif i.op in LIBM and not ours(i.op, dtype):
+            found.add(f"{i.op} of {dtype}")
+    return tuple(sorted(found))

@@ -1,0 +1,1 @@
+"""How a plan runs: its words, the native function that reads them, callbacks, interrupts."""

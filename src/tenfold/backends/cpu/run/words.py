@@ -1,0 +1,290 @@
+"""A plan as words: what `tn_steps` reads, bound to the addresses of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from math import isqrt, prod
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.entry.entry import PARAM_BYTES
+from tenfold.backends.cpu.library.blas import PLAIN, TRANSPOSED
+from tenfold.backends.cpu.library.sort.sort import sort_name
+from tenfold.backends.cpu.run.steps import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Word
+from tenfold.kernel import Kernel
+from tenfold.types import KIND, SHORT
+
+# Plans are the business of a layer above; what is read here is their plain data.
+Plan = Any
+Step = Any
+Array = np.ndarray[Any, Any]
+
+_LETTERS = {"f32": 0, "f64": 1, "c64": 2, "c128": 3}
+_TURNS = 1000  # of a loop whose length nobody knows: it may be endless
+_POLLED = 20_000  # nanoseconds of work after which a step polls
+_COPIED = 1 << 28  # bytes that are copied without a poll
+_MULTIPLIED = 1 << 34  # bytes of numbers that a product multiplies without a poll: below 0.1 s
+_LEAST_BLOCK, _BLOCKS = 256, 64  # rows or columns of a block of a product; multiples of this
+
+
+def weigh(plans: Sequence[Plan]) -> dict[int, int]:
+    """About how many nanoseconds each of these plans takes, by id; inner ones come first."""
+    known: dict[int, int] = {}
+    for plan in plans:
+        known[id(plan)] = 10 + sum(_weight(plan, step, known) for step in plan.steps)
+    return known
+
+
+def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
+    if step.kind == "kernel":
+        slots = plan.slots
+        size = sum([slots[s].type.size for s in step.slots])
+        space = prod([max(axis.extent, 1) for axis in plan.own[step.kernel].axes])
+        return int(20 + max(size, min(space, 1 << 40)) // 4)
+    if step.kind == "routine" and step.name != "contract":
+        return 100 + 20 * int(plan.slots[step.inputs[0]].type.size)
+    if step.kind == "routine":
+        sizes = [plan.slots[s].type.size for s in (*step.inputs, *step.outputs)]
+        return 100 + int(prod(sizes) ** 0.5) // 16
+    if step.kind in ("loop", "branch"):
+        inner = max(known[id(plan.plans[p])] for p in step.plans)
+        turns = 1 if step.kind == "branch" else step.length if step.op == "scan" else _TURNS
+        return int(20 + inner * max(turns, 1))
+    if step.kind == "copy":
+        return int(10 + plan.slots[step.source].type.nbytes // 8)
+    return 1000
+
+
+def _routine(plan: Plan, step: Step) -> str:
+    return sort_name(step.name, SHORT[plan.slots[step.inputs[0]].type.dtype])
+
+
+def routines_of(plan: Plan) -> tuple[str, ...]:
+    """The names of the routines of ours that a plan and those below it call, each once."""
+    steps = [(one, s) for one in plan.every for s in one.steps if s.kind == "routine"]
+    return tuple(dict.fromkeys(_routine(p, s) for p, s in steps if s.name != "contract"))
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+class Words:
+    """The words of a plan and of all below it, and the memory they point into."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        kernels: Mapping[Kernel, tuple[int, int]],
+        ask: Callable[[int, int], int],
+        routines: Mapping[str, int],
+        alarms: Mapping[int, int] | None = None,
+    ) -> None:
+        """`kernels` has the address and the extent of each; `ask(plan, step)` is the address of
+        the callable for a host step, or for a kernel whose check fails; `routines` has the
+        addresses of those in `routines_of(plan)`. `alarms` has for plans the address of a callable
+        that is to be called when they are reached."""
+        self.alarms = alarms or {}
+        self.kernels = kernels
+        self.routines = routines
+        self.ask = ask
+        self.kept: list[Array] = []  # what the words point at
+        self.addresses: dict[int, int] = {}  # of the words of each plan, by id
+        self.weights = weigh(plan.every)
+        for number, one in enumerate(plan.every):
+            self.addresses[id(one)] = self.keep(np.array(self.write(one, number), np.int64))
+        self.address = self.addresses[id(plan)]
+        del self.ask  # who asks may hold these words: dropped, both are freed at once
+
+    def silence(self, plan: Plan) -> None:
+        """Have the alarm of a plan rung no more, in calls under way, too."""
+        row = next(a for a in self.kept if _address(a) == self.addresses[id(plan)])
+        row[3:5] = Word.POLL, 0
+
+    def keep(self, array: Array) -> int:
+        self.kept.append(array)
+        return _address(array)
+
+    def write(self, plan: Plan, number: int) -> list[int]:
+        rows = len(plan.graph.parameters) + len(plan.outputs)
+        constants = [self.keep(_aligned(np.frombuffer(raw, np.uint8))) for raw in plan.constants]
+        places = [self.place(plan, slot, constants) for slot in plan.slots]
+        params = self.params(plan)
+        known = [self.kernels[kernel] for kernel in plan.own]
+        words = [rows, 1, 1]
+        if number in self.alarms:
+            words += (Word.HOST, self.alarms[number])
+        most, below = 1, 1
+        for at, step in enumerate(plan.steps):
+            if step.kind == "kernel":
+                address, extent = known[step.kernel]
+                fault = self.ask(number, at) if plan.own[step.kernel].checks else 0
+                words += (Word.KERNEL, address, params[at], extent, fault, len(step.slots))
+                for slot in step.slots:
+                    words += places[slot]
+                most = max(most, len(step.slots) + POLL_ROWS)
+            elif step.kind == "copy":
+                words += self.copy(plan, step, places)
+            elif step.kind == "host":
+                words += (Word.HOST, self.ask(number, at))
+            elif step.kind == "routine" and step.name == "contract":
+                words += self.products(plan, step, places)
+            elif step.kind == "routine":
+                words += self.lines(plan, step, places)
+                most = max(most, 3 + POLL_ROWS)
+            elif step.kind == "branch":
+                words += self.branch(plan, step, places)
+                below = max(below, len(step.inputs) + len(step.outputs))
+            else:
+                words += self.loop(plan, step, places)
+                below = max(below, len(step.inputs) + len(step.outputs) + step.carries + 1)
+            if step.kind != "loop":
+                heavy = _weight(plan, step, self.weights)
+                if heavy > _POLLED:
+                    words += (Word.POLL, heavy)
+        words.append(Word.END)
+        words[1:3] = most, below
+        return words
+
+    def place(self, plan: Plan, slot: Any, constants: Sequence[int]) -> tuple[int, int]:
+        if slot.place == "arena":
+            return ARENA_BASE, slot.offset
+        if slot.place == "constant":
+            return NULL_BASE, constants[slot.number] + slot.offset
+        first = TABLE_BASE + (len(plan.graph.parameters) if slot.place == "output" else 0)
+        return first + slot.number, slot.offset
+
+    def params(self, plan: Plan) -> dict[int, int]:
+        """Where the parameters of each kernel step lie."""
+        raw, at, found = bytearray(), {}, {}
+        for number, step in enumerate(plan.steps):
+            if step.kind == "kernel" and step.params:
+                at[number] = len(raw)
+                raw += b"".join(p.ljust(PARAM_BYTES, b"\0") for p in step.params)
+        start = self.keep(_aligned(np.frombuffer(bytes(raw), np.uint8))) if raw else 0
+        for number, step in enumerate(plan.steps):
+            if step.kind == "kernel":
+                found[number] = start + at[number] if number in at else 0
+        return found
+
+    def copy(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+        """A copy, with polls between its parts if it is long."""
+        nbytes = plan.slots[step.source].type.nbytes
+        (target, to), (source, at) = places[step.target], places[step.source]
+        words: list[int] = []
+        for start in range(0, max(nbytes, 1), _COPIED):
+            size = min(_COPIED, nbytes - start)
+            words += (Word.POLL, size // 8) if start else ()
+            words += (Word.COPY, size, target, to + start, source, at + start)
+        return words
+
+    def products(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+        """A contraction as one gemm, or one for each element of its batch; with polls between
+        its blocks if it is long."""
+        node = plan.graph.nodes[step.node]
+        given = dict(node.attributes)
+        lhs, rhs = (plan.graph.types[v] for v in node.inputs)
+        batch = prod(lhs.shape[a] for a in given["lhs_batch"])
+        k = prod(lhs.shape[a] for a in given["lhs_contract"])
+        m, n = lhs.size // (batch * k), rhs.size // (batch * k)
+        left = _turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
+        right = _turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
+        size = lhs.dtype.itemsize
+        (a, a_at), (b, b_at), (c, c_at) = (
+            places[slot] for slot in (*step.inputs[:2], step.outputs[0])
+        )
+        whole = size * k * (2 if KIND[lhs.dtype] == "c" else 1)  # bytes multiplied for an element
+        rows, columns = _block(m, n, max(1, _MULTIPLIED // whole))
+        lanes = max(1, _MULTIPLIED // (whole * m * n)) if (rows, columns) == (m, n) else 1
+        words: list[int] = []
+        for lane, i, j in product(range(0, batch, lanes), range(0, m, rows), range(0, n, columns)):
+            high, wide = min(rows, m - i), min(columns, n - j)
+            words += (Word.POLL, high * wide * whole // 500) if words else ()
+            words += (
+                Word.PRODUCT, _LETTERS[SHORT[lhs.dtype]],
+                TRANSPOSED if left else PLAIN, TRANSPOSED if right else PLAIN,
+                high, wide, k, m if left else k, k if right else n, n,
+                min(lanes, batch - lane), m * k * size, k * n * size, m * n * size,
+                a, a_at + (lane * m * k + i * (1 if left else k)) * size,
+                b, b_at + (lane * k * n + j * (k if right else 1)) * size,
+                c, c_at + (lane * m * n + i * n + j) * size,
+            )  # fmt: skip
+        return words
+
+    def lines(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+        """A sort of lines, which is called as a kernel is."""
+        (source,), (target,), (scratch,) = step.inputs, step.outputs, step.scratch
+        type = plan.graph.types[plan.graph.nodes[step.node].inputs[0]]
+        length = type.shape[-1]
+        params = self.keep(_aligned(np.array([length, 0], np.int64).view(np.uint8)))
+        address = self.routines[_routine(plan, step)]
+        return [
+            Word.KERNEL, address, params, type.size // length, 0, 3,
+            *places[source], *places[target], *places[scratch],
+        ]  # fmt: skip
+
+    def branch(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+        dtype = plan.slots[step.index].type.dtype
+        rows = (*step.inputs, *step.outputs)
+        words = [
+            Word.BRANCH, 8 * dtype.itemsize, int(KIND[dtype] == "i"), len(step.plans), len(rows),
+            *places[step.index], *places[step.arena],
+        ]  # fmt: skip
+        for slot in rows:
+            words += places[slot]
+        return words + [self.addresses[id(plan.plans[p])] for p in step.plans]
+
+    def loop(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+        scan = step.op == "scan"
+        first = step.captures + step.carries
+        slices, stacks = step.inputs[first:], step.outputs[step.carries :]
+        bodies = [plan.plans[p] for p in step.plans]
+        codes = [self.addresses[id(body)] for body in bodies]
+        words = [
+            Word.LOOP, step.captures, step.carries, len(slices), len(stacks),
+            step.length if scan else -1, int(step.reverse),
+            sum(self.weights[id(body)] for body in bodies), codes[0], codes[-1],
+            *places[step.arena], *(places[step.flag] if step.flag >= 0 else (NULL_BASE, 0)),
+        ]  # fmt: skip
+        for slot in step.inputs[: step.captures]:
+            words += places[slot]
+        outputs = step.outputs[: step.carries]
+        for source, final, second in zip(
+            step.inputs[step.captures : first], outputs, step.second or outputs, strict=True
+        ):
+            words += (*places[source], *places[final], *places[second])
+            words.append(plan.slots[final].type.nbytes)
+        for slot in (*slices, *stacks):
+            words += (*places[slot], plan.slots[slot].type.nbytes // max(step.length, 1))
+        return words
+
+
+def _block(m: int, n: int, size: int) -> tuple[int, int]:
+    """Rows and columns of the blocks that a product of m by n elements is cut into: of about this
+    size, as square as can be, for each is packed anew."""
+    if m * n <= size:
+        return m, n
+    side = isqrt(size)
+    rows = min(m, max(_LEAST_BLOCK, (side if n > side else size // n) // _BLOCKS * _BLOCKS))
+    return rows, min(n, max(_LEAST_BLOCK, size // rows // _BLOCKS * _BLOCKS))
+
+
+def _turned(rank: int, batch: Sequence[int], over: Sequence[int], *, last: bool) -> bool:
+    """Whether an operand lies transposed: its contracted axes are not where BLAS has them, last
+    on the left and first on the right."""
+    free = [a for a in range(rank) if a not in batch and a not in over]
+    if not free or not over:
+        return False
+    return (min(over) < min(free)) == last
+
+
+def _aligned(raw: Array) -> Array:
+    """A copy that begins at a multiple of 64."""
+    room = np.empty(raw.size + 64, np.uint8)
+    start = -room.__array_interface__["data"][0] % 64
+    made = room[start : start + raw.size]
+    made[...] = raw
+    return made

@@ -1,0 +1,1 @@
+"""How a kernel runs on this CPU: order, lanes, tiles, row blocking, memory traffic."""

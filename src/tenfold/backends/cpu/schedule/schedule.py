@@ -1,0 +1,451 @@
+"""How a kernel runs on a CPU: the order of its axes, what lies across lanes, tails and tiles.
+
+The schedule is chosen by counting: trips × cost of access and work, for each axis that could
+lie across lanes. It depends on the kernel and the target alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from math import gcd, lcm
+
+from tenfold.backends.cpu.schedule.row_blocking import rows_at_once
+from tenfold.backends.cpu.schedule.traffic import ahead, in_place, streamed
+from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.writer import LANES, SIZES, kind
+from tenfold.frozen import frozen
+from tenfold.kernel.ir.index import AXIS, DIV, MOD, Index
+from tenfold.kernel.ir.kernel import (
+    BOTH,
+    PARALLEL,
+    REDUCED,
+    SEQUENTIAL,
+    TRANSCENDENTAL,
+    Free,
+    Kernel,
+    stages,
+)
+from tenfold.kernel.passes.collapse import collapse
+from tenfold.kernel.passes.flatten import TINY, flatten
+from tenfold.kernel.passes.keep import keep
+
+TILE_ROWS, TILE_COLUMNS = 64, 64  # of a transposed tile
+CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
+STACK = 65536  # bytes of it that tiles or accumulators may take
+_LEAST_CHUNK = 128
+_GRAIN = 1024  # a lane axis is cut between threads at multiples of this
+_BUDGET = 3000  # copies × instructions, of all rows
+_HEAVY = 30  # work that is bound by latency unless several vectors are interleaved
+_LONGEST_KEPT = 65536  # elements of a row: longer ones are recomputed sooner than read back
+MOST_INSTRUCTIONS, MOST_STREAMS = 1000, 64
+_SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
+
+
+@frozen
+class Tile:
+    """Loads that step over memory along the lane axis and lie packed along `row`."""
+
+    row: int
+    loads: tuple[int, ...]
+
+
+@frozen
+class Schedule:
+    """The loops of a kernel on a CPU."""
+
+    order: tuple[int, ...]  # parallel and sequential axes, outermost first
+    lanes: Free  # axes laid across lanes, the first that a nest meets
+    copies: int = 1  # vectors interleaved along the lane axis
+    reduced: tuple[int, ...] = ()  # the order of reduced axes inside one reduction
+    outer: int | None = None  # the axis that may be cut into parts
+    grain: int = 1  # where it may be cut; not at all if that exceeds its extent
+    cuts: tuple[tuple[int, int], ...] = ()  # (axis, position): where conditions change
+    overlap: bool = False  # the last vector may redo elements of the one before
+    tile: Tile | None = None
+    period: bool = False  # copies make up the period of remainders by small numbers
+    stream: int | None = None  # a store that goes past the caches
+    chunk: int = 0  # accumulators over this many lanes' elements are kept in memory
+    rows: int = 1  # short rows that are computed at once
+    early: bool = False  # the first reductions of a row come before the stores of the last one
+    # what the next row reads: the axis of the loop that asks for it, buffer and place
+    ahead: tuple[tuple[int, int, Index], ...] = ()
+
+    def cuts_of(self, axis: int) -> tuple[int, ...]:
+        return tuple(position for a, position in self.cuts if a == axis)
+
+
+# In vector instructions: what work and access cost beside an addition.
+_WORK = {"div": 3.0, "sqrt": 4.0, "rsqrt": 7.0, "floordiv": 12.0, "mod": 12.0, "fmod": 12.0}
+_UNIFORM, _PACKED, _TILED, _ACROSS, _STRIDED, _GATHERED = 0.5, 1.0, 4.0, 8.0, 12.0, 16.0
+
+
+def choose(kernel: Kernel, target: Target) -> Schedule:
+    """The schedule of a kernel for a target."""
+    facts = _Facts(kernel)
+    best = min(facts.candidates(), key=lambda lanes: (facts.cost(lanes), sorted(lanes)))
+    return facts.schedule(best, target)
+
+
+def why_split(kernel: Kernel, target: Target) -> str | None:
+    """Why a kernel had better be several, or None. It runs right as it is."""
+    if len(kernel.instructions) > MOST_INSTRUCTIONS:
+        return f"more than {MOST_INSTRUCTIONS} instructions"
+    if len(kernel.buffers) > MOST_STREAMS:
+        return f"more than {MOST_STREAMS} arrays at once"
+    facts = _Facts(kernel)
+    results = [kernel.free[r] & frozenset(facts.parallel) for r in facts.reduces]
+    if any(not (a <= b or b <= a) for a in results for b in results):
+        return "reductions whose results lie along different axes"
+    if not facts.reduces:
+        return None
+    lanes = choose(kernel, target).lanes
+    loads = [(i.index, n) for n, i in enumerate(kernel.instructions) if i.op == "load"]
+    reads = {facts.access(i, kernel.free[n], lanes) for i, n in loads if i is not None}
+    writes = {
+        facts.access(store.index, kernel.store_free(store), lanes, False) for store in kernel.stores
+    }
+    if reads & {_TILED, _STRIDED} or _STRIDED in writes:
+        return "a reduction goes across memory; transpose first"
+    return None
+
+
+class _Facts:
+    """What the choice is made from."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        axes = kernel.axes
+        self.parallel = [n for n, a in enumerate(axes) if a.kind == PARALLEL]
+        self.sequential = [n for n, a in enumerate(axes) if a.kind == SEQUENTIAL]
+        self.reduces = [n for n, i in enumerate(kernel.instructions) if i.op == "reduce"]
+        self.reduced = frozenset(n for n, a in enumerate(axes) if a.kind == REDUCED)
+        self.order = self.ordered()
+        self.serial = self.serially()
+
+    def ordered(self) -> list[int]:
+        """Axes that reductions depend on outermost, then by the stride of the outputs."""
+        kernel = self.kernel
+        nested = {a: sum(a in kernel.free[r] for r in self.reduces) for a in self.parallel}
+        steps = dict.fromkeys(self.parallel, 0)
+        for store in kernel.stores:
+            for a in self.parallel:
+                steps[a] = max(steps[a], abs(store.index.stride(a) or 0))
+        return sorted(self.parallel, key=lambda a: (-nested[a], -steps[a], a))
+
+    def serially(self) -> int | None:
+        """The sequential axis to lie across lanes: what is written there is computed side by side
+        and stored lane by lane. None where windows lie packed along a parallel axis, or where
+        there is more to the order than stores."""
+        kernel = self.kernel
+        if not self.sequential or self.reduces:
+            return None
+        stores = [s for s in kernel.stores if kernel.buffers[s.buffer].role == BOTH]
+        written = {s.buffer for s in stores}
+        if any(i.op == "load" and i.attr[0] in written for i in kernel.instructions):
+            return None
+        for store in stores:
+            for axis in self.parallel:
+                if store.index.stride(axis) == 1 and kernel.axes[axis].extent > 1:
+                    return None
+        return self.sequential[-1]
+
+    def candidates(self) -> Iterator[Free]:
+        """Each parallel axis with the reductions that may lie across lanes beside it. What is kept
+        of a row is kept of one row at a time: rows do not lie across lanes."""
+        inner = frozenset(self.across())
+        rows = {axis for buffer in self.kernel.buffers for axis in buffer.rows}
+        if self.serial is not None:
+            yield frozenset({self.serial})
+            return
+        for axis in self.parallel:
+            if self.kernel.axes[axis].extent > 1 and axis not in rows:
+                yield frozenset({axis}) | inner
+        yield inner
+
+    def across(self) -> Iterator[int]:
+        """For each reduction the axis with the most packed loads, unless reductions nest in it."""
+        kernel = self.kernel
+        for r in self.reduces:
+            axes = kernel.instructions[r].attr[1:]
+            free = [a for a in axes if not any(a in kernel.free[q] for q in self.reduces)]
+            if free:
+                yield max(free, key=lambda a: (self.packed(a), kernel.axes[a].extent, -a))
+
+    def packed(self, axis: int) -> int:
+        found = 0
+        for n, i in enumerate(self.kernel.instructions):
+            if i.op == "load" and i.index is not None and axis in self.kernel.free[n]:
+                found += (
+                    {1: 2, 0: 1}.get(i.index.stride(axis) or 0, 0) if self.plain(i.index) else 0
+                )
+        return found
+
+    def plain(self, index: Index) -> bool:
+        return all(atom.kind == AXIS for atom, _ in index.terms)
+
+    def lane_of(self, free: Free, lanes: Free) -> int | None:
+        """The axis across lanes where these axes are bound: the outermost in the nest."""
+        for axis in self.order:
+            if axis in lanes and axis in free:
+                return axis
+        return min((a for a in free if a in lanes), default=None)
+
+    def trips(self, free: Free, lanes: Free) -> float:
+        """How often a value over these axes is computed, in vectors where lanes lie in them."""
+        depth = max((self.order.index(a) + 1 for a in free if a in self.order), default=0)
+        bound = free | frozenset(self.order[:depth])
+        lane, total = self.lane_of(bound, lanes), 1.0
+        for axis in bound:
+            extent = self.kernel.axes[axis].extent
+            total *= -(-extent // LANES) if axis == lane else extent
+        return total
+
+    def access(self, index: Index, free: Free, lanes: Free, load: bool = True) -> float:
+        lane = self.lane_of(free, lanes)
+        if lane is None:
+            return _UNIFORM
+        if any(lane in self.kernel.free[v] for v in index.values()):
+            return _GATHERED
+        step = index.stride(lane)
+        if step is None:
+            return _GATHERED
+        if step in (0, 1, -1):
+            return _PACKED if step else _UNIFORM
+        other = load and any(index.stride(a) == 1 for a in self.parallel if a != lane)
+        return _TILED if other and lane in self.parallel else _STRIDED
+
+    def cost(self, lanes: Free) -> float:
+        kernel, total = self.kernel, 0.0
+        known: dict[Free, float] = {}
+
+        def trips(free: Free) -> float:
+            found = known.get(free)
+            if found is None:
+                found = known[free] = self.trips(free, lanes)
+            return found
+
+        for n, i in enumerate(kernel.instructions):
+            free = kernel.free[n]
+            if i.op == "load" and i.index is not None:
+                total += trips(free) * self.access(i.index, free, lanes)
+            elif i.op == "reduce":
+                inside = free.union(*(kernel.free[a] for a in i.args))
+                total += trips(inside)
+                if self.lane_of(inside, lanes) in self.reduced:
+                    total += trips(free) * _ACROSS
+            elif i.op not in ("const", "param"):
+                total += trips(free) * self.work(i.op)
+        for store in kernel.stores:
+            free = kernel.store_free(store)
+            total += trips(free) * self.access(store.index, free, lanes, False)
+        return total
+
+    def work(self, op: str) -> float:
+        return 10.0 if op in TRANSCENDENTAL else _WORK.get(op, 0.5)
+
+    def size(self) -> float:
+        """About how long the code of one vector is."""
+        return max(1, sum(1 + 2 * self.work(i.op) for i in self.kernel.instructions))
+
+    def schedule(self, lanes: Free, target: Target) -> Schedule:
+        kernel = self.kernel
+        lane = next((a for a in self.order if a in lanes), None)
+        order = list(self.order)
+        if lane is not None and not any(lane in kernel.free[r] for r in self.reduces):
+            order.remove(lane)
+            order.append(lane)
+        tile = self.tile(lane)
+        if tile is not None and lane is not None:
+            order = [a for a in order if a not in (tile.row, lane)] + [tile.row, lane]
+        outer = order[0] if order else None
+        grain = 1
+        if outer is not None and outer == lane:
+            grain = _GRAIN
+        elif tile is not None and outer == tile.row:
+            grain = TILE_ROWS
+        # A sequential axis goes inside what may be cut, and outside the lanes.
+        at = next((n for n, a in enumerate(order) if a == lane), len(order))
+        order[at:at] = self.sequential
+        copies, chunk = self.copies(lane, tile)
+        period = self.period(lane) if tile is None and not chunk else 0
+        if period:
+            copies = period
+            grain = grain * period if outer == lane else grain
+        stream = None
+        if not (period or chunk):
+            stream = streamed(kernel, lane, tile is not None, target)
+        early = stream is not None and max((stages(kernel)[r] for r in self.reduces), default=0) > 1
+        rows = 1
+        if lane is not None and not (tile or period or chunk):
+            rows = rows_at_once(kernel, lane, order, copies, int(_BUDGET / self.size()))
+        asked = ahead(kernel, lane, order, lanes, early) if not (tile or chunk) else ()
+        return Schedule(
+            order=tuple(order),
+            lanes=lanes,
+            copies=copies,
+            reduced=tuple(sorted(self.reduced, key=lambda a: (a in lanes, a))),
+            outer=outer,
+            grain=grain,
+            cuts=() if tile is not None or chunk else self.cuts(),
+            overlap=tile is None
+            and not period
+            and not chunk
+            and not in_place(kernel)
+            and not self.sequential,
+            tile=tile,
+            period=bool(period),
+            stream=stream,
+            chunk=chunk,
+            rows=rows,
+            early=early and bool(asked),
+            ahead=asked,
+        )
+
+    def period(self, lane: int | None) -> int:
+        """How many vectors it takes until remainders by small numbers repeat; 0 without any."""
+        found = 0
+        for i in self.kernel.instructions:
+            for atom, _ in () if i.index is None or i.op != "load" else i.index.terms:
+                if atom.kind in (DIV, MOD) and atom.bound <= TINY and lane in atom.of.axes():
+                    found = lcm(max(1, found), atom.bound // gcd(atom.bound, LANES))
+        return found if found <= TINY and not self.reduces else 0
+
+    def copies(self, lane: int | None, tile: Tile | None) -> tuple[int, int]:
+        """Vectors interleaved along the lanes, and the chunk of accumulators kept in memory."""
+        kernel = self.kernel
+        # A power of two, so that a grain is a whole number of trips.
+        most = 1 << max(0, int(_BUDGET / self.size()).bit_length() - 1)
+        nested = [r for r in self.reduces if lane is not None and lane in kernel.free[r]]
+        if nested and lane is not None:
+            vectors = -(-kernel.axes[lane].extent // LANES)
+            rows = max(
+                kernel.axes[a].extent for r in nested for a in kernel.instructions[r].attr[1:]
+            )
+            if vectors > LANES and rows > 32 and self.spreads(lane):
+                chunk = self.chunk(lane)
+                if chunk:
+                    return 1, chunk
+            return min(1 << (vectors.bit_length() - 1), 4, most), 0
+        if self.reduces:
+            return self.after(lane, max(1, min(kernel.fold.copies, most))), 0
+        if tile is not None:
+            return max(1, min(4, most)), 0
+        heavy = sum(self.work(i.op) for i in kernel.instructions) > _HEAVY and self.serial is None
+        return (max(1, min(4, most)) if heavy else 1), 0
+
+    def after(self, lane: int | None, most: int) -> int:
+        """Vectors interleaved in the loop that follows the reductions of a row: all, where a row
+        then stays in registers or the work is heavy."""
+        kernel = self.kernel
+        if lane is None or kernel.axes[lane].extent <= LANES * kernel.fold.copies:
+            return most
+        inside = (i.op for n, i in enumerate(kernel.instructions) if lane in kernel.free[n])
+        return most if sum(map(self.work, inside)) > _HEAVY else 1
+
+    def chunk(self, lane: int) -> int:
+        """Elements of the lane axis whose values and accumulators fit the stack's share."""
+        kernel, size = self.kernel, 0
+        for n, i in enumerate(kernel.instructions):
+            if kernel.free[n] == {lane}:
+                size += SIZES[i.dtype] + (8 * len(i.args) if i.op == "reduce" else 0)
+                if i.op == "reduce" and i.attr[0] == "sum" and kind(i.dtype) == "f":
+                    rows = kernel.axes[i.attr[1]].extent
+                    held = kernel.fold.levels - 1 + kernel.fold.waiting(rows)
+                    size += max(4, SIZES[i.dtype]) * held
+        fitting = STACK // max(1, size) // _LEAST_CHUNK * _LEAST_CHUNK
+        return min(CHUNK, fitting)
+
+    def spreads(self, lane: int) -> bool:
+        """Whether accumulators over the lanes may be kept in memory: plain nests only."""
+        kernel = self.kernel
+        return (
+            lane == self.order[0]
+            and not self.sequential
+            and all(len(kernel.instructions[r].attr) == 2 for r in self.reduces)
+            and all(kernel.free[r] == {lane} for r in self.reduces)
+            and not any(b.rows for b in kernel.buffers)
+            and not kernel.checks
+            and not any(kind(i.dtype) == "c" for i in kernel.instructions)
+        )
+
+    def tile(self, lane: int | None) -> Tile | None:
+        """Transposed loads, where both axes are parallel and nothing is reduced."""
+        kernel = self.kernel
+        if lane is None or self.reduces or self.sequential:
+            return None
+        found: dict[int, list[int]] = {}
+        for n, i in enumerate(kernel.instructions):
+            if i.op != "load" or i.index is None or i.args or not self.plain(i.index):
+                continue
+            step = i.index.stride(lane)
+            if lane not in kernel.free[n] or step in (0, 1, -1) or kind(i.dtype) == "c":
+                continue
+            for a in self.parallel:
+                if a != lane and i.index.stride(a) == 1:
+                    found.setdefault(a, []).append(n)
+        if not found:
+            return None
+        row = max(found, key=lambda a: (len(found[a]), -a))
+        extents = kernel.axes[row].extent, kernel.axes[lane].extent
+        if min(extents) < LANES:
+            return None
+        loads, left = [], STACK
+        for n in found[row]:  # those that find no room are gathered
+            left -= TILE_ROWS * TILE_COLUMNS * SIZES[kernel.instructions[n].dtype]
+            if left >= 0:
+                loads.append(n)
+        return Tile(row, tuple(loads))
+
+    def cuts(self) -> tuple[tuple[int, int], ...]:
+        """Where conditions on a single axis change, if what they part is long enough."""
+        points: dict[int, set[int]] = {}
+        for i in self.kernel.instructions:
+            if i.op != "inside" or i.index is None or len(i.index.terms) != 1:
+                continue
+            ((atom, k),) = i.index.terms
+            size = 1
+            if (
+                atom.kind == DIV
+                and atom.of == Index(atom.of.terms[:1])
+                and atom.of.terms[0][1] == 1
+            ):
+                size, atom = atom.bound, atom.of.terms[0][0]  # of an axis made of two
+            if atom.kind != AXIS or k not in (1, -1) or atom.of in self.reduced:
+                continue
+            for end in i.attr:
+                point = end - i.index.const if k == 1 else i.index.const - end + 1
+                points.setdefault(atom.of, set()).add(point * size)
+        found: list[tuple[int, int]] = []
+        for axis, where in sorted(points.items()):
+            extent = self.kernel.axes[axis].extent
+            inside = [0, *sorted(p for p in where if 0 < p < extent), extent]
+            lengths = [b - a for a, b in pairwise(inside)]
+            if len(lengths) <= 4 and min(lengths) >= _SHORTEST_CUT:
+                found += [(axis, p) for p in inside[1:-1]]
+        return tuple(found) if len(found) <= 3 else ()
+
+
+def tune(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel in the form that runs best on a CPU: neighbouring axes as one, and costly values
+    of a row kept in scratch. To be called before buffers are placed, for it may add scratch
+    buffers at the end."""
+    kernel = collapse(kernel)
+    if not any(i.op == "reduce" for i in kernel.instructions):
+        for axis in range(len(kernel.axes) - 1, -1, -1):
+            kernel = flatten(kernel, axis)
+    schedule = choose(kernel, target)
+    if schedule.chunk or any(b.rows for b in kernel.buffers):
+        return kernel
+    lane = next((a for a in schedule.order if a in schedule.lanes), None)
+    for axis in sorted(schedule.lanes):
+        short = kernel.axes[axis].extent <= kernel.fold.lanes * kernel.fold.copies
+        results = [
+            kernel.free[n]
+            for n, i in enumerate(kernel.instructions)
+            if i.op == "reduce" and axis in i.attr[1:]
+        ]
+        far = kernel.axes[axis].extent > _LONGEST_KEPT
+        if results and not (short or far) and not any(lane in f for f in results):
+            kernel = keep(kernel, axis)
+    return kernel

@@ -1,0 +1,125 @@
+"""What a schedule does about memory: stores past the caches, and rows asked for ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.writer import SIZES, kind
+from tenfold.kernel.ir.index import AXIS, Index, axis
+from tenfold.kernel.ir.kernel import (
+    BOTH,
+    REDUCED,
+    SEQUENTIAL,
+    TRANSCENDENTAL,
+    WRITE,
+    Buffer,
+    Free,
+    Kernel,
+)
+
+LINE = 64  # bytes of memory that come and go together
+_NEAR = 1 << 18  # bytes that stay in the near caches
+_STREAMED = 3_500_000  # bytes of an output that is written past the caches
+_LONG_ROW = 256  # elements
+_LEAD = 1024  # bytes that are asked for before the row they belong to is begun
+
+
+def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: Target) -> int | None:
+    """The store of an output too large for the caches, if its rows are long: written past
+    them it need not be read first."""
+    if lane is None or not target.masked or in_place(kernel):
+        return None
+    if any(a.kind == SEQUENTIAL for a in kernel.axes):
+        return None
+    reduces = [n for n, i in enumerate(kernel.instructions) if i.op == "reduce"]
+    if any(lane in kernel.free[r] for r in reduces):
+        return None
+    if kernel.axes[lane].extent < (4 * _LONG_ROW if reduces else _LONG_ROW):
+        return None
+    large = [
+        n
+        for n, s in enumerate(kernel.stores)
+        if _bytes(kernel.buffers[s.buffer]) >= _STREAMED
+        and s.index.stride(lane) == 1
+        and s.condition is None
+        and lane in kernel.store_free(s)
+        and (not tiled or alike(s.index, lane, SIZES[kernel.buffers[s.buffer].dtype]))
+        and kind(kernel.buffers[s.buffer].dtype) != "c"
+    ]
+    outputs = [s for s in kernel.stores if not kernel.buffers[s.buffer].rows]
+    return large[0] if len(large) == 1 and len(outputs) == 1 else None
+
+
+def ahead(
+    kernel: Kernel, lane: int | None, order: Sequence[int], lanes: Free, early: bool
+) -> tuple[tuple[int, int, Index], ...]:
+    """What the reductions of the next row will read: the axis of a loop over this row, the buffer,
+    and the place by the position along that axis.
+
+    Loops over one row run from the nearest cache but for the first. Asked for while the row before
+    it is worked on, its elements are there in time. Most is gained in the loop that computes most;
+    among equals in the last, where reading and writing overlap; if the next row was begun `early`,
+    before that, it is the one after next that is asked for.
+    """
+    found: dict[tuple[int, int, Index], None] = {}
+    if lane is None or len(order) < 2 or order[-1] != lane:
+        return ()
+    row, extent = order[-2], kernel.axes[lane].extent
+    if extent < _LONG_ROW or any(a.kind == SEQUENTIAL for a in kernel.axes):
+        return ()
+    alike = (REDUCED, extent)
+    over = [a for a in lanes if (kernel.axes[a].kind, kernel.axes[a].extent) == alike]
+    busiest = max((lane, *sorted(over)), key=lambda a: _functions(kernel, a))
+    place = axis(busiest, extent)
+    for n, i in enumerate(kernel.instructions):
+        if i.op != "load" or i.index is None or i.args:
+            continue
+        if any(atom.kind != AXIS for atom, _ in i.index.terms):
+            continue
+        buffer, step = kernel.buffers[i.attr[0]], i.index.stride(row)
+        if buffer.rows or not step or not far(buffer):
+            continue
+        across = [
+            a
+            for a in kernel.free[n]
+            if (kernel.axes[a].kind, kernel.axes[a].extent) == alike and i.index.stride(a) == 1
+        ]
+        if len(across) == 1 and kernel.free[n] <= {*order, *across}:
+            # By the last element of a line: where a row ends inside one, nobody else asks for it.
+            more = LINE // SIZES[buffer.dtype] - 1
+            if step == extent:  # the end of one row asks for the beginning of the one after next
+                more += min(_LEAD // SIZES[buffer.dtype], extent // 4)
+            moved = i.index.substitute({across[0]: place})
+            rows = 2 if early and busiest == lane else 1
+            found[busiest, i.attr[0], moved + rows * step + more] = None
+    return tuple(found)
+
+
+def _functions(kernel: Kernel, axis: int) -> int:
+    """How many functions a loop over an axis computes."""
+    inside = (i for n, i in enumerate(kernel.instructions) if axis in kernel.free[n])
+    return sum(i.op in TRANSCENDENTAL for i in inside)
+
+
+def alike(index: Index, along: int, size: int) -> bool:
+    """Whether the rows along an axis begin at equal places in lines of memory."""
+    others = (k for atom, k in index.terms if not (atom.kind == AXIS and atom.of == along))
+    return not any(k * size % LINE for k in others)
+
+
+def in_place(kernel: Kernel) -> bool:
+    """Whether an element may be read where another has been written."""
+    if any(b.role == BOTH for b in kernel.buffers):
+        return True
+    groups = {b.alias for b in kernel.buffers if b.alias and b.role == WRITE}
+    return any(b.alias in groups for b in kernel.buffers if b.role != WRITE)
+
+
+def far(buffer: Buffer) -> bool:
+    """Whether a buffer is too large for the near caches."""
+    return _bytes(buffer) >= _NEAR
+
+
+def _bytes(buffer: Buffer) -> int:
+    return buffer.size * SIZES[buffer.dtype]

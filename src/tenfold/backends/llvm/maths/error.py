@@ -1,0 +1,39 @@
+"""The error function and its complement."""
+
+from __future__ import annotations
+
+from tenfold.backends.llvm.maths.coefficients import TABLE
+from tenfold.backends.llvm.maths.doubled import ordered_total, product, total
+from tenfold.backends.llvm.maths.emit import Value, poly, scaled
+from tenfold.backends.llvm.maths.exponential import expm1_part, halves_of_expm1, reduce
+
+
+def erf(x: Value) -> Value:
+    """-expm1(-q), q = -log(erfc(|x|)) being a polynomial: one path from 0 to where erf is 1."""
+    a = abs(x).at_most(4.0 if x.kind == "float" else 6.0)
+    q = poly(a, TABLE["erf", x.dtype]).fma(-a, -a)
+    return halves_of_expm1(q, 0).copysign(x)
+
+
+def erfc(x: Value) -> Value:
+    """exp(-x²) times a polynomial in (a - 4) / (a + 4), a = |x|; from 2 for negative x."""
+    if x.kind == "float":
+        return _erfc(x.wide(), "f32").narrow()
+    return _erfc(x, "f64")
+
+
+def _erfc(x: Value, precision: str) -> Value:
+    a = abs(x).at_most(27.5)
+    inverse = 1.0 / (a + 4.0)
+    t = (a - 4.0) * inverse
+    t = inverse.fma((t + 1.0).fma(-4.0, a) - t * a, t)  # with the division's remainder
+    # What the sum of the polynomial and the divisor lose joins the exponent, as a relative error.
+    first, *others = TABLE["erfc", precision]
+    top = ordered_total(first, poly(t, tuple(others)) * t)
+    below = total(a + a, a.like(1.0))
+    shape = top.high / below.high
+    square = product(a, a)
+    r, whole = reduce(-square.high)
+    rest = expm1_part(r - (square.low + (below.low * shape - top.low)))
+    y = scaled(rest.fma(shape, shape), whole)
+    return x.lt(0.0).where(2.0 - y, y)

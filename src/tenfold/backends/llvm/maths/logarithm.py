@@ -1,0 +1,126 @@
+"""log, log2, log10, log1p and logaddexp.
+
+All rest on one reduction, x = 2**e (1 + f) with 1 + f between √½ and √2, and log(1+f) = f + tail.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tenfold.backends.llvm.maths.coefficients import TABLE
+from tenfold.backends.llvm.maths.doubled import ordered_total, product, total
+from tenfold.backends.llvm.maths.emit import (
+    Value,
+    as_float,
+    form,
+    poly,
+    power_of_two,
+)
+from tenfold.backends.llvm.maths.exponential import TINY, exp
+from tenfold.frozen import frozen
+
+_ROOT_HALF = {"float": 0.707106769084930419921875, "double": 0.7071067811865476}
+_ROOT_HALF_BITS = {"float": 0x3F3504F3, "double": 0x3FE6A09E667F3BCD}
+INF = float("inf")
+
+
+@frozen
+class Parts:
+    """x = 2**e (1 + f), e as a float."""
+
+    e: Value
+    f: Value
+
+
+def parts(x: Value) -> Parts:
+    """The exponent and fraction of a positive finite x; anything for other x."""
+    e, m = x.body.avx512("getexp", x), x.body.avx512("getmant", x, immediate=0)
+    if e is not None and m is not None:
+        # Straight from the processor, denormals too, with m between 1 and 2.
+        upper = m.ge(2 * _ROOT_HALF[x.kind])
+        return Parts(upper.where(e + 1.0, e), upper.where(m * 0.5, m) - 1.0)
+    shift = form(x).mantissa + 1
+    small = x.lt(2.0 ** (1 - form(x).bias))
+    n, f = normal_parts(small.where(x * 2.0**shift, x))
+    e = as_float(n)
+    return Parts(e - small.where(e.like(float(shift)), 0.0), f)
+
+
+def normal_parts(x: Value) -> tuple[Value, Value]:
+    """The exponent, as an int, and the fraction of a positive normal x."""
+    f = form(x)
+    bits = x.bits()
+    # The exponent with a bias that keeps it positive, as there is no arithmetic shift for i64.
+    high_bias = (f.bias + 1) << f.mantissa
+    biased = (bits + (high_bias - _ROOT_HALF_BITS[x.kind])) >> f.mantissa
+    n = biased - (f.bias + 1)
+    return n, (bits - (n << f.mantissa)).floats() - 1.0
+
+
+def tail(f: Value) -> Value:
+    """log(1 + f) - f."""
+    z = f * f
+    if f.kind == "float":
+        return z.fma(-0.5, poly(f, TABLE["log", "f32"]) * (f * z))
+    s = f / (f + 2.0)
+    half, square = z * 0.5, s * s
+    rest = poly(square, TABLE["log", "f64"]) * (square + square)
+    return s.fma(half + rest, -half)
+
+
+def with_edges(x: Value, y: Value) -> Value:
+    """log's result y, put right where x is not positive and finite."""
+    y = x.eq(INF).where(x, y)
+    y = x.eq(0.0).where(-INF, y)
+    return x.not_ge(0.0).where(float("nan"), y)
+
+
+def log(x: Value) -> Value:
+    high, low = TABLE["ln2", x.dtype]
+    p = parts(x)
+    return with_edges(x, p.e.fma(high, p.f + p.e.fma(low, tail(p.f))))
+
+
+def log2(x: Value) -> Value:
+    high, low = TABLE["log2_e", x.dtype]
+    p = parts(x)
+    main = product(p.f, high)
+    fine = main.low + p.f.fma(low, tail(p.f) * high)
+    near = ordered_total(p.e, main.high)
+    return with_edges(x, near.high + (near.low + fine))
+
+
+def log10(x: Value) -> Value:
+    high, low = TABLE["log10_e", x.dtype]
+    two_high, two_low = TABLE["log10_2", x.dtype]
+    p = parts(x)
+    main = product(p.f, high)
+    fine = main.low + p.e.fma(two_low, p.f.fma(low, tail(p.f) * high))
+    near = ordered_total(p.e * two_high, main.high)
+    return with_edges(x, near.high + (near.low + fine))
+
+
+def log_of_sum(u: Value, c: Value) -> Value:
+    """log(u + c) for a normal u and a c within its last bit, without log's edges."""
+    high, low = TABLE["ln2", u.dtype]
+    n, f = normal_parts(u)
+    e = as_float(n)
+    # 2**(1-n) comes out as 0 for the largest exponent, where c does not count.
+    f = (c * 0.5).fma(power_of_two(1 - n, u.kind), f)
+    return e.fma(high, f + e.fma(low, tail(f)))
+
+
+def log1p(x: Value) -> Value:
+    one = total(x.like(1.0), x)
+    y = with_edges(one.high, log_of_sum(one.high, one.low))
+    return abs(x).lt(TINY).where(x, y)
+
+
+def logaddexp(a: Value, b: Value) -> Value:
+    if a.kind == "float":
+        return logaddexp(a.wide(), b.wide()).narrow()
+    larger = a.gt(b).where(a, b)
+    e = exp(-abs(a - b))
+    y = larger + log1p(e)
+    # Equal infinities differ by NaN; a NaN in either makes the difference NaN and so the sum.
+    return a.eq(b).where(a + math.log(2.0), y)

@@ -1,0 +1,1 @@
+"""Facts about kernels: functions of a kernel alone, for every backend."""

@@ -1,0 +1,1 @@
+"""The data of kernels: axes, buffers, instructions, indices, and the builder."""

@@ -1,0 +1,115 @@
+"""Values that a later nest over the same row needs again are kept instead of computed anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tenfold.kernel.ir.index import VALUE, Atom, Index, axis
+from tenfold.kernel.ir.kernel import (
+    PARALLEL,
+    SCRATCH,
+    TRANSCENDENTAL,
+    Buffer,
+    Instruction,
+    Kernel,
+    Store,
+    stages,
+)
+
+
+def keep(kernel: Kernel, reduced: int) -> Kernel:
+    """The kernel with costly values of the loop over a reduced axis, which a loop over a parallel
+    axis of equal extent computes again, stored to row scratch by the first and read by the second.
+    """
+    extent = kernel.axes[reduced].extent
+    for target, found in enumerate(kernel.axes):
+        if found.kind == PARALLEL and found.extent == extent:
+            pairs = _again(kernel, reduced, target)
+            if pairs:
+                return _kept(kernel, reduced, target, pairs)
+    return kernel
+
+
+def _again(kernel: Kernel, reduced: int, target: int) -> dict[int, int]:
+    """Later value -> the earlier one that is the same but for the axis, where that is costly and
+    something else reads the later one."""
+    place = axis(target, kernel.axes[target].extent)
+    known = {i: n for n, i in enumerate(kernel.instructions)}
+    deep = stages(kernel)
+    same: dict[int, int] = {}
+    costly: set[int] = set()
+    for n, i in enumerate(kernel.instructions):
+        if reduced not in kernel.free[n] or target in kernel.free[n] or i.op == "reduce":
+            continue
+        if any(reduced in kernel.free[a] and a not in same for a in i.uses()):
+            continue
+        moved = replace(i, args=tuple(same.get(a, a) for a in i.args))
+        if i.index is not None:
+            moved = replace(moved, index=_at(i.index, reduced, place, same))
+        if moved in known:
+            same[n] = known[moved]
+            if i.op in TRANSCENDENTAL or any(a in costly for a in i.args):
+                costly.add(n)
+    # The loop that stores must be the one that first has the value.
+    summed = {
+        v
+        for m, i in enumerate(kernel.instructions)
+        if i.op == "reduce" and reduced in i.attr[1:] and len(i.attr) == 2
+        for v in _below(kernel, i.args, reduced)
+        if deep[v] + 1 == deep[m]
+    }
+    back = {later: n for n, later in same.items() if n in costly and n in summed}
+    users: dict[int, set[int]] = {}
+    for n, i in enumerate(kernel.instructions):
+        for v in i.uses():
+            users.setdefault(v, set()).add(n)
+    read_by_store = {v for s in kernel.stores for v in s.uses()}
+    return {
+        later: n
+        for later, n in back.items()
+        if later in read_by_store or any(u not in back for u in users.get(later, ()))
+    }
+
+
+def _below(kernel: Kernel, roots: tuple[int, ...], reduced: int) -> set[int]:
+    found: set[int] = set()
+    stack = list(roots)
+    while stack:
+        v = stack.pop()
+        if v not in found and reduced in kernel.free[v]:
+            found.add(v)
+            stack += kernel.instructions[v].uses()
+    return found
+
+
+def _at(index: Index, reduced: int, place: Index, same: dict[int, int]) -> Index:
+    def leaf(atom: Atom) -> Index:
+        if atom.kind == VALUE:
+            return Index(((Atom(VALUE, same.get(atom.of, atom.of), atom.bound), 1),))
+        return place if atom.of == reduced else Index(((atom, 1),))
+
+    return index.rebuild(leaf)
+
+
+def _kept(kernel: Kernel, reduced: int, target: int, pairs: dict[int, int]) -> Kernel:
+    extent = kernel.axes[reduced].extent
+    buffers, stores = list(kernel.buffers), list(kernel.stores)
+    instructions = list(kernel.instructions)
+    for later, earlier in sorted(pairs.items()):
+        dtype = kernel.instructions[earlier].dtype
+        rows = tuple(sorted(kernel.free[earlier] - {reduced}))
+        buffers.append(Buffer(dtype, extent, SCRATCH, 0, rows))
+        stores.append(Store(len(buffers) - 1, axis(reduced, extent), earlier))
+        instructions[later] = Instruction(
+            "load", dtype, (), (len(buffers) - 1,), axis(target, extent)
+        )
+    changed = Kernel(
+        kernel.axes,
+        tuple(buffers),
+        kernel.params,
+        tuple(instructions),
+        tuple(stores),
+        kernel.checks,
+        kernel.fold,
+    )
+    return changed.live()

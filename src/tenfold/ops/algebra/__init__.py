@@ -1,0 +1,1 @@
+"""Rows of products, solvers, transforms and convolutions."""

@@ -1,0 +1,1 @@
+"""Batching rules, and what ops need under a mask of lanes."""

@@ -1,0 +1,1 @@
+"""Rows of special functions, divisors and random bits."""

@@ -1,0 +1,259 @@
+"""Rows of elementwise ops: inputs of one dtype, broadcast; one instruction an element.
+
+`bound` is in units in the last place of the result; 0 says that the result is exact or
+correctly rounded. A complex result is judged by its modulus: the unit is that of the modulus,
+and four more units are allowed, for a part of it may be the difference of larger numbers
+(for pow and exp2, which multiply a logarithm, four for each unit of the exponent).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import ValueProblem
+from tenfold.graph.op import Element, Lowering, Op, Pointwise
+from tenfold.ops import elements, reads, rules, samples
+from tenfold.ops.batching import guards
+from tenfold.ops.batching import rules as batching
+from tenfold.ops.reference import Array, doubled, plain, widened
+from tenfold.types import KIND
+
+
+def row(
+    name: str,
+    arity: int,
+    function: Callable[..., Any],
+    kinds: str,
+    *draws: samples.Draw,
+    result: rules.Result = rules.same,
+    edges: str = "none",
+    bound: float = 0,
+    bound_from: float = 0,
+    reference: Callable[[Callable[..., Any]], Callable[..., Any]] = widened,
+    lowering: Lowering | None = None,
+    heeds: Callable[..., bool] | None = None,
+) -> Op:
+    """A row of an elementwise op, from a NumPy function on arrays that already broadcast."""
+    return Op(
+        name=name,
+        arity=arity,
+        infer=rules.elementwise(name, kinds, result),
+        reference=reference(function),
+        lowering=lowering or Pointwise(name),
+        edges=edges,
+        bound=bound,
+        bound_from=bound_from,
+        batch=batching.elementwise(name),
+        samples=samples.pointwise(kinds, arity, *draws),
+        heeds=heeds or guards.never,
+        guard=guards.zeroed(arity - 1) if heeds else None,
+        reads=reads.elementwise,
+    )
+
+
+def _pow(a: Array, b: Array) -> Any:
+    if KIND[b.dtype] == "i" and np.any(b < 0):
+        raise ValueProblem(
+            f"pow: an integer to a negative power ({b[b < 0].flat[0]}) is no integer",
+            fix="cast the base to a float first",
+        )
+    result = np.power(a, b)
+    if KIND[b.dtype] != "f":
+        return result
+    # NumPy takes the root for an exponent of no axes that is 0.5, and the root of -inf is NaN: what
+    # a power is must not hang on how many axes its exponent has.
+    rooted = (a == -np.inf) & (b == 0.5)
+    return np.where(rooted, np.inf, result).astype(result.dtype) if np.any(rooted) else result
+
+
+def _finite(x: Array) -> Any:
+    odd = x[~np.isfinite(x)]
+    if odd.size:
+        raise ValueProblem(
+            f"finite: {odd.flat[0]} is no finite number",
+            fix="leave NaN and infinities out, or give a range",
+        )
+    return x.copy()
+
+
+def _rsqrt(x: Array) -> Any:
+    return 1 / np.sqrt(x)
+
+
+def _sigmoid(x: Array) -> Any:
+    # exp of a negative number only, so that nothing overflows.
+    small = np.exp(-np.abs(x))
+    return np.where(np.signbit(x), small, np.ones_like(x)) / (1 + small)
+
+
+def _complex(re: Array, im: Array) -> Any:
+    made = np.empty(np.broadcast_shapes(re.shape, im.shape), rules.paired(re.dtype))
+    made.real, made.imag = re, im
+    return made
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
+
+_WRAPS = "integers wrap"
+_BY_ZERO = "integers: by zero gives 0, INT_MIN by -1 gives {}; floats as NumPy"
+_SHIFT = "an amount that is negative or not below the width gives {}"
+
+ARITHMETIC = (
+    row("add", 2, np.add, "biufc", edges=f"{_WRAPS}; bool: or"),
+    row("sub", 2, np.subtract, "iufc", edges=_WRAPS),
+    row("mul", 2, np.multiply, "biufc", edges=f"{_WRAPS}; bool: and"),
+    row("div", 2, np.true_divide, "fc", edges="by zero gives ±inf or NaN"),
+    row("floordiv", 2, np.floor_divide, "iuf", edges=_BY_ZERO.format("INT_MIN")),
+    row("mod", 2, np.remainder, "iuf", edges=_BY_ZERO.format(0) + "; the divisor's sign", bound=1),
+    row("fmod", 2, np.fmod, "iuf", edges=_BY_ZERO.format(0) + "; the dividend's sign"),
+    row(
+        "pow",
+        2,
+        _pow,
+        "iufc",
+        samples.anything,
+        samples.exponents,
+        edges="integers wrap; an integer to a negative power raises ValueProblem; x**0 is 1, "
+        "(-inf)**0.5 is inf",
+        bound=4,
+        lowering=Element(elements.power),
+        heeds=guards.signed,
+    ),
+    row("max", 2, np.maximum, "biuf", edges="NaN if either is; bool: or"),
+    row("min", 2, np.minimum, "biuf", edges="NaN if either is; bool: and"),
+    row("fmax", 2, np.fmax, "iuf", edges="NaN only if both are"),
+    row("fmin", 2, np.fmin, "iuf", edges="NaN only if both are"),
+    row("neg", 1, np.negative, "iufc", edges="INT_MIN gives itself; unsigned wraps"),
+    row(
+        "abs",
+        1,
+        np.absolute,
+        "iufc",
+        result=rules.real,
+        edges="INT_MIN gives itself; complex: its modulus, inf if a part is",
+        bound=2,
+    ),
+    row("sign", 1, np.sign, "iufc", edges="NaN gives NaN; ±0 gives 0; complex: x/|x|", bound=2),
+    row("hypot", 2, np.hypot, "f", edges="inf if either is infinite, NaN or not", bound=2),
+    row("copysign", 2, np.copysign, "f", edges="NaN and zero have signs too"),
+    row(
+        "nextafter",
+        2,
+        np.nextafter,
+        "f",
+        edges="in the dtype itself, sixteen-bit floats too; NaN if either is",
+        reference=plain,
+    ),
+)
+
+ROUNDING = (
+    row(
+        "finite",
+        1,
+        _finite,
+        "f",
+        samples.ordinary,
+        edges="NaN and infinities raise ValueProblem",
+        reference=plain,
+        lowering=Element(elements.finite),
+        heeds=guards.surely,
+    ),
+    row("floor", 1, np.floor, "iuf", edges="integers are left as they are"),
+    row("ceil", 1, np.ceil, "iuf", edges="integers are left as they are"),
+    row("trunc", 1, np.trunc, "iuf", edges="integers are left as they are"),
+    row("round", 1, np.round, "iuf", edges="half to even; integers are left as they are"),
+)
+
+_OUTSIDE = "NaN outside its domain"
+
+FUNCTIONS = (
+    row("sqrt", 1, np.sqrt, "fc", edges=f"{_OUTSIDE}; -0 gives -0"),
+    row("cbrt", 1, np.cbrt, "f", edges="-0 gives -0", bound=2),
+    row("rsqrt", 1, _rsqrt, "f", edges=f"{_OUTSIDE}; ±0 gives ±inf", bound=2, reference=doubled),
+    row("exp", 1, np.exp, "fc", edges="overflows to inf", bound=4),
+    row("exp2", 1, np.exp2, "fc", edges="overflows to inf", bound=4),
+    row("expm1", 1, np.expm1, "fc", edges="overflows to inf; -0 gives -0", bound=4),
+    row("log", 1, np.log, "fc", edges=f"{_OUTSIDE}; 0 gives -inf", bound=4),
+    row("log2", 1, np.log2, "fc", edges=f"{_OUTSIDE}; 0 gives -inf", bound=4),
+    row("log10", 1, np.log10, "fc", edges=f"{_OUTSIDE}; 0 gives -inf", bound=4),
+    row("log1p", 1, np.log1p, "fc", edges=f"{_OUTSIDE}; -1 gives -inf", bound=4),
+    row("sin", 1, np.sin, "fc", edges="±inf gives NaN", bound=4),
+    row("cos", 1, np.cos, "fc", edges="±inf gives NaN", bound=4),
+    row("tan", 1, np.tan, "fc", edges="±inf gives NaN", bound=4),
+    row("asin", 1, np.arcsin, "fc", edges=_OUTSIDE, bound=4),
+    row("acos", 1, np.arccos, "fc", edges=_OUTSIDE, bound=4),
+    row("atan", 1, np.arctan, "fc", edges="±inf gives ±pi/2", bound=4),
+    row("sinh", 1, np.sinh, "fc", edges="overflows to ±inf", bound=4),
+    row("cosh", 1, np.cosh, "fc", edges="overflows to inf", bound=4),
+    row("tanh", 1, np.tanh, "fc", edges="±inf gives ±1", bound=4),
+    row("asinh", 1, np.arcsinh, "fc", edges="±inf gives itself", bound=4),
+    row("acosh", 1, np.arccosh, "fc", edges=_OUTSIDE, bound=4),
+    row("atanh", 1, np.arctanh, "fc", edges=f"{_OUTSIDE}; ±1 gives ±inf", bound=4),
+    row("sigmoid", 1, _sigmoid, "f", edges="0 and 1 at the ends, never NaN but of NaN", bound=4),
+    row("erf", 1, _erf, "f", edges="±inf gives ±1", bound=4, reference=doubled),
+    row("erfc", 1, _erfc, "f", edges="inf gives 0, -inf gives 2", bound=4, reference=doubled),
+    row("atan2", 2, np.arctan2, "f", edges="as C: of zeros and infinities by sign", bound=4),
+    row(
+        "logaddexp",
+        2,
+        np.logaddexp,
+        "f",
+        edges="of two -inf gives -inf",
+        bound=4,
+        bound_from=1,  # near 0 little is left of an operand between -1 and 0
+    ),
+)
+
+_ORDER = "False with NaN; complex by real part, then imaginary"
+
+COMPARISONS = (
+    row("eq", 2, np.equal, "biufc", result=rules.truth, edges="NaN equals nothing"),
+    row("ne", 2, np.not_equal, "biufc", result=rules.truth, edges="NaN differs from all"),
+    row("lt", 2, np.less, "biufc", result=rules.truth, edges=_ORDER),
+    row("le", 2, np.less_equal, "biufc", result=rules.truth, edges=_ORDER),
+    row("gt", 2, np.greater, "biufc", result=rules.truth, edges=_ORDER),
+    row("ge", 2, np.greater_equal, "biufc", result=rules.truth, edges=_ORDER),
+    row("isnan", 1, np.isnan, "fc", result=rules.truth, edges="complex: either part"),
+    row("isinf", 1, np.isinf, "fc", result=rules.truth, edges="complex: either part"),
+    row("isfinite", 1, np.isfinite, "fc", result=rules.truth, edges="complex: both parts"),
+    row("signbit", 1, np.signbit, "f", result=rules.truth, edges="NaN and zero have signs too"),
+)
+
+BITS = (
+    row("and", 2, np.bitwise_and, "biu", edges="bool: logical; integers: bit by bit"),
+    row("or", 2, np.bitwise_or, "biu", edges="bool: logical; integers: bit by bit"),
+    row("xor", 2, np.bitwise_xor, "biu", edges="bool: logical; integers: bit by bit"),
+    row("not", 1, np.invert, "biu", edges="bool: logical; integers: bit by bit"),
+    row("shl", 2, np.left_shift, "iu", samples.anything, samples.amounts, edges=_SHIFT.format(0)),
+    row(
+        "shr",
+        2,
+        np.right_shift,
+        "iu",
+        samples.anything,
+        samples.amounts,
+        edges=_SHIFT.format("0, or -1 for a negative number"),
+    ),
+    row(
+        "popcount",
+        1,
+        np.bitwise_count,
+        "iu",
+        result=rules.byte,
+        edges="a negative number counts as its absolute value, as in NumPy",
+    ),
+)
+
+COMPLEX = (
+    row("real", 1, np.real, "c", result=rules.real, reference=plain),
+    row("imag", 1, np.imag, "c", result=rules.real, reference=plain),
+    row("conj", 1, np.conjugate, "c", reference=plain),
+    row("complex", 2, _complex, "w", result=rules.paired, reference=plain),
+)
+
+ROWS = (*ARITHMETIC, *ROUNDING, *FUNCTIONS, *COMPARISONS, *BITS, *COMPLEX)

@@ -1,0 +1,1 @@
+"""From a disagreement to its cause: bisection, smaller cases, scripts."""

@@ -1,0 +1,160 @@
+"""Parts of graphs: the nodes of one step as a graph of their own, and whole graphs of plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tenfold.frozen import frozen
+from tenfold.graph import Graph, Node, Parameter
+from tenfold.ops import TABLE
+from tenfold.plan import BranchStep, CopyStep, KernelStep, LoopStep, Plan, Step
+from tenfold.plan.passes.expand import expand
+from tenfold.plan.passes.lines import lay_lines
+from tenfold.plan.passes.products import lay_products
+
+Array = np.ndarray[Any, Any]
+FEW = 3  # rounds of a loop that can be judged as a whole
+
+
+@frozen
+class Part:
+    """Some nodes of a graph as a graph. `inputs` and `outputs` are values of the graph they come
+    from; `nodes` are the positions there of the part's nodes."""
+
+    graph: Graph
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    nodes: tuple[int, ...]
+
+    def arrays(self, values: Mapping[int, Array]) -> list[Array]:
+        """The arguments, from the values of the graph."""
+        types = [p.type for p in self.graph.parameters]
+        return [
+            np.asarray(values[v]).reshape(t.shape) for v, t in zip(self.inputs, types, strict=True)
+        ]
+
+
+def whole_graphs(plan: Plan) -> dict[int, Graph]:
+    """The graph of each plan, by id, with the scopes that the plans below it carry out."""
+    made: dict[int, Graph] = {}
+    for one in plan.every:
+        steps = {s.node: s for s in one.steps if s.kind in ("loop", "branch")}  # type: ignore[union-attr]
+        nodes = []
+        for position, node in enumerate(one.graph.nodes):
+            step: Any = steps.get(position)
+            if step is not None:
+                node = replace(node, scopes=tuple(made[id(one.plans[p])] for p in step.plans))
+            nodes.append(node)
+        made[id(one)] = Graph(
+            one.graph.parameters, tuple(nodes), one.graph.outputs, one.graph.effects
+        )
+    return made
+
+
+def part_of(graph: Graph, positions: Iterable[int], outputs: Iterable[int]) -> Part:
+    """The nodes at these positions that the outputs need, as a graph that gives these outputs."""
+    wanted = tuple(dict.fromkeys(outputs))
+    within = sorted(positions)
+    maker = {
+        value: position
+        for position in within
+        for value in range(
+            graph.starts[position], graph.starts[position] + len(graph.nodes[position].types)
+        )
+    }
+    needed: set[int] = set()
+    stack = [v for v in wanted if v in maker]
+    while stack:
+        position = maker[stack.pop()]
+        if position not in needed:
+            needed.add(position)
+            stack.extend(v for v in graph.nodes[position].inputs if v in maker)
+    order = sorted(needed)
+    made = {v for v, p in maker.items() if p in needed}
+    reads = [v for p in order for v in graph.nodes[p].inputs if v not in made]
+    inputs = tuple(dict.fromkeys([*reads, *(v for v in wanted if v not in made)]))
+    number = {value: n for n, value in enumerate(inputs)}
+    count = len(inputs)
+    nodes = []
+    for position in order:
+        node, start = graph.nodes[position], graph.starts[position]
+        nodes.append(replace(node, inputs=tuple(number[v] for v in node.inputs)))
+        for value in range(start, start + len(node.types)):
+            number[value] = count
+            count += 1
+    made_of = Graph(
+        tuple(Parameter(graph.types[v]) for v in inputs),
+        tuple(nodes),
+        tuple(number[v] for v in wanted),
+    )
+    return Part(made_of, inputs, wanted, tuple(order))
+
+
+def part_of_step(graph: Graph, step: Step, writes: Iterable[int]) -> Part:
+    """What a step computes, from what it reads."""
+    if isinstance(step, CopyStep):
+        return part_of(graph, (), writes)
+    if isinstance(step, KernelStep):
+        # What it reads is given; what another kind of step makes is only copied here.
+        positions = [
+            p
+            for p in step.nodes
+            if graph.starts[p] not in step.reads
+            and TABLE[graph.nodes[p].op].scopes == 0
+            and not TABLE[graph.nodes[p].op].effect
+        ]
+        return part_of(graph, positions, writes)
+    return part_of(graph, (step.node,), writes)
+
+
+def has_effects(node: Node) -> bool:
+    """Whether a node asks for callbacks, itself or in a scope."""
+    return TABLE[node.op].effect or any(
+        TABLE[inner.op].effect
+        for scope in node.scopes
+        for graph in (scope, *scope.scopes())
+        for inner in graph.nodes
+    )
+
+
+def loop_ends(node: Node) -> tuple[int, int]:
+    """Where the captures of a loop's node end among its inputs, and where its carries do."""
+    first: int = node["captures"]
+    carries = node["carries"] if node.op == "scan" else len(node.inputs) - first
+    return first, first + carries
+
+
+def misplaced(plan: Plan) -> tuple[Node, int] | None:
+    """A node, and which of its scopes the plan has something else for; None if all is well."""
+    known: dict[str, Graph] = {}
+    for one in plan.every:
+        for step in one.steps:
+            if not isinstance(step, (LoopStep, BranchStep)):
+                continue
+            node = one.graph.nodes[step.node]
+            for number, scope in enumerate(node.scopes):
+                if scope.digest not in known:
+                    known[scope.digest] = written_out(scope)
+                below = step.plans[number] if number < len(step.plans) else -1
+                if below < 0 or one.plans[below].graph.digest != known[scope.digest].digest:
+                    return node, number
+    return None
+
+
+def written_out(graph: Graph) -> Graph:
+    """The graph that a plan of this graph carries out."""
+    return lay_lines(lay_products(expand(graph, TABLE), TABLE), TABLE)
+
+
+def goes_long(node: Node) -> bool:
+    """Whether a scope of a node has a loop of many rounds, or of nobody knows how many."""
+    return any(
+        inner.op == "while" or (inner.op == "scan" and inner["length"] > FEW)
+        for scope in node.scopes
+        for graph in (scope, *scope.scopes())
+        for inner in graph.nodes
+    )

@@ -1,0 +1,1 @@
+"""A plan carried out beside the reference, on real and on drawn values."""

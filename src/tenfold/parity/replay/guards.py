@@ -1,0 +1,114 @@
+"""Try the guards of a native entry: each must turn a violating argument away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.entry.watch import ITEMS, Guard
+from tenfold.errors import TenfoldError
+from tenfold.execute import Program
+from tenfold.parity.verdict import GUARD, Case, Disagreement
+from tenfold.reference import Callbacks
+from tenfold.types import DTYPES, SHORT, DType, TensorType
+
+Array = np.ndarray[Any, Any]
+
+# Another dtype of at least the same size: were it let in, no memory beyond it would be read.
+_OTHERS = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64", "i8": "u8", "i16": "u16",
+           "i32": "f32", "i64": "f64", "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64",
+           "c64": "f64", "c128": "c128", "bool": "u8"}  # fmt: skip
+
+
+def try_guards(
+    program: Program, captures: Sequence[Array] = (), watched: Sequence[Guard] = ()
+) -> tuple[int, Disagreement | None]:
+    """How many violations were tried, and the first that was let in."""
+    turned: list[bool] = []
+
+    def slow(*_: Any) -> None:
+        turned.append(True)
+
+    def goes_by(call: Any, arguments: Sequence[Any]) -> bool:
+        turned.clear()
+        try:
+            with program.running.using(Callbacks()):
+                call(*arguments)
+        except TenfoldError:  # it came as far as running
+            return True
+        return not turned
+
+    parameters = program.parameters  # not the plan's: a program from disk need not read its plan
+    own = list(parameters[: len(parameters) - len(captures)])
+    count = 0
+    call = _bound(program, slow, captures, watched)
+    good = [_zeros(type) for type in own]
+    for number, type in enumerate(own):
+        for what, make in _violations(type):
+            try:
+                array = make()
+            except MemoryError:  # of an argument that is a view without memory of its own
+                continue
+            count += 1
+            if goes_by(call, [*good[:number], array, *good[number + 1 :]]):
+                return count, _fault(program, f"argument {number} ({type!r})", what)
+    for number, (where, key, expected) in enumerate(watched):
+        changed = list(watched)
+        other = (*expected, object()) if key is ITEMS else object()
+        changed[number] = (where, key, other)
+        call = _bound(program, slow, captures, changed)
+        count += 1
+        if goes_by(call, good):
+            return count, _fault(program, f"what the function closes over ({key})", "rebound")
+    return count, None
+
+
+def _bound(
+    program: Program, slow: Callable[..., Any], captures: Sequence[Array], watched: Sequence[Guard]
+) -> Callable[..., Any]:
+    """An entry to be tried, open even where the program is not."""
+    bound = program.bind(slow, captures, watched, packed=True)
+    bound.binding.open()
+    return bound.call
+
+
+def _fault(program: Program, which: str, what: str) -> Disagreement:
+    graph = program.plan.graph
+    arrays = tuple(_zeros(p.type) for p in graph.parameters)
+    return Disagreement(
+        GUARD, "the native entry", "%", f"its guard lets {which} in when it is {what}",
+        Case(graph, arrays), (),
+    )  # fmt: skip
+
+
+def _zeros(type: TensorType) -> Array:
+    return np.zeros(type.shape, DTYPES[SHORT[type.dtype]])
+
+
+def _violations(type: TensorType) -> Iterator[tuple[str, Callable[[], Array]]]:
+    """What makes arrays that break one condition each, with memory enough to be read as if they
+    did not."""
+    dtype = DTYPES[SHORT[type.dtype]]
+    other = DTYPES[_OTHERS[SHORT[type.dtype]]]
+    if other is not dtype:
+        yield f"of dtype {other}", lambda: np.zeros(type.shape, other)
+    yield "of one axis more", lambda: np.zeros((1, *type.shape), dtype)
+    for axis in range(type.rank):
+        longer = (*type.shape[:axis], type.shape[axis] + 1, *type.shape[axis + 1 :])
+        yield f"longer along axis {axis}", lambda: np.zeros(longer, dtype)  # noqa: B023  made now
+    wide = [(a, n) for a, n in enumerate(type.shape) if n > 1]
+    if wide and type.size:
+        axis, n = wide[-1]
+        shape = (*type.shape[:axis], 2 * n, *type.shape[axis + 1 :])
+        every = tuple(slice(None, None, 2 if a == axis else 1) for a in range(type.rank))
+        yield "not contiguous", lambda: np.zeros(shape, dtype)[every]
+    if dtype.alignment > 1 and type.size:
+        yield "not aligned", lambda: _shifted(type, dtype)
+
+
+def _shifted(type: TensorType, dtype: DType) -> Array:
+    room = np.zeros(type.nbytes + dtype.itemsize, np.uint8)
+    first = 1 if room.__array_interface__["data"][0] % dtype.alignment == 0 else 0
+    return room[first : first + type.nbytes].view(dtype).reshape(type.shape)

@@ -1,0 +1,469 @@
+"""Walk along the reference's run and check the plan's steps as it passes them.
+
+A branch that the run does not take, and the body of a loop of no rounds, are walked through after
+it on the inputs that they would have had, unless they call Python.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import TenfoldError
+from tenfold.execute import Program
+from tenfold.graph import Graph
+from tenfold.parity.find.part import Part, has_effects, loop_ends, part_of_step, whole_graphs
+from tenfold.parity.replay.replay import Frame, Layout, Replay
+from tenfold.parity.replay.steps import check_step, give
+from tenfold.parity.rule.agree import same_bits
+from tenfold.parity.rule.judge import Judgement
+from tenfold.parity.verdict import MEMORY, Case, Disagreement
+from tenfold.plan import BranchStep, LoopStep, Plan
+from tenfold.reference import Callbacks, evaluate
+from tenfold.reference.evaluate import Entry, Path
+
+Array = np.ndarray[Any, Any]
+
+
+class Cut(Exception):
+    """The time for a check is up."""
+
+
+class _Enough(Exception):
+    """A trial has gone on for long enough."""
+
+
+_TRIED = (
+    20_000  # nodes of a trial: inputs that a branch was not meant for may keep it busy for ever
+)
+_KEPT = 1 << 26  # bytes of inputs that are kept for trials
+
+
+class Refuted(Exception):
+    """A step disagrees."""
+
+    def __init__(self, disagreement: Disagreement) -> None:
+        super().__init__(str(disagreement))
+        self.disagreement = disagreement
+
+
+@dataclass(slots=True)
+class Record:
+    """A step over all the times it was checked."""
+
+    what: str
+    times: int = 0
+    ulp: float = 0.0
+    ties: int = 0
+
+
+class About:
+    """What checking a plan needs to know of it, looked up once."""
+
+    def __init__(self, plan: Plan, graph: Graph, number: int) -> None:
+        self.plan = plan
+        self.graph = graph
+        self.number = number
+        self.layout = Layout(plan)
+        self.parts: list[Part] = []
+        self.needed: list[tuple[int, ...]] = []  # the values of each step's check
+        self.last: dict[int, int] = {}  # the step after which a value is not needed
+        self.scoped = {s.node: n for n, s in enumerate(plan.steps)
+                       if isinstance(s, (LoopStep, BranchStep))}  # fmt: skip
+        self.effects: list[bool] = []
+        for at, step in enumerate(plan.steps):
+            writes = [v for _, v in self.layout.writes[at]]
+            part = part_of_step(graph, step, writes)
+            values = (*part.inputs, *writes, *(v for _, v in self.layout.reads[at]))
+            self.parts.append(part)
+            self.needed.append(tuple(dict.fromkeys(values)))
+            for value in values:
+                self.last[value] = at
+            position = getattr(step, "node", None)
+            self.effects.append(position is not None and has_effects(graph.nodes[position]))
+        self.kept = frozenset(graph.outputs)
+        for position in self.scoped:
+            for value in graph.nodes[position].inputs:
+                self.last.setdefault(value, len(plan.steps))
+
+    def what(self, at: int) -> str:
+        """A step in words."""
+        step = self.plan.steps[at]
+        ops = [n.op for n in self.parts[at].graph.nodes]
+        shown = " ".join(ops[:12]) + (" …" if len(ops) > 12 else "")
+        if step.kind == "kernel":
+            digest = self.plan.own[step.kernel].digest[:8]  # type: ignore[union-attr]
+            return f"step {at}, kernel {digest} ({shown or 'copy'})"
+        return f"step {at}, {step.kind} {shown}".rstrip()
+
+
+@dataclass(eq=False, slots=True)
+class Round:
+    """A loop on its way: the carries of the round at hand and the last rounds of its scopes."""
+
+    carries: list[Array]
+    number: int = 0
+    checked: int = 0
+    latest: dict[int, State] = field(default_factory=dict)
+
+
+class State:
+    """A graph that the reference is running: its values so far, and the plan's memory for it."""
+
+    def __init__(
+        self, about: About, inputs: Sequence[Array], name: str, entry: Entry | None, sampled: bool
+    ) -> None:
+        self.about = about
+        self.inputs = list(inputs)
+        self.name = name
+        self.entry = entry
+        self.sampled = sampled
+        self.values: dict[int, Array] = dict(enumerate(inputs))
+        self.next = 0
+        self.frame: Frame | None = None
+        self.alone = False  # whether steps are tried one by one, without those before them
+        self.loops: dict[int, Round] = {}  # by the position of the loop's node
+        self.outputs: list[Array] | None = None
+
+
+class Walk:
+    """The check of one program along one run of the reference."""
+
+    def __init__(
+        self,
+        program: Program,
+        arrays: Sequence[Array],
+        on_time: Callable[[], None] = lambda: None,
+        every: bool = False,
+        done: Collection[tuple[int, int]] = (),
+    ) -> None:
+        """`on_time` raises Cut when the time is up. `every`: all rounds of loops are checked, not
+        only some. `done` are steps that were checked before."""
+        self.every = every
+        self.done = set(done)
+        self.trials: list[tuple[About, list[Array], str]] = []
+        self.tried = 0  # bytes of inputs that trials keep
+        self.nodes = 0  # that the reference has computed
+        self.fault: Disagreement | None = None
+        self.program = program
+        self.arrays = arrays
+        self.on_time = on_time
+        self.replay = Replay(program)
+        graphs = whole_graphs(program.plan)
+        self.abouts = {
+            id(plan): About(plan, graphs[id(plan)], n) for n, plan in enumerate(program.plan.every)
+        }
+        self.states: list[State] = []
+        self.records: dict[tuple[int, int], Record] = {}
+        self.loops: dict[str, tuple[int, int]] = {}
+        self.ties: list[str] = []
+        self.left_out: list[str] = []
+        self.checked = 0
+        self.at: tuple[State, int] | None = None  # the step at hand
+        self.watched: Any = None  # called with a state and a step, instead of checking it
+
+    def where(self) -> str:
+        """The step at hand, in words."""
+        if self.at is None:
+            return "the first step"
+        state, at = self.at
+        return f"{state.name}{state.about.what(at)}"
+
+    def run(self, graph: Graph, callbacks: Callbacks) -> list[Array]:
+        """Run the reference and check what it passes; its outputs."""
+        about = self.abouts[id(self.program.plan)]
+        top = State(about, [np.asarray(a) for a in self.arrays], "", None, True)
+        self.states = [top]
+        outputs = evaluate(graph, self.arrays, callbacks, self.watch)
+        self.end(top)
+        return outputs
+
+    def end(self, top: State) -> None:
+        """The reference has come to its end."""
+        if self.fault is None:
+            try:
+                self.advance(top)
+                self.finish(top)
+            except Refuted as refuted:
+                self.fault = refuted.disagreement
+        self.states.clear()
+
+    def left(self, about: About) -> list[int]:
+        """The steps of a plan that were not checked, here or before."""
+        number = about.number
+        return [
+            at
+            for at in range(len(about.plan.steps))
+            if (number, at) not in self.records and (number, at) not in self.done
+        ]
+
+    def knows(self, about: About) -> bool:
+        return not self.left(about)
+
+    def try_branches(self) -> None:
+        """Check what the run did not come to, on the inputs that it would have had."""
+        while self.trials and self.fault is None:
+            about, inputs, name = self.trials.pop()
+            if self.knows(about):
+                continue
+            top = State(about, inputs, name, None, True)
+            self.states = [top]
+            begun = self.nodes
+
+            def watch(*given: Any, end: int = begun + _TRIED) -> None:
+                if self.nodes > end:
+                    raise _Enough
+                self.watch(*given)
+
+            try:
+                evaluate(about.graph, inputs, _silent, watch)
+                self.end(top)
+            except (_Enough, TenfoldError, ArithmeticError, ValueError, IndexError):
+                self.states.clear()  # it was not meant for these inputs
+
+    def try_later(self, about: About, inputs: list[Array], name: str) -> None:
+        """Have a scope that was not run tried on these inputs."""
+        size = sum(a.nbytes for a in inputs)
+        if self.tried + size > _KEPT or any(about.effects) or self.knows(about):
+            return
+        self.tried += size
+        self.trials.append((about, inputs, name))
+
+    def watch(self, path: Path, graph: Graph, position: int, results: Sequence[Array]) -> None:
+        """The reference has computed a node. After a fault it goes on alone: its answer counts."""
+        self.nodes += 1
+        if self.fault is not None:
+            return
+        self.on_time()
+        try:
+            self.passed(path, graph, position, results)
+        except Refuted as refuted:
+            self.fault = refuted.disagreement
+            self.states.clear()
+
+    def passed(self, path: Path, graph: Graph, position: int, results: Sequence[Array]) -> None:
+        state = self.enter(path)
+        if state is None:
+            return
+        about = state.about
+        start = graph.starts[position]
+        for value, result in enumerate(results, start):
+            if value in about.last or value in about.kept:
+                state.values[value] = result
+        if position in about.scoped:
+            self.end_loop(state, position)
+            if state.sampled:
+                self.not_run(state, position)
+        if state.sampled:
+            self.advance(state)
+
+    # Scopes.
+
+    def enter(self, path: Path) -> State | None:
+        """The state of the scope that is running, opened if it is new."""
+        depth = 0
+        while depth < len(path) and depth + 1 < len(self.states):
+            if self.states[depth + 1].entry is not path[depth]:
+                break
+            depth += 1
+        self.close(depth + 1)
+        for entry in path[depth:]:
+            state = self.open(self.states[-1], entry)
+            if state is None:
+                return None
+            self.states.append(state)
+        return self.states[-1]
+
+    def close(self, depth: int) -> None:
+        """Leave the scopes below this depth."""
+        while len(self.states) > depth:
+            state = self.states.pop()
+            above, entry = self.states[-1], state.entry
+            assert entry is not None
+            state.outputs = [state.values[v] for v in state.about.graph.outputs]
+            if state.sampled:
+                self.advance(state)
+                self.finish(state)
+            position = _position(above, entry)
+            loop = above.loops.get(position)
+            if loop is None:
+                continue
+            loop.latest[entry.scope] = state
+            if entry.scope == len(entry.node.scopes) - 1:  # the body
+                loop.carries = state.outputs[: len(loop.carries)]
+                loop.number = entry.count + 1
+
+    def open(self, above: State, entry: Entry) -> State | None:
+        position = _position(above, entry)
+        at = above.about.scoped.get(position)
+        if at is None:
+            return None  # carried out on the host, as a whole
+        step = above.about.plan.steps[at]
+        assert isinstance(step, (LoopStep, BranchStep))
+        inner = self.abouts[id(above.about.plan.plans[step.plans[entry.scope]])]
+        given = [above.values[v] for v in entry.node.inputs]
+        name = f"{above.name}%{entry.value}"
+        if isinstance(step, BranchStep):
+            name = f"{name}.branch{entry.scope}."
+            return State(inner, given[1:], name, entry, above.sampled)
+        loop = above.loops.get(position)
+        node = entry.node  # what is true of the loop is told by its node, not by the step
+        first, end = loop_ends(node)
+        if loop is None or (entry.count == 0 and entry.scope == 0):
+            loop = above.loops[position] = Round(given[first:end])
+        if not inner.graph.nodes or loop.number < entry.count:
+            self.skip(entry, loop, given[:first])
+        slices: list[Array] = []
+        if node.op == "scan":
+            turn = node["length"] - 1 - entry.count if node["reverse"] else entry.count
+            slices = [np.asarray(array[turn]) for array in given[end:]]
+        mark = ".cond" if node.op == "while" and entry.scope == 0 else ""
+        few = self.every or entry.count < 2 or entry.count & (entry.count - 1) == 0
+        body = entry.scope == len(entry.node.scopes) - 1
+        if few and above.sampled and body:
+            loop.checked += 1
+        return State(
+            inner, [*given[:first], *loop.carries, *slices], f"{name}{mark}[{entry.count}].", entry,
+            few and above.sampled,
+        )  # fmt: skip
+
+    def skip(self, entry: Entry, loop: Round, fixed: list[Array]) -> None:
+        """Rounds of a body without nodes, which the reference shows to nobody."""
+        body = entry.node.scopes[-1]
+        while loop.number < entry.count and not body.nodes:
+            values = [*fixed, *loop.carries]
+            loop.carries = [values[v] for v in body.outputs[: len(loop.carries)]]
+            loop.number += 1
+
+    def end_loop(self, state: State, position: int) -> None:
+        """A loop has come to its end: its last rounds are checked, whatever their number."""
+        loop = state.loops.get(position)
+        if loop is None:
+            return
+        for last in loop.latest.values():
+            if state.sampled and not last.sampled:
+                last.sampled = True
+                self.advance(last)
+                self.finish(last)
+                if last.entry is not None and last.entry.scope == len(last.entry.node.scopes) - 1:
+                    loop.checked += 1
+        loop.latest.clear()
+        name = f"{state.name}%{state.about.graph.starts[position]}"
+        node = state.about.graph.nodes[position]
+        rounds = node["length"] if node.op == "scan" else loop.number
+        loop.number = rounds
+        if len(self.loops) < 1000:
+            self.loops[name] = (rounds, loop.checked)
+
+    def not_run(self, state: State, position: int) -> None:
+        """Keep the inputs of branches that were not taken, and of a loop of no rounds."""
+        about = state.about
+        step = about.plan.steps[about.scoped[position]]
+        node = about.graph.nodes[position]
+        plans = about.plan.plans
+        name = f"{state.name}%{about.graph.starts[position]}"
+        if any(v not in state.values for v in node.inputs):
+            return
+        given = [np.asarray(state.values[v]) for v in node.inputs]
+        if isinstance(step, BranchStep):
+            for scope, number in enumerate(step.plans):
+                inner = self.abouts[id(plans[number])]
+                self.try_later(inner, given[1:], f"{name}.branch{scope}, not taken: ")
+        elif isinstance(step, LoopStep) and node.op == "while":
+            if position in state.loops and state.loops[position].number:
+                return
+            inner = self.abouts[id(plans[step.plans[-1]])]
+            self.try_later(inner, given, f"{name}, of no rounds: ")
+        elif isinstance(step, LoopStep) and not node["length"]:
+            inner = self.abouts[id(plans[step.plans[-1]])]
+            _, end = loop_ends(node)
+            types = [p.type for p in inner.graph.parameters[end:]]
+            slices = [np.zeros(t.shape, t.dtype) for t in types]
+            self.try_later(inner, [*given[:end], *slices], f"{name}, of no rounds: ")
+
+    # Steps.
+
+    def advance(self, state: State) -> None:
+        """Check every step that the reference has gone past."""
+        about = state.about
+        while state.next < len(about.plan.steps):
+            at = state.next
+            if any(v not in state.values for v in about.needed[at]):
+                return
+            if state.frame is None:
+                state.frame = Frame(about.plan, about.layout, state.inputs)
+            self.at = (state, at)
+            if self.watched is not None:
+                self.watched(state, at)
+            else:
+                self.check(state, at)
+            state.next += 1
+            for value in about.needed[at]:
+                if about.last[value] == at and value not in about.kept:
+                    state.values.pop(value, None)
+
+    def check(self, state: State, at: int) -> None:
+        if (state.about.number, at) in self.done:
+            give(state, at)
+            return
+        found = check_step(self.replay, state, at, self.on_time)
+        if isinstance(found, Disagreement):
+            raise Refuted(found)
+        self.note(state, at, found)
+        self.checked += 1
+        self.on_time()
+
+    def note(self, state: State, at: int, found: Judgement | str) -> None:
+        about = state.about
+        key = (about.number, at)
+        record = self.records.get(key)
+        if record is None:
+            record = self.records[key] = Record(about.what(at))
+        record.times += 1
+        if isinstance(found, str):
+            if found not in self.left_out:
+                self.left_out.append(found)
+            return
+        record.ulp = max(record.ulp, found.ulp)
+        record.ties += found.ties
+        if (found.ties or found.uncertain) and len(self.ties) < 100:
+            which = "takes another way" if found.uncertain else f"{found.ties} elements"
+            self.ties.append(f"{state.name}{about.what(at)}: {which}")
+        if found.sampled:
+            note = f"{about.what(at)}: {found.sampled} of {found.of} elements judged"
+            if note not in self.left_out and len(self.left_out) < 100:
+                self.left_out.append(note)
+
+    def finish(self, state: State) -> None:
+        """Every output must lie where it is handed out."""
+        frame, about = state.frame, state.about
+        if frame is None or self.watched is not None:
+            return
+        for number, value in enumerate(about.graph.outputs):
+            wanted = np.asarray(state.values[value])
+            made = frame.outputs[number]
+            if wanted.size and not same_bits(made, wanted.reshape(made.shape)):
+                nodes = [n for n in about.graph.nodes if n.op in ("while", "scan", "switch")]
+                maker = next(
+                    (n for n, s in zip(about.graph.nodes, about.graph.starts, strict=True)
+                     if s <= value < s + len(n.types)), None,
+                )  # fmt: skip
+                raise Refuted(
+                    Disagreement(
+                        MEMORY, f"output {number}", f"{state.name}%{value}",
+                        f"output {number} does not hold the value that the plan is to hand out",
+                        Case(about.graph, tuple(state.inputs)),
+                        (maker,) if maker is not None else tuple(nodes[:1]),
+                    )
+                )  # fmt: skip
+
+
+_silent = Callbacks()
+
+
+def _position(state: State, entry: Entry) -> int:
+    return bisect_right(state.about.graph.starts, entry.value) - 1

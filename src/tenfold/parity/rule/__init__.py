@@ -1,0 +1,1 @@
+"""The rule of agreement: bounds, discrete values, and the judgement of one step."""

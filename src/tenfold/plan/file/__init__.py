@@ -1,0 +1,1 @@
+"""Plans as files: sections of plain data under a checksum."""

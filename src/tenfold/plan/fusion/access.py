@@ -1,0 +1,191 @@
+"""How a node reads its inputs, found by asking its element generator once with symbolic axes.
+
+This is what lets one fusion rule serve every op: no op is named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tenfold.frozen import frozen
+from tenfold.graph.node import Attributes
+from tenfold.graph.op import Element, Op, Pointwise, Ranges, Scatter
+from tenfold.kernel import Builder
+from tenfold.kernel.ir.index import AXIS, Index, flat, strides
+from tenfold.kernel.ir.kernel import ELEMENTWISE, REDUCED, TRANSCENDENTAL
+from tenfold.ops.elements import Read, Site
+from tenfold.plan.lowering.joining import as_element
+from tenfold.types import SHORT, Shape, TensorType
+
+# One read of an input: for each of its axes the axis of the result (or, from the result's rank
+# on, the reduced axis) that runs along it, or None where it has extent 1.
+Pattern = tuple[int | None, ...]
+
+GATHERED = 16  # the weight of a read at a computed position: not a cheap one
+
+# An elementwise instruction: its name, the dtypes of its operands and of its result.
+Named = tuple[str, tuple[str, ...], str]
+
+
+@frozen
+class Access:
+    """How one form of node reads its inputs.
+
+    `patterns[i]` are the aligned reads of input i: along whole axes, each once. `moved[i]` counts
+    the other reads with positions known before the program runs, `computed[i]` those without.
+    `reduced` are the extents of reduced axes. `weight` is about how many instructions it takes.
+    A `view` computes nothing: it reads one element of its one input, or none at all; where that
+    lies at the same place in memory, it is the `same`.
+    """
+
+    patterns: tuple[tuple[Pattern, ...], ...]
+    moved: tuple[int, ...]
+    computed: tuple[int, ...]
+    reduced: tuple[int, ...] = ()
+    weight: int = 1
+    costly: bool = False
+    checks: bool = False
+    view: bool = False
+    same: bool = False
+    instructions: frozenset[Named] = frozenset()
+
+
+def broadcast_pattern(shape: Shape, rank: int) -> Pattern:
+    """The read of an input that broadcasts to a result of this rank."""
+    first = rank - len(shape)
+    return tuple(None if n == 1 else first + i for i, n in enumerate(shape))
+
+
+def access_of(
+    op: Op, types: Sequence[TensorType], attributes: Attributes, result: TensorType
+) -> Access:
+    """The access of a node with this op, these input types and attributes."""
+    if isinstance(op.lowering, Pointwise):
+        costly = op.lowering.instruction in TRANSCENDENTAL
+        rank = result.rank
+        return Access(
+            tuple((broadcast_pattern(t.shape, rank),) for t in types),
+            (0,) * len(types),
+            (0,) * len(types),
+            weight=8 if costly else 1,
+            costly=costly,
+            instructions=frozenset(
+                {
+                    (
+                        op.lowering.instruction,
+                        tuple(SHORT[t.dtype] for t in types),
+                        SHORT[result.dtype],
+                    )
+                }
+            ),
+        )
+    if isinstance(op.lowering, Ranges):
+        return _probe(Element(as_element(op.lowering)), types, dict(attributes), result)
+    assert isinstance(op.lowering, Element)
+    return _probe(op.lowering, types, dict(attributes), result)
+
+
+def scatter_access(
+    lowering: Scatter, types: Sequence[TensorType], attributes: Attributes
+) -> Access:
+    """How the writes of a scatter read its inputs but the first: for each element of the second."""
+    given = dict(attributes)
+
+    def generate(site: Site) -> Any:
+        yield Read(1, site.position)
+        return (yield from lowering.place(site))
+
+    access = _probe(Element(generate), types, given, types[1])
+    named = access.instructions
+    if given[lowering.update] != "set":
+        short = SHORT[types[0].dtype]
+        named |= {(given[lowering.update], (short, short), short)}
+    return replace(
+        access,
+        patterns=access.patterns[1:],
+        moved=access.moved[1:],
+        computed=access.computed[1:],
+        instructions=named,
+    )
+
+
+def _probe(
+    lowering: Element, types: Sequence[TensorType], attributes: dict[str, Any], result: TensorType
+) -> Access:
+    builder = Builder()
+    position = tuple(builder.axis(extent) for extent in result.shape)
+    patterns: list[list[Pattern]] = [[] for _ in types]
+    moved, computed = [0] * len(types), [0] * len(types)
+    last: Sequence[Index] = ()
+    reads = 0
+    generator = lowering.generate(Site(builder, position, types, attributes))
+    try:
+        read = next(generator)
+        while True:
+            type = types[read.input]
+            last, reads = read.position, reads + 1
+            pattern = _pattern(read.position, type.shape, builder, read.condition)
+            if pattern is not None:
+                if pattern not in patterns[read.input]:
+                    patterns[read.input].append(pattern)
+            elif any(index.values() for index in read.position):
+                computed[read.input] += 1
+            else:
+                moved[read.input] += 1
+            read = generator.send(builder.param(SHORT[type.dtype]))
+    except StopIteration:
+        pass
+    reduced = tuple(a.extent for a in builder.axes if a.kind == REDUCED)
+    names = [i.op for i in builder.instructions]
+    costly = any(name in TRANSCENDENTAL for name in names)
+    weight = sum(name not in ("param", "const", "index") for name in names)
+    view = not weight and reads <= 1 and len(types) <= 1
+    same = (
+        view
+        and reads == 1
+        and (
+            flat(last, strides(types[0].shape)) == flat(position, strides(result.shape))
+            and types[0].size == result.size
+        )
+    )
+    weight += GATHERED * sum(computed)
+    return Access(
+        tuple(tuple(p) for p in patterns),
+        tuple(moved),
+        tuple(computed),
+        reduced,
+        max(weight, 1),
+        costly,
+        bool(builder.checks),
+        view,
+        same,
+        frozenset(
+            (i.op, tuple(builder.dtype(a) for a in i.args), i.dtype)
+            for i in builder.instructions
+            if i.op in ELEMENTWISE
+        ),
+    )
+
+
+def _pattern(
+    position: Sequence[Index], shape: Shape, builder: Builder, condition: int | None
+) -> Pattern | None:
+    """The pattern of a read along whole axes, None for any other."""
+    if condition is not None:
+        return None
+    found: list[int | None] = []
+    for index, extent in zip(position, shape, strict=True):
+        if extent == 1:
+            if index.terms or index.const:
+                return None
+            found.append(None)
+            continue
+        if len(index.terms) != 1 or index.const:
+            return None
+        atom, step = index.terms[0]
+        if atom.kind != AXIS or step != 1 or atom.bound != extent or atom.of in found:
+            return None
+        found.append(atom.of)
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Lowering: from groups of nodes to kernels."""

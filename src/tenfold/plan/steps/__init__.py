@@ -1,0 +1,1 @@
+"""Plans: slots and steps, how they are built, checked and explained."""

@@ -1,0 +1,426 @@
+"""From a graph to a plan: expand, fuse, lower, lay out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tenfold.graph import Graph, Node
+from tenfold.graph.op import Table
+from tenfold.kernel import Kernel
+from tenfold.kernel.ir.kernel import SCRATCH
+from tenfold.ops import TABLE
+from tenfold.plan.fusion.fuse import Fused, Supports, fuse
+from tenfold.plan.lowering.form import Bound, Former
+from tenfold.plan.lowering.lower import Form, Lowered, lower
+from tenfold.plan.lowering.product import BLAS
+from tenfold.plan.passes.expand import expand
+from tenfold.plan.passes.lines import LINES, lay_lines
+from tenfold.plan.passes.products import lay_products
+from tenfold.plan.steps.plan import (
+    ARENA,
+    CONSTANT,
+    INPUT,
+    OUTPUT,
+    BranchStep,
+    CopyStep,
+    HostStep,
+    KernelStep,
+    LoopStep,
+    Plan,
+    RoutineStep,
+    Slot,
+    Step,
+)
+from tenfold.plan.steps.slots import Request, greatest_live, lay_out
+from tenfold.types import DTYPES, SHORT, TensorType
+
+# The scratch bytes of a routine over lines (a sort), by its op, dtype and their length.
+Lines = Callable[[str, str, int], int | None]
+
+
+def make_plan(
+    graph: Graph,
+    table: Table = TABLE,
+    supports: Supports | None = None,
+    routines: frozenset[str] = frozenset(("contract",)),
+    tune: Callable[[Kernel], Kernel] | None = None,
+    outside: Callable[[Kernel], tuple[str, ...]] | None = None,
+    donated: Sequence[int] = (),
+    lines: Lines | None = None,
+) -> Plan:
+    """The plan of a graph and of every scope in it, each distinct scope planned once.
+
+    What a backend brings: `supports` says which instructions it lacks, `routines` which it has,
+    `tune` gives a kernel the form it likes, perhaps with scratch buffers at the end, and `outside`
+    names the functions of another library that a kernel calls element by element. `lines` says
+    how many bytes of scratch a routine over lines of elements takes, if there is one. `donated` are
+    parameters whose memory the plan may use for values of its own once it has read them.
+    """
+    forms: dict[Form, Lowered] = {}
+    plans: dict[str, Plan] = {}
+    for digest, scope in _expanded(graph, table).items():
+        laid = lay_lines(lay_products(scope, table), table)
+        planner = _Planner(laid, table, plans, forms, supports)
+        planner.lines = lines
+        planner.routines = routines
+        planner.tune = tune
+        planner.outside = outside
+        planner.donated = tuple(donated) if digest == graph.digest else ()
+        plans[digest] = planner.run()
+    return plans[graph.digest]
+
+
+def _expanded(graph: Graph, table: Table) -> dict[str, Graph]:
+    """The graph and every scope in it, expanded, each after those it owns: compositions may
+    bring scopes of their own."""
+    made: dict[str, Graph] = {}
+    opened: dict[str, Graph] = {}
+    stack = [(graph, False)]
+    while stack:
+        scope, done = stack.pop()
+        if done:
+            made[scope.digest] = opened[scope.digest]
+        elif scope.digest not in opened:
+            opened[scope.digest] = expand(scope, table)
+            stack.append((scope, True))
+            for node in reversed(opened[scope.digest].nodes):
+                stack.extend((inner, False) for inner in reversed(node.scopes))
+    return made
+
+
+@dataclass(slots=True)
+class _Cell:
+    """A slot in the making."""
+
+    type: TensorType
+    place: str = ARENA
+    number: int = 0
+    first: int = -1
+    last: int = -1
+    share: int = -1  # the cell whose memory it takes over
+    part: int = -1  # the cell it is a range of, from `shift` bytes on
+    shift: int = 0
+
+
+class _Planner:
+    def __init__(
+        self,
+        graph: Graph,
+        table: Table,
+        plans: dict[str, Plan],
+        forms: dict[Form, Lowered],
+        supports: Supports | None,
+    ) -> None:
+        self.graph = graph
+        self.table = table
+        self.plans = plans
+        self.forms = forms
+        self.routines: frozenset[str] = frozenset()
+        self.tune: Callable[[Kernel], Kernel] | None = None
+        self.outside: Callable[[Kernel], tuple[str, ...]] | None = None
+        self.donated: tuple[int, ...] = ()
+        self.lines: Lines | None = None
+        self.fused: Fused = fuse(graph, table, supports)
+        self.cells: list[_Cell] = []
+        self.cell: dict[int, int] = {}  # by value
+        self.steps: list[Step] = []
+        self.kernels: dict[Kernel, int] = {}
+        self.made: dict[int, tuple[Lowered, int]] = {}  # by id of a form; the number of its kernel
+        self.constants: list[bytes] = []
+        self.inner: dict[int, int] = {}  # id of a sub-plan -> its number
+        self.used: list[Plan] = []
+        self.candidates: list[tuple[int, int, int]] = []  # step, input, target: in place
+        self.makers: dict[int, int] = {}
+        for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
+            for value in range(start, start + len(node.types)):
+                self.makers[value] = position
+
+    def run(self) -> Plan:
+        graph = self.graph
+        for number, parameter in enumerate(graph.parameters):
+            self.cell[number] = self.new(parameter.type, INPUT, number)
+        self.place_outputs()
+        former = Former(self.fused, self.table)
+        for item in self.fused.items:
+            if item.group is not None:
+                for bound in former.forms(item.group):
+                    self.kernel(bound)
+            elif item.copied >= 0:
+                self.copy(item.copied, graph.starts[item.node])
+            else:
+                self.other(item.node)
+        outputs = self.hand_out()
+        notes = tuple(
+            f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
+            for reason, (count, first) in self.fused.notes.items()
+        )
+        if self.outside is not None:
+            for name in sorted({n for kernel in self.kernels for n in self.outside(kernel)}):
+                notes += (f"{name} is called from libm, lane by lane",)
+        safe = self.safe()
+        slots, arena, live = self.lay_out()
+        return Plan(
+            graph, slots, tuple(self.steps), outputs, tuple(self.kernels), tuple(self.used),
+            tuple(self.constants), arena, live, self.donated, notes, safe,
+        )  # fmt: skip
+
+    # Cells.
+
+    def new(self, type: TensorType, place: str = ARENA, number: int = 0) -> int:
+        self.cells.append(_Cell(type, place, number))
+        return len(self.cells) - 1
+
+    def of(self, value: int) -> int:
+        """The cell of a value in memory, made when first asked for."""
+        value = self.fused.alias[value]
+        found = self.cell.get(value)
+        if found is None:
+            found = self.constant(value)
+            if found is None:
+                found = self.new(self.graph.types[value])
+            self.cell[value] = found
+        return found
+
+    def range(self, whole: int, shift: int) -> int:
+        """A cell for what lies in another from some byte on."""
+        cell = self.cells[whole]
+        made = self.new(cell.type, cell.place, cell.number)
+        self.cells[made].part, self.cells[made].shift = whole, shift
+        return made
+
+    def constant(self, value: int) -> int | None:
+        position = self.makers.get(value)
+        if position is None or self.graph.nodes[position].op != "constant":
+            return None
+        if self.fused.home[value] is not None:
+            return None
+        self.constants.append(self.graph.nodes[position]["data"])
+        return self.new(self.graph.types[value], CONSTANT, len(self.constants) - 1)
+
+    def place_outputs(self) -> None:
+        """Values that are handed out are made where they are handed out."""
+        for number, value in enumerate(self.graph.outputs):
+            root = self.fused.alias[value]
+            position = self.makers.get(root)
+            if root in self.cell or position is None:
+                continue
+            if self.graph.nodes[position].op == "constant" and self.fused.home[root] is None:
+                continue
+            self.cell[root] = self.new(self.graph.types[value], OUTPUT, number)
+
+    def hand_out(self) -> tuple[int, ...]:
+        """The cells of the outputs; what lies elsewhere, or was handed out before, is copied."""
+        outputs = []
+        for number, value in enumerate(self.graph.outputs):
+            source = self.of(value)
+            cell = self.cells[source]
+            if cell.place != OUTPUT or cell.number != number:
+                made = self.new(self.graph.types[value], OUTPUT, number)
+                if self.graph.types[value].size:
+                    self.candidates.append((len(self.steps), source, made))
+                    self.add(CopyStep(source, made), [source], [made])
+                source = made
+            outputs.append(source)
+        return tuple(outputs)
+
+    def add(self, step: Step, reads: list[int], writes: list[int]) -> None:
+        at = len(self.steps)
+        self.steps.append(step)
+        for number in (*reads, *writes):
+            cell = self.cells[number]
+            if cell.part >= 0:
+                cell = self.cells[cell.part]
+            cell.first = at if cell.first < 0 else cell.first
+            cell.last = at
+
+    # Steps.
+
+    def kernel(self, bound: Bound) -> None:
+        found = self.made.get(id(bound.form))  # the former makes equal ones once, and keeps them
+        if found is None:
+            found = self.made[id(bound.form)] = self.lowered(bound.form)
+        lowered, number = found
+        reads = [self.of(v) for v in bound.inputs]
+        writes = [
+            self.range(self.of(v), shift) if shift else self.of(v)
+            for v, shift in zip(bound.targets, bound.shifts, strict=True)
+        ]
+        scratch = [
+            self.new(TensorType(DTYPES[b.dtype], (b.size,)))
+            for b in lowered.kernel.buffers
+            if b.role == SCRATCH
+        ]
+        params = tuple(
+            p if isinstance(p, bytes) else self.literal(bound.nodes[p]) for p in lowered.params
+        )
+        positions = set(map(self.makers.get, (*bound.nodes, *bound.targets)))
+        nodes = tuple(sorted([p for p in positions if p is not None]))
+        step = KernelStep(
+            number, (*reads, *writes, *scratch), params, nodes, bound.inputs, bound.targets
+        )
+        at = len(self.steps)
+        for source, target in lowered.in_place:
+            self.candidates.append((at, reads[source], writes[target]))
+        self.add(step, reads, [*writes, *scratch])
+
+    def lowered(self, form: Form) -> tuple[Lowered, int]:
+        """The kernel of a form, and its number."""
+        made = self.forms.get(form)
+        if made is None:
+            made = lower(form, self.table)
+            if self.tune is not None:
+                made = replace(made, kernel=self.tune(made.kernel))
+            self.forms[form] = made
+        return made, self.kernels.setdefault(made.kernel, len(self.kernels))
+
+    def copy(self, source: int, target: int) -> None:
+        """Begin a value as a copy of another; where that dies here, it may take its memory."""
+        read, write = self.of(source), self.of(target)
+        self.candidates.append((len(self.steps), read, write))
+        self.add(CopyStep(read, write), [read], [write])
+
+    def literal(self, value: int) -> bytes:
+        position = self.makers.get(value)
+        assert position is not None
+        data: bytes = self.graph.nodes[position]["data"]
+        return data
+
+    def other(self, position: int) -> None:
+        node, start = self.graph.nodes[position], self.graph.starts[position]
+        reads = [self.of(v) for v in node.inputs]
+        writes = [self.of(start + i) for i in range(len(node.types))]
+        if node.op == "switch":
+            self.branch(position, node, reads, writes)
+        elif node.op in ("while", "scan"):
+            self.loop(position, node, reads, writes)
+        elif self.routine(node):
+            self.add(RoutineStep(node.op, position, tuple(reads), tuple(writes)), reads, writes)
+        elif (size := self.lined(node)) is not None:
+            scratch = self.new(TensorType(DTYPES["u8"], (size,)))
+            step = RoutineStep(node.op, position, tuple(reads), tuple(writes), scratch=(scratch,))
+            self.add(step, reads, [*writes, scratch])
+        else:
+            reason = self.reason(node)
+            self.add(
+                HostStep(node.op, reason, position, tuple(reads), tuple(writes), node.source),
+                reads,
+                writes,
+            )
+
+    def routine(self, node: Node) -> bool:
+        if node.op not in self.routines:
+            return False
+        return SHORT[node.types[0].dtype] in BLAS
+
+    def lined(self, node: Node) -> int | None:
+        """The scratch bytes of a routine over lines; None where there is none for this node."""
+        if node.op not in LINES or self.lines is None:
+            return None
+        type = self.graph.types[node.inputs[0]]
+        return self.lines(node.op, SHORT[type.dtype], type.shape[-1])
+
+    def reason(self, node: Node) -> str:
+        if self.table[node.op].effect:
+            return "it calls Python"
+        return self.fused.reasons.get(node.op) or "there is no kernel or routine for it yet"
+
+    def sub(self, scope: Graph) -> int:
+        plan = self.plans[scope.digest]
+        if id(plan) not in self.inner:
+            self.inner[id(plan)] = len(self.used)
+            self.used.append(plan)
+        return self.inner[id(plan)]
+
+    def arena_for(self, plans: tuple[int, ...]) -> int:
+        size = max(self.used[p].arena_bytes for p in plans)
+        return self.new(TensorType(DTYPES["u8"], (size,)))
+
+    def branch(self, position: int, node: Node, reads: list[int], writes: list[int]) -> None:
+        plans = tuple(self.sub(scope) for scope in node.scopes)
+        arena = self.arena_for(plans)
+        step = BranchStep(position, plans, reads[0], tuple(reads[1:]), tuple(writes), arena)
+        self.add(step, reads, [*writes, arena])
+
+    def loop(self, position: int, node: Node, reads: list[int], writes: list[int]) -> None:
+        plans = tuple(self.sub(scope) for scope in node.scopes)
+        arena = self.arena_for(plans)
+        captures = node["captures"]
+        scan = node.op == "scan"
+        carries = node["carries"] if scan else len(reads) - captures
+        length = node["length"] if scan else -1
+        alone = {i for i, o in self.used[plans[-1]].safe if i == o + captures}
+        second = []
+        for carry in range(carries):
+            source, target = reads[captures + carry], writes[carry]
+            if captures + carry in alone and length != 0:
+                # The body may work in place: it begins with a copy, and there is no second place.
+                self.candidates.append((len(self.steps), source, target))
+                self.add(CopyStep(source, target), [source], [target])
+                reads[captures + carry] = target
+                second.append(target)
+            elif length in (0, 1):
+                second.append(target)
+            else:
+                second.append(self.new(self.cells[target].type))
+        flag = -1 if scan else self.new(TensorType(DTYPES["bool"], ()))
+        step = LoopStep(
+            node.op, position, plans, tuple(reads), tuple(writes), captures, carries,
+            tuple(second), arena, flag, length, scan and node["reverse"],
+        )  # fmt: skip
+        own = [arena, *second, *([flag] if flag >= 0 else [])]
+        self.add(step, reads, [*writes, *own])
+
+    # Memory.
+
+    def safe(self) -> tuple[tuple[int, int], ...]:
+        """Inputs that may share memory with outputs: read for the last time by the step that
+        writes the output, element for element."""
+        found = []
+        for at, source, target in self.candidates:
+            a, b = self.cells[source], self.cells[target]
+            if a.place == INPUT and b.place == OUTPUT and a.last == b.first == at:
+                found.append((a.number, b.number))
+        return tuple(found)
+
+    def lay_out(self) -> tuple[tuple[Slot, ...], int, int]:
+        cells = self.cells
+        for at, source, target in self.candidates:
+            a, b = cells[source], cells[target]
+            ours = a.place == ARENA or (a.place == INPUT and a.number in self.donated)
+            if not ours or a.last != at or b.first != at or source == target:
+                continue
+            if a.part >= 0 or b.part >= 0:
+                continue
+            if b.place == ARENA and b.share < 0:
+                b.share = source
+            elif b.place == OUTPUT and cells[self.head(source)].place == ARENA:
+                cells[self.head(source)].share = target  # made where it is handed out
+        owner = [self.head(number) for number in range(len(cells))]
+        for number, cell in enumerate(cells):
+            head = cells[owner[number]]
+            head.last = max(head.last, cell.last)
+        asked = [
+            n for n, cell in enumerate(cells)
+            if cell.place == ARENA and owner[n] == n and cell.first >= 0
+        ]  # fmt: skip
+        requests = [Request(cells[n].type.nbytes, cells[n].first, cells[n].last) for n in asked]
+        offsets, total = lay_out(requests)
+        at_offset = dict(zip(asked, offsets, strict=True))
+        slots = tuple(
+            Slot(
+                c.type,
+                cells[owner[n]].place,
+                cells[owner[n]].number,
+                at_offset.get(owner[n], 0) + c.shift,
+            )
+            for n, c in enumerate(cells)
+        )
+        return slots, total, greatest_live(requests)
+
+    def head(self, cell: int) -> int:
+        while True:
+            one = self.cells[cell]
+            if one.part < 0 and one.share < 0:
+                return cell
+            cell = max(one.part, one.share)

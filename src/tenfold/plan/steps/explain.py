@@ -1,0 +1,67 @@
+"""Plans in words."""
+
+from __future__ import annotations
+
+from tenfold.plan.steps.plan import (
+    BranchStep,
+    CopyStep,
+    HostStep,
+    KernelStep,
+    LoopStep,
+    Plan,
+    RoutineStep,
+    Step,
+)
+
+
+def show(plan: Plan) -> str:
+    """Every slot and step, sub-plans below."""
+    lines: list[str] = []
+    for number, one in enumerate(reversed(plan.every)):
+        lines.append(f"plan {number}: {one.arena_bytes} bytes of arena")
+        lines += [f"  s{n}: {slot}" for n, slot in enumerate(one.slots)]
+        lines += [f"  {_line(one, step)}" for step in one.steps]
+        lines.append("  return " + " ".join(f"s{n}" for n in one.outputs))
+    return "\n".join(lines)
+
+
+def explain(plan: Plan) -> str:
+    """What runs, with the user's lines; what was not fused and why; host steps and why."""
+    lines = [
+        f"{sum(len(p.steps) for p in plan.every)} steps, {len(plan.kernels)} kernels, "
+        f"{len(plan.host_steps)} host steps, {plan.peak_bytes} bytes of arena"
+    ]
+    for number, one in enumerate(reversed(plan.every)):
+        if number:
+            lines.append(f"sub-plan {number}:")
+        for step in one.steps:
+            lines.append(f"  {_line(one, step)}")
+            if isinstance(step, KernelStep):
+                ops = [one.graph.nodes[n].op for n in step.nodes]
+                lines.append(f"    fused: {' '.join(ops[:40])}{' …' if len(ops) > 40 else ''}")
+                lines += [f"    from {line}" for line in one.lines(step)]
+        lines += [f"  note: {note}" for note in one.notes]
+    lines += [
+        f"on the host: {step.op}: {step.reason}" + (f"  # {step.source}" if step.source else "")
+        for step in plan.host_steps
+    ]
+    return "\n".join(lines)
+
+
+def _line(plan: Plan, step: Step) -> str:
+    def named(slots: tuple[int, ...]) -> str:
+        return " ".join(f"s{n}" for n in slots)
+
+    if isinstance(step, KernelStep):
+        kernel = plan.own[step.kernel]
+        return f"kernel {kernel.digest[:8]} {named(step.slots)}"
+    if isinstance(step, CopyStep):
+        return f"copy s{step.source} to s{step.target}"
+    if isinstance(step, (RoutineStep, HostStep)):
+        name = step.name if isinstance(step, RoutineStep) else step.op
+        return f"{step.kind} {name} {named(step.inputs)} -> {named(step.outputs)}"
+    if isinstance(step, LoopStep):
+        trips = f" {step.length} times" if step.op == "scan" else ""
+        return f"{step.op}{trips} {named(step.inputs)} -> {named(step.outputs)}"
+    assert isinstance(step, BranchStep)
+    return f"branch on s{step.index} {named(step.inputs)} -> {named(step.outputs)}"

@@ -1,0 +1,1 @@
+"""Control flow and effects: branches, loops, hooks and host calls."""

@@ -1,0 +1,1 @@
+"""Lazy arrays: values outside any trace, run when they are needed."""

@@ -1,0 +1,1 @@
+"""NumPy's products, solvers, transforms and polynomials."""

@@ -1,0 +1,1 @@
+"""NumPy's indexing, and the functions that read and write by index."""

@@ -1,0 +1,1 @@
+"""NumPy's functions of single numbers that are no ufuncs of one op."""

@@ -1,0 +1,1 @@
+"""NumPy's reductions, running folds, statistics and counts."""

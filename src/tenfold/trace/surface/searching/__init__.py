@@ -1,0 +1,1 @@
+"""NumPy's searching and sorting."""

@@ -1,0 +1,1 @@
+"""NumPy's ufuncs: which op each is, promotion, comparisons, methods."""
