@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import tenfold  # noqa: F401  fills the tables
-from tenfold.trace.array import FUNCTIONS, REASONS, UFUNCS
+from tenfold.trace.tables import FUNCTIONS, REASONS, UFUNCS
 from tenfold.trace.surface.ufuncs.methods import AT
 from tenfold.trace.surface.unsupported import DIFFERENCES, UNDISPATCHED
 

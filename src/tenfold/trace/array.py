@@ -7,56 +7,33 @@ reading a view whose base has changed since, or writing through a view, raises.
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
-from operator import index
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, MutationError, TypeMismatch, Unsupported, ValueProblem
-from tenfold.frozen import frozen
-from tenfold.trace.lazy.dlpack import export
-from tenfold.trace.lazy.lazy import LAZY, Host, leaf, own
-from tenfold.trace.lazy.realise import realised
+from tenfold.errors import MutationError, TypeMismatch
+from tenfold.trace.conversions import Conversions
+from tenfold.trace.lazy.lazy import LAZY
+from tenfold.trace.operators import COMPARISONS, Operators
 from tenfold.trace.scope import Scope, current, leak
 from tenfold.trace.source import Raw, describe, here
+from tenfold.trace.tables import (
+    FUNCTIONS,
+    METHODS,
+    REASONS,
+    UFUNCS,
+    MissingMethod,
+    keywords,
+    missing,
+    nearest,
+)
 from tenfold.types import DType, Shape, TensorType
 
-# What NumPy's functions and ufuncs do on traced arrays; `tenfold.trace.surface` fills these.
-FUNCTIONS: dict[Any, Callable[..., Any]] = {}
-UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
-METHODS: dict[str, Callable[..., Any]] = {}  # reduce, accumulate, outer, at of any ufunc
 
-
-@frozen
-class Reason:
-    """Why a NumPy function is not traced, and what to write instead."""
-
-    why: str
-    instead: str
-
-
-REASONS: dict[Any, Reason] = {}
-VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # of the array API standard
-
-
-def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    return lambda self, other: self._operate(ufunc, self, other)
-
-
-def _operators(ufunc: np.ufunc) -> tuple[Callable[[Any, Any], Any], ...]:
-    """The operator of a ufunc: x + y, y + x, x += y."""
-    return (
-        _forward(ufunc),
-        lambda self, other: self._operate(ufunc, other, self),
-        lambda self, other: self._in_place(ufunc, other),
-    )
-
-
-class Array:
+class Array(Operators, Conversions):
     """A traced array, or a lazy one: its scope is LAZY, and it has a value when one is needed."""
 
     __slots__ = (
@@ -241,139 +218,6 @@ class Array:
             raise TypeMismatch("iteration over a 0-d array", where=describe(here()))
         return (self[i] for i in range(self.shape[0]))
 
-    # -- values, which a traced array has only in a running program
-
-    def _host(self, what: str = "this", fix: str = "return the array first") -> Host:
-        """The array of a lazy array, which can't be written to; a traced one has none."""
-        if self._scope is not LAZY:
-            self._concrete(what, fix)
-        self._check_readable()
-        return realised(self._value)
-
-    def _concrete(self, what: str, fix: str) -> NoReturn:
-        raise ConcreteError(
-            f"{what} needs the value of a traced {self.type}, which only a running program has",
-            where=describe(here()),
-            fix=fix,
-        )
-
-    def __bool__(self) -> bool:
-        host = self._host(
-            "a Python branch (if, while, and, or, not)",
-            "write tn.cond(p, f, g, *args) or np.where(p, a, b); for a loop tn.while_loop; "
-            "for and, or, not the operators &, |, ~",
-        )
-        return bool(host)
-
-    def __int__(self) -> int:
-        return int(self._host("int()", "keep it an array: x.astype(int)"))
-
-    def __float__(self) -> float:
-        return float(self._host("float()", "keep it an array: x.astype(float)"))
-
-    def __complex__(self) -> complex:
-        return complex(self._host("complex()", "keep it an array: x.astype(complex)"))
-
-    def __index__(self) -> int:
-        host = self._host(
-            "an index, size or range()",
-            "index traced arrays with it (x[i], tn.dynamic_slice), loop with tn.fori_loop, or make "
-            "the argument static",
-        )
-        return index(host)
-
-    def __round__(self, digits: int | None = None) -> Any:
-        rounded = FUNCTIONS[np.round](self, digits or 0)
-        return rounded if digits is not None else FUNCTIONS[np.astype](rounded, int)
-
-    def item(self, *args: Any) -> Any:
-        return self._host(".item()", "return the array and call .item() outside").item(*args)
-
-    def tolist(self) -> Any:
-        return self._host(".tolist()", "return the array and call .tolist() outside").tolist()
-
-    def tobytes(self, *args: Any) -> Any:
-        host = self._host(".tobytes()", "return the array and call .tobytes() outside")
-        return host.tobytes(*args)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Host:
-        host = self._host(
-            "a conversion to a NumPy array",
-            "to index a NumPy array w by it write tn.asarray(w)[i]; to join traced arrays write "
-            "np.stack([a, b]); or run NumPy's function on the host with tn.call_host",
-        )
-        return np.array(host, dtype, copy=copy)
-
-    def __buffer__(self, flags: int) -> memoryview:
-        host: Any = self._host("a buffer", "return the array and take its buffer outside")
-        return memoryview(host)
-
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        host = self._host("DLPack", "return the array and hand it on outside")
-        return export(host, stream, max_version, dl_device, copy)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-    @property
-    def device(self) -> str:
-        """Where the array is."""
-        return "cpu"
-
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
-        """The array on a device; there is one, the CPU."""
-        if device != "cpu" or stream is not None:
-            raise ValueProblem(
-                f"there is no device {device!r}" if device != "cpu" else "the CPU has no streams",
-                where=describe(here()),
-                fix="use 'cpu', without a stream",
-            )
-        return self
-
-    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
-        namespace = sys.modules["tenfold"]
-        if api_version not in (None, *VERSIONS):
-            raise ValueProblem(
-                f"the array API standard {api_version!r}",
-                where=describe(here()),
-                fix=f"this namespace follows {', '.join(VERSIONS)}",
-            )
-        return namespace
-
-    def __format__(self, spec: str) -> str:
-        if self._scope is LAZY:
-            return format(self._host(), spec) if spec or not self.shape else repr(self)
-        if spec:
-            self._concrete("formatting", "print values with tn.print(x, label=…)")
-        return repr(self)
-
-    def __str__(self) -> str:
-        return str(self._host()) if self._scope is LAZY else repr(self)
-
-    def __copy__(self) -> Array:
-        return self.copy()
-
-    def __deepcopy__(self, memo: Any) -> Array:
-        return self.copy()
-
-    def __reduce__(self) -> Any:
-        if self._scope is LAZY:
-            return lazy, (self._host(),)
-        raise TypeMismatch(
-            "a traced array can't be pickled", where=describe(here()), fix="return it first"
-        )
-
-    def copy(self, order: str = "C") -> Array:
-        copied: Array = FUNCTIONS[np.copy](self)
-        return copied
-
     # -- NumPy's protocols
 
     def __array_ufunc__(
@@ -382,6 +226,8 @@ class Array:
         found = UFUNCS.get(ufunc)
         if found is None or (method != "__call__" and method not in METHODS):
             if self._scope is LAZY and current() is None:
+                from tenfold.trace.lazy.host import on_host
+
                 return on_host(getattr(ufunc, method), inputs, {**kwargs, "out": out})
             raise missing(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
         if method != "__call__":
@@ -395,7 +241,7 @@ class Array:
             kwargs.pop(name, None)
         if kwargs:
             raise missing(f"np.{ufunc.__name__} with {', '.join(kwargs)}")
-        if dtype is not None and ufunc not in _COMPARISONS:
+        if dtype is not None and ufunc not in COMPARISONS:
             inputs = tuple(FUNCTIONS["as_dtype"](x, dtype, casting) for x in inputs)
         result = found(*inputs)
         if out is None and where is True:
@@ -406,11 +252,13 @@ class Array:
         found = FUNCTIONS.get(func)
         if found is None:
             if self._scope is LAZY and current() is None:
+                from tenfold.trace.lazy.host import on_host
+
                 return on_host(func, args, kwargs)
             module = func.__module__.replace("numpy", "np", 1)
             raise missing(f"{module}.{func.__name__}", REASONS.get(func))
         if kwargs:
-            strange = kwargs.keys() - _keywords(found)
+            strange = kwargs.keys() - keywords(found)
             if strange:
                 raise missing(f"np.{func.__name__} with {', '.join(sorted(strange))}")
         return found(*args, **kwargs)
@@ -419,124 +267,15 @@ class Array:
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"a traced array has no attribute {name!r}")
         if self._scope is LAZY and current() is None:
+            from tenfold.trace.lazy.host import given_back, method
+
             found = getattr(self._host(), name)
-            return partial(_called, name, self) if callable(found) else given_back(found)
+            return partial(method, name, self) if callable(found) else given_back(found)
         raise MissingMethod(
             f"x.{name} is not among the methods of NumPy arrays that Tenfold traces",
             where=describe(here()),
-            fix=_nearest(name, "x.", dir(Array)),
+            fix=nearest(name, "x.", dir(Array)),
         )
-
-    # -- operators
-
-    def _operate(self, ufunc: np.ufunc, left: Any, right: Any) -> Any:
-        other = right if left is self else left
-        if type(other) is Array:
-            if not (self._weak or other._weak):
-                return UFUNCS[ufunc](left, right)
-        elif not isinstance(other, _OPERANDS):
-            nothing = other is None or isinstance(other, (str, bytes))  # that an element equals
-            if nothing and ufunc in (np.equal, np.not_equal):
-                return FUNCTIONS[np.full_like](self, ufunc is np.not_equal, dtype=bool)
-            return NotImplemented
-        if self._weak:
-            weak = _weak_result(ufunc, left, right)
-            if weak is not None:
-                result = UFUNCS[ufunc](left, right)
-                for part in result if isinstance(result, tuple) else (result,):
-                    part._weak = weak
-                return result
-        return UFUNCS[ufunc](left, right)
-
-    __add__, __radd__, __iadd__ = _operators(np.add)
-    __sub__, __rsub__, __isub__ = _operators(np.subtract)
-    __mul__, __rmul__, __imul__ = _operators(np.multiply)
-    __truediv__, __rtruediv__, __itruediv__ = _operators(np.true_divide)
-    __floordiv__, __rfloordiv__, __ifloordiv__ = _operators(np.floor_divide)
-    __mod__, __rmod__, __imod__ = _operators(np.remainder)
-    __pow__, __rpow__, __ipow__ = _operators(np.power)
-    __matmul__, __rmatmul__, __imatmul__ = _operators(np.matmul)
-    __and__, __rand__, __iand__ = _operators(np.bitwise_and)
-    __or__, __ror__, __ior__ = _operators(np.bitwise_or)
-    __xor__, __rxor__, __ixor__ = _operators(np.bitwise_xor)
-    __lshift__, __rlshift__, __ilshift__ = _operators(np.left_shift)
-    __rshift__, __rrshift__, __irshift__ = _operators(np.right_shift)
-    __divmod__, __rdivmod__ = _operators(np.divmod)[:2]
-    __eq__ = _forward(np.equal)
-    __ne__ = _forward(np.not_equal)
-    __lt__ = _forward(np.less)
-    __le__ = _forward(np.less_equal)
-    __gt__ = _forward(np.greater)
-    __ge__ = _forward(np.greater_equal)
-
-    def __neg__(self) -> Any:
-        return self._unary(np.negative)
-
-    def __pos__(self) -> Any:
-        return self._unary(np.positive)
-
-    def __abs__(self) -> Any:
-        return self._unary(np.absolute)
-
-    def __invert__(self) -> Any:
-        return self._unary(np.invert)
-
-    def _unary(self, ufunc: np.ufunc) -> Any:
-        result = UFUNCS[ufunc](self)
-        if self._weak:
-            real = self._weak is complex and ufunc is np.absolute
-            result._weak = float if real else self._weak
-        return result
-
-
-# -- between lazy arrays and the host
-
-
-def lazy(array: Any) -> Array:
-    """A lazy array of what can be made an array; later changes of that are not seen."""
-    return Array(LAZY, leaf(own(array)))
-
-
-def fresh(array: Any) -> Array:
-    """A lazy array of an array that was made for it: nobody else holds it."""
-    return Array(LAZY, leaf(np.asarray(array)))
-
-
-def given_back(result: Any) -> Any:
-    """What a host function gave, its arrays and NumPy scalars as lazy arrays."""
-    if isinstance(result, (np.ndarray, np.generic)):
-        return lazy(result)
-    if isinstance(result, tuple) and hasattr(result, "_fields"):
-        return type(result)(*map(given_back, result))
-    if isinstance(result, (list, tuple)):
-        return type(result)(map(given_back, result))
-    return result
-
-
-def taken(item: Any) -> Any:
-    """An argument of a host function, its lazy arrays as NumPy's."""
-    if isinstance(item, Array):
-        return item._host()
-    if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
-        return type(item)(map(taken, item))
-    return item
-
-
-def on_host(function: Any, args: Any, kwargs: Any) -> Any:
-    """Call a function of NumPy's on the values of lazy arrays: for what has no op, or a shape
-    that depends on values."""
-    given = {k: taken(v) for k, v in kwargs.items()}
-    result = function(*taken(args), **given)
-    if isinstance(result, np.ndarray):  # some give a view of what they are given, or that itself
-        for array in (*args, *kwargs.values()):
-            if isinstance(array, Array) and np.may_share_memory(result, array._host()):
-                whole = result.shape == array.shape and result.dtype == array.dtype
-                return array if whole else Array(LAZY, leaf(own(result)), base=array)
-    return given_back(result)
-
-
-def _called(name: str, *args: Any, **kwargs: Any) -> Any:
-    return on_host(getattr(np.ndarray, name), args, kwargs)
 
 
 def _holders(view: Array) -> int:
@@ -552,25 +291,6 @@ def _sole() -> int:
 
 
 _SOLE = _sole()
-_NUMBERS = (int, float, complex)
-_OPERANDS = (float, int, complex, np.ndarray, np.generic, list, tuple)
-
-
-def _weak_result(ufunc: np.ufunc, left: Any, right: Any) -> type | None:
-    """The Python type of an operation on Python numbers alone, else None."""
-    kinds = []
-    for operand in (left, right):
-        kind = operand._weak if isinstance(operand, Array) else type(operand)
-        if kind not in _NUMBERS:
-            return None
-        kinds.append(kind)
-    if ufunc in _COMPARISONS:
-        return None
-    widest = max(kinds, key=_NUMBERS.index)
-    return float if ufunc is np.true_divide and widest is int else widest
-
-
-_COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 
 
 def unwritten(raw: Raw | None) -> MutationError:
@@ -586,47 +306,4 @@ def _write_through_view() -> MutationError:
         "an array is written through a view of it",
         fix="assign to the array itself (x[1:][0] = v is x[1] = v; for y = x[1:]; y += v write "
         "x[1:] += v), or copy the view first: y = x[1:].copy()",
-    )
-
-
-class MissingMethod(Unsupported, AttributeError):
-    """A method or attribute of NumPy arrays that traced arrays lack."""
-
-
-@cache
-def _keywords(implementation: Callable[..., Any]) -> frozenset[str]:
-    """The names an implementation takes arguments by."""
-    parameters = inspect.signature(implementation).parameters
-    return frozenset(parameters)
-
-
-def _nearest(name: str, prefix: str, names: Iterable[str]) -> str:
-    from difflib import get_close_matches  # for this error alone
-
-    near = get_close_matches(name, names, 1, 0.5)
-    hint = f"the nearest it has is {prefix}{near[0]}; " if near else ""
-    return f"{hint}tn.call_host runs it on the host"
-
-
-def missing(name: str, reason: Reason | None = None) -> Unsupported:
-    """The error of a NumPy function that Tenfold lacks: why, or the nearest one it has."""
-    if reason is not None:
-        return Unsupported(
-            f"{name} is not among the NumPy functions that Tenfold traces: {reason.why}",
-            where=describe(here()),
-            fix=reason.instead,
-        )
-    function, _, keyword = name.partition(" with ")
-    last = function.rpartition(".")[2]
-    names = [getattr(f, "__name__", "") for f in (*FUNCTIONS, *UFUNCS) if callable(f)]
-    if keyword:
-        return Unsupported(
-            f"{function} is traced, but not with {keyword}",
-            where=describe(here()),
-            fix="leave it out, or run the function on the host with tn.call_host",
-        )
-    return Unsupported(
-        f"{name} is not among the NumPy functions that Tenfold traces",
-        where=describe(here()),
-        fix=_nearest(last, "np.", names),
     )

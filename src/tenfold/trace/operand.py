@@ -133,7 +133,7 @@ def literal_value(number: Any, scope: Scope, dtype: DType) -> int:
 
 def _from_sequence(operand: Any, scope: Scope, dtype: DType | None) -> int:
     if isinstance(operand, (list, tuple)):
-        from tenfold.trace.array import FUNCTIONS
+        from tenfold.trace.tables import FUNCTIONS
 
         if any(isinstance(item, (Array, list, tuple)) for item in operand):
             parts = [wrap(scope, as_value(item, scope, dtype)) for item in operand]

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.trace.array import FUNCTIONS, REASONS
 from tenfold.trace.containers import flatten
+from tenfold.trace.tables import FUNCTIONS, REASONS
 
 from . import algebra, numbers, places, reductions, shapes
 from .case import Case

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.trace.array import REASONS
 from tenfold.trace.surface.unsupported import DIFFERENCES, UNDISPATCHED
+from tenfold.trace.tables import REASONS
 
 ROOT = Path(__file__).parents[3]
 

@@ -9,7 +9,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.errors import TypeMismatch
-from tenfold.trace.array import UFUNCS
+from tenfold.trace.tables import UFUNCS
 
 
 def test_every_ufunc_is_there() -> None:

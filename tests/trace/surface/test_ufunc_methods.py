@@ -13,7 +13,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.errors import TenfoldError
-from tenfold.trace.array import UFUNCS
+from tenfold.trace.tables import UFUNCS
 
 ALL = sorted({getattr(np, n) for n in dir(np) if isinstance(getattr(np, n), np.ufunc)}, key=str)
 PAIRS = [u for u in ALL if u.nin == 2 and u.signature is None]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tenfold.errors import OverflowProblem, TenfoldError, TypeMismatch, Unsupported
-from tenfold.trace.array import UFUNCS
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import BFLOAT16, DTYPES, KIND, as_dtype
 
 NUMPYS = [d for d in DTYPES.values() if d != BFLOAT16]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import TypeMismatch
-from tenfold.trace.array import Array, fresh
+from tenfold.trace.array import Array
+from tenfold.trace.lazy.host import fresh
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.realise import realise
 from tenfold.types import BFLOAT16

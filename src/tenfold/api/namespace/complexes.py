@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import emit, traced
 from tenfold.trace.surface.ufuncs.composed import number
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import KIND
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from tenfold.api.call.kinds import from_library
 from tenfold.api.namespace.dispatch import apply, check_device
 from tenfold.errors import ValueProblem
-from tenfold.trace.array import Array, fresh, lazy
+from tenfold.trace.array import Array
+from tenfold.trace.lazy.host import fresh, lazy
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
 from tenfold.trace.surface.emit import cast, dtype_of, traced

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ValueProblem
-from tenfold.trace.array import FUNCTIONS, UFUNCS, missing, on_host
+from tenfold.trace.lazy.host import on_host
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
+from tenfold.trace.tables import FUNCTIONS, UFUNCS, missing
 
 CPU = "cpu"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.api.namespace.dispatch import apply
-from tenfold.trace.array import UFUNCS
+from tenfold.trace.tables import UFUNCS
 
 
 def _named(function: Callable[..., Any], name: str, ufunc: np.ufunc) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.api.namespace.dispatch import apply, check_device
-from tenfold.trace.array import lazy
+from tenfold.trace.lazy.host import lazy
 from tenfold.trace.scope import current
 from tenfold.trace.surface.emit import cast, traced
 

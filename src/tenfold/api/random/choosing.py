@@ -10,10 +10,11 @@ import numpy as np
 from tenfold.api.random.draws import bits, integers, shape_from, unit, wide
 from tenfold.api.random.transforms import extreme
 from tenfold.errors import ShapeError, ValueProblem
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.anywhere import anywhere
 from tenfold.trace.surface.emit import axis_of, cast, emit, emit_all, fail, static_int, traced
 from tenfold.trace.surface.ufuncs.composed import number
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import F64, I64, KIND
 
 

@@ -17,10 +17,11 @@ from tenfold.api.random.draws import (
     wide,
 )
 from tenfold.errors import ShapeError
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.anywhere import anywhere
 from tenfold.trace.surface.emit import cast, emit, fail, traced
 from tenfold.trace.surface.ufuncs.composed import number
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import F64, I64, KIND, DType, Shape
 
 

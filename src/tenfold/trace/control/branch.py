@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.containers import LEAF, flatten
 from tenfold.trace.control.agree import merge
 from tenfold.trace.control.inner import kind_of, label, shared, trace_inner
 from tenfold.trace.operand import as_value, weak_of
 from tenfold.trace.scope import Scope, current
 from tenfold.trace.source import describe, here
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import BOOL
 
 Function = Callable[..., Any]

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.trace.array import Array, fresh
+from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
 from tenfold.trace.function import Leaf, Traced, trace_function
+from tenfold.trace.lazy.host import fresh
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.realise import run
 from tenfold.trace.operand import is_operand, refusal, weak_of

@@ -1,6 +1,6 @@
 """The surface: what NumPy's functions, ufuncs, operators, methods and indexing do when traced.
 
-Each file files its part in the tables of `tenfold.trace.array`.
+Each file files its part in the tables of `tenfold.trace.tables`.
 """
 
 from tenfold.trace.surface import applying, asking, into, methods, unsupported

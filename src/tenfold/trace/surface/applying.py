@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import axis_of, emit, fail, on, traced
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import BOOL
 
 

@@ -15,10 +15,11 @@ from tenfold.errors import (
     TypeMismatch,
     Unsupported,
 )
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.operand import as_value, scope_of, value_of
 from tenfold.trace.source import describe, here
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import DType, as_dtype
 
 # What an argument is that was not given.

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import MutationError, TypeMismatch, Unsupported
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key, scope_of, value_of
 from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_traced, on, traced
 from tenfold.trace.surface.ufuncs.promotion import common, same_kind
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import BOOL, DType
 
 

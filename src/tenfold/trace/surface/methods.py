@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported
-from tenfold.trace.array import FUNCTIONS, Array, on_host
+from tenfold.trace.array import Array
+from tenfold.trace.lazy.host import on_host
 from tenfold.trace.surface.emit import (
     alias,
     cast,
@@ -23,6 +24,7 @@ from tenfold.trace.surface.into import write
 from tenfold.trace.surface.searching.sorting import sort_in_place
 from tenfold.trace.surface.shaping import shapes
 from tenfold.trace.surface.ufuncs.composed import filled, same
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import KIND
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ConcreteError
-from tenfold.trace.array import REASONS, Reason, on_host
+from tenfold.trace.lazy.host import on_host
 from tenfold.trace.scope import current
 from tenfold.trace.surface.emit import fail, on
+from tenfold.trace.tables import REASONS, Reason
 
 # Functions whose results have no shape before the program runs.
 _UNIQUE = "say how many at most: tn.unique(x, size=n, fill_value=v)"

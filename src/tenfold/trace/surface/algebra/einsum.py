@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, ValueProblem
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.algebra.products import contract
 from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_array, on, traced, viewed
@@ -17,6 +17,7 @@ from tenfold.trace.surface.into import write
 from tenfold.trace.surface.reducing.reductions import total
 from tenfold.trace.surface.ufuncs.composed import same
 from tenfold.trace.surface.ufuncs.promotion import common
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import BOOL
 
 # An operand on its way: its array and the label of each axis.

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import axes_of, axis_of, cast, emit, fail, on, static_int, traced
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.ufuncs.composed import number
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import BFLOAT16, C64, C128, DTYPES, F32, F64, KIND
 
 _NORMS = {None: "backward", "backward": "backward", "ortho": "ortho", "forward": "forward"}

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import TypeMismatch, Unsupported
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import axes_of, cast, emit, emit_all, fail, on, traced
 from tenfold.trace.surface.reducing.reductions import largest, smallest, total
 from tenfold.trace.surface.ufuncs.composed import number
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import BFLOAT16, DTYPES, F64, KIND
 
 _QR: Any = type(np.linalg.qr(np.ones((1, 1))))

@@ -12,13 +12,15 @@ import ml_dtypes
 import numpy as np
 
 from tenfold.errors import ShapeError, Unsupported, ValueProblem
-from tenfold.trace.array import FUNCTIONS, UFUNCS, Array, on_host
+from tenfold.trace.array import Array
+from tenfold.trace.lazy.host import on_host
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.algebra.convolution import convolve
 from tenfold.trace.surface.emit import cast, emit, fail, is_traced, on, static_int, traced
 from tenfold.trace.surface.reducing.reductions import total
 from tenfold.trace.surface.ufuncs.composed import filled
 from tenfold.trace.surface.ufuncs.promotion import common
+from tenfold.trace.tables import FUNCTIONS, UFUNCS
 from tenfold.types import F32, F64, I64, KIND
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.emit import axes_of, axis_of, cast, emit, fail, is_array, on, traced
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.shaping.joining import stack
 from tenfold.trace.surface.shaping.shapes import moveaxis, ravel
 from tenfold.trace.surface.ufuncs.promotion import common, dtypes_for
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import KIND
 
 

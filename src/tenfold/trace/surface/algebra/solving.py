@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.algebra.linalg import _matrix, norm, svd
 from tenfold.trace.surface.anywhere import anywhere
 from tenfold.trace.surface.emit import (
@@ -26,6 +26,7 @@ from tenfold.trace.surface.indexing.diagonals import eye
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.ufuncs.composed import number
 from tenfold.trace.surface.ufuncs.promotion import common
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import KIND
 
 _ONE = np.ones((1, 1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.emit import ABSENT, cast, emit, fail, is_array, on, traced
 from tenfold.trace.surface.indexing.taking import take_along_axis
@@ -17,6 +17,7 @@ from tenfold.trace.surface.methods import nonzero
 from tenfold.trace.surface.shaping.joining import stack
 from tenfold.trace.surface.shaping.shapes import together
 from tenfold.trace.surface.ufuncs.promotion import common
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import BOOL, I64, KIND
 
 

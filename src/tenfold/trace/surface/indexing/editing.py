@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import axis_of, emit, fail, is_traced, on, shape_of, traced
 from tenfold.trace.surface.indexing.key import has_traced
 from tenfold.trace.surface.indexing.taking import take
 from tenfold.trace.surface.ufuncs.composed import filled, number
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import I64
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ConcreteError, MutationError, ShapeError, TypeMismatch
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import scope_of, value_of
 from tenfold.trace.surface.emit import (
     cast,
@@ -21,6 +21,7 @@ from tenfold.trace.surface.emit import (
 from tenfold.trace.surface.indexing.key import At, Entry, Key, Mask, New, Places, Range, read_key
 from tenfold.trace.surface.shaping.shapes import together
 from tenfold.trace.surface.ufuncs.composed import number, same
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import I64, KIND
 
 

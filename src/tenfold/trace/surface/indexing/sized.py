@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.anywhere import anywhere
 from tenfold.trace.surface.emit import axis_of, cast, emit, fail, static_int, traced
 from tenfold.trace.surface.ufuncs.composed import filled
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import BOOL, I64, KIND
 
 

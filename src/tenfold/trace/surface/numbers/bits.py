@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, static_int, traced
 from tenfold.trace.surface.shaping.shapes import cut
 from tenfold.trace.surface.ufuncs.composed import number
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import BOOL, DTYPES, KIND
 
 _U8 = DTYPES["u8"]

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.emit import (
     ABSENT,
@@ -28,6 +28,7 @@ from tenfold.trace.surface.shaping.joining import concatenate
 from tenfold.trace.surface.shaping.shapes import cut
 from tenfold.trace.surface.ufuncs.composed import filled, number, same
 from tenfold.trace.surface.ufuncs.promotion import common, common_dtype
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import BOOL, DTYPES, F64, KIND
 
 _F16 = DTYPES["f16"]

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported, ValueProblem
-from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.anywhere import anywhere
 from tenfold.trace.surface.emit import cast, emit, fail, on, static_int, traced
 from tenfold.trace.surface.searching.searching import searchsorted
 from tenfold.trace.surface.ufuncs.composed import filled, number
+from tenfold.trace.tables import FUNCTIONS, UFUNCS
 from tenfold.types import BOOL, F64, I64, KIND
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError
-from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, on, traced
 from tenfold.trace.surface.indexing.diagonals import diagonal
 from tenfold.trace.surface.reducing.reductions import total
 from tenfold.trace.surface.reducing.statistics import average
 from tenfold.trace.surface.ufuncs.composed import filled, number
 from tenfold.trace.surface.ufuncs.promotion import common
+from tenfold.trace.tables import FUNCTIONS, UFUNCS
 from tenfold.types import F64, KIND, DType
 
 

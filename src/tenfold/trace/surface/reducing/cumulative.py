@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError
-from tenfold.trace.array import METHODS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, traced
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.reducing.folding import accumulate_by_steps
 from tenfold.trace.surface.ufuncs.composed import filled, number
+from tenfold.trace.tables import METHODS
 from tenfold.types import BOOL, DTYPES, I64, KIND, DType
 
 _OF_NOTHING = {"cumsum": 0, "cumprod": 1}

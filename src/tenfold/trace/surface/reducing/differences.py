@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
-from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.emit import axes_of, axis_of, cast, emit, fail, on, traced
 from tenfold.trace.surface.numbers.numeric import diff
@@ -16,6 +16,7 @@ from tenfold.trace.surface.reducing.cumulative import cumsum
 from tenfold.trace.surface.shaping.shapes import cut
 from tenfold.trace.surface.ufuncs.composed import number, same
 from tenfold.trace.surface.ufuncs.promotion import common, same_kind
+from tenfold.trace.tables import FUNCTIONS, UFUNCS
 from tenfold.types import BOOL, F64, KIND
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, Unsupported, ValueProblem
-from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.control.inner import trace_inner
 from tenfold.trace.operand import scope_of, value_of
 from tenfold.trace.scope import Scope, current
@@ -20,6 +20,7 @@ from tenfold.trace.surface.reducing.reductions import given, whole
 from tenfold.trace.surface.shaping.shapes import together
 from tenfold.trace.surface.ufuncs.composed import filled
 from tenfold.trace.surface.ufuncs.promotion import dtypes_for
+from tenfold.trace.tables import FUNCTIONS, UFUNCS
 from tenfold.types import BOOL, KIND, DType, TensorType
 
 _TRUTHS = (np.logical_or, np.logical_and, np.logical_xor)

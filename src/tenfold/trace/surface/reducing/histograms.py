@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, ValueProblem
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import cast, emit, fail, on, static_int, traced
 from tenfold.trace.surface.reducing.counting import rising, spanned
 from tenfold.trace.surface.reducing.reductions import total
 from tenfold.trace.surface.searching.searching import searchsorted
 from tenfold.trace.surface.shaping.creation import linspace
 from tenfold.trace.surface.ufuncs.composed import filled, number
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import F64, I64, KIND
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, Unsupported, ValueProblem
-from tenfold.trace.array import FUNCTIONS, UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import axes_of, cast, emit, fail, on, traced
 from tenfold.trace.surface.indexing.taking import take, take_along_axis
 from tenfold.trace.surface.reducing.reductions import finish
 from tenfold.trace.surface.reducing.statistics import mean, nanmean
 from tenfold.trace.surface.ufuncs.composed import number
+from tenfold.trace.tables import FUNCTIONS, UFUNCS
 from tenfold.types import BOOL, I64, KIND
 
 # Where a quantile lies among n sorted elements: a place between two of them, as a float. These

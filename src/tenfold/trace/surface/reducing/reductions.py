@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, ValueProblem
-from tenfold.trace.array import METHODS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import (
     ABSENT,
     axes_of,
@@ -21,6 +21,7 @@ from tenfold.trace.surface.emit import (
 )
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.ufuncs.composed import filled
+from tenfold.trace.tables import METHODS
 from tenfold.types import BFLOAT16, BOOL, DTYPES, I64, KIND, DType
 
 _U64 = DTYPES["u64"]

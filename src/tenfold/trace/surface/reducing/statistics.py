@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import ABSENT, axes_of, cast, emit, fail, on, traced, view
 from tenfold.trace.surface.reducing.reductions import (
     argmax,
@@ -26,6 +26,7 @@ from tenfold.trace.surface.reducing.reductions import (
 )
 from tenfold.trace.surface.ufuncs.composed import number
 from tenfold.trace.surface.ufuncs.promotion import common
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import BFLOAT16, BOOL, DTYPES, F32, F64, KIND
 
 _HALVES = (DTYPES["f16"], BFLOAT16)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, Unsupported, ValueProblem
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.emit import axis_of, cast, emit, fail, is_array, on, traced
 from tenfold.trace.surface.searching.searching import searchsorted
 from tenfold.trace.surface.ufuncs.composed import filled, number
 from tenfold.trace.surface.ufuncs.promotion import common
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import BOOL, C64, C128, F64, I64, KIND
 
 

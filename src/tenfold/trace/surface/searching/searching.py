@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
-from tenfold.trace.array import FUNCTIONS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.anywhere import anywhere
 from tenfold.trace.surface.emit import (
@@ -23,6 +23,7 @@ from tenfold.trace.surface.emit import (
 )
 from tenfold.trace.surface.ufuncs.composed import number
 from tenfold.trace.surface.ufuncs.promotion import common
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import I64, KIND
 
 

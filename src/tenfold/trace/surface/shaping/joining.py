@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ConcreteError, ShapeError, TypeMismatch
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import (
     axis_of,
     cast,
@@ -28,6 +28,7 @@ from tenfold.trace.surface.into import as_kind, write
 from tenfold.trace.surface.shaping.shapes import atleast_1d, atleast_2d, atleast_3d, cut, ravel
 from tenfold.trace.surface.ufuncs.composed import same
 from tenfold.trace.surface.ufuncs.promotion import common_dtype
+from tenfold.trace.tables import UFUNCS
 
 
 def _several(arrays: Any, what: str) -> list[Array]:

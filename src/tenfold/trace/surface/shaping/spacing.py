@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.emit import cast, dtype_of, emit, is_array, on, static_int, traced
 from tenfold.trace.surface.shaping.creation import linspace
 from tenfold.trace.surface.shaping.joining import concatenate
 from tenfold.trace.surface.shaping.shapes import cut, moveaxis
 from tenfold.trace.surface.ufuncs.promotion import common
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import F64
 
 

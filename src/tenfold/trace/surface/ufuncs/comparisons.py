@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key, scope_of, value_of
 from tenfold.trace.surface.emit import cast, emit, traced
 from tenfold.trace.surface.ufuncs.composed import filled, number
 from tenfold.trace.surface.ufuncs.ufuncs import Build, define
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import BOOL, DTYPES, I64, KIND, DType
 
 _U64 = DTYPES["u64"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import TypeMismatch, Unsupported
-from tenfold.trace.array import METHODS, UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key, scope_of, value_of
 from tenfold.trace.surface.emit import cast, emit, fail, is_array, traced
 from tenfold.trace.surface.indexing.indexing import (
@@ -33,6 +33,7 @@ from tenfold.trace.surface.reducing.reductions import (
 )
 from tenfold.trace.surface.shaping.shapes import together
 from tenfold.trace.surface.ufuncs.promotion import dtypes_for, same_kind
+from tenfold.trace.tables import METHODS, UFUNCS
 from tenfold.types import BOOL, KIND
 
 _REDUCE: dict[np.ufunc, Callable[..., Array]] = {

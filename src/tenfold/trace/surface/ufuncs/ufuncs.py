@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ValueProblem
-from tenfold.trace.array import UFUNCS, Array
+from tenfold.trace.array import Array
 from tenfold.trace.operand import as_value, dtype_key, scope_of
 from tenfold.trace.surface.emit import fail, is_array, traced
 from tenfold.trace.surface.ufuncs import composed
 from tenfold.trace.surface.ufuncs.promotion import dtypes_for
+from tenfold.trace.tables import UFUNCS
 from tenfold.types import BOOL, KIND, DType
 
 # What computes a ufunc for some dtypes: an op, or a function of arrays in those dtypes.

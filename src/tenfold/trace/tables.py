@@ -1,0 +1,75 @@
+"""Tables: what NumPy's functions, ufuncs and methods do on traced arrays, and why some do nothing.
+
+`tenfold.trace.surface` fills them; `tenfold.trace.array` looks in them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import Unsupported
+from tenfold.frozen import frozen
+from tenfold.trace.source import describe, here
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
+METHODS: dict[str, Callable[..., Any]] = {}  # reduce, accumulate, outer, at of any ufunc
+
+
+@frozen
+class Reason:
+    """Why a NumPy function is not traced, and what to write instead."""
+
+    why: str
+    instead: str
+
+
+REASONS: dict[Any, Reason] = {}
+
+
+class MissingMethod(Unsupported, AttributeError):
+    """A method or attribute of NumPy arrays that traced arrays lack."""
+
+
+@cache
+def keywords(implementation: Callable[..., Any]) -> frozenset[str]:
+    """The names an implementation takes arguments by."""
+    parameters = inspect.signature(implementation).parameters
+    return frozenset(parameters)
+
+
+def nearest(name: str, prefix: str, names: Iterable[str]) -> str:
+    from difflib import get_close_matches  # for this error alone
+
+    near = get_close_matches(name, names, 1, 0.5)
+    hint = f"the nearest it has is {prefix}{near[0]}; " if near else ""
+    return f"{hint}tn.call_host runs it on the host"
+
+
+def missing(name: str, reason: Reason | None = None) -> Unsupported:
+    """The error of a NumPy function that Tenfold lacks: why, or the nearest one it has."""
+    if reason is not None:
+        return Unsupported(
+            f"{name} is not among the NumPy functions that Tenfold traces: {reason.why}",
+            where=describe(here()),
+            fix=reason.instead,
+        )
+    function, _, keyword = name.partition(" with ")
+    last = function.rpartition(".")[2]
+    names = [getattr(f, "__name__", "") for f in (*FUNCTIONS, *UFUNCS) if callable(f)]
+    if keyword:
+        return Unsupported(
+            f"{function} is traced, but not with {keyword}",
+            where=describe(here()),
+            fix="leave it out, or run the function on the host with tn.call_host",
+        )
+    return Unsupported(
+        f"{name} is not among the NumPy functions that Tenfold traces",
+        where=describe(here()),
+        fix=nearest(last, "np.", names),
+    )
