@@ -10,15 +10,19 @@ Run: python benchmarks/parity.py
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import tenfold as tn
 from tenfold.cache import plans
-from tenfold.execute.faults import plant
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from faults import plant
 
 ROUNDS = 2000
 

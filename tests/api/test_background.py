@@ -8,9 +8,9 @@ import threading
 
 import numpy as np
 import pytest
+from faults import plant
 
 import tenfold as tn
-from tenfold.execute.faults import plant
 from tenfold.promote import background, submit
 
 X = np.linspace(0, 1, 12).reshape(4, 3)

@@ -11,15 +11,16 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
+from faults import plant
 
 import tenfold as tn
 from tenfold.api import checking
 from tenfold.cache import plans
 from tenfold.errors import ParityWarning
-from tenfold.execute.faults import plant
 from tenfold.parity.check import check
 from tenfold.promote.background import held, submit
 
@@ -187,7 +188,7 @@ def test_copies_for_the_background_are_bounded_all_together(cache, monkeypatch):
 FORKED = """
     import os, threading, warnings
     import numpy as np, tenfold as tn
-    from tenfold.execute.faults import plant
+    from faults import plant
     from tenfold.promote.background import submit
     warnings.simplefilter("ignore")
     x = np.linspace(0.1, 1, 64)
@@ -208,7 +209,8 @@ FORKED = """
 def test_a_child_goes_on_with_the_check_that_a_fork_left_behind():
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(FORKED)],
-        env={**os.environ, "TENFOLD_CACHE": "off"}, capture_output=True, text=True, check=False,
+        env={**os.environ, "TENFOLD_CACHE": "off", "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 

@@ -162,7 +162,7 @@ def test_a_refuted_plan_stays_refuted(folder):
             g(x)
 
 
-def test_every_process_says_that_a_plan_was_refuted(folder):
+def test_every_process_says_that_a_plan_was_refuted(folder, tmp_path):
     """Each once, whether another has found it or itself."""
     script = """
         import warnings
@@ -174,13 +174,14 @@ def test_every_process_says_that_a_plan_was_refuted(folder):
                 y = f(np.ones(4))
         print(y.tolist(), [w.category.__name__ for w in said], tn.stats()["cache_misses"])
     """
-    fault = "instruction mul>add"
-    environment = {**os.environ, "TENFOLD_CACHE": str(folder.parent), "TENFOLD_FAULT": fault}
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(script))
+    faulty = [sys.executable, str(Path(__file__).parents[1] / "faults.py"), "instruction mul>add"]
+    environment = {**os.environ, "TENFOLD_CACHE": str(folder.parent)}
     for misses in (1, 0, 0):
         done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(script)],
-            env=environment, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            [*faulty, str(path)], env=environment, capture_output=True, text=True, check=True
+        )
         assert done.stdout == f"[4.0, 4.0, 4.0, 4.0] ['ParityWarning'] {misses}\n"
 
 

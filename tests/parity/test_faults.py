@@ -5,12 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import faults
 import numpy as np
 import pytest
+from faults import plant
 
 import tenfold as tn
 from tenfold.cache import plans
-from tenfold.execute.faults import plant
 
 sys.path.insert(0, str(Path(__file__).parent))
 from programs import FAULTS, softmax, X  # noqa: I001
@@ -75,13 +76,13 @@ def test_the_script_stands_alone(number, tmp_path):
     fault = FAULTS[number]
     with plant(fault.kind, fault.argument):
         found = tn.bisect(fault.function, *fault.arguments, script=tmp_path / "show.py")
-        assert found.path is not None
-        assert "import programs" not in found.path.read_text()
-        there = {**os.environ, "PYTHONPATH": str(Path(tn.__file__).parents[1])}
-        run = subprocess.run(
-            [sys.executable, str(found.path)], env=there, capture_output=True, check=False,
-            cwd=tmp_path,
-        )  # fmt: skip
+    assert found.path is not None
+    assert "import programs" not in found.path.read_text()
+    faulty = [sys.executable, str(Path(faults.__file__)), f"{fault.kind} {fault.argument}"]
+    there = {**os.environ, "PYTHONPATH": str(Path(tn.__file__).parents[1])}
+    run = subprocess.run(
+        [*faulty, str(found.path)], env=there, capture_output=True, check=False, cwd=tmp_path
+    )
     assert run.returncode == 1, run.stderr.decode()
     assert b"Traceback" not in run.stderr
 

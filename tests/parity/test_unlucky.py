@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from faults import plant
 
 import tenfold as tn
 from tenfold.cache import plans
 from tenfold.execute import Program, plan_for
-from tenfold.execute.faults import plant
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
 

@@ -11,12 +11,12 @@ from tenfold.backends.cpu.link.compile import Module, compile_kernels
 from tenfold.backends.cpu.link.prelink import prelink
 from tenfold.backends.cpu.run.words import Words, routines_of
 from tenfold.backends.cpu.target import Target
-from tenfold.execute.faults import frozen_with_fault
 from tenfold.execute.fixed import GATE, STEPS, fixed, interface
 from tenfold.execute.kernels import Code
 from tenfold.execute.native import Native
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan, RoutineStep
+from tenfold.seam import passed
 
 if TYPE_CHECKING:
     from tenfold.execute.program import Program
@@ -89,7 +89,6 @@ def make_native(
                     found.append(np.hstack([where[:, None], more]))
             raw = row.view(np.uint8)
         memory[offset : offset + raw.size] = raw
-    frozen_with_fault(memory, offsets[0], words.kept[0].nbytes)
     root = words.address >> _WHICH & (1 << _KIND - _WHICH) - 1
     return Native(
         target,
@@ -100,7 +99,7 @@ def make_native(
         ),
         modules,
         kernels,
-        memory.tobytes(),
+        passed("memory", memory.tobytes()),
         offsets[root],
         _packed(own),
         _packed(calls),

@@ -9,9 +9,9 @@ from tenfold.backends.cpu.library.sort.sort import scratch_bytes
 from tenfold.backends.cpu.link.support import missing, outside
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cpu.target import Target, host_target
-from tenfold.execute.faults import with_fault
 from tenfold.graph import Graph
 from tenfold.plan import Plan, make_plan
+from tenfold.seam import passed
 
 
 def plan_for(graph: Graph, target: Target | None = None, donated: Sequence[int] = ()) -> Plan:
@@ -31,4 +31,4 @@ def plan_for(graph: Graph, target: Target | None = None, donated: Sequence[int] 
         donated=donated,
         lines=scratch_bytes,
     )
-    return with_fault(plan)
+    return passed("plan", plan)

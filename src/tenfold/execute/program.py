@@ -14,13 +14,13 @@ from tenfold.backends.cpu.entry.watch import Guard, kind_of
 from tenfold.backends.cpu.run.words import Words, routines_of
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import TypeMismatch
-from tenfold.execute.faults import guards_with_fault, loosen
 from tenfold.execute.fixed import GATE, fixed
 from tenfold.execute.host import Running, make_callable
 from tenfold.execute.kernels import judged_kernels, obtain, routine_image, steps_image
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
+from tenfold.seam import passed
 from tenfold.types import DTYPES, SHORT, TensorType
 
 Array = np.ndarray[Any, Any]
@@ -141,9 +141,7 @@ class Program:
         entry = Entry(
             name="call",
             plan="tn_steps",
-            arguments=guards_with_fault(
-                [Argument(t, n in self.donated) for n, t in enumerate(own)]
-            ),
+            arguments=tuple(Argument(t, n in self.donated) for n, t in enumerate(own)),
             outputs=self.outputs,
             captures=len(captures),
             guards=tuple(map(kind_of, guards)),
@@ -152,10 +150,11 @@ class Program:
             release=self.weight > RELEASED,
         )
         door = gate(lambda text: fixed(GATE, self.target))
+        entry = passed("entry", entry)
         bound = make_entry(
             entry, self.image, door, slow, captures, guards, native, self.given, self.kept
         )
-        loosen(bound.binding)
+        passed("binding", bound.binding)
         return bound
 
     def _open_doors(self) -> list[Binding]:

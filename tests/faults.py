@@ -1,22 +1,29 @@
-"""Planted faults: what a broken compiler would do, put into plans on purpose. For tests alone.
+"""Planted faults: what a broken compiler would do, put into plans on purpose through the seam.
 
-`TENFOLD_FAULT` holds a kind and its argument, `instruction tanh>sinh`. Every plan that is made and
-every entry that is bound while it is set has the fault, in this process and in those it starts, if
-there is a place for it.
+    with plant("instruction", "tanh>sinh"):
+        ...
+
+Every plan that is made and every entry that is bound meanwhile has the fault, if there is a place
+for it. To run a script in another process with a fault planted:
+
+    python tests/faults.py "instruction tanh>sinh" script.py
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+import runpy
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tenfold import seam
 from tenfold.backends.cpu.entry import ndarray as nd
-from tenfold.backends.cpu.entry.entry import Argument
+from tenfold.backends.cpu.entry.bind import Binding
+from tenfold.backends.cpu.entry.entry import Argument, Entry
 from tenfold.backends.cpu.entry.gate import RECORD_WORDS
 from tenfold.kernel import Kernel
 from tenfold.kernel.ir.index import AXIS, Atom, Index
@@ -25,48 +32,49 @@ from tenfold.plan import BranchStep, KernelStep, LoopStep, Plan
 from tenfold.plan.steps.plan import ARENA, OUTPUT
 from tenfold.types import DTYPES, KIND, SHORT, TensorType
 
-VARIABLE = "TENFOLD_FAULT"
-
 
 @contextmanager
 def plant(kind: str, argument: str = "") -> Iterator[None]:
     """Plant a fault in whatever is compiled meanwhile."""
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = f"{kind} {argument}".strip()
+    before = seam.hook
+    seam.hook = spoiler(kind, argument)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[VARIABLE]
-        else:
-            os.environ[VARIABLE] = before
+        seam.hook = before
 
 
-def planted() -> tuple[str, str] | None:
-    """The fault that is to be planted, or None."""
-    text = os.environ.get(VARIABLE)
-    if not text:
-        return None
-    kind, _, argument = text.partition(" ")
-    return kind, argument
+def spoiler(kind: str, argument: str) -> Callable[[str, Any], Any]:
+    """What puts this fault into whatever comes through the seam."""
+
+    def spoil(what: str, made: Any) -> Any:
+        if what == "options":
+            return (*made, ("fault", f"{kind} {argument}"))
+        if what == "plan" and kind in KERNELS:
+            return _everywhere(made, lambda plan: _in_kernels(plan, kind, argument))
+        if what == "plan" and kind in PLANS:
+            return _everywhere(made, lambda plan: PLANS[kind](plan, argument))
+        if what == "memory" and kind == "frozen":
+            return bytes([made[0] ^ 1]) + made[1:]
+        if what == "entry" and kind == "guard":
+            return _guards(made, argument)
+        if what == "binding" and kind == "guard":
+            return _loosened(made, argument)
+        return made
+
+    return spoil
 
 
-def with_fault(plan: Plan) -> Plan:
-    """The plan with the fault in it and in all plans below it."""
-    fault = planted()
-    if fault is None:
-        return plan
-    kind, argument = fault
+def _everywhere(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
+    """The plan changed, and all plans below it."""
     made: dict[int, Plan] = {}
     for one in plan.every:
-        changed = replace(one, plans=tuple(made[id(p)] for p in one.plans))
-        if kind in KERNELS:
-            change = KERNELS[kind]
-            changed = replace(changed, own=tuple(change(k, argument) for k in changed.own))
-        elif kind in PLANS:
-            changed = PLANS[kind](changed, argument)
-        made[id(one)] = changed
+        made[id(one)] = change(replace(one, plans=tuple(made[id(p)] for p in one.plans)))
     return made[id(plan)]
+
+
+def _in_kernels(plan: Plan, kind: str, argument: str) -> Plan:
+    return replace(plan, own=tuple(KERNELS[kind](k, argument) for k in plan.own))
 
 
 # Faults in kernels.
@@ -356,46 +364,39 @@ PLANS: dict[str, Callable[[Plan, str], Plan]] = {
 }
 
 
-# Faults in the form of a plan that is kept.
-
-
-def frozen_with_fault(memory: np.ndarray[Any, Any], start: int, size: int) -> None:
-    """The first thing that a plan keeps, rolled by a byte where it is written down."""
-    fault = planted()
-    if fault is not None and fault[0] == "frozen" and size > 1:
-        memory[start : start + size] = np.roll(memory[start : start + size], 1)
-
-
 # Faults in the guards of an entry.
 
 
-def guards_with_fault(arguments: Sequence[Argument]) -> tuple[Argument, ...]:
-    """The arguments as a faulty entry looks at them."""
-    fault = planted()
-    if fault is None or fault[0] != "guard":
-        return tuple(arguments)
-    made = []
-    for argument in arguments:
-        type = argument.type
-        if fault[1] == "dtype" and KIND[type.dtype] == "f" and SHORT[type.dtype] != "bf16":
-            integers = {2: "i16", 4: "i32", 8: "i64"}
-            type = TensorType(DTYPES[integers[type.dtype.itemsize]], type.shape)
-        elif fault[1] == "rank":
-            type = TensorType(type.dtype, (1, *type.shape))
-        elif fault[1] == "extent" and type.rank:
-            type = TensorType(type.dtype, (type.shape[0] + 1, *type.shape[1:]))
-        made.append(replace(argument, type=type))
-    return tuple(made)
+def _guards(entry: Entry, argument: str) -> Entry:
+    """Arguments of another type than they have."""
+    return replace(entry, arguments=tuple(_retyped(a, argument) for a in entry.arguments))
 
 
-def loosen(binding: Any) -> None:
-    """Take from an entry what it asks of the flags of its arguments."""
-    fault = planted()
-    dropped = {"contiguous": nd.CONTIGUOUS, "aligned": nd.ALIGNED}
-    if fault is None or fault[0] != "guard" or fault[1] not in dropped:
-        return
+def _retyped(argument: Argument, way: str) -> Argument:
+    type = argument.type
+    if way == "dtype" and KIND[type.dtype] == "f" and SHORT[type.dtype] != "bf16":
+        integers = {2: "i16", 4: "i32", 8: "i64"}
+        type = TensorType(DTYPES[integers[type.dtype.itemsize]], type.shape)
+    elif way == "rank":
+        type = TensorType(type.dtype, (1, *type.shape))
+    elif way == "extent" and type.rank:
+        type = TensorType(type.dtype, (type.shape[0] + 1, *type.shape[1:]))
+    return replace(argument, type=type)
+
+
+def _loosened(binding: Binding, argument: str) -> Binding:
+    """Less asked of the flags of arguments."""
+    dropped = {"contiguous": nd.CONTIGUOUS, "aligned": nd.ALIGNED}.get(argument, 0)
     at = RECORD_WORDS
-    for argument in binding.entry.arguments:
+    for one in binding.entry.arguments:
         # The third word of an argument has its flags in the lower half, its rank in the upper.
-        binding._record[at + 2] &= np.uint64(~dropped[fault[1]] & (2**64 - 1))
-        at += 3 + argument.type.rank
+        binding._record[at + 2] &= np.uint64(~dropped & (2**64 - 1))
+        at += 3 + one.type.rank
+    return binding
+
+
+if __name__ == "__main__":
+    kind, _, argument = sys.argv[1].partition(" ")
+    with plant(kind, argument):
+        sys.argv = sys.argv[2:]
+        runpy.run_path(sys.argv[0], run_name="__main__")
