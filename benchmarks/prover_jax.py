@@ -18,13 +18,13 @@ from prover_jax_successors import fillings, match, patterns, successors, take, w
 from prover_peers import DEPTH, GRAVE, PROVED, Search, Sizes
 
 from tenfold.apps.prover.rollout.draws import mix
-from tenfold.apps.prover.rollout.layout import Layout
+from tenfold.apps.prover.resolution.layout import Layout
 from tenfold.apps.prover.rollout.loop import NEAR, RUNNING, Asked, Ends
-from tenfold.apps.prover.rollout.matching import Without
-from tenfold.apps.prover.rollout.patterns import Indices
+from tenfold.apps.prover.resolution.matching import Without
+from tenfold.apps.prover.resolution.patterns import Indices
 from tenfold.apps.prover.rollout.policy import Weights
-from tenfold.apps.prover.rollout.successors import Filling
-from tenfold.apps.prover.rollout.tables import Tables
+from tenfold.apps.prover.resolution.successors import Filling
+from tenfold.apps.prover.resolution.tables import Tables
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_cpu_enable_async_dispatch", False)  # or threads wait for one another

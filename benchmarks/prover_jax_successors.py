@@ -10,10 +10,10 @@ import numpy as np
 from jax import lax
 
 from tenfold.apps.prover.rollout.draws import mix
-from tenfold.apps.prover.rollout.matching import FAR, Matches, Without
-from tenfold.apps.prover.rollout.patterns import Indices, Patterns
-from tenfold.apps.prover.rollout.successors import Filling, Made
-from tenfold.apps.prover.rollout.tables import (
+from tenfold.apps.prover.resolution.matching import FAR, Matches, Without
+from tenfold.apps.prover.resolution.patterns import Indices, Patterns
+from tenfold.apps.prover.resolution.successors import Filling, Made
+from tenfold.apps.prover.resolution.tables import (
     ANY,
     LOOP,
     OBJECT,
@@ -23,7 +23,7 @@ from tenfold.apps.prover.rollout.tables import (
     places,
     range_key,
 )
-from tenfold.apps.prover.rollout.words import HEIGHT, Goals, joined, parted
+from tenfold.apps.prover.resolution.words import HEIGHT, Goals, joined, parted
 
 A = Any
 

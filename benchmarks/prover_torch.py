@@ -27,13 +27,13 @@ from prover_torch_successors import (
     written,
 )
 
-from tenfold.apps.prover.rollout.layout import Layout
+from tenfold.apps.prover.resolution.layout import Layout
 from tenfold.apps.prover.rollout.loop import NEAR, RUNNING, Asked, Ends
-from tenfold.apps.prover.rollout.matching import Without
-from tenfold.apps.prover.rollout.patterns import Indices, Patterns
+from tenfold.apps.prover.resolution.matching import Without
+from tenfold.apps.prover.resolution.patterns import Indices, Patterns
 from tenfold.apps.prover.rollout.policy import Weights
-from tenfold.apps.prover.rollout.successors import Filling, Made
-from tenfold.apps.prover.rollout.tables import Tables
+from tenfold.apps.prover.resolution.successors import Filling, Made
+from tenfold.apps.prover.resolution.tables import Tables
 
 torch.set_num_threads(1)  # arrays are too short for more: two threads took longer
 

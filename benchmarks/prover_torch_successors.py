@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from tenfold.apps.prover.rollout.matching import FAR, Matches, Without
-from tenfold.apps.prover.rollout.patterns import Indices, Patterns
-from tenfold.apps.prover.rollout.successors import Filling, Made
-from tenfold.apps.prover.rollout.tables import ANY, LOOP, OBJECT, SUBJECT, Found, Tables, range_key
-from tenfold.apps.prover.rollout.words import HEIGHT, Goals, joined, parted
+from tenfold.apps.prover.resolution.matching import FAR, Matches, Without
+from tenfold.apps.prover.resolution.patterns import Indices, Patterns
+from tenfold.apps.prover.resolution.successors import Filling, Made
+from tenfold.apps.prover.resolution.tables import ANY, LOOP, OBJECT, SUBJECT, Found, Tables, range_key
+from tenfold.apps.prover.resolution.words import HEIGHT, Goals, joined, parted
 
 A = Any
 I64 = torch.int64

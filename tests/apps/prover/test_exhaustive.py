@@ -19,6 +19,7 @@ from tenfold.apps.prover.proofs.proof import check_choices
 from tenfold.apps.prover.reference.bottom_up import close
 from tenfold.apps.prover.reference.ranks import rank_by_score
 from tenfold.apps.prover.reference.top_down import Searcher
+from tenfold.apps.prover.resolution.resolution import base_of
 from tenfold.apps.prover.rollout.exhaustive import GOING, exhaust
 from tenfold.apps.prover.rollout.exhaustive_run import (
     EVERY_BIT,
@@ -28,7 +29,6 @@ from tenfold.apps.prover.rollout.exhaustive_run import (
     exhaust_all,
 )
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.resolution import base_of
 from tenfold.apps.prover.rollout.run import Rolled, Room
 
 from .conftest import fact, write

@@ -11,7 +11,7 @@ import tenfold as tn
 from tenfold.apps.prover.closure.joins import Packing
 from tenfold.apps.prover.input.program import Program, Triple
 from tenfold.apps.prover.reference.top_down import Goal, Searcher, State, unify
-from tenfold.apps.prover.rollout.resolution import Base, States, base_of, begin, build, match
+from tenfold.apps.prover.resolution.resolution import Base, States, base_of, begin, build, match
 
 from .conftest import write
 from .generated import programs
@@ -122,7 +122,7 @@ def test_repeated_variables(text: str, goal: Goal) -> None:
 def test_the_unifier_of_two_pairs_is_the_references() -> None:
     from itertools import product
 
-    from tenfold.apps.prover.rollout.resolution import unify as by_arrays
+    from tenfold.apps.prover.resolution.resolution import unify as by_arrays
 
     terms = [-1, -2, 0, 1]
     others = [-5, -6, 0, 1]

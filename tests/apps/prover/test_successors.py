@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 import tenfold as tn
 from tenfold.apps.prover.input.program import Program, Triple
 from tenfold.apps.prover.reference.top_down import Searcher, State
-from tenfold.apps.prover.rollout.layout import laid_out
-from tenfold.apps.prover.rollout.matching import FAR, Without, apart, match
-from tenfold.apps.prover.rollout.patterns import hashed, indices, patterns
-from tenfold.apps.prover.rollout.queue import Lane, asked_of
-from tenfold.apps.prover.rollout.seen import packed
-from tenfold.apps.prover.rollout.successors import fillings, successors, written
-from tenfold.apps.prover.rollout.tables import (
+from tenfold.apps.prover.resolution.layout import laid_out
+from tenfold.apps.prover.resolution.matching import FAR, Without, apart, match
+from tenfold.apps.prover.resolution.patterns import hashed, indices, patterns
+from tenfold.apps.prover.resolution.successors import fillings, successors, written
+from tenfold.apps.prover.resolution.tables import (
     ANY,
     LOOP,
     OBJECT,
@@ -28,7 +26,9 @@ from tenfold.apps.prover.rollout.tables import (
     range_key,
     tables_of,
 )
-from tenfold.apps.prover.rollout.words import Goals, joined, parted
+from tenfold.apps.prover.resolution.words import Goals, joined, parted
+from tenfold.apps.prover.rollout.queue import Lane, asked_of
+from tenfold.apps.prover.rollout.seen import packed
 
 from .conftest import write
 from .generated import chains, everything, programs

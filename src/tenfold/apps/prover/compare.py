@@ -24,12 +24,12 @@ from tenfold.apps.prover.closure.fixpoint import (
 from tenfold.apps.prover.closure.joins import Packing, uses_of
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.reference.top_down import Searcher
+from tenfold.apps.prover.resolution.resolution import base_of
 from tenfold.apps.prover.rollout.exhaustive import GOING, exhaust, goals_of
 from tenfold.apps.prover.rollout.exhaustive import Search as Exhausting
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, begun, enlarged
 from tenfold.apps.prover.rollout.loop import Ends, roll
 from tenfold.apps.prover.rollout.queue import QUEUE, Lane
-from tenfold.apps.prover.rollout.resolution import base_of
 from tenfold.apps.prover.rollout.run import Rollout, Search, options_of, rolled
 
 Shown = Callable[[Any, str, tuple[int, ...]], str]  # the state at a place of a column, in words

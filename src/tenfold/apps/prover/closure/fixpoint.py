@@ -18,8 +18,15 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.backend import traced
+from tenfold.apps.prover.closure.bindings import (
+    Rows,
+    endpoints,
+    extended_rows,
+    first_rows,
+    term_value,
+)
 from tenfold.apps.prover.closure.joins import Ints, Packing, Uses, uses_of
-from tenfold.apps.prover.columns import END, Traced, compact, spread
+from tenfold.apps.prover.columns import END, Traced, compact
 from tenfold.apps.prover.input.program import Program, Triple
 
 RUNNING, FIXPOINT, LIMIT, FACTS, ROWS = range(5)  # FACTS, ROWS: more of these are needed
@@ -45,15 +52,6 @@ class State(NamedTuple):
     height: Traced  # of the facts of the last round
     status: Traced
     pieces: Traced  # joined in this call
-
-
-class Rows(NamedTuple):
-    """Bindings of variables, a column each; `item` rises, and says which (fact, use) it is of."""
-
-    bound: Traced  # [variables, rows], -1 while free
-    use: Traced
-    item: Traced
-    live: Traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +223,7 @@ def prepare(state: State, first: Traced, uses: Uses, packing: Packing) -> State:
 def _indexed(state: State, first: Traced, uses: Uses, packing: Packing) -> State:
     places = tn.arange(state.facts.shape[0])
     used = places < state.count
-    s, o = _ends(state.facts, packing)
+    s, o = endpoints(state.facts, packing)
     p = np.where(used, state.facts >> 2 * packing.bits, 0)
     mirrored = packing.reverse + ((p << 2 * packing.bits) | (o << packing.bits) | s)
     index = np.sort(np.concatenate([state.facts, np.where(used, mirrored, END)]))
@@ -236,12 +234,6 @@ def _indexed(state: State, first: Traced, uses: Uses, packing: Packing) -> State
         there[np.minimum(index, below.shape[0] - 1)] = 1
         below = np.cumsum(there, dtype=np.int32) - there
     return state._replace(index=index, below=below, work=np.cumsum(count))
-
-
-def _ends(keys: Traced, packing: Packing) -> tuple[Traced, Traced]:
-    """The two constants of keys."""
-    mask = (1 << packing.bits) - 1
-    return (keys >> packing.bits) & mask, keys & mask
 
 
 def _end_round(state: State, uses: Uses, packing: Packing) -> State:
@@ -274,12 +266,12 @@ def _join(state: State, uses: Uses, packing: Packing, rows: int) -> State:
     """One piece of this round's joins; what they give goes to the fresh keys."""
     # where there is a table facts are dense, and few pairs make many rows
     pairs = max(1, rows // 16) if state.marks.shape[0] else rows
-    found = _first(state, uses, packing, pairs)
+    found = first_rows(state, uses, packing, pairs)
     total = state.work[-1]
     taken = np.minimum(total, state.at + pairs)
 
     def extend(place: Traced, carry: tuple[Rows, Traced]) -> tuple[Rows, Traced]:
-        return _extend(*carry, rows, uses.atoms, place, state, uses.slots, packing)
+        return extended_rows(*carry, rows, uses.atoms, place, state, uses.slots, packing)
 
     longest = uses.atoms.shape[1]
     if longest > 1:
@@ -287,7 +279,7 @@ def _join(state: State, uses: Uses, packing: Packing, rows: int) -> State:
     if longest > 2:
         found, taken = tn.fori_loop(2, longest, extend, (found, taken))
     head = uses.heads[found.use]
-    s, o = _value(head[:, 1], found.bound), _value(head[:, 2], found.bound)
+    s, o = term_value(head[:, 1], found.bound), term_value(head[:, 2], found.bound)
     keys = (head[:, 0] << 2 * packing.bits) | (s << packing.bits) | o
     keys = np.where(found.live & (found.item < taken), keys, END)
     add = _marked_new if state.marks.shape[0] else _sorted_new
@@ -336,92 +328,3 @@ def _marked_new(state: State, keys: Traced) -> tuple[State, Traced]:
     behind = np.minimum(np.where(fits.any(), ends[-1], state.found), fresh.shape[0] - 1)
     fresh[np.where(fits, ends - 1, behind)] = np.where(fits, keys, END)
     return state._replace(fresh=fresh, marks=marks), ends[-1]
-
-
-def _first(state: State, uses: Uses, packing: Packing, rows: int) -> Rows:
-    """The next (fact, use) pairs, each use's first atom matched with its fact."""
-    item = state.at + tn.arange(rows)
-    live = item < state.work[-1]
-    owner = np.minimum(np.searchsorted(state.work, item + 1), state.facts.shape[0] - 1)
-    key = np.where(live, state.facts[owner], 0)
-    p = key >> 2 * packing.bits
-    own = uses.starts[p + 1] - uses.starts[p]
-    use = np.where(live, uses.starts[p] + item - (state.work[owner] - own), 0)
-    atom = uses.atoms[use, 0]
-    s, o = _ends(key, packing)
-    bound = _bind(tn.full((uses.slots.shape[0], rows), -1, np.int64), uses.slots, atom, s, o)
-    return Rows(bound, use, item, live & _matches(atom, s, o))
-
-
-def _extend(
-    rows: Rows,
-    taken: Traced,
-    size: int,
-    atoms: Traced,
-    place: Traced,
-    state: State,
-    slots: Traced,
-    packing: Packing,
-) -> tuple[Rows, Traced]:
-    """Each row with each fact that matches its next atom, as far as there is room: `size` rows.
-
-    `taken` comes down to the first item whose rows do not all fit: that one and those after it
-    are left for the next piece.
-    """
-    atom = atoms[rows.use, place]
-    absent = atom[:, 0] < 0
-    first, last = _range(atom, rows.bound, state, packing)
-    counts = np.where(rows.live, np.where(absent, 1, last - first), 0)
-    ends = np.cumsum(counts)
-    taken = np.minimum(taken, np.where(ends > size, rows.item, END).min())
-    total = np.where(rows.item < taken, ends, 0).max()
-    ends = np.minimum(ends, total)
-    slot = tn.arange(size)
-    row = spread(ends, size)
-    inside = slot < total
-    matched = state.index[np.where(inside, first[row] + slot - (ends[row] - counts[row]), 0)]
-    one, two = _ends(matched, packing)
-    backward = matched >= packing.reverse
-    s, o = np.where(backward, two, one), np.where(backward, one, two)
-    atom, absent = atom[row], absent[row]
-    before = rows.bound[:, row]
-    bound = np.where(absent, before, _bind(before, slots, atom, s, o))
-    live = inside & (absent | _matches(atom, s, o))
-    return Rows(bound, rows.use[row], np.where(inside, rows.item[row], END), live), taken
-
-
-def _range(atom: Traced, bound: Traced, state: State, packing: Packing) -> tuple[Traced, Traced]:
-    """From where to where in the index the facts lie that an atom matches under its row."""
-    p = np.maximum(atom[:, 0], 0)
-    s, o = _value(atom[:, 1], bound), _value(atom[:, 2], bound)
-    base = p << 2 * packing.bits
-    by_both = base | (s << packing.bits) | o
-    by_subject = base | (s << packing.bits)
-    by_object = packing.reverse + (base | (o << packing.bits))
-    step = 1 << packing.bits
-    low = np.where(s >= 0, np.where(o >= 0, by_both, by_subject), np.where(o >= 0, by_object, base))
-    width = np.where((s >= 0) & (o >= 0), 1, np.where((s >= 0) | (o >= 0), step, step * step))
-    if state.below.shape[0]:
-        first, last = (np.take(state.below, key, mode="clip") for key in (low, low + width))
-        return first.astype(np.int64), last.astype(np.int64)
-    return np.searchsorted(state.index, low), np.searchsorted(state.index, low + width)
-
-
-def _value(term: Traced, bound: Traced) -> Traced:
-    """What a term stands for under each row: a constant, or -1 while it is free."""
-    slot = np.maximum(-1 - term, 0)
-    return np.where(term >= 0, term, bound[slot, tn.arange(bound.shape[1])])
-
-
-def _bind(bound: Traced, slots: Traced, atom: Traced, s: Traced, o: Traced) -> Traced:
-    """The rows with the variables of their atom bound; those bound before get what they have."""
-    slot = slots[:, None]
-    bound = np.where(-1 - atom[:, 1] == slot, s, bound)
-    return np.where(-1 - atom[:, 2] == slot, o, bound)
-
-
-def _matches(atom: Traced, s: Traced, o: Traced) -> Traced:
-    """Whether a fact's constants are those of the atom, and equal where its variables are."""
-    subject, object = atom[:, 1], atom[:, 2]
-    same = (subject != object) | (s == o)
-    return ((subject < 0) | (subject == s)) & ((object < 0) | (object == o)) & same

@@ -17,10 +17,10 @@ import tenfold as tn
 from tenfold.apps.prover.backend import traced
 from tenfold.apps.prover.columns import END, Traced, compact, spread
 from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.resolution.resolution import Base, States, begin, build, match
+from tenfold.apps.prover.resolution.words import parted, word_bits, words
 from tenfold.apps.prover.rollout.draws import mix
 from tenfold.apps.prover.rollout.loop import RUNNING
-from tenfold.apps.prover.rollout.resolution import Base, States, begin, build, match
-from tenfold.apps.prover.rollout.words import parted, word_bits, words
 
 GOING, ENDED, ROWS, STORE = range(4)  # ROWS, STORE: more of these are needed
 HASH_BITS = 62

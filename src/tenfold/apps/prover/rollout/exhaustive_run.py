@@ -13,6 +13,8 @@ from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.resolution.resolution import Base, base_of
+from tenfold.apps.prover.resolution.words import word_bits
 from tenfold.apps.prover.rollout.exhaustive import (
     GOING,
     ROWS,
@@ -25,9 +27,7 @@ from tenfold.apps.prover.rollout.exhaustive import (
 )
 from tenfold.apps.prover.rollout.loop import RUNNING
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.resolution import Base, base_of
 from tenfold.apps.prover.rollout.run import OVERFLOWS, Rolled, Room, check_words
-from tenfold.apps.prover.rollout.words import word_bits
 
 EVERY_BIT = np.uint64(2**64 - 1)
 

@@ -20,17 +20,16 @@ import tenfold as tn
 from tenfold.apps.prover.backend import traced
 from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.rollout.draws import uniform
-from tenfold.apps.prover.rollout.layout import fitting, laid_out
-from tenfold.apps.prover.rollout.matching import Without, apart, match
-from tenfold.apps.prover.rollout.patterns import Indices, Patterns, patterns
-from tenfold.apps.prover.rollout.policy import Weights, judge, judged, summed
+from tenfold.apps.prover.resolution.layout import fitting, laid_out
+from tenfold.apps.prover.resolution.matching import Without, apart, match
+from tenfold.apps.prover.resolution.patterns import Indices, patterns
+from tenfold.apps.prover.resolution.successors import Filling, Made, fillings, successors, written
+from tenfold.apps.prover.resolution.tables import Tables, take
+from tenfold.apps.prover.rollout.choice import best, chances, perturbed
+from tenfold.apps.prover.rollout.policy import Weights, summed
 from tenfold.apps.prover.rollout.seen import Past, Words, again, been, packed
-from tenfold.apps.prover.rollout.successors import Filling, Made, fillings, successors, written
-from tenfold.apps.prover.rollout.tables import Tables, take
 
 RUNNING = -1
-NEAR = 1e-4  # scores of the network that lie closer are a near-tie
 
 
 class Asked(NamedTuple):
@@ -256,11 +255,11 @@ def _round(
     steps = np.concatenate([(search.step + 1) * beam, tn.zeros(1, np.int32)])
     usable = valid & ~again(made.hashes, words, lane, valid, _room(slots))
     usable = usable & ~been(made.hashes, words, lane, usable, search.past, steps)
-    chances, sums = _chances(beams, made_of, made, row, usable, asked, weights)
-    scores = take(beams.scores, row) + chances
+    logs, sums = chances(beams, made_of, made, row, usable, asked, weights)
+    scores = take(beams.scores, row) + logs
     step = Step(words, made, row, lane, k, usable, scores, sums, scores)
     if sampled:
-        step = step._replace(wish=_perturbed(step, search, asked, weights))
+        step = step._replace(wish=perturbed(step, search, asked, weights))
     proof = usable & (made.counts == 0)
     wish = np.where(usable, np.where(proof, np.inf, step.wish), -np.inf)
     size = beams.words.shape[0]
@@ -294,71 +293,6 @@ def _outcomes(
     return take(tn.asarray(np.array(ends, np.int32)), gravest)
 
 
-def _chances(
-    beams: Beams,
-    patterns: Patterns,
-    made: Made,
-    row: Traced,
-    usable: Traced,
-    asked: Asked,
-    weights: Weights | None,
-) -> tuple[Traced, Traced]:
-    """The log-probability of each usable successor among those of its state, as f64; and the sums
-    of their goals' vectors."""
-    rows = beams.live.shape[0]
-    home = np.where(usable, row, rows)
-    if weights is None:  # from a table, so that no backend's logarithm changes a bit
-        count = tn.zeros(rows + 1, np.int32)
-        np.add.at(count, home, 1)
-        return take(-asked.logs, take(count, home)), tn.zeros((row.shape[0], 0), np.float32)
-    shared = np.take(summed(patterns.parts, weights), made.filling.pattern, axis=0, mode="clip")
-    sums = shared + summed(made.parts, weights)
-    scores = judged(judge(beams.sums, weights), sums, row, weights)
-    top: Traced = tn.full(rows + 1, -np.inf, np.float32)
-    np.maximum.at(top, home, scores)
-    top = np.where(np.isfinite(top), top, np.float32(0))
-    above = scores - take(top, home)
-    total = tn.zeros(rows + 1, np.float32)
-    np.add.at(total, home, np.where(usable, np.exp(above), np.float32(0)))
-    chances = above - np.log(np.maximum(take(total, home), np.float32(1e-38)))
-    return chances.astype(np.float64), sums
-
-
-def _perturbed(step: Step, search: Search, asked: Asked, weights: Weights | None) -> Traced:
-    """Scores whose greatest is a draw by the probabilities. A place's draw is its own, whatever
-    the slot."""
-    lane = np.minimum(step.lane, search.number.shape[0] - 1)
-    ids = take(asked.ids, take(search.number, lane))
-    drawn = uniform(ids, take(search.step, lane).astype(np.uint64), step.k.astype(np.uint64))
-    if weights is None:  # equal chances: the greatest number wins, without a logarithm
-        return drawn
-    return step.scores - np.log(-np.log(drawn))
-
-
-def _best(wish: Traced, lane: Traced, lanes: int, beam: int) -> tuple[Traced, Traced, Traced]:
-    """The slots of each lane's greatest wishes, the first of equals first; whether there is one;
-    and whether the last that is chosen and the first that is not lie within rounding."""
-    slots = tn.arange(wish.shape[0], dtype=np.int32)
-    open_ = wish > -np.inf
-    order, some = [], []
-    last = next_ = tn.full(lanes, np.inf, np.float64)
-    for turn in range(beam + 1):
-        last = next_
-        home = np.where(open_, lane, lanes)
-        top = tn.full(lanes + 1, -np.inf, np.float64)
-        np.maximum.at(top, home, wish)
-        next_ = top[:lanes]
-        if turn < beam:
-            first = tn.full(lanes + 1, wish.shape[0], np.int32)
-            np.minimum.at(first, np.where(wish == take(top, lane), home, lanes), slots)
-            first = np.minimum(first, wish.shape[0] - 1)
-            order.append(first[:lanes])
-            some.append(next_ > -np.inf)
-            open_ = open_ & (slots != take(first, lane))
-    near = (next_ > -np.inf) & (last < np.inf) & (last - next_ < NEAR)
-    return np.stack(order, axis=1), np.stack(some, axis=1), near
-
-
 def _moved(
     search: Search,
     step: Step,
@@ -372,7 +306,7 @@ def _moved(
     size = search.beams.words.shape[0]
     beam = search.beams.live.shape[0] // lanes
     queue = asked.words.shape[0] - 1
-    order, live, near = _best(step.wish, step.lane, lanes, beam)
+    order, live, near = best(step.wish, step.lane, lanes, beam)
     if weights is None:  # equal chances are exact on every backend
         near = near & ~near
     # a lane at a dead end, or without room, stays where it was

@@ -16,7 +16,7 @@ import numpy as np
 from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.input.program import Program
-from tenfold.apps.prover.rollout.patterns import Indices
+from tenfold.apps.prover.resolution.patterns import Indices
 from tenfold.apps.prover.rollout.safetensors import read_tensors
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]

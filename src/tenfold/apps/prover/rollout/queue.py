@@ -11,11 +11,9 @@ import numpy as np
 
 from tenfold.apps.prover.input.program import Triple
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.rollout.draws import as_bits
-from tenfold.apps.prover.rollout.loop import RUNNING, Asked
-from tenfold.apps.prover.rollout.matching import FAR, Without
-from tenfold.apps.prover.rollout.patterns import Indices, hashed, indices
-from tenfold.apps.prover.rollout.tables import (
+from tenfold.apps.prover.resolution.matching import FAR, Without
+from tenfold.apps.prover.resolution.patterns import Indices, hashed, indices
+from tenfold.apps.prover.resolution.tables import (
     LOOP,
     OBJECT,
     SUBJECT,
@@ -26,7 +24,9 @@ from tenfold.apps.prover.rollout.tables import (
     range_key,
     take,
 )
-from tenfold.apps.prover.rollout.words import HEIGHT, Goals, joined
+from tenfold.apps.prover.resolution.words import HEIGHT, Goals, joined
+from tenfold.apps.prover.rollout.draws import as_bits
+from tenfold.apps.prover.rollout.loop import RUNNING, Asked
 
 QUEUE = 4096  # candidates of one call
 

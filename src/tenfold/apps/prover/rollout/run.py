@@ -15,12 +15,12 @@ import numpy as np
 from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.resolution.tables import Tables, tables_of
+from tenfold.apps.prover.resolution.words import HEIGHT
 from tenfold.apps.prover.rollout.loop import Asked, Ends, roll
 from tenfold.apps.prover.rollout.policy import Weights
 from tenfold.apps.prover.rollout.queue import QUEUE, asked_of
 from tenfold.apps.prover.rollout.queue import Lane as Lane
-from tenfold.apps.prover.rollout.tables import Tables, tables_of
-from tenfold.apps.prover.rollout.words import HEIGHT
 
 _OUTCOMES = {int(outcome): outcome for outcome in Outcome}
 OVERFLOWS = (Outcome.OVERFLOW_STATES, Outcome.OVERFLOW_ATOMS, Outcome.OVERFLOW_VARS)

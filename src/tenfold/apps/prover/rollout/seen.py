@@ -13,8 +13,8 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.columns import Traced
+from tenfold.apps.prover.resolution.tables import take
 from tenfold.apps.prover.rollout.draws import mix
-from tenfold.apps.prover.rollout.tables import take
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

@@ -18,11 +18,11 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.columns import Traced
+from tenfold.apps.prover.resolution.matching import FAR, Matches
+from tenfold.apps.prover.resolution.resolution import unify
+from tenfold.apps.prover.resolution.tables import Tables, holds, take
+from tenfold.apps.prover.resolution.words import HEIGHT, Goals, joined, parted
 from tenfold.apps.prover.rollout.draws import mix
-from tenfold.apps.prover.rollout.matching import FAR, Matches
-from tenfold.apps.prover.rollout.resolution import unify
-from tenfold.apps.prover.rollout.tables import Tables, holds, take
-from tenfold.apps.prover.rollout.words import HEIGHT, Goals, joined, parted
 
 
 class Indices(NamedTuple):

@@ -17,7 +17,7 @@ from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.input.program import Clause, Program
-from tenfold.apps.prover.rollout.words import HEIGHT, word_bits, words
+from tenfold.apps.prover.resolution.words import HEIGHT, word_bits, words
 
 Shorts = np.ndarray[Any, np.dtype[np.int32]]
 EMPTY = -1  # of a place that holds no key

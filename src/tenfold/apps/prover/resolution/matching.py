@@ -11,8 +11,8 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.columns import Traced
-from tenfold.apps.prover.rollout.resolution import unify
-from tenfold.apps.prover.rollout.tables import (
+from tenfold.apps.prover.resolution.resolution import unify
+from tenfold.apps.prover.resolution.tables import (
     ANY,
     LOOP,
     OBJECT,
@@ -22,7 +22,7 @@ from tenfold.apps.prover.rollout.tables import (
     range_key,
     take,
 )
-from tenfold.apps.prover.rollout.words import Goals, parted
+from tenfold.apps.prover.resolution.words import Goals, parted
 
 FAR = 1 << 30  # an entry beyond all
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold.apps.prover.columns import Traced
-from tenfold.apps.prover.rollout.matching import Matches
-from tenfold.apps.prover.rollout.patterns import Indices, Patterns, hashed, indices, known, once
-from tenfold.apps.prover.rollout.tables import Tables, take
-from tenfold.apps.prover.rollout.words import HEIGHT, Goals, joined, parted
+from tenfold.apps.prover.resolution.matching import Matches
+from tenfold.apps.prover.resolution.patterns import Indices, Patterns, hashed, indices, known, once
+from tenfold.apps.prover.resolution.tables import Tables, take
+from tenfold.apps.prover.resolution.words import HEIGHT, Goals, joined, parted
 
 
 class Filling(NamedTuple):
