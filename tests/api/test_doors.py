@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pages import pages_held
 
 import tenfold as tn
 from tenfold.api.call.doors import ROW
 from tenfold.backends.cpu.link.loader import route
-from tenfold.backends.cpu.link.pages import pages_held
 from tenfold.cache import plans
 from tenfold.cache.memory import Plans
 from tenfold.errors import TenfoldError

@@ -8,6 +8,7 @@ import operator
 import pickle
 import sys
 import threading
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -433,25 +434,23 @@ def test_what_is_compiled_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
         compiled.append(graph)
         return lambda arrays: policy.reference(graph, arrays)
 
-    policy.use_compiler(compiler)
-    try:
-        for name, value in {"compile": "auto", "compile_runs": 3, "compile_work": 1000}.items():
-            monkeypatch.setattr(tn.config, name, value)
-        x = tn.asarray(np.arange(5.0))
-        for i in range(4):
-            assert len(compiled) == (i > 2)
-            assert (np.cosh(x) - 0.125).shape == (5,)
-            (np.cosh(x) - 0.125).tolist()
-        assert len(compiled) == 1
-        np.cosh(tn.ones(2000)).tolist()
-        assert len(compiled) == 2, "its work is large"
-        tn.config.compile = "always"
-        np.cosh(tn.ones(2)).tolist()
-        assert len(compiled) == 3
-        tn.config.compile, tn.config.compile_runs = "never", 1
-        np.cosh(tn.ones(3)).tolist()
-        assert len(compiled) == 3
-    finally:
-        policy.use_compiler(policy.planned)
+    monkeypatch.setattr(policy, "planned", compiler)
+    monkeypatch.setattr(policy, "_compiled", OrderedDict())
+    for name, value in {"compile": "auto", "compile_runs": 3, "compile_work": 1000}.items():
+        monkeypatch.setattr(tn.config, name, value)
+    x = tn.asarray(np.arange(5.0))
+    for i in range(4):
+        assert len(compiled) == (i > 2)
+        assert (np.cosh(x) - 0.125).shape == (5,)
+        (np.cosh(x) - 0.125).tolist()
+    assert len(compiled) == 1
+    np.cosh(tn.ones(2000)).tolist()
+    assert len(compiled) == 2, "its work is large"
+    tn.config.compile = "always"
+    np.cosh(tn.ones(2)).tolist()
+    assert len(compiled) == 3
+    tn.config.compile, tn.config.compile_runs = "never", 1
+    np.cosh(tn.ones(3)).tolist()
+    assert len(compiled) == 3
     with pytest.raises(ValueProblem):
         tn.config.compile = "sometimes"

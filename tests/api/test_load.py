@@ -17,9 +17,10 @@ from collections import namedtuple
 import msgpack
 import numpy as np
 import pytest
+from safetensors_file import write_arrays
 
 import tenfold as tn
-from tenfold.api.safetensors import read_arrays, write_arrays
+from tenfold.api.safetensors import read_arrays
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import FileError, HookError, PlanError, TypeMismatch, ValueProblem

@@ -3,7 +3,6 @@
 A graph met for the first time is run by the reference, which needs no time to get ready. One
 that comes back, or one with much to do, is worth compiling. Only counts decide, never a clock;
 `tn.config` has them.
-What compiles can be replaced: `use_compiler`.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from tenfold.locks import Lock
 from tenfold.reference import Callbacks, evaluate
 from tenfold.trace.lazy import realise
 
-# A compiled graph: its outputs for these arrays. A compiler gives one, or None where it can't.
+# A compiled graph: its outputs for these arrays.
 Compiled = Callable[[Sequence[Any]], list[Any]]
-Compiler = Callable[[Graph], Compiled | None]
 
 KEPT = 1024  # graphs that are counted or kept compiled
 
@@ -46,17 +44,9 @@ def planned(graph: Graph) -> Compiled:
     return compiled
 
 
-_compiler: list[Compiler] = [planned]
 _lock = Lock()
 _runs: OrderedDict[Graph, int] = OrderedDict()
-_compiled: OrderedDict[Graph, Compiled | None] = OrderedDict()
-
-
-def use_compiler(compiler: Compiler) -> None:
-    """From now on this compiles graphs."""
-    _compiler[:] = [compiler]
-    with _lock:
-        _compiled.clear()
+_compiled: OrderedDict[Graph, Compiled] = OrderedDict()
 
 
 def work(graph: Graph) -> int:
@@ -91,7 +81,7 @@ def _chosen(graph: Graph) -> Compiled | None:
                 _runs.popitem(last=False)
             if runs < config.compile_runs:
                 return None
-    made = _compiler[0](graph)
+    made = planned(graph)
     with _lock:
         _compiled[graph] = made
         _runs.pop(graph, None)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import FileError
-from tenfold.types import DTYPES, SHORT
+from tenfold.types import DTYPES
 
 Array = np.ndarray[Any, Any]
 
@@ -20,7 +20,6 @@ _NAMES = {
     "U32": "u32", "U64": "u64", "F16": "f16", "BF16": "bf16", "F32": "f32", "F64": "f64",
     "C64": "c64", "C128": "c128",
 }  # fmt: skip
-_SHORT = {short: name for name, short in _NAMES.items()}
 _HEADER = 100_000_000  # bytes; the format's own limit
 
 
@@ -68,26 +67,3 @@ def _array(body: Array, given: Mapping[str, Any]) -> Array:
     if dtype.kind == "b" and made.view(np.uint8).max(initial=0) > 1:
         raise ValueError("a truth value is neither 0 nor 1")
     return made
-
-
-def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
-    """Write arrays by name."""
-    header: dict[str, Any] = {}
-    parts: list[bytes] = []
-    start = 0
-    for name, given in arrays.items():
-        array = np.asarray(given)
-        raw = array.astype(array.dtype.newbyteorder("="), copy=False).tobytes()
-        header[name] = {
-            "dtype": _SHORT[SHORT[array.dtype.newbyteorder("=")]],
-            "shape": list(array.shape),
-            "data_offsets": [start, start + len(raw)],
-        }
-        parts.append(raw)
-        start += len(raw)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little"))
-        file.write(text)
-        file.writelines(parts)

@@ -406,20 +406,21 @@ def test_the_bar_moves(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_weights_from_a_file(tmp_path: Path) -> None:
+    from safetensors_file import write_arrays
+
     from tenfold.apps.prover.input.load import load
     from tenfold.apps.prover.input.program import program_of
     from tenfold.apps.prover.rollout.policy import random_weights
-    from tenfold.apps.prover.rollout.safetensors import write_tensors
 
     program = program_of(load(SMALL))
     file = tmp_path / "weights.safetensors"
     made = random_weights(program, 64, seed=0)
-    write_tensors(file, made._asdict())
+    write_arrays(file, made._asdict())
     options = (*ROLL, "--policy", "learned", "--score", "logprob", "--steps", "3", "--batch", "16")
     drawn = prove_to_json(tmp_path, *options, "--seed", "0")
     read = prove_to_json(tmp_path, *options, "--seed", "0", "--weights", str(file))
     assert drawn["tail"] == read["tail"]
-    write_tensors(file, made._replace(predicates=made.predicates[1:])._asdict())
+    write_arrays(file, made._replace(predicates=made.predicates[1:])._asdict())
     code, output = prove(*options, "--weights", str(file))
     assert code == 2
     assert "predicates has the shape" in output

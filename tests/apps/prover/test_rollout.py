@@ -22,7 +22,7 @@ from tenfold.apps.prover.reference.top_down import Searcher
 from tenfold.apps.prover.rollout.draws import lane_id
 from tenfold.apps.prover.rollout.policy import random_weights
 from tenfold.apps.prover.rollout.queue import QUEUE, Lane
-from tenfold.apps.prover.rollout.run import Rolled, Room, Search, roll_all
+from tenfold.apps.prover.rollout.run import Rolled, Rollout, Room, Search
 
 from .conftest import fact, write
 from .generated import chains, everything, programs
@@ -33,6 +33,10 @@ SEARCHES = {
     "beam": replace(PLAIN, batch=16, beam=3),
     "sampled": replace(PLAIN, batch=16, sampled=True),
 }
+
+
+def roll_all(program: Program, lanes: list[Lane], search: Search) -> list[Rolled]:
+    return Rollout(program, search).run(lanes)
 
 
 def plainly(program: Program, lanes: list[Lane], search: Search) -> list[Rolled]:

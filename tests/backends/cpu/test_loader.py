@@ -14,12 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pages import pages_held
 
 from tenfold.backends.cpu.link import loader
 from tenfold.backends.cpu.link.elf import read
 from tenfold.backends.cpu.link.link import link
 from tenfold.backends.cpu.link.loader import Image, load, process_symbol, route
-from tenfold.backends.cpu.link.pages import AREA, pages_held
+from tenfold.backends.cpu.link.pages import AREA
 from tenfold.backends.cpu.link.prelink import prelink
 from tenfold.errors import FileError
 
@@ -404,8 +405,6 @@ FUZZ = """
 import random, sys
 from pathlib import Path
 from tenfold.backends.cpu.link.loader import load
-from tenfold.backends.cpu.link.pages import AREA, pages_held
-from tenfold.backends.cpu.link.prelink import prelink
 from tenfold.errors import FileError
 
 files = [Path(name).read_bytes() for name in sys.argv[1:]]

@@ -11,7 +11,6 @@ import hashlib
 import os
 import sys
 from collections.abc import Collection
-from dataclasses import replace
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from typing import Any
@@ -163,11 +162,6 @@ def executable(target: Target) -> tuple[str, ...]:
     if target.arch != "x86_64":
         return (target.cpu,)
     return tuple(level for level in LEVELS if level <= target.cpu)
-
-
-def baseline(target: Target) -> Target:
-    """The least processor of the same architecture: what every machine of it runs."""
-    return replace(target_with(target.triple, ()), llvmlite=target.llvmlite)
 
 
 def named(cpu: str, like: Target) -> Target:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.kernel.ir.index import AXIS, Index
+from tenfold.kernel.ir.index import Index
 from tenfold.kernel.ir.index import axis as axis_index
 from tenfold.kernel.ir.index import value as value_index
 from tenfold.kernel.ir.kernel import (
@@ -285,11 +285,3 @@ class Builder:
         if instruction.op != "const":
             return None
         return bool(instruction.attr[0] != b"\0")
-
-
-def axis_number(index: Index) -> int:
-    """The axis that an index made by `Builder.axis` stands for."""
-    ((atom, k),) = index.terms
-    if atom.kind != AXIS or k != 1 or index.const:
-        raise ValueError(f"{index} is not an axis")
-    return int(atom.of)

@@ -54,7 +54,6 @@ class RoutineStep:
     node: int
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    detail: tuple[int, ...] = ()  # which inputs are read transposed, one entry for each input
     scratch: tuple[int, ...] = ()  # memory of its own
     kind: str = field(default="routine", init=False)
 

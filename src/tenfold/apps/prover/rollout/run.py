@@ -98,18 +98,6 @@ class Rolled(NamedTuple):
     near: int = 0  # choices within rounding of another
 
 
-def roll_all(program: Program, lanes: Sequence[Lane], search: Search) -> list[Rolled]:
-    """Every lane's end, in order; no batch, padding, thread or first room changes any of them.
-
-    >>> from tenfold.apps.prover.input.program import Clause
-    >>> swap = Clause((0, -1, -2), ((0, -2, -1),))
-    >>> made = Program(("p",), ("a", "b"), ((0, 0, 1),), (swap,))
-    >>> [r.outcome.name for r in roll_all(made, [Lane((0, 1, 0)), Lane((0, 1, 1))], Search())]
-    ['PROVED', 'GAVE_UP']
-    """
-    return Rollout(program, search).run(lanes)
-
-
 def lanes_for(program: Program) -> int:
     """Lanes that fill the slots of a round: few where states have many successors, since a lane
     that waits is work for nothing. A power of two from 32 to 128, by trials with several sets: more
@@ -126,7 +114,14 @@ def _most_successors(program: Program) -> int:
 
 
 class Rollout:
-    """A search made ready for a program: its tables are built once."""
+    """A search made ready for a program: its tables are built once.
+
+    >>> from tenfold.apps.prover.input.program import Clause
+    >>> swap = Clause((0, -1, -2), ((0, -2, -1),))
+    >>> rollout = Rollout(Program(("p",), ("a", "b"), ((0, 0, 1),), (swap,)), Search())
+    >>> [r.outcome.name for r in rollout.run([Lane((0, 1, 0)), Lane((0, 1, 1))])]
+    ['PROVED', 'GAVE_UP']
+    """
 
     def __init__(self, program: Program, search: Search) -> None:
         if search.batch is None:
@@ -137,7 +132,7 @@ class Rollout:
         check_words(program, int(self.tables.bits))
 
     def run(self, lanes: Sequence[Lane]) -> list[Rolled]:
-        """Every lane's end, in order."""
+        """Every lane's end, in order; no batch, padding, thread or first room changes any."""
         search, program = self.search, self.program
         results: dict[int, Rolled] = {}
         left: dict[Room, list[int]] = {search.room: list(range(len(lanes)))}

@@ -1,4 +1,4 @@
-"""Safetensors: named tensors in a file, read and written without running anything."""
+"""Safetensors: named tensors in a file, read without running anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tenfold.apps.prover.errors import InputError
 
 Tensor = np.ndarray[Any, Any]
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
-_NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -40,20 +39,3 @@ def _tensor(entry: Mapping[str, Any], data: memoryview) -> Tensor:
         raise ValueError(f"data from {first} to {last} of {len(data)} bytes")
     flat = np.frombuffer(data[first:last], np.dtype(_DTYPES[entry["dtype"]]))
     return flat.reshape(entry["shape"]).copy()
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors, in the order of their names."""
-    header: dict[str, Any] = {}
-    parts: list[bytes] = []
-    at = 0
-    for name in sorted(tensors):
-        tensor = np.ascontiguousarray(tensors[name])
-        part = tensor.tobytes()
-        kind = _NAMES[tensor.dtype.newbyteorder("<")]
-        header[name] = {"dtype": kind, "shape": tensor.shape, "data_offsets": [at, at + len(part)]}
-        parts.append(part)
-        at += len(part)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(parts))

@@ -74,27 +74,6 @@ def compile_kernels(
     return Module(pack(assembly.finish()), tuple(made))
 
 
-_made: dict[tuple[Target, str], tuple[Module, Compiled]] = {}
-
-
-def compiled_once(
-    kernels: Sequence[Kernel], target: Target, strict: bool = False
-) -> list[tuple[Module, Compiled]]:
-    """For each kernel the module that has it; what this process has not yet compiled goes into
-    one new module."""
-    names = [symbol(kernel, strict) for kernel in kernels]
-    missing = {
-        name: kernel
-        for name, kernel in zip(names, kernels, strict=True)
-        if (target, name) not in _made
-    }
-    if missing:
-        module = compile_kernels(missing.values(), target, strict)
-        for compiled in module.kernels:
-            _made.setdefault((target, compiled.name), (module, compiled))
-    return [_made[target, name] for name in names]
-
-
 def module_text(codes: Sequence[Code], target: Target, fragments: Sequence[Fragment] = ()) -> str:
     """The text of a module: kernels, the functions they call, and what is given beside."""
     needed = sorted(frozenset().union(*(code.maths for code in codes)))

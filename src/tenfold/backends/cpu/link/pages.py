@@ -132,8 +132,3 @@ def _mprotect() -> Callable[[int, int, int], int]:
     function = ctypes.CDLL(None, use_errno=True).mprotect
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     return function
-
-
-def pages_held() -> int:
-    """How many pages of all chunks are given out."""
-    return sum(sum(chunk.used) for chunk in _chunks)

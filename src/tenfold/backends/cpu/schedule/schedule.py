@@ -38,7 +38,6 @@ _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
 _BUDGET = 3000  # copies × instructions, of all rows
 _HEAVY = 30  # work that is bound by latency unless several vectors are interleaved
 _LONGEST_KEPT = 65536  # elements of a row: longer ones are recomputed sooner than read back
-MOST_INSTRUCTIONS, MOST_STREAMS = 1000, 64
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
@@ -85,29 +84,6 @@ def choose(kernel: Kernel, target: Target) -> Schedule:
     facts = _Facts(kernel)
     best = min(facts.candidates(), key=lambda lanes: (facts.cost(lanes), sorted(lanes)))
     return facts.schedule(best, target)
-
-
-def why_split(kernel: Kernel, target: Target) -> str | None:
-    """Why a kernel had better be several, or None. It runs right as it is."""
-    if len(kernel.instructions) > MOST_INSTRUCTIONS:
-        return f"more than {MOST_INSTRUCTIONS} instructions"
-    if len(kernel.buffers) > MOST_STREAMS:
-        return f"more than {MOST_STREAMS} arrays at once"
-    facts = _Facts(kernel)
-    results = [kernel.free[r] & frozenset(facts.parallel) for r in facts.reduces]
-    if any(not (a <= b or b <= a) for a in results for b in results):
-        return "reductions whose results lie along different axes"
-    if not facts.reduces:
-        return None
-    lanes = choose(kernel, target).lanes
-    loads = [(i.index, n) for n, i in enumerate(kernel.instructions) if i.op == "load"]
-    reads = {facts.access(i, kernel.free[n], lanes) for i, n in loads if i is not None}
-    writes = {
-        facts.access(store.index, kernel.store_free(store), lanes, False) for store in kernel.stores
-    }
-    if reads & {_TILED, _STRIDED} or _STRIDED in writes:
-        return "a reduction goes across memory; transpose first"
-    return None
 
 
 class _Facts:
