@@ -19,7 +19,7 @@ def widen(w: Writer, dtype: str, x: str, wide: bool) -> str:
         bits = w.op(f"shl {i32} {high}, {w.const('i32', 16, wide)}")
         return w.op(f"bitcast {i32} {bits} to {vector('float', wide)}")
     if dtype == "f16":
-        return _from_half(w, x, wide)
+        return from_half(w, x, wide)
     return x
 
 
@@ -30,7 +30,7 @@ def narrow(w: Writer, dtype: str, x: str, wide: bool) -> str:
     if dtype == "bf16":
         return _high_half(w, _bits(w, x, wide), wide)
     if dtype == "f16":
-        return _to_half(w, x, wide)
+        return to_half(w, x, wide)
     return x
 
 
@@ -42,7 +42,7 @@ def rounded(
     `given`, not computed, keeps its sign."""
     f32, i32 = vector("float", wide), vector("i32", wide)
     if dtype == "f16":
-        return _from_half(w, _to_half(w, x, wide), wide)
+        return from_half(w, to_half(w, x, wide), wide)
     if dtype != "bf16":
         return x
     bits = _bits(w, x, wide)
@@ -152,7 +152,8 @@ def _to_odd(w: Writer, x: str, wide: bool) -> str:
     return w.op(f"bitcast {i32} {odd} to {f32}")
 
 
-def _from_half(w: Writer, x: str, wide: bool) -> str:
+def from_half(w: Writer, x: str, wide: bool) -> str:
+    """The bits of an f16 as the f32 of that value."""
     i16, i32, f32 = vector("i16", wide), vector("i32", wide), vector("float", wide)
     if w.modern:
         half = w.op(f"bitcast {i16} {x} to {vector('half', wide)}")
@@ -168,7 +169,8 @@ def _from_half(w: Writer, x: str, wide: bool) -> str:
     return w.op(f"bitcast {i32} {whole} to {f32}")
 
 
-def _to_half(w: Writer, x: str, wide: bool) -> str:
+def to_half(w: Writer, x: str, wide: bool) -> str:
+    """The bits of the f16 nearest to an f32."""
     i16, i32, f32 = vector("i16", wide), vector("i32", wide), vector("float", wide)
     if w.modern:
         # The fence keeps LLVM from rounding a double straight to a half, by a function of its own.

@@ -6,13 +6,14 @@ import math
 
 from tenfold.backends.llvm.casts import narrow, rounded, widen
 from tenfold.backends.llvm.functions import function
+from tenfold.backends.llvm.instructions import whole
 from tenfold.backends.llvm.writer import BITS, COMPUTE, Writer, vector
 from tenfold.errors import Unsupported
 
 _ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 REMAINDERS = frozenset(("fmod", "mod", "floordiv"))  # which libm's fmod is called for
-_ROUND = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "nearbyint"}
+_ROUND = ("floor", "ceil", "trunc", "round")
 
 
 def floating(w: Writer, name: str, source: str, args: list[str], wide: bool) -> str:
@@ -53,7 +54,7 @@ def _exact(w: Writer, name: str, source: str, args: list[str], wide: bool) -> st
     if name == "rsqrt":
         return w.op(f"fdiv {ty} {const(1.0)}, {w.intrinsic('sqrt', ty, x)}")
     if name in _ROUND:
-        return _round(w, name, element, x, wide)
+        return whole(w, name, element, x, wide)
     if name == "sign":
         zero = w.select(w.op(f"fcmp oeq {ty} {x}, {const(0.0)}"), ty, const(0.0), x)
         low = w.select(w.op(f"fcmp olt {ty} {x}, {const(0.0)}"), ty, const(-1.0), zero)
@@ -95,28 +96,6 @@ def extreme(w: Writer, name: str, ty: str, x: str, y: str) -> str:
     return w.select(w.op(f"fcmp uno {ty} {other}, {other}"), ty, x, best)
 
 
-def _round(w: Writer, name: str, element: str, x: str, wide: bool) -> str:
-    ty = vector(element, wide)
-    if w.modern:
-        return w.intrinsic(_ROUND[name], ty, x)
-    # Without rounding in hardware: adding and taking away 2**23 (or 2**52) rounds to nearest.
-    magic = w.const(element, 2.0**23 if element == "float" else 2.0**52, wide)
-    size = w.intrinsic("fabs", ty, x)
-    near = w.op(f"fsub {ty} {w.op(f'fadd {ty} {size}, {magic}')}, {magic}")
-    if name == "trunc":
-        over = w.op(f"fcmp ogt {ty} {near}, {size}")
-        one = w.select(over, ty, w.const(element, 1.0, wide), w.const(element, 0.0, wide))
-        near = w.op(f"fsub {ty} {near}, {one}")
-    near = w.intrinsic("copysign", ty, near, x)
-    if name in ("floor", "ceil"):
-        wrong = w.op(f"fcmp {'ogt' if name == 'floor' else 'olt'} {ty} {near}, {x}")
-        step = -1.0 if name == "floor" else 1.0
-        one = w.select(wrong, ty, w.const(element, step, wide), w.const(element, 0.0, wide))
-        near = w.intrinsic("copysign", ty, w.op(f"fadd {ty} {near}, {one}"), x)
-    whole = w.op(f"fcmp olt {ty} {size}, {magic}")  # false for NaN too, which stays
-    return w.select(whole, ty, near, x)
-
-
 def _remainder(w: Writer, name: str, element: str, a: str, b: str, wide: bool) -> str:
     """fmod, and NumPy's mod and floor division made from it."""
     ty, i1 = vector(element, wide), vector("i1", wide)
@@ -140,7 +119,7 @@ def _remainder(w: Writer, name: str, element: str, a: str, b: str, wide: bool) -
     one = w.const(element, 1.0, wide)
     ratio = w.op(f"fdiv {ty} {w.op(f'fsub {ty} {a}, {rest}')}, {b}")
     ratio = w.select(fix, ty, w.op(f"fsub {ty} {ratio}, {one}"), ratio)
-    down = _round(w, "floor", element, ratio, wide)
+    down = whole(w, "floor", element, ratio, wide)
     far = w.op(f"fcmp ogt {ty} {w.op(f'fsub {ty} {ratio}, {down}')}, {w.const(element, 0.5, wide)}")
     down = w.select(far, ty, w.op(f"fadd {ty} {down}, {one}"), down)
     plain = w.op(f"fdiv {ty} {a}, {b}")

@@ -58,7 +58,6 @@ ELEMENTWISE = {
     "ceil": _rule("f", SAME, "the least whole number not below; -0.0 for (-1, 0)"),
     "trunc": _rule("f", SAME, "the whole number next to it towards zero, with its sign"),
     "round": _rule("f", SAME, "the nearest whole number, the even one of two, with its sign"),
-    "ldexp": _rule("f i", "0", "a * 2**b, rounded once; b is i32 for f32, i64 for f64"),
     "min": _rule("iu =", SAME, "the lesser"),
     "max": _rule("iu =", SAME, "the greater"),
     "and": _rule("biu =", SAME, "bit by bit"),
@@ -82,8 +81,8 @@ ELEMENTWISE = {
         "undefined where that does not fit; to bool: only from integers, the lowest bit",
     ),
     "bitcast": _rule("iuf", "iuf", "the same bits, in a dtype of the same size"),
-    "from_half": _rule("u", "f32", "bits of an f16, as u16, to the f32 of that value"),
-    "to_half": _rule("f", "u16", "f32 to the bits of the nearest f16, ties to even; NaN is 0x7e00"),
+    "from_half": _rule("u", "f32", "bits of an f16 to the f32 of that value; NaN keeps its sign"),
+    "to_half": _rule("f", "u16", "f32 to the nearest f16, as its bits; NaN keeps its sign"),
 }
 
 # The others, as in `kernel/ir/kernel`, with these differences:
