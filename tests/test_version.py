@@ -45,7 +45,7 @@ def test_every_installation_has_a_source(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["parity/bounds.py", "reference/evaluate.py", "plan/fuse.py", "ops/rules.py", "types.py"],
+    ["parity/rule/bounds.py", "reference/evaluate.py", "plan/fusion/fuse.py", "ops/rules.py", "types.py"],
 )
 def test_content_decides(tmp_path, name):
     place = installed(tmp_path)
@@ -103,7 +103,7 @@ def test_installations_of_one_number_share_plans_only_where_their_code_is_one(tm
             file.write(path, path.relative_to(first))
     assert [misses(first, cache), misses(first, cache)] == [1, 0]
     assert misses(second, cache) == 0
-    altered(second / "tenfold" / "parity" / "bounds.py", '"""', "'''")
-    altered(second / "tenfold" / "parity" / "bounds.py", '"""', "'''")
+    altered(second / "tenfold" / "parity" / "rule" / "bounds.py", '"""', "'''")
+    altered(second / "tenfold" / "parity" / "rule" / "bounds.py", '"""', "'''")
     assert misses(second, cache) == 1
     assert [misses(archive, cache), misses(archive, cache)] == [1, 0]

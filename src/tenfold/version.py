@@ -18,18 +18,15 @@ _ROOM = 1 << 16  # bytes read at a time: nearly every file at once
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Every version that a plan depends on, by name."""
+    """Every version that a plan depends on, by name; but those of its target's libraries."""
     import ml_dtypes
     import numpy as np
-
-    from tenfold.backends.cpu.target import llvmlite_version
 
     return {
         "tenfold": __version__,
         "python": f"{sys.implementation.cache_tag}",
         "numpy": np.__version__,
         "ml_dtypes": ml_dtypes.__version__,
-        "llvmlite": llvmlite_version(),
         "source": source(),
     }
 

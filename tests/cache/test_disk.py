@@ -215,7 +215,7 @@ def test_a_refuted_plan_is_tried_again_with_another_version(folder, monkeypatch)
     assert make().certificate(x) is None
     plans.clear()
     now = dict(key.versions())
-    monkeypatch.setattr(key, "versions", lambda: {**now, "llvmlite": "9.9"})
+    monkeypatch.setattr(key, "versions", lambda: {**now, "numpy": "9.9"})
     f = make()
     f(x)
     assert f.certificate(x).complete
@@ -368,9 +368,9 @@ def test_a_miss_names_a_changed_version(folder, monkeypatch):
     plans.clear()
     now = dict(record.versions())
     for module in (key, record):
-        monkeypatch.setattr(module, "versions", lambda: {**now, "llvmlite": "9.9"})
+        monkeypatch.setattr(module, "versions", lambda: {**now, "numpy": "9.9"})
     said = tn.explain_cache(make(), x)
-    assert f"llvmlite: {now['llvmlite']} before, 9.9 now" in said
+    assert f"numpy: {now['numpy']} before, 9.9 now" in said
 
 
 def test_a_hit_is_named_for_donated_and_padded_arguments_too(folder):

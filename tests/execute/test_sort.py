@@ -16,11 +16,15 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.backends.cpu.capabilities import capabilities
+from tenfold.backends.cpu.target import host_target
 from tenfold.errors import PlanError
 from tenfold.execute import Program, plan_for
 from tenfold.plan import Plan, RoutineStep
 from tenfold.plan.file.file import read_plan, write_plan
 from tenfold.reference import evaluate
+
+HOST = capabilities(host_target())
 
 random = np.random.default_rng(17)
 
@@ -145,10 +149,10 @@ def test_a_plan_with_too_little_scratch_is_refused() -> None:
     plan = plan_for(tn.trace(np.sort, draw(500)))
     (step,) = plan.steps
     assert isinstance(step, RoutineStep)
-    read_plan(write_plan(plan))
+    read_plan(write_plan(plan), HOST)
     for bad in (replace(step, scratch=()), replace(step, scratch=step.outputs)):
         with pytest.raises(PlanError, match=r"routine sort|is of type"):
-            read_plan(write_plan(replace(plan, steps=(bad,))))
+            read_plan(write_plan(replace(plan, steps=(bad,))), HOST)
 
 
 def test_ctrl_c_stops_a_long_sort_and_the_next_call_is_right() -> None:

@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.backends.cpu.capabilities import capabilities
+from tenfold.backends.cpu.target import host_target
 from tenfold.errors import PlanError
 from tenfold.execute import plan_for
 from tenfold.plan.file.file import read_plan, write_plan
+
+HOST = capabilities(host_target())
 
 _spec = importlib.util.spec_from_file_location("programs", Path(__file__).with_name("programs.py"))
 programs = importlib.util.module_from_spec(_spec)
@@ -29,7 +33,7 @@ def planned(function):
 def test_what_is_written_is_read(function):
     graph, plan = planned(function)
     data = write_plan(plan, graph)
-    again, read = read_plan(data)
+    again, read = read_plan(data, HOST)
     assert again == graph
     assert str(read) == str(plan)
     assert read.explain() == plan.explain()
@@ -93,7 +97,7 @@ def test_what_does_not_hold_is_refused(function):
         path = draw.choice(paths)
         _at(changed, path[:-1])[path[-1]] = draw.choice(WRONG)
         try:
-            read_plan(msgpack.packb(changed))
+            read_plan(msgpack.packb(changed), HOST)
         except PlanError:
             refused += 1
     assert refused > 75
@@ -102,7 +106,7 @@ def test_what_does_not_hold_is_refused(function):
 def test_malformed_data_is_refused():
     for data in (b"", b"\xc1", msgpack.packb(3), msgpack.packb([]), msgpack.packb([[]] * 8)):
         with pytest.raises(PlanError):
-            read_plan(data)
+            read_plan(data, HOST)
 
 
 def test_a_slot_beyond_the_arena_is_refused():
@@ -115,7 +119,7 @@ def test_a_slot_beyond_the_arena_is_refused():
         slots[n + 3] = 1 << 30
     if arenas:
         with pytest.raises(PlanError):
-            read_plan(msgpack.packb(data))
+            read_plan(msgpack.packb(data), HOST)
 
 
 def test_a_kernel_that_reads_outside_its_buffers_is_refused():
@@ -125,4 +129,4 @@ def test_a_kernel_that_reads_outside_its_buffers_is_refused():
     loads = [i for i in kernel[3] if i[0] == "load"]
     loads[0][3] = [len(kernel[1])]
     with pytest.raises(PlanError):
-        read_plan(msgpack.packb(data))
+        read_plan(msgpack.packb(data), HOST)

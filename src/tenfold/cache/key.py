@@ -46,7 +46,8 @@ def key_with(fields: Fields) -> Key:
 
 def key_of(graph: str, target: Target, options: Sequence[tuple[str, str]]) -> Key:
     """The key of a plan."""
-    return key_with((("graph", graph), ("target", target.digest), *options))
+    made_by = target.versions.items()
+    return key_with((("graph", graph), ("target", target.digest), *made_by, *options))
 
 
 def another(carried: Key, wanted: Key) -> str:

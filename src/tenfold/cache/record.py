@@ -35,12 +35,12 @@ def record_of(
     caller: Caller, graph: str, target: Target, options: Sequence[tuple[str, str]]
 ) -> dict[str, str]:
     """Every field of a key, and those of the function."""
-    processor = f"{target.triple} {target.cpu} {target.features}".strip()
     return {
         **caller.fields,
         **dict(options),
-        "processor": processor,
+        "processor": str(target),
         **versions(),
+        **target.versions,
         PROGRAM: graph[:16],
     }
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgpack
 
+from tenfold.backends.cpu.capabilities import capabilities
 from tenfold.backends.cpu.link.compile import compile_kernels
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import ParityError, PlanError
@@ -136,7 +137,9 @@ class PlanFile:
     def plan(self, target: Target | None = None) -> tuple[Graph, Plan]:
         """The graph and the plan, checked in full; that of a target where it has its own."""
         name = f"{PLAN} {target.digest}" if target else PLAN
-        return read_plan(self.sections.raw(name if name in self.sections else PLAN))
+        return read_plan(
+            self.sections.raw(name if name in self.sections else PLAN), capabilities(host_target())
+        )
 
     def natives(self) -> list[Native]:
         """The code for each target. To be trusted before it is used."""

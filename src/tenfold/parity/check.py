@@ -312,7 +312,7 @@ class _Check:
         notes = dict.fromkeys([*(before.notes if before else ()), *walk.left_out, *self.notes])
         made = Certificate(
             graph=self.graph.digest,
-            target=_target(self.program),
+            target=f"{self.program.target} {self.program.target.digest[:8]}",
             inputs=tuple(repr(p.type) for p in self.graph.parameters),
             inputs_digest=self.digest,
             kernels=tuple(sorted(self.drawn)),
@@ -326,7 +326,7 @@ class _Check:
             notes=tuple(notes),
             whole=self.whole,
             end_to_end=self.end_to_end,
-            versions=_versions(),
+            versions=_versions(self.program),
             date=datetime.now(UTC).isoformat(timespec="seconds"),
             seconds=perf_counter() - self.start,
         )
@@ -387,11 +387,7 @@ def digest_of(arrays: Sequence[Array]) -> str:
     return made.hexdigest()
 
 
-def _versions() -> tuple[tuple[str, str], ...]:
+def _versions(program: Program) -> tuple[tuple[str, str], ...]:
     """What took part in a check."""
-    return tuple((name, number) for name, number in versions().items() if name != "source")
-
-
-def _target(program: Program) -> str:
-    target = program.target
-    return f"{target.triple} {target.cpu} {target.digest[:8]}"
+    every = {**versions(), **program.target.versions}
+    return tuple((name, number) for name, number in every.items() if name != "source")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from typing import Any
@@ -64,6 +64,18 @@ class Target:
     def moves(self) -> bool:
         """Masked moves are those of AVX."""
         return self.arch == "x86_64" and not self.masked and "avx" in _implied(self)
+
+    @property
+    def name(self) -> str:
+        return self.cpu
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Those of the libraries that make its code."""
+        return {"llvmlite": self.llvmlite}
+
+    def __str__(self) -> str:
+        return f"{self.triple} {self.cpu} {self.features}".strip()
 
     def lanes(self, itemsize: int) -> int:
         """How many items of this size one register holds."""

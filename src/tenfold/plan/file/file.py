@@ -16,6 +16,7 @@ from tenfold.graph import Graph
 from tenfold.graph.file import pack as pack_graphs
 from tenfold.graph.file import unpack as unpack_graphs
 from tenfold.kernel import Kernel, from_data, to_data
+from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.file.sections import bad, unpack
 from tenfold.plan.steps.check import check_graphs, check_kernel, check_plan
 from tenfold.plan.steps.plan import (
@@ -123,10 +124,11 @@ def write_plan(plan: Plan, graph: Graph | None = None) -> bytes:
     return packed
 
 
-def read_plan(raw: bytes | memoryview) -> tuple[Graph, Plan]:
-    """The graph a plan was made of, and the plan; PlanError unless everything fits together."""
+def read_plan(raw: bytes | memoryview, capabilities: Capabilities) -> tuple[Graph, Plan]:
+    """The graph a plan was made of, and the plan; PlanError unless everything fits together, and
+    its routines are those of the backend that it is for."""
     try:
-        return _read(unpack(raw))
+        return _read(unpack(raw), capabilities)
     except PlanError:
         raise
     except TenfoldError as error:
@@ -135,7 +137,7 @@ def read_plan(raw: bytes | memoryview) -> tuple[Graph, Plan]:
         bad(f"malformed: {error!r}")
 
 
-def _read(data: Any) -> tuple[Graph, Plan]:
+def _read(data: Any, capabilities: Capabilities) -> tuple[Graph, Plan]:
     packed, names, origin, types, texts, constants, kernels, rows = data
     known = unpack_graphs(packed)
     check_graphs(known.values())
@@ -147,7 +149,7 @@ def _read(data: Any) -> tuple[Graph, Plan]:
     plans: list[Plan] = []
     for row in rows:
         plans.append(_plan(row, graphs, types, texts, constants, made, plans))
-        check_plan(plans[-1])
+        check_plan(plans[-1], capabilities)
     if not plans or set(plans[-1].every) != set(plans):
         bad("its plans do not belong together")
     if set(plans[-1].kernels) != set(made):

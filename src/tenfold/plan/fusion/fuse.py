@@ -19,15 +19,12 @@ from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Element, Pointwise, Ranges, Scatter, Table
 from tenfold.ops.ranges import Range, Start
+from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import Access, Pattern, access_of, scatter_access
 from tenfold.plan.fusion.groups import Axes, Group, comparable, find
 from tenfold.plan.fusion.union import STREAMS, WEIGHT, Edge, Place, Union, join
 from tenfold.plan.lowering.product import inline, product_access
 from tenfold.types import TensorType
-
-# Why a backend has no code for an instruction, given the dtypes of its operands and its result, or
-# None where it has.
-Supports = Callable[[str, tuple[str, ...], str], str | None]
 
 # Why a member may not join a group that it reads from, or None.
 Refuse = Callable[[Group, Edge], str | None]
@@ -67,16 +64,16 @@ class Fused:
     reasons: dict[str, str] = field(default_factory=dict)  # op: why it is no kernel
 
 
-def fuse(graph: Graph, table: Table, supports: Supports | None = None) -> Fused:
+def fuse(graph: Graph, table: Table, capabilities: Capabilities) -> Fused:
     """Group the nodes of a graph without compositions."""
-    return _Fuser(graph, table, supports).run()
+    return _Fuser(graph, table, capabilities).run()
 
 
 class _Fuser:
-    def __init__(self, graph: Graph, table: Table, supports: Supports | None) -> None:
+    def __init__(self, graph: Graph, table: Table, capabilities: Capabilities) -> None:
         self.graph = graph
         self.table = table
-        self.supports = supports
+        self.capabilities = capabilities
         self.reasons: dict[str, str] = {}
         self.types = graph.types
         count = len(self.types)
@@ -191,12 +188,11 @@ class _Fuser:
 
     def supported(self, node: Node, access: Access) -> Access | None:
         """The access, if there is code for all that it computes."""
-        if self.supports is not None:
-            for named in sorted(access.instructions):
-                reason = self.supports(*named)
-                if reason is not None:
-                    self.reasons[node.op] = reason
-                    return None
+        for named in sorted(access.instructions):
+            reason = self.capabilities.supports(*named)
+            if reason is not None:
+                self.reasons[node.op] = reason
+                return None
         return access
 
     def see(self, node: Node, start: int, access: Access) -> None:

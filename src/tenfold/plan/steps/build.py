@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tenfold.graph import Graph, Node
@@ -10,12 +10,12 @@ from tenfold.graph.op import Table
 from tenfold.kernel import Kernel
 from tenfold.kernel.ir.kernel import SCRATCH
 from tenfold.ops import TABLE
-from tenfold.plan.fusion.fuse import Fused, Supports, fuse
+from tenfold.plan.capabilities import Capabilities
+from tenfold.plan.fusion.fuse import Fused, fuse
 from tenfold.plan.lowering.form import Bound, Former
 from tenfold.plan.lowering.lower import Form, Lowered, lower
-from tenfold.plan.lowering.product import BLAS
 from tenfold.plan.passes.expand import expand
-from tenfold.plan.passes.lines import LINES, lay_lines
+from tenfold.plan.passes.lines import lay_lines
 from tenfold.plan.passes.products import lay_products
 from tenfold.plan.steps.plan import (
     ARENA,
@@ -35,39 +35,24 @@ from tenfold.plan.steps.plan import (
 from tenfold.plan.steps.slots import Request, greatest_live, lay_out
 from tenfold.types import DTYPES, SHORT, TensorType
 
-# The scratch bytes of a routine over lines (a sort), by its op, dtype and their length.
-Lines = Callable[[str, str, int], int | None]
-
 
 def make_plan(
     graph: Graph,
-    table: Table = TABLE,
-    supports: Supports | None = None,
-    routines: frozenset[str] = frozenset(("contract",)),
-    tune: Callable[[Kernel], Kernel] | None = None,
-    outside: Callable[[Kernel], tuple[str, ...]] | None = None,
+    capabilities: Capabilities = Capabilities(),  # noqa: B008  it is frozen
     donated: Sequence[int] = (),
-    lines: Lines | None = None,
+    table: Table = TABLE,
 ) -> Plan:
     """The plan of a graph and of every scope in it, each distinct scope planned once.
 
-    What a backend brings: `supports` says which instructions it lacks, `routines` which it has,
-    `tune` gives a kernel the form it likes, perhaps with scratch buffers at the end, and `outside`
-    names the functions of another library that a kernel calls element by element. `lines` says
-    how many bytes of scratch a routine over lines of elements takes, if there is one. `donated` are
-    parameters whose memory the plan may use for values of its own once it has read them.
+    `donated` are parameters whose memory the plan may use for values of its own once it has read
+    them.
     """
     forms: dict[Form, Lowered] = {}
     plans: dict[str, Plan] = {}
     for digest, scope in _expanded(graph, table).items():
         laid = lay_lines(lay_products(scope, table), table)
-        planner = _Planner(laid, table, plans, forms, supports)
-        planner.lines = lines
-        planner.routines = routines
-        planner.tune = tune
-        planner.outside = outside
-        planner.donated = tuple(donated) if digest == graph.digest else ()
-        plans[digest] = planner.run()
+        given = tuple(donated) if digest == graph.digest else ()
+        plans[digest] = _Planner(laid, table, plans, forms, capabilities, given).run()
     return plans[graph.digest]
 
 
@@ -110,18 +95,16 @@ class _Planner:
         table: Table,
         plans: dict[str, Plan],
         forms: dict[Form, Lowered],
-        supports: Supports | None,
+        capabilities: Capabilities,
+        donated: tuple[int, ...],
     ) -> None:
         self.graph = graph
         self.table = table
         self.plans = plans
         self.forms = forms
-        self.routines: frozenset[str] = frozenset()
-        self.tune: Callable[[Kernel], Kernel] | None = None
-        self.outside: Callable[[Kernel], tuple[str, ...]] | None = None
-        self.donated: tuple[int, ...] = ()
-        self.lines: Lines | None = None
-        self.fused: Fused = fuse(graph, table, supports)
+        self.capabilities = capabilities
+        self.donated = donated
+        self.fused: Fused = fuse(graph, table, capabilities)
         self.cells: list[_Cell] = []
         self.cell: dict[int, int] = {}  # by value
         self.steps: list[Step] = []
@@ -155,9 +138,8 @@ class _Planner:
             f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
             for reason, (count, first) in self.fused.notes.items()
         )
-        if self.outside is not None:
-            for name in sorted({n for kernel in self.kernels for n in self.outside(kernel)}):
-                notes += (f"{name} is called from libm, lane by lane",)
+        outside = {name for k in self.kernels for name in self.capabilities.outside(k)}
+        notes += tuple(f"{name} is called from libm, lane by lane" for name in sorted(outside))
         safe = self.safe()
         slots, arena, live = self.lay_out()
         return Plan(
@@ -269,9 +251,7 @@ class _Planner:
         made = self.forms.get(form)
         if made is None:
             made = lower(form, self.table)
-            if self.tune is not None:
-                made = replace(made, kernel=self.tune(made.kernel))
-            self.forms[form] = made
+            made = self.forms[form] = replace(made, kernel=self.capabilities.tune(made.kernel))
         return made, self.kernels.setdefault(made.kernel, len(self.kernels))
 
     def copy(self, source: int, target: int) -> None:
@@ -294,12 +274,10 @@ class _Planner:
             self.branch(position, node, reads, writes)
         elif node.op in ("while", "scan"):
             self.loop(position, node, reads, writes)
-        elif self.routine(node):
-            self.add(RoutineStep(node.op, position, tuple(reads), tuple(writes)), reads, writes)
-        elif (size := self.lined(node)) is not None:
-            scratch = self.new(TensorType(DTYPES["u8"], (size,)))
-            step = RoutineStep(node.op, position, tuple(reads), tuple(writes), scratch=(scratch,))
-            self.add(step, reads, [*writes, scratch])
+        elif (size := self.scratch(node)) is not None:
+            own = [self.new(TensorType(DTYPES["u8"], (size,)))] if size else []
+            step = RoutineStep(node.op, position, tuple(reads), tuple(writes), scratch=tuple(own))
+            self.add(step, reads, [*writes, *own])
         else:
             reason = self.reason(node)
             self.add(
@@ -308,17 +286,13 @@ class _Planner:
                 writes,
             )
 
-    def routine(self, node: Node) -> bool:
-        if node.op not in self.routines:
-            return False
-        return SHORT[node.types[0].dtype] in BLAS
-
-    def lined(self, node: Node) -> int | None:
-        """The scratch bytes of a routine over lines; None where there is none for this node."""
-        if node.op not in LINES or self.lines is None:
+    def scratch(self, node: Node) -> int | None:
+        """The scratch bytes of the routine for a node; None where there is none."""
+        if node.op not in self.capabilities.routines:
             return None
         type = self.graph.types[node.inputs[0]]
-        return self.lines(node.op, SHORT[type.dtype], type.shape[-1])
+        length = type.shape[-1] if type.rank else 0
+        return self.capabilities.scratch(node.op, SHORT[type.dtype], length)
 
     def reason(self, node: Node) -> str:
         if self.table[node.op].effect:

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tenfold.backends.cpu.library.sort.sort import scratch_bytes
 from tenfold.graph import Graph, check
 from tenfold.kernel import Index, Kernel, verify
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, VALUE
 from tenfold.kernel.ir.kernel import BOTH, PARALLEL, READ, REDUCED, SCRATCH, SEQUENTIAL, WRITE
 from tenfold.ops import TABLE
+from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.file.sections import bad
-from tenfold.plan.passes.lines import LINES
 from tenfold.plan.steps.plan import (
     ARENA,
     CONSTANT,
@@ -148,8 +147,9 @@ def _check_index(index: Index, kernel: Kernel, values: range) -> None:
 # Plans.
 
 
-def check_plan(plan: Plan) -> None:
-    """Raise unless the plan's parts fit each other. Its graph and kernels are checked already."""
+def check_plan(plan: Plan, capabilities: Capabilities) -> None:
+    """Raise unless the plan's parts fit each other, and its routines those of a backend. Its graph
+    and kernels are checked already."""
     graph = plan.graph
     places: dict[str, Sequence[int]] = {
         INPUT: [p.type.nbytes for p in graph.parameters],
@@ -177,6 +177,8 @@ def check_plan(plan: Plan) -> None:
             bad(f"output {number} is not where it is handed out")
     for step in plan.steps:
         _check_step(plan, step)
+        if isinstance(step, RoutineStep):
+            _check_routine(plan, step, capabilities)
 
 
 def _slot(plan: Plan, number: int) -> Any:
@@ -270,24 +272,19 @@ def _check_node_step(plan: Plan, step: RoutineStep | HostStep | LoopStep | Branc
         _check_below(plan, step)
     if isinstance(step, LoopStep):
         _check_loop(plan, step)
-    if isinstance(step, RoutineStep):
-        _check_routine(plan, step)
 
 
-def _check_routine(plan: Plan, step: RoutineStep) -> None:
-    """A product, or a sort along the last axis that has its scratch memory."""
+def _check_routine(plan: Plan, step: RoutineStep, capabilities: Capabilities) -> None:
+    """A routine that there is, over the last axis where it has one, with its scratch memory."""
     node = plan.graph.nodes[step.node]
-    if node.op == "contract":
-        if step.scratch:
-            bad("a product takes no scratch memory")
-        return
-    if node.op not in LINES:
-        bad(f"there is no routine {node.op}")
     type = plan.graph.types[node.inputs[0]]
-    size = scratch_bytes(node.op, SHORT[type.dtype], type.shape[-1] if type.rank else 0)
-    if size is None or node["axis"] != type.rank - 1 or len(step.scratch) != 1:
+    length = type.shape[-1] if type.rank else 0
+    size = capabilities.scratch(node.op, SHORT[type.dtype], length)
+    axis = dict(node.attributes).get("axis", type.rank - 1)
+    if size is None or axis != type.rank - 1 or len(step.scratch) != (size > 0):
         bad(f"there is no such routine {node.op}")
-    _written(plan, step.scratch[0], TensorType(DTYPES["u8"], (size,)))
+    for slot in step.scratch:
+        _written(plan, slot, TensorType(DTYPES["u8"], (size,)))
 
 
 def _check_below(plan: Plan, step: LoopStep | BranchStep) -> None:

@@ -1,0 +1,34 @@
+"""What the CPU brings to a planner: its code generator's instructions, a private OpenBLAS for
+products, sorts of its own."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+
+from tenfold.backends.cpu.library.blas import blas
+from tenfold.backends.cpu.library.sort.sort import scratch_bytes
+from tenfold.backends.cpu.link.support import missing, outside
+from tenfold.backends.cpu.schedule.schedule import tune
+from tenfold.backends.cpu.target import Target
+from tenfold.plan.capabilities import Capabilities
+
+_PRODUCT, _SORTS = "contract", frozenset(("sort", "argsort"))
+_PRODUCTS = ("f32", "f64", "c64", "c128")
+
+
+@lru_cache(maxsize=8)
+def capabilities(target: Target) -> Capabilities:
+    """What can be done for a target, with the libraries of this machine."""
+    return Capabilities(
+        supports=lambda *named: missing(*named, target),
+        routines=_SORTS if blas() is None else _SORTS | {_PRODUCT},
+        scratch=_scratch,
+        tune=partial(tune, target=target),
+        outside=outside,
+    )
+
+
+def _scratch(op: str, dtype: str, length: int) -> int | None:
+    if op in _SORTS:
+        return scratch_bytes(op, dtype, length)
+    return 0 if op == _PRODUCT and dtype in _PRODUCTS else None

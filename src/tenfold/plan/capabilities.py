@@ -1,0 +1,43 @@
+"""What a planner asks of a backend: which instructions and routines it has, and how it likes its
+kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tenfold.frozen import frozen
+from tenfold.kernel import Kernel
+
+
+def _anything(instruction: str, operands: tuple[str, ...], result: str) -> None:
+    return None
+
+
+def _no_routine(op: str, dtype: str, length: int) -> None:
+    return None
+
+
+def _as_it_is(kernel: Kernel) -> Kernel:
+    return kernel
+
+
+def _nothing(kernel: Kernel) -> tuple[str, ...]:
+    return ()
+
+
+@frozen
+class Capabilities:
+    """What a backend can do for one target. Without any: all instructions, and no routine.
+
+    `supports` says why it lacks an instruction on these dtypes, or None. `routines` are the ops
+    that its libraries have here; `scratch` says how many bytes of scratch memory one takes over
+    lines of so many elements, None where there is none of that dtype. `tune` gives a kernel the
+    form that it likes, perhaps with scratch buffers at the end. `outside` names the functions of
+    another library that a kernel calls element by element.
+    """
+
+    supports: Callable[[str, tuple[str, ...], str], str | None] = _anything
+    routines: frozenset[str] = frozenset()
+    scratch: Callable[[str, str, int], int | None] = _no_routine
+    tune: Callable[[Kernel], Kernel] = _as_it_is
+    outside: Callable[[Kernel], tuple[str, ...]] = _nothing
