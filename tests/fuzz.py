@@ -36,9 +36,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from draw import draw_program
 
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.backends.cpu.target import VARIABLE, Target, executable, machine
-from tenfold.execute import Program, plan_for
-from tenfold.execute.file import PlanFile, write_file
+from tenfold.backends.file import PlanFile, write_file
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check

@@ -36,7 +36,7 @@ def test_a_traced_program_needs_neither_planner_nor_compiler() -> None:
         "assert (tn.asarray([1, 2]) + 1).tolist() == [2, 3]"
     )
     assert not [m for package in HEAVY for m in of(package, loaded)]
-    unneeded = ("plan", "execute", "parity", "backends", "cache", "cli", "apps", "api.random")
+    unneeded = ("plan", "parity", "backends", "cache", "cli", "apps", "api.random")
     assert not [m for name in unneeded for m in of(f"tenfold.{name}", loaded)]
 
 

@@ -45,7 +45,13 @@ def test_every_installation_has_a_source(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["parity/rule/bounds.py", "reference/evaluate.py", "plan/fusion/fuse.py", "ops/rules.py", "types.py"],
+    [
+        "parity/rule/bounds.py",
+        "reference/evaluate.py",
+        "plan/fusion/fuse.py",
+        "ops/rules.py",
+        "types.py",
+    ],
 )
 def test_content_decides(tmp_path, name):
     place = installed(tmp_path)

@@ -17,10 +17,10 @@ from pages import pages_held
 import tenfold as tn
 from tenfold.api.call.doors import ROW
 from tenfold.backends.cpu.link.loader import route
+from tenfold.backends.cpu.run.program import Program
 from tenfold.cache import plans
 from tenfold.cache.memory import Plans
 from tenfold.errors import TenfoldError
-from tenfold.execute import Program
 
 pytestmark = pytest.mark.filterwarnings("ignore::tenfold.errors.RecompileWarning")
 

@@ -22,9 +22,9 @@ from safetensors_file import write_arrays
 import tenfold as tn
 from tenfold.api.safetensors import read_arrays
 from tenfold.backends.cpu.link.loader import route
+from tenfold.backends.cpu.run.restored import Restored
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import FileError, HookError, PlanError, TypeMismatch, ValueProblem
-from tenfold.execute.restored import Restored
 from tenfold.parity.certificate import Certificate
 from tenfold.plan.file.sections import Sections, pack
 
@@ -390,7 +390,7 @@ def test_no_compiler_is_needed(tmp_path):
 
 @native
 def test_the_target_that_fits_is_taken(tmp_path, monkeypatch):
-    from tenfold.execute import file
+    from tenfold.backends import file
 
     path = saved(tmp_path, targets=("x86-64-v2", "x86-64-v3"))
     want = tn.jit(energy)(x, x)
@@ -540,8 +540,8 @@ def test_a_loaded_plan_keeps_what_a_donated_plan_only_computes_in(tmp_path, trus
 
 def test_a_file_may_not_have_captured_arrays_written_into(tmp_path):
     from tenfold.api.load import Loaded
-    from tenfold.execute import Program
-    from tenfold.execute.plan import plan_for
+    from tenfold.backends.cpu.run.plan import plan_for
+    from tenfold.backends.cpu.run.program import Program
 
     w = np.ones(50)
     plan = tn.jit(lambda x: np.sqrt(x) * w).plan(w * 1)

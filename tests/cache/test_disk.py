@@ -22,13 +22,13 @@ import pytest
 import tenfold as tn
 from tenfold.api import policy
 from tenfold.backends.cpu.link.loader import route
+from tenfold.backends.cpu.run.restored import Restored
 from tenfold.cache import plans, stored
 from tenfold.cache.disk import Disk
 from tenfold.cache.key import key_with
 from tenfold.cache.stored import disk
 from tenfold.config import Config
 from tenfold.errors import RecompileWarning, ValueProblem
-from tenfold.execute.restored import Restored
 from tenfold.parity.certificate import verdict_from_data, verdict_to_data
 from tenfold.plan.file.sections import Sections, pack
 
@@ -268,7 +268,7 @@ def test_an_entry_copied_over_anothers_name_is_a_miss(folder, caplog, kind):
 
 
 def test_code_of_all_plans_proves_its_key(folder, monkeypatch, caplog):
-    from tenfold.execute import fixed
+    from tenfold.backends.cpu.run import fixed
 
     target = stored.host_target()
     make()(x)
@@ -444,7 +444,7 @@ def test_a_damaged_entry_is_moved_aside_and_made_again(folder, caplog, kind):
 
 
 def test_damaged_shared_code_is_made_again(folder, monkeypatch, caplog):
-    from tenfold.execute import fixed
+    from tenfold.backends.cpu.run import fixed
 
     make()(x)
     for path in folder.glob("*.object"):
@@ -913,7 +913,7 @@ def test_without_its_source_nothing_is_kept(folder, monkeypatch, caplog):
 
 
 def test_an_entry_of_another_interface_is_made_again(folder, monkeypatch, caplog):
-    from tenfold.execute import restored as module
+    from tenfold.backends.cpu.run import restored as module
 
     want = make()(x)
     plans.clear()

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tenfold.backends.cpu.run import fixed as module
+from tenfold.backends.cpu.run.fixed import TEXTS, compile_ahead, fixed
 from tenfold.backends.cpu.target import LEVELS, Target, host_target, named
-from tenfold.execute import fixed as module
-from tenfold.execute.fixed import TEXTS, compile_ahead, fixed
 
 
 class Shelf:

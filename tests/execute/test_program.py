@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.errors import IndexProblem
-from tenfold.execute import Program, plan_for
 from tenfold.reference import Callbacks, evaluate
 
 Array = np.ndarray[Any, Any]

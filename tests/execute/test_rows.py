@@ -10,8 +10,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.errors import TenfoldError
-from tenfold.execute import Program, plan_for
 from tenfold.graph import Builder, Graph
 from tenfold.graph.op import Sample
 from tenfold.ops import TABLE

@@ -17,9 +17,10 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends.cpu.capabilities import capabilities
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import PlanError
-from tenfold.execute import Program, plan_for
 from tenfold.plan import Plan, RoutineStep
 from tenfold.plan.file.file import read_plan, write_plan
 from tenfold.reference import evaluate

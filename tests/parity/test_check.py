@@ -11,10 +11,11 @@ import pytest
 from faults import plant
 
 import tenfold as tn
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.backends.cpu.target import host_target
 from tenfold.cache import plans
 from tenfold.errors import FileError
-from tenfold.execute import Program, plan_for
 from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
 from tenfold.parity.check import check, digest_of
 from tenfold.parity.replay.guards import try_guards

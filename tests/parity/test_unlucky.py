@@ -11,8 +11,9 @@ import pytest
 from faults import plant
 
 import tenfold as tn
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.cache import plans
-from tenfold.execute import Program, plan_for
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
 

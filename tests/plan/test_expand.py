@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import tenfold as tn
-from tenfold.execute import Program, plan_for
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.graph.op import Composition
 from tenfold.ops import TABLE
 from tenfold.plan.passes.expand import expand

@@ -12,9 +12,9 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends.cpu.capabilities import capabilities
+from tenfold.backends.cpu.run.plan import plan_for
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import PlanError
-from tenfold.execute import plan_for
 from tenfold.plan.file.file import read_plan, write_plan
 
 HOST = capabilities(host_target())

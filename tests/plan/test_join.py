@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 from draw import draw_program
 
-from tenfold.execute.plan import plan_for
+from tenfold.backends.cpu.run.plan import plan_for
 from tenfold.plan.file.file import write_plan
 
 fuse = import_module("tenfold.plan.fusion.fuse")  # `tenfold.plan.fusion.fuse` is the function

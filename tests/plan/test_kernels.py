@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.execute import Program, plan_for
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.plan import Plan
 from tenfold.plan.steps.slots import ALIGN
 from tenfold.reference import evaluate

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.run import words as program
-from tenfold.execute import Program, plan_for
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.graph import Builder
 from tenfold.ops import TABLE
 from tenfold.plan import RoutineStep

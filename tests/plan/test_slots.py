@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tenfold as tn
-from tenfold.execute import Program, plan_for
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.plan import CopyStep, KernelStep
 from tenfold.plan.steps.slots import ALIGN, Request, greatest_live, lay_out
 
@@ -79,7 +80,7 @@ def test_donated_inputs_are_used() -> None:
     assert plan_for(graph).peak_bytes >= 64 * 64 * 4
     plan = plan_for(graph, donated=[0])
     assert plan.peak_bytes == 0
-    from tenfold.execute import Program
+    from tenfold.backends.cpu.run.program import Program
     from tenfold.reference import evaluate
 
     x, w = some(64, 64) * 0.5, some(64, 64) * 0.1
@@ -102,7 +103,7 @@ def test_loops_work_in_place_where_that_is_safe() -> None:
         graph = tn.trace(lambda x, body=body: tn.fori_loop(0, 7, body, x), x)
         plan = plan_for(graph)
         assert (plan.peak_bytes >= x.nbytes) == (least > 0)
-        from tenfold.execute import Program
+        from tenfold.backends.cpu.run.program import Program
         from tenfold.reference import evaluate
 
         np.testing.assert_array_equal(Program(plan)([x])[0], evaluate(graph, [x])[0])

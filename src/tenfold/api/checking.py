@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.backends.cpu.entry.watch import Guard
+from tenfold.backends.cpu.run.program import Program
 from tenfold.cache import keep_verdict
 from tenfold.errors import ParityError, ParityWarning
-from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.promote.background import held, submit, waited_for, waiting

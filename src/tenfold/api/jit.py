@@ -42,8 +42,8 @@ from tenfold.trace.scope import current
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.api.call.doors import Doors
     from tenfold.api.load import Loaded
+    from tenfold.backends.cpu.run.program import Program
     from tenfold.cache import Watch
-    from tenfold.execute import Program
     from tenfold.parity.certificate import Certificate
 
 
@@ -526,7 +526,7 @@ class Jitted:
 def _load_runtime() -> None:
     """Bring in what runs plans; before tracing, so that nothing stands between it and a result."""
     import tenfold.cache.stored  # where code is kept, which is looked at first
-    from tenfold.execute.prepare import prepare
+    from tenfold.backends.cpu.run.prepare import prepare
 
     prepare()
     import tenfold.api.call.doors

@@ -14,10 +14,10 @@ from tenfold.api.call.arguments import as_array, check_names, parameter_names
 from tenfold.api.call.donation import check_apart, check_writeable, donated_leaves
 from tenfold.api.call.signature import Signature
 from tenfold.api.safetensors import read_arrays
+from tenfold.backends.cpu.run.program import Program
 from tenfold.backends.cpu.target import host_target, named
+from tenfold.backends.file import SIGNATURE, PlanFile, Reference, write_file
 from tenfold.errors import HookError, PlanError, ValueProblem
-from tenfold.execute.file import SIGNATURE, PlanFile, Reference, write_file
-from tenfold.execute.program import Program
 from tenfold.graph import Graph
 from tenfold.plan import Plan
 from tenfold.plan.file.sections import LARGEST

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from time import perf_counter
 
+from tenfold.backends.cpu.run.program import Program
 from tenfold.backends.cpu.target import host_target
 from tenfold.cache.disk import log
 from tenfold.cache.recompile import Watch
@@ -22,7 +23,6 @@ from tenfold.cache.stored import (
 )
 from tenfold.collector import resting
 from tenfold.errors import FileError
-from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.locks import Lock
 from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
@@ -184,7 +184,7 @@ def _known(
 
 
 def _planned(graph: Graph, donated: tuple[int, ...]) -> Plan:
-    from tenfold.execute.plan import plan_for
+    from tenfold.backends.cpu.run.plan import plan_for
 
     with timed("plan"):
         plan = plan_for(graph, donated=donated)

@@ -10,16 +10,16 @@ from typing import Any
 import msgpack
 
 from tenfold.backends.cpu.link.loader import route
+from tenfold.backends.cpu.run.fixed import stores
+from tenfold.backends.cpu.run.native import read_native
+from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.run.restored import Restored, unusable
 from tenfold.backends.cpu.target import host_target
 from tenfold.cache.disk import CERTIFICATE, OBJECT, PLAN, RECORD, Disk, log
 from tenfold.cache.key import Key, key_of, key_with
 from tenfold.cache.record import Caller, nearest, record_of
 from tenfold.config import config
 from tenfold.errors import FileError, ParityError, ParityWarning
-from tenfold.execute import Program
-from tenfold.execute.fixed import stores
-from tenfold.execute.native import read_native
-from tenfold.execute.restored import Restored, unusable
 from tenfold.graph import Graph
 from tenfold.plan import Plan
 from tenfold.plan.file.sections import Sections
@@ -110,7 +110,7 @@ def keep_program(
     store = disk()
     if store is None or not store.usable():
         return
-    from tenfold.execute.file import native_of  # what only writes, a hit does without
+    from tenfold.backends.file import native_of  # what only writes, a hit does without
 
     key = plan_key(graph, options)
     try:

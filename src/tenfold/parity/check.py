@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.backends.cpu.run.program import Program
 from tenfold.errors import TenfoldError
-from tenfold.execute import Program
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.graph.op import Composition

@@ -16,11 +16,12 @@ import tenfold as tn
 from tenfold.backends.cpu.emit import masks
 from tenfold.backends.cpu.emit.masks import refuse
 from tenfold.backends.cpu.link.loader import load
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.backends.cpu.target import Target, named, target_with
 from tenfold.backends.llvm.assemble import assemble
 from tenfold.backends.llvm.writer import BITS, LANES, Writer, vector
 from tenfold.errors import Unsupported
-from tenfold.execute import Program, plan_for
 from tests.backends.cpu.running import every_target
 
 PAGE = mmap.PAGESIZE

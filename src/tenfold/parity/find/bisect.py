@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.errors import TenfoldError
-from tenfold.execute import Program, plan_for
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node
 from tenfold.parity.check import check

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.execute import Program, plan_for
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
 from tenfold.graph import Graph
 from tenfold.parity.check import check
 from tenfold.parity.replay.guards import try_guards

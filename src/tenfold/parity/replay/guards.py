@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.entry.watch import ITEMS, Guard
+from tenfold.backends.cpu.run.program import Program
 from tenfold.errors import TenfoldError
-from tenfold.execute import Program
 from tenfold.parity.verdict import GUARD, Case, Disagreement
 from tenfold.reference import Callbacks
 from tenfold.types import DTYPES, SHORT, DType, TensorType

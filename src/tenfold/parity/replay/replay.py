@@ -18,13 +18,12 @@ import numpy as np
 from tenfold.backends.cpu.entry.bind import gate
 from tenfold.backends.cpu.entry.entry import DONE
 from tenfold.backends.cpu.link.loader import Image
+from tenfold.backends.cpu.run.fixed import GATE, fixed
+from tenfold.backends.cpu.run.kernels import steps_image
 from tenfold.backends.cpu.run.poll import STATE_WORDS
+from tenfold.backends.cpu.run.program import RELEASED, Program
 from tenfold.backends.cpu.run.words import Words
-from tenfold.execute import Program
-from tenfold.execute.fixed import GATE, fixed
-from tenfold.execute.host import make_callable, slot_array
-from tenfold.execute.kernels import steps_image
-from tenfold.execute.program import RELEASED
+from tenfold.backends.host_step import make_callable, slot_array
 from tenfold.plan import CopyStep, KernelStep, Plan, Step
 from tenfold.plan.steps.plan import ARENA, CONSTANT, INPUT
 from tenfold.reference import Callbacks

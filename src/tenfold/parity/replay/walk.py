@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.backends.cpu.run.program import Program
 from tenfold.errors import TenfoldError
-from tenfold.execute import Program
 from tenfold.graph import Graph
 from tenfold.parity.find.part import Part, has_effects, loop_ends, part_of_step, whole_graphs
 from tenfold.parity.replay.replay import Frame, Layout, Replay

@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link.loader import Image, load
+from tenfold.backends.cpu.run.fixed import STEPS, fixed
 from tenfold.backends.cpu.target import Target
-from tenfold.execute.fixed import STEPS, fixed
 from tenfold.kernel import Kernel
 from tenfold.locks import Lock, once
 from tenfold.stats import count, timed

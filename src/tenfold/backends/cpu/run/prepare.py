@@ -7,10 +7,10 @@ from functools import cache
 
 from tenfold.backends.cpu.entry.bind import gate
 from tenfold.backends.cpu.entry.ndarray import supported
+from tenfold.backends.cpu.run.fixed import GATE, compile_ahead, fixed
+from tenfold.backends.cpu.run.kernels import steps_image
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import TenfoldError
-from tenfold.execute.fixed import GATE, compile_ahead, fixed
-from tenfold.execute.kernels import steps_image
 from tenfold.version import versions
 
 

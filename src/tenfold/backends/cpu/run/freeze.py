@@ -9,17 +9,17 @@ import numpy as np
 
 from tenfold.backends.cpu.link.compile import Module, compile_kernels
 from tenfold.backends.cpu.link.prelink import prelink
+from tenfold.backends.cpu.run.fixed import GATE, STEPS, fixed, interface
+from tenfold.backends.cpu.run.kernels import Code
+from tenfold.backends.cpu.run.native import Native
 from tenfold.backends.cpu.run.words import Words, routines_of
 from tenfold.backends.cpu.target import Target
-from tenfold.execute.fixed import GATE, STEPS, fixed, interface
-from tenfold.execute.kernels import Code
-from tenfold.execute.native import Native
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan, RoutineStep
 from tenfold.seam import passed
 
 if TYPE_CHECKING:
-    from tenfold.execute.program import Program
+    from tenfold.backends.cpu.run.program import Program
 
 Array = np.ndarray[Any, Any]
 

@@ -11,12 +11,12 @@ import numpy as np
 from tenfold.backends.cpu.entry.bind import Binding, Bound, gate, make_entry
 from tenfold.backends.cpu.entry.entry import Argument, Entry
 from tenfold.backends.cpu.entry.watch import Guard, kind_of
+from tenfold.backends.cpu.run.fixed import GATE, fixed
+from tenfold.backends.cpu.run.kernels import judged_kernels, obtain, routine_image, steps_image
 from tenfold.backends.cpu.run.words import Words, routines_of
 from tenfold.backends.cpu.target import Target, host_target
+from tenfold.backends.host_step import Running, make_callable
 from tenfold.errors import TypeMismatch
-from tenfold.execute.fixed import GATE, fixed
-from tenfold.execute.host import Running, make_callable
-from tenfold.execute.kernels import judged_kernels, obtain, routine_image, steps_image
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks

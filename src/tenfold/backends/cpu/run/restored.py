@@ -11,13 +11,13 @@ import numpy as np
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link import prelink  # noqa: F401  what `load` will want
 from tenfold.backends.cpu.link.loader import load, route
+from tenfold.backends.cpu.run.fixed import bring, interface
+from tenfold.backends.cpu.run.kernels import judged_kernels, steps_image
+from tenfold.backends.cpu.run.native import Native
+from tenfold.backends.cpu.run.program import Array, Program
 from tenfold.backends.cpu.target import Target
+from tenfold.backends.host_step import Running, make_callable
 from tenfold.errors import PlanError
-from tenfold.execute.fixed import bring, interface
-from tenfold.execute.host import Running, make_callable
-from tenfold.execute.kernels import judged_kernels, steps_image
-from tenfold.execute.native import Native
-from tenfold.execute.program import Array, Program
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks

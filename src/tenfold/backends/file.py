@@ -14,15 +14,15 @@ import msgpack
 
 from tenfold.backends.cpu.capabilities import capabilities
 from tenfold.backends.cpu.link.compile import compile_kernels
+from tenfold.backends.cpu.run.fixed import GATE, STEPS, fixed
+from tenfold.backends.cpu.run.freeze import make_native, unlike
+from tenfold.backends.cpu.run.kernels import Code
+from tenfold.backends.cpu.run.native import Native, read_native
+from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.run.restored import Restored, unusable
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.errors import ParityError, PlanError
-from tenfold.execute.fixed import GATE, STEPS, fixed
-from tenfold.execute.freeze import make_native, unlike
-from tenfold.execute.kernels import Code
-from tenfold.execute.native import Native, read_native
-from tenfold.execute.plan import plan_for
-from tenfold.execute.program import Program
-from tenfold.execute.restored import Restored, unusable
 from tenfold.graph import Graph
 from tenfold.plan import Plan
 from tenfold.plan.file.file import read_plan, write_plan
