@@ -37,7 +37,7 @@ from tenfold.apps.prover.reference.top_down import Searcher
 from tenfold.apps.prover.rollout.engine import lanes_of
 from tenfold.apps.prover.rollout.policy import random_weights
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.run import Rolled, Rollout, Room, Search
+from tenfold.apps.prover.rollout.run import LaneResult, Rollout, Room, Search
 from tenfold.apps.prover.settings import Settings
 
 CORRUPTIONS, STEPS, PLAIN, ROUNDS = 50, 20, 4, 3
@@ -66,7 +66,7 @@ def timed(run: Callable[[], Any]) -> tuple[float, float, Any]:
     return time.perf_counter() - clock, time.process_time() - processor, result
 
 
-def alike(ours: list[Rolled], theirs: list[Rolled]) -> str:
+def alike(ours: list[LaneResult], theirs: list[LaneResult]) -> str:
     """How many lanes end alike; those that do not must be near-ties."""
     same = differ = 0
     for a, b in zip(ours, theirs, strict=True):
@@ -92,7 +92,7 @@ def rollouts(name: str, data: Dataset, program: Program, peers: bool, count: int
     if peers:
         ran |= _peers(rollout, many)
     best = {label: (float("inf"), float("inf")) for label in ran}
-    results: dict[str, list[Rolled]] = {}
+    results: dict[str, list[LaneResult]] = {}
     for _ in range(ROUNDS):
         for label, run in ran.items():
             *seconds, results[label] = timed(run)

@@ -17,14 +17,15 @@ from jax import lax
 from prover_jax_successors import fillings, match, patterns, successors, take, written
 from prover_peers import DEPTH, GRAVE, PROVED, Search, Sizes
 
-from tenfold.apps.prover.rollout.draws import mix
 from tenfold.apps.prover.resolution.layout import Layout
-from tenfold.apps.prover.rollout.loop import NEAR, RUNNING, Asked, Ends
 from tenfold.apps.prover.resolution.matching import Without
 from tenfold.apps.prover.resolution.patterns import Indices
-from tenfold.apps.prover.rollout.policy import Weights
 from tenfold.apps.prover.resolution.successors import Filling
 from tenfold.apps.prover.resolution.tables import Tables
+from tenfold.apps.prover.rollout.choice import NEAR
+from tenfold.apps.prover.rollout.draws import mix
+from tenfold.apps.prover.rollout.loop import RUNNING, Ends, Requests
+from tenfold.apps.prover.rollout.policy import Weights
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_cpu_enable_async_dispatch", False)  # or threads wait for one another
@@ -117,7 +118,7 @@ def repeated(hashes: A, words: Callable[[A], A], lane: A, valid: A, room: int) -
 # A round.
 
 
-def refilled(search: Search, asked: Asked, w: Weights) -> Search:
+def refilled(search: Search, asked: Requests, w: Weights) -> Search:
     lanes, queue = search.number.shape[0], asked.words.shape[0] - 1
     free = search.number >= queue
     next_ = search.next.astype(jnp.int32) + jnp.cumsum(free, dtype=jnp.int32) - 1
@@ -176,7 +177,7 @@ def laid_out(counts: A, room: int) -> Layout:
     return Layout(row, jnp.where(valid, at - take(starts, row), 0), valid, starts)
 
 
-def one_round(search: Search, asked: Asked, t: Tables, w: Weights, sizes: Sizes) -> Search:
+def one_round(search: Search, asked: Requests, t: Tables, w: Weights, sizes: Sizes) -> Search:
     search = refilled(search, asked, w)
     slots, lanes, size, names, _ = sizes
     queue = asked.words.shape[0] - 1
@@ -262,7 +263,7 @@ def one_round(search: Search, asked: Asked, t: Tables, w: Weights, sizes: Sizes)
 
 
 @partial(jax.jit, static_argnames="sizes")
-def roll(asked: Asked, t: Tables, w: Weights, sizes: Sizes) -> Ends:
+def roll(asked: Requests, t: Tables, w: Weights, sizes: Sizes) -> Ends:
     """The ends of a queue."""
     _, lanes, size, names, most = sizes
 
@@ -306,7 +307,7 @@ def roll(asked: Asked, t: Tables, w: Weights, sizes: Sizes) -> Ends:
     return lax.while_loop(going, step, first).ends
 
 
-def ready(tables: Tables, weights: Weights) -> Callable[[Asked, Sizes], Ends]:
+def ready(tables: Tables, weights: Weights) -> Callable[[Requests, Sizes], Ends]:
     """The rollout of a queue, with tables and weights in place."""
     fixed = jax.device_put((tables, weights))
     return lambda asked, sizes: Ends(*jax.device_get(roll(asked, *fixed, sizes)))

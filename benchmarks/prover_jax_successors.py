@@ -9,21 +9,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from tenfold.apps.prover.rollout.draws import mix
 from tenfold.apps.prover.resolution.matching import FAR, Matches, Without
 from tenfold.apps.prover.resolution.patterns import Indices, Patterns
-from tenfold.apps.prover.resolution.successors import Filling, Made
+from tenfold.apps.prover.resolution.successors import Filling, Successors
 from tenfold.apps.prover.resolution.tables import (
     ANY,
     LOOP,
     OBJECT,
     SUBJECT,
-    Found,
+    Lookup,
     Tables,
     places,
     range_key,
 )
 from tenfold.apps.prover.resolution.words import HEIGHT, Goals, joined, parted
+from tenfold.apps.prover.rollout.draws import mix
 
 A = Any
 
@@ -129,7 +129,7 @@ def patterns(
     )
 
 
-def holds(found: Found, keys: A) -> A:
+def holds(found: Lookup, keys: A) -> A:
     one, two = places(keys, found.shift)
     return (take(found.keys[0], one) == keys) | (take(found.keys[1], two) == keys)
 
@@ -219,7 +219,7 @@ def full(words: A, filling: Filling, t: Tables) -> A:
     return jnp.where(words != 0, joined(Goals(p, term(s), term(o), left), t.bits), 0)
 
 
-def successors(made: Patterns, filling: Filling, t: Tables) -> Made:
+def successors(made: Patterns, filling: Filling, t: Tables) -> Successors:
     goals = take(made.open, filling.pattern, axis=1)
     filled = full(goals, filling, t)
     word = once(filled, (goals != 0) & ~known(filled, filling.without, t))
@@ -230,7 +230,7 @@ def successors(made: Patterns, filling: Filling, t: Tables) -> Made:
     lowered = (held != 0) & (word < held)
     change = jnp.where(added | lowered, hashed(word), 0) - jnp.where(lowered, hashed(held), 0)
     p, s, o, _ = parted(filled, t.bits)
-    return Made(
+    return Successors(
         filling,
         indices(added, p, s, o, t),
         take(made.counts, filling.pattern) + added.sum(axis=0),

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.rollout.loop import RUNNING, Asked, Ends
+from tenfold.apps.prover.rollout.loop import RUNNING, Ends, Requests
 from tenfold.apps.prover.rollout.queue import QUEUE, Lane
 from tenfold.apps.prover.rollout.run import (
-    Rolled,
+    LaneResult,
     Rollout,
     Room,
     lanes_for,
@@ -98,7 +98,7 @@ class Peer(Rollout):
     """A rollout by another library: `run` answers as Tenfold's does."""
 
     def __init__(
-        self, program: Program, search: How, shape: Shape, roll: Callable[[Asked, Sizes], Ends]
+        self, program: Program, search: How, shape: Shape, roll: Callable[[Requests, Sizes], Ends]
     ) -> None:
         room = replace(search.room, successors=shape.slots * search.room.successors)
         lanes = shape.lanes * (search.batch or lanes_for(program))
@@ -106,7 +106,7 @@ class Peer(Rollout):
         self.roll = roll
         self.met: set[Sizes] = set()
 
-    def _roll(self, lanes: Sequence[Lane], room: Room) -> list[Rolled]:
+    def _roll(self, lanes: Sequence[Lane], room: Room) -> list[LaneResult]:
         threads = self.search.threads
         count = min(len(lanes), threads * -(-len(lanes) // (threads * QUEUE)))
         parts = [lanes[i::count] for i in range(count)]
@@ -116,7 +116,7 @@ class Peer(Rollout):
             self.met.add(sizes)
             self.roll(self.asked(parts[0][: sizes.lanes], room), sizes)
 
-        def ends(part: Sequence[Lane]) -> list[Rolled]:
+        def ends(part: Sequence[Lane]) -> list[LaneResult]:
             made = self.roll(self.asked(part, room), sizes)
             return rolled(made, len(part), self.search.height)
 

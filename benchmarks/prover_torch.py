@@ -28,12 +28,13 @@ from prover_torch_successors import (
 )
 
 from tenfold.apps.prover.resolution.layout import Layout
-from tenfold.apps.prover.rollout.loop import NEAR, RUNNING, Asked, Ends
 from tenfold.apps.prover.resolution.matching import Without
 from tenfold.apps.prover.resolution.patterns import Indices, Patterns
-from tenfold.apps.prover.rollout.policy import Weights
-from tenfold.apps.prover.resolution.successors import Filling, Made
+from tenfold.apps.prover.resolution.successors import Filling, Successors
 from tenfold.apps.prover.resolution.tables import Tables
+from tenfold.apps.prover.rollout.choice import NEAR
+from tenfold.apps.prover.rollout.loop import RUNNING, Ends, Requests
+from tenfold.apps.prover.rollout.policy import Weights
 
 torch.set_num_threads(1)  # arrays are too short for more: two threads took longer
 
@@ -47,7 +48,7 @@ class Expanded(NamedTuple):
     over: A
     goes: A
     common: Patterns
-    made: Made
+    made: Successors
     hashes: A
     slot: Layout
     lane: A
@@ -136,7 +137,7 @@ def repeated(mixed: A, words: Callable[[A], A], lane: A, valid: A, room: int) ->
 # A round.
 
 
-def refilled(search: Search, asked: Asked, w: Weights) -> Search:
+def refilled(search: Search, asked: Requests, w: Weights) -> Search:
     lanes, queue = search.number.shape[0], asked.words.shape[0] - 1
     free = search.number >= queue
     next_ = search.next + free.cumsum(0) - 1
@@ -186,7 +187,7 @@ def laid_out(counts: A, room: int) -> Layout:
     return Layout(row, torch.where(valid, at - take(starts, row), 0), valid, starts)
 
 
-def expanded(search: Search, asked: Asked, t: Tables, w: Weights, sizes: Sizes) -> Expanded:
+def expanded(search: Search, asked: Requests, t: Tables, w: Weights, sizes: Sizes) -> Expanded:
     """The successors of as many lanes as there are slots for."""
     search = refilled(search, asked, w)
     slots, lanes = sizes.slots, sizes.lanes
@@ -221,7 +222,7 @@ def greatest(lanes: int, home: A, values: A) -> A:
     return low.scatter_reduce(0, home, values, "amax")
 
 
-def moved(e: Expanded, usable: A, asked: Asked, t: Tables, w: Weights, sizes: Sizes) -> Search:
+def moved(e: Expanded, usable: A, asked: Requests, t: Tables, w: Weights, sizes: Sizes) -> Search:
     """The lanes with the chosen successors for states, and what became of their candidates."""
     slots, lanes, size, names, _ = sizes
     search, made, lane = e.search, e.made, e.lane
@@ -286,7 +287,7 @@ class Parts(NamedTuple):
 
 
 @torch.inference_mode()
-def roll(asked: Asked, t: Tables, w: Weights, sizes: Sizes, parts: Parts) -> Ends:
+def roll(asked: Requests, t: Tables, w: Weights, sizes: Sizes, parts: Parts) -> Ends:
     """The ends of a queue; arguments as from `as_torch`."""
     _, lanes, size, names, most = sizes
 
@@ -338,12 +339,12 @@ def roll(asked: Asked, t: Tables, w: Weights, sizes: Sizes, parts: Parts) -> End
 
 def ready(
     tables: Tables, weights: Weights, compiled: bool = False
-) -> Callable[[Asked, Sizes], Ends]:
+) -> Callable[[Requests, Sizes], Ends]:
     """The rollout of a queue, with tables and weights in place; its halves compiled or not."""
     fixed = as_torch((tables, weights))
     parts = Parts(*(torch.compile(f, dynamic=False) for f in Parts())) if compiled else Parts()
 
-    def rolled(asked: Asked, sizes: Sizes) -> Ends:
+    def rolled(asked: Requests, sizes: Sizes) -> Ends:
         made = roll(as_torch(asked), *fixed, sizes, parts)
         return Ends(*(column.numpy() for column in made))
 

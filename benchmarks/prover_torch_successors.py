@@ -10,8 +10,16 @@ import torch
 
 from tenfold.apps.prover.resolution.matching import FAR, Matches, Without
 from tenfold.apps.prover.resolution.patterns import Indices, Patterns
-from tenfold.apps.prover.resolution.successors import Filling, Made
-from tenfold.apps.prover.resolution.tables import ANY, LOOP, OBJECT, SUBJECT, Found, Tables, range_key
+from tenfold.apps.prover.resolution.successors import Filling, Successors
+from tenfold.apps.prover.resolution.tables import (
+    ANY,
+    LOOP,
+    OBJECT,
+    SUBJECT,
+    Lookup,
+    Tables,
+    range_key,
+)
 from tenfold.apps.prover.resolution.words import HEIGHT, Goals, joined, parted
 
 A = Any
@@ -136,7 +144,7 @@ def patterns(
     )
 
 
-def holds(found: Found, keys: A) -> A:
+def holds(found: Lookup, keys: A) -> A:
     one, two = (down(keys * factor, found.shift) for factor in FACTORS)
     return (found.keys[0][one] == keys) | (found.keys[1][two] == keys)
 
@@ -205,7 +213,7 @@ def full(words: A, filling: Filling, t: Tables) -> A:
     return torch.where(words != 0, joined(Goals(p, term(s), term(o), left), t.bits), 0)
 
 
-def successors(made: Patterns, filling: Filling, t: Tables) -> Made:
+def successors(made: Patterns, filling: Filling, t: Tables) -> Successors:
     goals = take(made.open, filling.pattern, 1)
     filled = full(goals, filling, t)
     word = once(filled, (goals != 0) & ~known(filled, filling.without, t))
@@ -216,7 +224,7 @@ def successors(made: Patterns, filling: Filling, t: Tables) -> Made:
     lowered = (held != 0) & (word < held)
     change = torch.where(added | lowered, hashed(word), 0) - torch.where(lowered, hashed(held), 0)
     p, s, o, _ = parted(filled, t.bits)
-    return Made(
+    return Successors(
         filling,
         indices(added, p, s, o, t),
         take(made.counts, filling.pattern) + added.sum(0),

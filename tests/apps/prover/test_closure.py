@@ -16,9 +16,9 @@ import tenfold as tn
 from tenfold.apps.prover import columns
 from tenfold.apps.prover.closure import fixpoint as closure
 from tenfold.apps.prover.closure import lookups as closure_ranks
-from tenfold.apps.prover.closure.fixpoint import Closed, run
+from tenfold.apps.prover.closure.fixpoint import Closure, run
 from tenfold.apps.prover.closure.joins import Packing, uses_of
-from tenfold.apps.prover.closure.lookups import Ranked
+from tenfold.apps.prover.closure.lookups import Ranking
 from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.input.dataset import build
 from tenfold.apps.prover.input.load import load
@@ -39,7 +39,7 @@ compact = tn.jit(columns.compact, static="size", compile="never")
 
 def close_by_joins(
     program: Program, limit: int | None = None, facts: int = 1 << 10, rows: int | None = None
-) -> Closed:
+) -> Closure:
     """By the evaluator: generated programs have too many shapes to compile each. With a table of
     all keys and without."""
     made = closure.close_by_joins(program, limit, facts, rows, backend="evaluator")
@@ -52,8 +52,8 @@ def close_by_joins(
 
 
 def rank_by_lookup(
-    asked: list[Query], program: Program, closed: Closed, batch: int = 256
-) -> Iterator[Ranked]:
+    asked: list[Query], program: Program, closed: Closure, batch: int = 256
+) -> Iterator[Ranking]:
     return closure_ranks.rank_by_lookup(asked, program, closed, batch, backend="evaluator")
 
 

@@ -25,7 +25,7 @@ from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.report.ranks import KINDS, Rank
 from tenfold.apps.prover.report.summary import by_mode, by_relation, figures
 from tenfold.apps.prover.report.table import show
-from tenfold.apps.prover.result import Found
+from tenfold.apps.prover.result import Finding
 from tenfold.apps.prover.settings import Settings
 from tenfold.cli import app
 
@@ -304,7 +304,7 @@ def test_a_journal_is_used_by_one_run_at_a_time(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="in use"), Journal(path, "a", 3):
             pass
         with Journal(path, "a", 3, passing=True) as other:
-            other.write(Found(Rank(0, 0, 1), 0, Counter()))
+            other.write(Finding(Rank(0, 0, 1), 0, Counter()))
     with Journal(path, "a", 3) as again:
         assert again.done == ()
 

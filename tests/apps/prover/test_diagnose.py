@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tenfold.apps.prover import diagnose
-from tenfold.apps.prover.backend import Traced
+from tenfold.apps.prover.backend import TracedFunction
 from tenfold.apps.prover.closure.fixpoint import State, run
 from tenfold.apps.prover.compare import first_difference
 from tenfold.apps.prover.rollout.exhaustive import exhaust
@@ -140,7 +140,7 @@ def test_what_was_compiled_is_said() -> None:
         until = next(i for i, step in enumerate(steps) if step is None)
         assert sum(int(step[1]) for step in steps[:until] if step) == int(found[2])
     assert re.search(r"^in all: .*kernels compiled \d+.*compile \d", result.output, re.M)
-    assert Traced.watcher is None
+    assert TracedFunction.watcher is None
 
 
 @pytest.mark.parametrize("name", ["closure", "rollout, greedy"])

@@ -29,7 +29,7 @@ from tenfold.apps.prover.rollout.exhaustive_run import (
     exhaust_all,
 )
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.run import Rolled, Room
+from tenfold.apps.prover.rollout.run import LaneResult, Room
 
 from .conftest import fact, write
 from .generated import everything, programs
@@ -38,7 +38,7 @@ from .test_table import TABLE, check_mrr
 SMALL = Exhaustion(room=Room(64, 4, 6), places=256, batch=8, height=2, backend="evaluator")
 
 
-def check(program: Program, lanes: list[Lane], search: Exhaustion) -> list[Rolled]:
+def check(program: Program, lanes: list[Lane], search: Exhaustion) -> list[LaneResult]:
     searcher = Searcher(program)
     ends = exhaust_all(program, lanes, search)
     heights: dict[Triple | None, dict[Triple, int]] = {}

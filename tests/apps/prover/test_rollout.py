@@ -22,7 +22,7 @@ from tenfold.apps.prover.reference.top_down import Searcher
 from tenfold.apps.prover.rollout.draws import lane_id
 from tenfold.apps.prover.rollout.policy import random_weights
 from tenfold.apps.prover.rollout.queue import QUEUE, Lane
-from tenfold.apps.prover.rollout.run import Rolled, Rollout, Room, Search
+from tenfold.apps.prover.rollout.run import LaneResult, Rollout, Room, Search
 
 from .conftest import fact, write
 from .generated import chains, everything, programs
@@ -35,11 +35,11 @@ SEARCHES = {
 }
 
 
-def roll_all(program: Program, lanes: list[Lane], search: Search) -> list[Rolled]:
+def roll_all(program: Program, lanes: list[Lane], search: Search) -> list[LaneResult]:
     return Rollout(program, search).run(lanes)
 
 
-def plainly(program: Program, lanes: list[Lane], search: Search) -> list[Rolled]:
+def plainly(program: Program, lanes: list[Lane], search: Search) -> list[LaneResult]:
     searcher = Searcher(program)
     return [roll_plainly(searcher, lane, search, len(program.constants)) for lane in lanes]
 
@@ -49,7 +49,7 @@ def lanes_of(program: Program, step: int = 1) -> list[Lane]:
     return [Lane(goal, lane_id(0, "tail", goal, i)) for i, goal in enumerate(goals)]
 
 
-def check(program: Program, lanes: list[Lane], search: Search) -> list[Rolled]:
+def check(program: Program, lanes: list[Lane], search: Search) -> list[LaneResult]:
     """The engine's ends are the reference's, and every proof of them replays."""
     found, expected = roll_all(program, lanes, search), plainly(program, lanes, search)
     searcher = Searcher(program)
@@ -209,7 +209,7 @@ def chooser(count: int, last: bool = True) -> Program:
     return write("\n".join([*facts, f"q({good},z).", "r(X,Y) :- p(X,U), q(U,Y)."]))
 
 
-def ask(program: Program, text: str, search: Search) -> Rolled:
+def ask(program: Program, text: str, search: Search) -> LaneResult:
     (one,) = roll_all(program, [Lane(program.number(fact(text)))], search)
     return one
 

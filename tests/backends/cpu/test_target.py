@@ -16,12 +16,13 @@ import pytest
 import tenfold as tn
 from tenfold.backends.cpu import target as target_module
 from tenfold.backends.cpu.target import (
+    LEVELS,
     VARIABLE,
-    baseline,
     executable,
     host_target,
     llvmlite_version,
     machine,
+    named,
     target_machine,
     target_with,
 )
@@ -186,7 +187,7 @@ def test_llvm_knows_every_level(features: list[str]) -> None:
     assert machine.emit_object(llvm.parse_assembly(text)).startswith(b"\x7fELF")
 
 
-def test_baseline_keeps_the_compiler() -> None:
-    base = baseline(host_target())
+def test_the_least_level_keeps_the_compiler() -> None:
+    base = named(LEVELS[0], host_target())
     assert base.llvmlite == host_target().llvmlite
     assert base.missing_on(host_target()) is None

@@ -10,7 +10,7 @@ import tenfold as tn
 BACKENDS = ("compiled", "evaluator")
 
 
-class Traced:
+class TracedFunction:
     """A function that runs on either backend; each is traced when it is first called."""
 
     # what makes compiled calls in our place, given the function, its name and its arguments
@@ -27,7 +27,7 @@ class Traced:
 
     def on(self, backend: str) -> Callable[..., Any]:
         """The function on one backend."""
-        jitted, watcher = self._jitted[backend], Traced.watcher
+        jitted, watcher = self._jitted[backend], TracedFunction.watcher
         if watcher is None or backend != "compiled":
             return jitted
         return lambda *args, **kwargs: watcher(jitted, self.name, args, kwargs)
@@ -44,9 +44,9 @@ class Traced:
         return new
 
 
-def traced(*static: str) -> Callable[[Callable[..., Any]], Traced]:
+def traced(*static: str) -> Callable[[Callable[..., Any]], TracedFunction]:
     """Make a function run on either backend; `static` names its arguments that are no arrays."""
-    return lambda function: Traced(function, static)
+    return lambda function: TracedFunction(function, static)
 
 
 def padded(count: int, least: int) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tenfold as tn
-from tenfold.apps.prover.backend import Traced
+from tenfold.apps.prover.backend import TracedFunction
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CompiledFunction:
     """One plan: its function, its kernels and host steps, and the seconds by stage."""
 
     function: str
@@ -41,15 +41,15 @@ class Explaining:
     ['prepare', 'rank_batch', 'run']
     """
 
-    plans: dict[int, Made] = field(default_factory=dict)  # by plan
+    plans: dict[int, CompiledFunction] = field(default_factory=dict)  # by plan
     kept: list[Any] = field(default_factory=list)  # so that no plan's id comes twice
 
     def __enter__(self) -> Explaining:
-        Traced.watcher = self.call
+        TracedFunction.watcher = self.call
         return self
 
     def __exit__(self, *_: object) -> None:
-        Traced.watcher = None
+        TracedFunction.watcher = None
 
     def call(self, jitted: tn.Jitted, name: str, args: Any, kwargs: Any) -> Any:
         """Call a compiled function, and look which plan it ran."""
@@ -60,7 +60,7 @@ class Explaining:
         if id(plan) not in self.plans:
             self.kept.append(plan)
             hosts = Counter(f"{step.op}: {step.reason}" for step in plan.host_steps)
-            self.plans[id(plan)] = Made(name, len(plan.kernels), hosts, spent)
+            self.plans[id(plan)] = CompiledFunction(name, len(plan.kernels), hosts, spent)
         return result
 
     def __str__(self) -> str:

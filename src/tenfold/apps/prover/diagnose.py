@@ -29,7 +29,7 @@ BACKENDS = ("python", "evaluator", "compiled")
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class Timing:
     """A run by one backend: seconds by stage, and whether it found what the first one found."""
 
     backend: str
@@ -44,7 +44,7 @@ class Timed:
         return f"{self.backend:16} {spent}  {'equal' if self.same else 'DIFFERS'}{part}"
 
 
-def performance(settings: Settings, patience: float = 10.0) -> Iterator[Timed]:
+def performance(settings: Settings, patience: float = 10.0) -> Iterator[Timing]:
     """The same run by the references, the evaluator and compiled; that twice, to see it warm.
 
     Top-down searches for each candidate by itself, so beside a closure it stops after so many
@@ -61,10 +61,10 @@ def performance(settings: Settings, patience: float = 10.0) -> Iterator[Timed]:
                 yield _top_down(run, patience)
         name = "bottom-up" if backend == "python" and run.closed is not None else backend
         name = f"{name}, again" if turn == len(BACKENDS) else name
-        yield Timed(name, run.seconds, _alike(made, first), count, count)
+        yield Timing(name, run.seconds, _alike(made, first), count, count)
 
 
-def _top_down(run: Run, patience: float) -> Timed:
+def _top_down(run: Run, patience: float) -> Timing:
     """The other reference on what a closure was asked, as far as it comes."""
     assert run.closed is not None
     heights, searcher = run.closed.by_triple(), Searcher(run.program)
@@ -77,7 +77,7 @@ def _top_down(run: Run, patience: float) -> Timed:
         if answer.outcome != Outcome.GAVE_UP:
             same &= answer.height == heights.get(goal)
             done += 1
-    return Timed("top-down", {"rank": time.perf_counter() - began}, same, done, len(goals))
+    return Timing("top-down", {"rank": time.perf_counter() - began}, same, done, len(goals))
 
 
 def seed_test(settings: Settings, count: int) -> Iterator[tuple[int, bool]]:

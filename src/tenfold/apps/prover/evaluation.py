@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tenfold.apps.prover.closure.engine import close_program, rank_in_closure
-from tenfold.apps.prover.closure.fixpoint import Closed
+from tenfold.apps.prover.closure.fixpoint import Closure
 from tenfold.apps.prover.closure.joins import Packing
 from tenfold.apps.prover.input.candidates import kept_sample
 from tenfold.apps.prover.input.dataset import Dataset
@@ -20,7 +20,7 @@ from tenfold.apps.prover.input.queries import Query, queries, sample
 from tenfold.apps.prover.journal import Journal, digest_of
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.proofs.proof import Explainer
-from tenfold.apps.prover.result import Found
+from tenfold.apps.prover.result import Finding
 from tenfold.apps.prover.rollout.engine import rank_by_rollout
 from tenfold.apps.prover.settings import Settings
 
@@ -32,7 +32,7 @@ class Result:
     """A query and what was found of it and of its corruptions."""
 
     query: Query
-    found: Found
+    found: Finding
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class Run:
     settings: Settings
     data: Dataset
     program: Program
-    closed: Closed | None
+    closed: Closure | None
     results: tuple[Result, ...]
     seconds: dict[str, float]
     checked: int  # proofs replayed
@@ -119,7 +119,7 @@ def _run(
     progress: Progress | None,
     kept: Journal | None,
 ) -> Run:
-    found: list[Found] = list(kept.done) if kept else []
+    found: list[Finding] = list(kept.done) if kept else []
     resumed = len(found)
     if progress:
         progress(resumed, len(asked))
@@ -127,7 +127,7 @@ def _run(
     if settings.engine == "closure":
         with stages.timed("close"):
 
-            def close() -> Closed:
+            def close() -> Closure:
                 return close_program(settings, program)
 
             closed = kept.closure(Packing.of(program), close) if kept else close()
@@ -147,8 +147,8 @@ def _run(
 
 
 def _ranked(
-    settings: Settings, program: Program, closed: Closed | None, asked: Sequence[Query]
-) -> Iterator[Found]:
+    settings: Settings, program: Program, closed: Closure | None, asked: Sequence[Query]
+) -> Iterator[Finding]:
     if closed is not None:
         return rank_in_closure(settings, program, closed, asked)
     return rank_by_rollout(settings, program, asked)

@@ -18,12 +18,12 @@ from typing import IO
 import numpy as np
 
 from tenfold import config
-from tenfold.apps.prover.closure.fixpoint import Closed
+from tenfold.apps.prover.closure.fixpoint import Closure
 from tenfold.apps.prover.closure.joins import Packing
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.input.queries import Query
-from tenfold.apps.prover.result import Found
+from tenfold.apps.prover.result import Finding
 from tenfold.apps.prover.settings import Settings
 
 
@@ -52,7 +52,7 @@ class Journal:
     def __init__(self, path: Path, digest: str, queries: int, *, passing: bool = False) -> None:
         """`passing`: it is removed when the run has ended."""
         self.path, self.passing = path, passing
-        self.done: tuple[Found, ...] = ()
+        self.done: tuple[Finding, ...] = ()
         self._head = json.dumps({"run": digest, "queries": queries})
         self._file: IO[str] | None = None
 
@@ -84,7 +84,7 @@ class Journal:
             )
         # what follows the last line's end was cut short
         file.truncate(len(text.encode()) - len(lines[-1].encode()))
-        self.done = tuple(Found.of_list(json.loads(line)) for line in lines[1:-1])
+        self.done = tuple(Finding.of_list(json.loads(line)) for line in lines[1:-1])
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -95,7 +95,7 @@ class Journal:
                 path.unlink(missing_ok=True)
         self._file.close()
 
-    def write(self, found: Found) -> None:
+    def write(self, found: Finding) -> None:
         """One more query."""
         self._line(json.dumps(found.as_list()))
 
@@ -108,11 +108,11 @@ class Journal:
     def _closure(self) -> Path:
         return self.path.with_name(self.path.name + ".closure.npz")
 
-    def closure(self, packing: Packing, close: Callable[[], Closed]) -> Closed:
+    def closure(self, packing: Packing, close: Callable[[], Closure]) -> Closure:
         """The closure that was kept, or else the one that is made now."""
         try:
             with np.load(self._closure, allow_pickle=False) as kept:
-                return Closed(
+                return Closure(
                     packing,
                     kept["keys"],
                     kept["heights"],

@@ -11,7 +11,7 @@ from tenfold.apps.prover.report.ranks import Rank
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Finding:
     """The rank of a query, the height of its proof, and how all searches for it ended."""
 
     rank: Rank
@@ -26,13 +26,13 @@ class Found:
         return [rank, self.height, dict(self.outcomes), self.near, self.checked]
 
     @staticmethod
-    def of_list(data: list[Any]) -> Found:
+    def of_list(data: list[Any]) -> Finding:
         """What `as_list` made.
 
-        >>> one = Found(Rank(0, 1, 5), 2, Counter({Outcome.PROVED: 6}))
-        >>> Found.of_list(one.as_list()) == one
+        >>> one = Finding(Rank(0, 1, 5), 2, Counter({Outcome.PROVED: 6}))
+        >>> Finding.of_list(one.as_list()) == one
         True
         """
         rank, height, outcomes, near, checked = data
         counted = Counter({Outcome(int(o)): int(n) for o, n in outcomes.items()})
-        return Found(Rank(*rank), height, counted, near, checked)
+        return Finding(Rank(*rank), height, counted, near, checked)

@@ -8,19 +8,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from tenfold.apps.prover.closure.fixpoint import Closed, close_by_joins
+from tenfold.apps.prover.closure.fixpoint import Closure, close_by_joins
 from tenfold.apps.prover.closure.joins import Packing
-from tenfold.apps.prover.closure.lookups import Ranked, rank_by_lookup
+from tenfold.apps.prover.closure.lookups import Ranking, rank_by_lookup
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.input.queries import Query
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.reference.bottom_up import close
 from tenfold.apps.prover.reference.ranks import rank_by_height
-from tenfold.apps.prover.result import Found
+from tenfold.apps.prover.result import Finding
 from tenfold.apps.prover.settings import Settings
 
 
-def close_program(settings: Settings, program: Program) -> Closed:
+def close_program(settings: Settings, program: Program) -> Closure:
     """The closure of a program, by the backend that the settings name."""
     if settings.backend != "python":
         return close_by_joins(program, settings.height, backend=settings.backend)
@@ -28,12 +28,12 @@ def close_program(settings: Settings, program: Program) -> Closed:
     packing = Packing.of(program)
     facts = sorted(reference.heights)
     heights = np.array([reference.heights[f] for f in facts], np.int64)
-    return Closed(packing, packing.keys(facts), heights, reference.complete, 0)
+    return Closure(packing, packing.keys(facts), heights, reference.complete, 0)
 
 
 def rank_in_closure(
-    settings: Settings, program: Program, closed: Closed, asked: Sequence[Query]
-) -> Iterator[Found]:
+    settings: Settings, program: Program, closed: Closure, asked: Sequence[Query]
+) -> Iterator[Finding]:
     """What is found of each query, in order."""
     unproved = Outcome.REFUTED if closed.complete else Outcome.DEPTH
     if settings.score == "binary":
@@ -46,11 +46,11 @@ def rank_in_closure(
         own = one.height is not None
         outcomes = Counter({Outcome.PROVED: one.proved + own})
         outcomes[unproved] += one.rank.candidates + 1 - one.proved - own
-        yield Found(one.rank, one.height, +outcomes)
+        yield Finding(one.rank, one.height, +outcomes)
 
 
-def _plainly(asked: Sequence[Query], closed: Closed) -> Iterator[Ranked]:
+def _plainly(asked: Sequence[Query], closed: Closure) -> Iterator[Ranking]:
     heights = closed.by_triple()
     for query, rank in zip(asked, rank_by_height(asked, heights), strict=True):
         proved = sum(query.corrupt(c) in heights for c in query.pool - query.known)
-        yield Ranked(rank, heights.get(query.fact), proved)
+        yield Ranking(rank, heights.get(query.fact), proved)

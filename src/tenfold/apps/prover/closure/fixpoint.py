@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class Closure:
     """All that follows up to a height: keys sorted, the height of each, and what it took."""
 
     packing: Packing
@@ -76,7 +76,7 @@ def close_by_joins(
     facts: int = 1 << 10,
     rows: int | None = None,
     backend: str = "compiled",
-) -> Closed:
+) -> Closure:
     """The closure of a program; `facts` and `rows` are the capacities to begin with.
 
     Unless they are given, rows follow facts where these are sorted.
@@ -113,7 +113,7 @@ def close_by_joins(
             rows = max(rows, _rows(len(state.facts), dense)) if follow else rows
     count = int(state.count)
     order = np.argsort(state.facts[:count])
-    return Closed(
+    return Closure(
         packing,
         state.facts[:count][order],
         state.heights[:count][order].astype(np.int64),

@@ -14,7 +14,7 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.backend import padded, traced
-from tenfold.apps.prover.closure.fixpoint import Closed
+from tenfold.apps.prover.closure.fixpoint import Closure
 from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.columns import END, Traced
 from tenfold.apps.prover.input.program import Program, Triple
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranking:
     """The rank of a query, the height of its lowest proof, and how many corruptions have one."""
 
     rank: Rank
@@ -51,10 +51,10 @@ class Ranked:
 def rank_by_lookup(
     asked: Sequence[Query],
     program: Program,
-    closed: Closed,
+    closed: Closure,
     batch: int = 256,
     backend: str = "compiled",
-) -> Iterator[Ranked]:
+) -> Iterator[Ranking]:
     """The rank of each query, in order; nothing of it depends on the size of the batch."""
     proofs = lookup(closed.keys, closed.heights, closed.packing)
     known = closed.packing.keys(sorted(_known(asked)))
@@ -66,7 +66,7 @@ def rank_by_lookup(
         result = rank_batch.on(backend)(proofs, filtered, pools, batched)
         for better, ties, count, height, proved in np.stack(result, axis=1)[: len(part)].tolist():
             rank = Rank(better, ties, count)
-            yield Ranked(rank, None if height == UNPROVED else height, proved)
+            yield Ranking(rank, None if height == UNPROVED else height, proved)
 
 
 def _known(asked: Sequence[Query]) -> set[Triple]:

@@ -16,7 +16,7 @@ from tenfold.apps.prover.reference.top_down import Searcher, State
 from tenfold.apps.prover.rollout.draws import as_bits, uniform
 from tenfold.apps.prover.rollout.policy import Weights, compare, embed, log_softmax
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.run import Rolled, Search
+from tenfold.apps.prover.rollout.run import LaneResult, Search
 
 
 class Member(NamedTuple):
@@ -38,7 +38,7 @@ class Choice(NamedTuple):
     score: float
 
 
-def roll_plainly(searcher: Searcher, lane: Lane, search: Search, constants: int) -> Rolled:
+def roll_plainly(searcher: Searcher, lane: Lane, search: Search, constants: int) -> LaneResult:
     """How one lane ends."""
     start = searcher.settle(((*lane.triple, search.height),), lane.without)
     beam = [Member(start, 0.0, search.height, ())]
@@ -133,6 +133,6 @@ def _member(choice: Choice) -> Member:
     return Member(choice.state, choice.score, choice.lowest, (*choice.member.way, choice.k))
 
 
-def _ended(outcome: Outcome, member: Member, search: Search) -> Rolled:
+def _ended(outcome: Outcome, member: Member, search: Search) -> LaneResult:
     height = search.height - member.lowest if outcome == Outcome.PROVED else None
-    return Rolled(outcome, member.score, height, len(member.way), member.way)
+    return LaneResult(outcome, member.score, height, len(member.way), member.way)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import tenfold
-from tenfold.apps.prover.closure.fixpoint import Closed
+from tenfold.apps.prover.closure.fixpoint import Closure
 from tenfold.apps.prover.evaluation import Result, Run
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.report.ranks import summarise
@@ -68,7 +68,7 @@ def by_relation(run: Run) -> dict[str, dict[str, dict[str, Any]]]:
     return made
 
 
-def _closure(closed: Closed) -> dict[str, Any]:
+def _closure(closed: Closure) -> dict[str, Any]:
     heights = Counter(closed.heights.tolist())
     return {
         "facts": len(closed.keys),

@@ -28,7 +28,7 @@ class Filling(NamedTuple):
     without: Traced  # that fact's key, -1 if all may be used
 
 
-class Made(NamedTuple):
+class Successors(NamedTuple):
     """Successor states, one a slot."""
 
     filling: Filling
@@ -50,7 +50,7 @@ def fillings(
     return Filling(pattern, subject, object_, take(without, row))
 
 
-def successors(patterns: Patterns, filling: Filling, tables: Tables) -> Made:
+def successors(patterns: Patterns, filling: Filling, tables: Tables) -> Successors:
     """The successors of these patterns, filled so."""
     goals = np.take(patterns.open, filling.pattern, axis=1, mode="clip")
     full = _full(goals, filling, tables)
@@ -63,7 +63,7 @@ def successors(patterns: Patterns, filling: Filling, tables: Tables) -> Made:
     lowered = (held != 0) & (word < held)
     change = np.where(added | lowered, hashed(word), 0) - np.where(lowered, hashed(held), 0)
     p, s, o, _ = parted(full, tables.bits)
-    return Made(
+    return Successors(
         filling,
         indices(added, p, s, o, tables),
         take(patterns.counts, filling.pattern) + added.sum(axis=0),

@@ -27,7 +27,7 @@ _FACTORS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 _ROUNDS = 100  # of moving keys to their other place, before the table is doubled
 
 
-class Found(NamedTuple):
+class Lookup(NamedTuple):
     """Keys with two places each: [2, places]."""
 
     keys: Ints
@@ -38,8 +38,8 @@ class Tables(NamedTuple):
     """The facts and rules of a program."""
 
     bits: np.int64  # of a term in a word
-    facts: Found  # words of facts, without the height
-    ranges: Found  # kind, predicate and term
+    facts: Lookup  # words of facts, without the height
+    ranges: Lookup  # kind, predicate and term
     firsts: Shorts  # [2, places]: the first entry of a range
     counts: Shorts  # [2, places]: and how many there are
     predicates: np.int64  # how many: a range's key is (kind * predicates + predicate), term
@@ -166,7 +166,7 @@ def places(keys: Traced, shift: Traced) -> tuple[Traced, Traced]:
     return one.astype(np.int64), two.astype(np.int64)
 
 
-def _placed(keys: Ints) -> tuple[Found, tuple[Ints, Ints]]:
+def _placed(keys: Ints) -> tuple[Lookup, tuple[Ints, Ints]]:
     """Keys, each once, in one of their two places; and for each its half and place.
 
     All that have no place yet take one, and drive out who was there; those go to their other.
@@ -187,7 +187,7 @@ def _placed(keys: Ints) -> tuple[Found, tuple[Ints, Ints]]:
             waiting = out[held[half[out], both[half[out], out]] != out]
             if not len(waiting):
                 table = np.where(held == EMPTY, EMPTY, keys[held] if len(keys) else EMPTY)
-                return Found(table.astype(np.int64), shift), (
+                return Lookup(table.astype(np.int64), shift), (
                     half,
                     both[half, np.arange(len(keys))],
                 )
@@ -196,14 +196,14 @@ def _placed(keys: Ints) -> tuple[Found, tuple[Ints, Ints]]:
     raise CapacityError(f"{len(keys)} keys find no places", fix="report this data set")
 
 
-def _spread(values: Ints, at: tuple[Ints, Ints], found: Found) -> Shorts:
+def _spread(values: Ints, at: tuple[Ints, Ints], found: Lookup) -> Shorts:
     """Values laid out as their keys are."""
     made = np.zeros(found.keys.shape, np.int32)
     made[at] = values
     return made
 
 
-def holds(found: Found, keys: Traced) -> Traced:
+def holds(found: Lookup, keys: Traced) -> Traced:
     """Which keys are there.
 
     >>> made = _placed(np.array([3, 50, 7]))[0]
@@ -214,7 +214,7 @@ def holds(found: Found, keys: Traced) -> Traced:
     return (take(found.keys[0], one) == keys) | (take(found.keys[1], two) == keys)
 
 
-def lookup(found: Found, keys: Traced, *values: Traced) -> tuple[Traced, ...]:
+def lookup(found: Lookup, keys: Traced, *values: Traced) -> tuple[Traced, ...]:
     """The values of each key; 0 where it is not there."""
     one, two = places(keys, found.shift)
     first, second = take(found.keys[0], one) == keys, take(found.keys[1], two) == keys

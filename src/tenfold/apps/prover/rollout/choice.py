@@ -9,13 +9,13 @@ import numpy as np
 import tenfold as tn
 from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.resolution.patterns import Patterns
-from tenfold.apps.prover.resolution.successors import Made
+from tenfold.apps.prover.resolution.successors import Successors
 from tenfold.apps.prover.resolution.tables import take
 from tenfold.apps.prover.rollout.draws import uniform
 from tenfold.apps.prover.rollout.policy import Weights, judge, judged, summed
 
 if TYPE_CHECKING:
-    from tenfold.apps.prover.rollout.loop import Asked, Beams, Search, Step
+    from tenfold.apps.prover.rollout.loop import Beams, Requests, Search, Step
 
 NEAR = 1e-4  # scores of the network that lie closer are a near-tie
 
@@ -23,10 +23,10 @@ NEAR = 1e-4  # scores of the network that lie closer are a near-tie
 def chances(
     beams: Beams,
     patterns: Patterns,
-    made: Made,
+    made: Successors,
     row: Traced,
     usable: Traced,
-    asked: Asked,
+    asked: Requests,
     weights: Weights | None,
 ) -> tuple[Traced, Traced]:
     """The log-probability of each usable successor among those of its state, as f64; and the sums
@@ -50,7 +50,7 @@ def chances(
     return chances.astype(np.float64), sums
 
 
-def perturbed(step: Step, search: Search, asked: Asked, weights: Weights | None) -> Traced:
+def perturbed(step: Step, search: Search, asked: Requests, weights: Weights | None) -> Traced:
     """Scores whose greatest is a draw by the probabilities. A place's draw is its own, whatever
     the slot."""
     lane = np.minimum(step.lane, search.number.shape[0] - 1)

@@ -14,21 +14,21 @@ from tenfold.apps.prover.reference.ranks import rank_by_score
 from tenfold.apps.prover.reference.rollout import roll_plainly
 from tenfold.apps.prover.reference.top_down import Searcher
 from tenfold.apps.prover.report.ranks import Rank
-from tenfold.apps.prover.result import Found
+from tenfold.apps.prover.result import Finding
 from tenfold.apps.prover.rollout.draws import lane_id
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.policy import Weights, random_weights, read_weights
 from tenfold.apps.prover.rollout.queue import QUEUE, Lane
-from tenfold.apps.prover.rollout.run import OVERFLOWS, Rolled, Rollout, Room, Search
+from tenfold.apps.prover.rollout.run import OVERFLOWS, LaneResult, Rollout, Room, Search
 from tenfold.apps.prover.settings import Settings
 
-Searching = Callable[[Sequence[Lane]], list[Rolled]]
+Searching = Callable[[Sequence[Lane]], list[LaneResult]]
 VARIABLES = 64  # that random weights have embeddings for
 
 
 def rank_by_rollout(
     settings: Settings, program: Program, asked: Sequence[Query]
-) -> Iterator[Found]:
+) -> Iterator[Finding]:
     """What is found of each query, in order; several are searched for together."""
     searching = searching_of(settings, program)
     checker = Searcher(program) if settings.check else None
@@ -85,11 +85,11 @@ def _weights(settings: Settings, program: Program) -> tuple[Weights | None, int]
     return random_weights(program, VARIABLES, settings.seed), VARIABLES
 
 
-def _deepen(program: Program, lanes: Sequence[Lane], settings: Settings) -> list[Rolled]:
+def _deepen(program: Program, lanes: Sequence[Lane], settings: Settings) -> list[LaneResult]:
     """The plain reference of the exhaustive search; it keeps no traces."""
     searcher = Searcher(program)
     answers = [searcher.prove(lane.triple, settings.height, lane.without) for lane in lanes]
-    return [Rolled(a.outcome, float(-(a.height or 0)), a.height, 0, ()) for a in answers]
+    return [LaneResult(a.outcome, float(-(a.height or 0)), a.height, 0, ()) for a in answers]
 
 
 def lanes_of(query: Query, settings: Settings) -> list[Lane]:
@@ -115,7 +115,7 @@ def _parts(asked: Sequence[Query], lanes: int) -> Iterator[list[Query]]:
         yield part
 
 
-def _found(ends: list[Rolled], settings: Settings, checked: int) -> Found:
+def _found(ends: list[LaneResult], settings: Settings, checked: int) -> Finding:
     scores = [_score(end, settings.score) for end in ends]
     proved = [end.outcome == Outcome.PROVED for end in ends]
     lost = [end.outcome in OVERFLOWS for end in ends]
@@ -124,7 +124,7 @@ def _found(ends: list[Rolled], settings: Settings, checked: int) -> Found:
         rank = Rank(0, rank.candidates, rank.candidates)
     elif any(lost):
         rank = _bounded(proved, scores, lost)
-    return Found(
+    return Finding(
         rank,
         ends[0].height,
         Counter(end.outcome for end in ends),
@@ -141,13 +141,13 @@ def _bounded(proved: list[bool], scores: list[float], lost: list[bool]) -> Rank:
     return Rank(rank.better, rank.ties + sum(lost), len(lost) - 1)
 
 
-def _score(end: Rolled, kind: str) -> float:
+def _score(end: LaneResult, kind: str) -> float:
     if kind == "logprob":
         return end.score
     return float(-end.height) if kind == "height" and end.height is not None else 0.0
 
 
-def _check(searcher: Searcher, ends: list[tuple[Lane, Rolled]], settings: Settings) -> int:
+def _check(searcher: Searcher, ends: list[tuple[Lane, LaneResult]], settings: Settings) -> int:
     """Replay every proof; how many there were."""
     count = 0
     for lane, end in ends:

@@ -27,7 +27,7 @@ from tenfold.apps.prover.rollout.exhaustive import (
 )
 from tenfold.apps.prover.rollout.loop import RUNNING
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.run import OVERFLOWS, Rolled, Room, check_words
+from tenfold.apps.prover.rollout.run import OVERFLOWS, LaneResult, Room, check_words
 
 EVERY_BIT = np.uint64(2**64 - 1)
 
@@ -64,7 +64,7 @@ class Sizes:
         return Sizes(rows, padded(search.places, search.batch))
 
 
-def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> list[Rolled]:
+def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> list[LaneResult]:
     """How each lane ends: PROVED at its lowest height, REFUTED, or DEPTH.
 
     >>> from tenfold.apps.prover.input.program import Clause
@@ -76,7 +76,7 @@ def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> 
     base = base_of(program)
     check_words(program, int(word_bits(base.bits)))
     sizes = Sizes.of(search)
-    results: dict[int, Rolled] = {}
+    results: dict[int, LaneResult] = {}
     left = list(range(len(lanes)))
     for height in range(search.height + 1):
         again: list[int] = []
@@ -99,9 +99,9 @@ def _at_height(
     search: Exhaustion,
     height: int,
     sizes: Sizes,
-) -> list[tuple[int, Rolled]]:
+) -> list[tuple[int, LaneResult]]:
     """The ends of some lanes at one height; those that overflow run again with more room."""
-    ended: list[tuple[int, Rolled]] = []
+    ended: list[tuple[int, LaneResult]] = []
     waiting: list[tuple[Room, list[int]]] = [
         (search.room, numbers[i : i + search.batch]) for i in range(0, len(numbers), search.batch)
     ]
@@ -195,9 +195,9 @@ def _search(made: tuple[Any, ...]) -> Search:
     return Search(Store(*made[0]), *made[1:])
 
 
-def _result(done: Search, lane: int, outcome: Outcome, height: int) -> Rolled:
+def _result(done: Search, lane: int, outcome: Outcome, height: int) -> LaneResult:
     if outcome != Outcome.PROVED:
-        return Rolled(outcome, 0.0, None, 0, ())
+        return LaneResult(outcome, 0.0, None, 0, ())
     choices: list[int] = []
     place = int(done.last[lane])
     if place >= 0:
@@ -205,4 +205,4 @@ def _result(done: Search, lane: int, outcome: Outcome, height: int) -> Rolled:
     while place >= 0 and done.store.parent[place] >= 0:
         choices.append(int(done.store.choice[place]))
         place = int(done.store.parent[place])
-    return Rolled(outcome, float(-height), height, len(choices), tuple(reversed(choices)))
+    return LaneResult(outcome, float(-height), height, len(choices), tuple(reversed(choices)))

@@ -23,7 +23,13 @@ from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.resolution.layout import fitting, laid_out
 from tenfold.apps.prover.resolution.matching import Without, apart, match
 from tenfold.apps.prover.resolution.patterns import Indices, patterns
-from tenfold.apps.prover.resolution.successors import Filling, Made, fillings, successors, written
+from tenfold.apps.prover.resolution.successors import (
+    Filling,
+    Successors,
+    fillings,
+    successors,
+    written,
+)
 from tenfold.apps.prover.resolution.tables import Tables, take
 from tenfold.apps.prover.rollout.choice import best, chances, perturbed
 from tenfold.apps.prover.rollout.policy import Weights, summed
@@ -32,7 +38,7 @@ from tenfold.apps.prover.rollout.seen import Past, Words, again, been, packed
 RUNNING = -1
 
 
-class Asked(NamedTuple):
+class Requests(NamedTuple):
     """What a queue of candidates asks for; the last one is none."""
 
     words: Traced  # [queue + 1]: the one goal
@@ -87,7 +93,7 @@ class Step(NamedTuple):
     """The successors of one round, and what the policy makes of them."""
 
     words: Words
-    made: Made
+    made: Successors
     row: Traced  # [slots]: the state it comes from
     lane: Traced  # [slots]: that state's lane, or one beyond all
     k: Traced  # [slots]: which of the state's successors it is
@@ -99,7 +105,7 @@ class Step(NamedTuple):
 
 @traced("slots", "lanes", "size", "names", "beam", "most", "sampled")
 def roll(
-    asked: Asked,
+    asked: Requests,
     tables: Tables,
     weights: Weights | None,
     slots: int,
@@ -154,7 +160,7 @@ def roll(
     return done.ends, done.rounds, done.used
 
 
-def _refilled(search: Search, asked: Asked, weights: Weights | None) -> Search:
+def _refilled(search: Search, asked: Requests, weights: Weights | None) -> Search:
     """Lanes without a candidate with the next ones of the queue. What all lanes are in now is
     added to their past."""
     lanes = search.number.shape[0]
@@ -215,7 +221,7 @@ def _put(column: Traced, at: Traced, values: Traced) -> Traced:
 
 def _round(
     search: Search,
-    asked: Asked,
+    asked: Requests,
     tables: Tables,
     weights: Weights | None,
     slots: int,
@@ -298,7 +304,7 @@ def _moved(
     step: Step,
     outcome: Traced,
     goes: Traced,
-    asked: Asked,
+    asked: Requests,
     weights: Weights | None,
 ) -> Search:
     """The lanes with the chosen successors for states, and what became of their candidates."""

@@ -26,7 +26,7 @@ from tenfold.apps.prover.resolution.tables import (
 )
 from tenfold.apps.prover.resolution.words import HEIGHT, Goals, joined
 from tenfold.apps.prover.rollout.draws import as_bits
-from tenfold.apps.prover.rollout.loop import RUNNING, Asked
+from tenfold.apps.prover.rollout.loop import RUNNING, Requests
 
 QUEUE = 4096  # candidates of one call
 
@@ -54,7 +54,7 @@ def asked_of(
     height: int,
     steps: int,
     mask: int,
-) -> Asked:
+) -> Requests:
     """Lanes as a queue, each a state of one goal; one that is a fact is proved at once.
 
     `names` is the room for variables, `slots` that for successors.
@@ -90,7 +90,7 @@ def asked_of(
         return made
 
     loops = np.where(a == b, entry(LOOP, 0 * a, a, tables.subjects), FAR)
-    return Asked(
+    return Requests(
         padded(word, 0, np.int64),
         Indices(*(padded(part, 0, np.int32) for part in indices(p >= 0, p, s, o, tables))),
         padded(hashed(word) & np.uint64(mask), 0, np.uint64),

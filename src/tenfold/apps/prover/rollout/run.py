@@ -17,7 +17,7 @@ from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.resolution.tables import Tables, tables_of
 from tenfold.apps.prover.resolution.words import HEIGHT
-from tenfold.apps.prover.rollout.loop import Asked, Ends, roll
+from tenfold.apps.prover.rollout.loop import Ends, Requests, roll
 from tenfold.apps.prover.rollout.policy import Weights
 from tenfold.apps.prover.rollout.queue import QUEUE, asked_of
 from tenfold.apps.prover.rollout.queue import Lane as Lane
@@ -87,7 +87,7 @@ class Search:
             raise CapacityError(f"a height of {self.height}", fix="give less than 1024")
 
 
-class Rolled(NamedTuple):
+class LaneResult(NamedTuple):
     """How a lane ended. Score and choices are those of the proof where there is one."""
 
     outcome: Outcome
@@ -131,10 +131,10 @@ class Rollout:
         self.tables = tables_of(program)
         check_words(program, int(self.tables.bits))
 
-    def run(self, lanes: Sequence[Lane]) -> list[Rolled]:
+    def run(self, lanes: Sequence[Lane]) -> list[LaneResult]:
         """Every lane's end, in order; no batch, padding, thread or first room changes any."""
         search, program = self.search, self.program
-        results: dict[int, Rolled] = {}
+        results: dict[int, LaneResult] = {}
         left: dict[Room, list[int]] = {search.room: list(range(len(lanes)))}
         while left:
             room = min(left, key=lambda r: (r.goals, r.successors, r.variables))
@@ -153,7 +153,7 @@ class Rollout:
                     results[number] = result
         return [results[i] for i in range(len(lanes))]
 
-    def _roll(self, lanes: Sequence[Lane], room: Room) -> list[Rolled]:
+    def _roll(self, lanes: Sequence[Lane], room: Room) -> list[LaneResult]:
         """How lanes end with so much room; several threads share them."""
         if not lanes:
             return []
@@ -169,7 +169,7 @@ class Rollout:
             short = self.asked(parts[0], room)._replace(steps=np.int64(1))
             roll.on(search.backend)(short, self.tables, search.weights, **options)
 
-        def ends(part: Sequence[Lane]) -> list[Rolled]:
+        def ends(part: Sequence[Lane]) -> list[LaneResult]:
             return self._ends(part, room)
 
         if count == 1 or threads == 1:
@@ -179,7 +179,7 @@ class Rollout:
                 made = list(pool.map(ends, parts))
         return [made[i % count][i // count] for i in range(len(lanes))]
 
-    def asked(self, lanes: Sequence[Lane], room: Room) -> Asked:
+    def asked(self, lanes: Sequence[Lane], room: Room) -> Requests:
         """Lanes as a queue."""
         search = self.search
         return asked_of(
@@ -187,7 +187,7 @@ class Rollout:
             search.mask,
         )  # fmt: skip
 
-    def _ends(self, lanes: Sequence[Lane], room: Room) -> list[Rolled]:
+    def _ends(self, lanes: Sequence[Lane], room: Room) -> list[LaneResult]:
         search = self.search
         options = options_of(search, room)
         asked = self.asked(lanes, room)
@@ -195,14 +195,14 @@ class Rollout:
         return rolled(Ends(*ends), len(lanes), search.height)
 
 
-def rolled(ends: Ends, count: int, height: int) -> list[Rolled]:
+def rolled(ends: Ends, count: int, height: int) -> list[LaneResult]:
     """The ends of the first so many lanes of a queue."""
     outcomes, lowest, lengths, nears = ends.rest[:count].T
     proved = outcomes == Outcome.PROVED
     heights = [h if p else None for h, p in zip((height - lowest).tolist(), proved, strict=True)]
     return list(
         map(
-            Rolled,
+            LaneResult,
             map(_OUTCOMES.__getitem__, outcomes.tolist()),
             ends.scores[:count].tolist(),
             heights,
