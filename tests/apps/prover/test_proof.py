@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tenfold.apps.prover.errors import ProofError
@@ -90,12 +90,15 @@ def test_what_has_no_proof_is_said() -> None:
 def test_every_step_of_a_trajectory_names_its_source(program: Program, excluded: bool) -> None:
     """The fact or clause that is named gives the next state by plain unification."""
     searcher, retracer = Searcher(program), Retracer(program)
-    search = Search(steps=5, height=3)
-    for goal in everything(program)[::5]:
-        without = goal if excluded else None
-        end = roll_plainly(searcher, Lane(goal, 0, without), search, len(program.constants))
-        if end.outcome != Outcome.PROVED:
-            continue
+    search, size = Search(steps=5, height=3), len(program.constants)
+    goals = [(goal, goal if excluded else None) for goal in everything(program)[::5]]
+    ends = [
+        (goal, without, roll_plainly(searcher, Lane(goal, 0, without), search, size))
+        for goal, without in goals
+    ]
+    proved = [end for end in ends if end[-1].outcome == Outcome.PROVED]
+    assume(proved)
+    for goal, without, end in proved:
         steps = [*retracer.steps(goal, 3, end.choices, without)]
         states = [step.state for step in steps] + [()]
         for step, after in zip(steps, states[1:], strict=True):

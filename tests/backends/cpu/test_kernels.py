@@ -497,7 +497,7 @@ def test_conditional_store(target: Target) -> None:
     assert single[0] == 7
 
 
-def test_every_lane_axis_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_lane_axis_gives_the_same() -> None:
     """A schedule changes the speed, not what is computed."""
     kernel = softmax(40, 50, 1)
     x = random((40, 50))
