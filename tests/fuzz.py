@@ -36,8 +36,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from draw import draw_program
 
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.backend import BACKEND
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.target import VARIABLE, Target, executable, machine
 from tenfold.backends.file import PlanFile, write_file
 from tenfold.graph import Graph
@@ -58,7 +58,7 @@ def compare(
     donated, how they are laid out, and whether the rarer checks are made."""
     source = random.Random(seed)
     donated = tuple(n for n in range(len(arrays)) if source.random() < 0.3)
-    program = Program(plan_for(graph, target, donated), target=target)
+    program = CompiledProgram(BACKEND.plan(graph, donated, target), target=target)
     found = check(program, graph, _copies(arrays), limit=None, every=True)
     if not isinstance(found.verdict, Certificate):
         return str(found.verdict)
@@ -84,7 +84,7 @@ def compare(
     wrong = _differs("from a file", restored(_copies(arrays)), made)
     if wrong is not None:
         return wrong
-    strict = Program(plan_for(graph, target, donated), strict=True, target=target)
+    strict = CompiledProgram(BACKEND.plan(graph, donated, target), strict=True, target=target)
     verdict = check(strict, graph, _copies(arrays), limit=None, every=True).verdict
     return None if isinstance(verdict, Certificate) else f"in strict mode: {verdict}"
 

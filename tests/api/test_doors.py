@@ -16,7 +16,7 @@ from pages import pages_held
 import tenfold as tn
 from tenfold.api.call.doors import ROW
 from tenfold.backends.cpu.link.loader import route
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.cache import plans
 from tenfold.cache.memory import Plans
 from tenfold.errors import TenfoldError
@@ -183,7 +183,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Plans:
 
 
 def programs_alive() -> int:
-    return sum(isinstance(one, Program) for one in gc.get_objects())
+    return sum(isinstance(one, CompiledProgram) for one in gc.get_objects())
 
 
 def mappings() -> int:

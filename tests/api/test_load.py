@@ -20,9 +20,13 @@ from safetensors_file import write_arrays
 
 import tenfold as tn
 from tenfold.api.safetensors import read_arrays
+from tenfold.backends import registry
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.link.loader import route
-from tenfold.backends.cpu.run.restored import Restored
-from tenfold.backends.cpu.target import host_target
+from tenfold.backends.cpu.run import code
+from tenfold.backends.cpu.run.restored import RestoredProgram
+from tenfold.backends.cpu.target import host_target, named
+from tenfold.backends.file import PlanFile
 from tenfold.errors import FileError, HookError, PlanError, TypeMismatch, ValueProblem
 from tenfold.parity.certificate import Certificate
 from tenfold.plan.file.sections import Sections, pack
@@ -77,9 +81,9 @@ def test_untrusted_code_is_ignored_and_that_is_said(tmp_path):
     path = saved(tmp_path)
     plan = tn.load(path)
     assert plan.notes[0] == "code in the file is not trusted"
-    assert not isinstance(plan.program, Restored)
+    assert not isinstance(plan.program, RestoredProgram)
     trusted = tn.load(path, trust_code=True)
-    assert isinstance(trusted.program, Restored)
+    assert isinstance(trusted.program, RestoredProgram)
     assert trusted.notes == (f"code for {host_target().cpu} from the file",)
 
 
@@ -193,7 +197,7 @@ def test_a_signed_file_is_trusted_by_those_with_the_key(tmp_path):
     path = saved(tmp_path, key=b"secret")
     (tmp_path / "key").write_bytes(b"secret")
     for key in (b"secret", tmp_path / "key"):
-        assert isinstance(tn.load(path, key=key).program, Restored)
+        assert isinstance(tn.load(path, key=key).program, RestoredProgram)
     with pytest.raises(PlanError, match="not signed by this key"):
         tn.load(path, key=b"other")
     with pytest.raises(PlanError, match="not signed by this key"):
@@ -389,25 +393,29 @@ def test_no_compiler_is_needed(tmp_path):
 
 @native
 def test_the_target_that_fits_is_taken(tmp_path, monkeypatch):
-    from tenfold.backends import file
-
     path = saved(tmp_path, targets=("x86-64-v2", "x86-64-v3"))
     want = tn.jit(energy)(x, x)
     host = host_target()
     if host.cpu not in ("x86-64-v3", "x86-64-v4"):
         pytest.skip("a machine of level v3 is needed")
-    names = {n.target.cpu for n in file.PlanFile.read(path.read_bytes()).natives()}
+    names = {one.target.name for one in PlanFile.read(path.read_bytes()).codes()}
     assert names == {"x86-64-v2", "x86-64-v3", host.cpu}
-    from tenfold.backends.cpu.target import named
+
+    def pretend(level):
+        target = named(level, host)
+        monkeypatch.setattr(code, "host_target", lambda: target)
+        monkeypatch.setitem(
+            registry._records, "cpu", dataclasses.replace(BACKEND, target=lambda: target)
+        )
 
     for level in ("x86-64-v2", "x86-64-v3"):
-        monkeypatch.setattr(file, "host_target", lambda level=level: named(level, host))
+        pretend(level)
         plan = tn.load(path, trust_code=True)
         assert plan.notes[-1] == f"code for {level} from the file"
         for got, wanted in zip(plan(x, x), want, strict=True):
             assert np.allclose(got, wanted, rtol=1e-5, atol=1e-6)
         assert "kernel" in plan.explain()
-    monkeypatch.setattr(file, "host_target", lambda: named("x86-64", host))
+    pretend("x86-64")
     plan = tn.load(path, trust_code=True)
     assert any("it needs" in note for note in plan.notes)
     assert plan.notes[-1].startswith("kernels compiled here")
@@ -550,12 +558,11 @@ def test_a_loaded_plan_keeps_what_a_donated_plan_only_computes_in(tmp_path, trus
 
 def test_a_file_may_not_have_captured_arrays_written_into(tmp_path):
     from tenfold.api.load import Loaded
-    from tenfold.backends.cpu.run.plan import plan_for
-    from tenfold.backends.cpu.run.program import Program
+    from tenfold.backends.cpu.run.compiled import CompiledProgram
 
     w = np.ones(50)
     plan = tn.jit(lambda x: np.sqrt(x) * w).plan(w * 1)
-    program = Program(plan_for(plan.graph, donated=(1,)))
+    program = CompiledProgram(BACKEND.plan(plan.graph, donated=(1,)))
     made = Loaded(
         plan.signature,
         lambda: program,

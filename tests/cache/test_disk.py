@@ -21,8 +21,9 @@ import pytest
 
 import tenfold as tn
 from tenfold.api import policy
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.link.loader import route
-from tenfold.backends.cpu.run.restored import Restored
+from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.cache import plans, stored
 from tenfold.cache.disk import Disk
 from tenfold.cache.key import key_with
@@ -69,7 +70,7 @@ def make():
 
 
 def restored(function, *args):
-    return isinstance(function.plan(*args).program, Restored)
+    return isinstance(function.plan(*args).program, RestoredProgram)
 
 
 def entry(folder):
@@ -126,10 +127,10 @@ def test_a_certificate_is_kept_with_the_entry(folder):
     f(x)
     written = f.certificate(x)
     assert written.guards > 3
-    program = stored.find_program(graph, options, lambda: None)
+    program = stored.find_program(BACKEND, graph, options, lambda: None)
     verdict = stored.find_certificate(graph, options, program)
     assert verdict_from_data(verdict) == (written, None)
-    assert isinstance(program, Restored)
+    assert isinstance(program, RestoredProgram)
     plans.clear()
     g = make()
     assert restored(g, x)
@@ -139,7 +140,7 @@ def test_a_certificate_is_kept_with_the_entry(folder):
 def refute(function, options):
     """Write down that the plan of a function was refuted, as another process would."""
     graph = function.trace(x)
-    program = stored.find_program(graph, options, lambda: None)
+    program = stored.find_program(BACKEND, graph, options, lambda: None)
     assert stored.keep_certificate(graph, options, program, verdict_to_data(None, "step 0 is off"))
     plans.clear()
 
@@ -226,7 +227,7 @@ def test_a_refuted_plan_does_not_answer_for_lazy_arrays(folder, monkeypatch):
     want = np.asarray(tn.asarray(x) * 2.5)
     graph = list(policy._compiled)[-1]
     options = stored.options_of(strict=False)
-    program = stored.find_program(graph, options, lambda: None)
+    program = stored.find_program(BACKEND, graph, options, lambda: None)
     stored.keep_certificate(graph, options, program, verdict_to_data(None, "step 0 is off"))
     plans.clear()
     policy._compiled.clear()
@@ -270,7 +271,7 @@ def test_an_entry_copied_over_anothers_name_is_a_miss(folder, caplog, kind):
 def test_code_of_all_plans_proves_its_key(folder, monkeypatch, caplog):
     from tenfold.backends.cpu.run import fixed
 
-    target = stored.host_target()
+    target = BACKEND.target()
     make()(x)
     want = fixed.fixed(fixed.STEPS, target)
     gate = fixed.fixed(fixed.GATE, target)
@@ -292,8 +293,8 @@ def test_code_of_all_plans_proves_its_key(folder, monkeypatch, caplog):
 def test_a_certificate_of_other_code_counts_for_nothing(folder, caplog):
     make()(x)
     graph, options = make().trace(x), stored.options_of(strict=False)
-    program = stored.find_program(graph, options, lambda: None)
-    program.entry = bytes(32)
+    program = stored.find_program(BACKEND, graph, options, lambda: None)
+    program.checksum = bytes(32)
     stored.keep_certificate(graph, options, program, verdict_to_data(None, "step 0 is off"))
     plans.clear()
     f = make()
@@ -773,7 +774,7 @@ def test_a_pipe_in_place_of_an_entry_is_not_waited_for(folder):
     entry(folder).unlink()
     os.mkfifo(folder / "pipe")
     graph = make().trace(x)
-    name = stored.plan_key(graph, stored.options_of(strict=False)).name
+    name = stored.plan_key(BACKEND, graph, stored.options_of(strict=False)).name
     (folder / "pipe").rename(folder / f"{name}.plan")
     plans.clear()
     assert make()(x).shape == (3,)
@@ -913,7 +914,7 @@ def test_without_its_source_nothing_is_kept(folder, monkeypatch, caplog):
 
 
 def test_an_entry_of_another_interface_is_made_again(folder, monkeypatch, caplog):
-    from tenfold.backends.cpu.run import restored as module
+    from tenfold.backends.cpu.run import code as module
 
     want = make()(x)
     plans.clear()

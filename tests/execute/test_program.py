@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.backend import BACKEND
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.errors import IndexProblem
 from tenfold.reference import Callbacks, evaluate
 
@@ -25,8 +25,8 @@ def some(*shape: int) -> Array:
     return random.standard_normal(shape).astype("f4")
 
 
-def made(function: Any, *args: Any) -> Program:
-    return Program(plan_for(tn.trace(function, *args)))
+def made(function: Any, *args: Any) -> CompiledProgram:
+    return BACKEND.compile(tn.trace(function, *args))
 
 
 def agrees(function: Any, *args: Any) -> list[Array]:
@@ -273,6 +273,6 @@ def test_columns_of_which_something_is_kept_do_not_lie_across_lanes():
 }"""
     )
     x = np.random.default_rng(0).normal(size=(2580, 7)).astype("f4")
-    got, wanted = Program(plan_for(graph))([x]), evaluate(graph, [x])
+    got, wanted = BACKEND.compile(graph)([x]), evaluate(graph, [x])
     np.testing.assert_allclose(got[0], wanted[0], rtol=1e-6)
     np.testing.assert_array_equal(got[1], wanted[1])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.graph import Builder, Graph
 from tenfold.graph.op import Sample
 from tenfold.ops import TABLE
@@ -38,6 +37,6 @@ def test_a_row_compiled(name: str) -> None:
         arrays += given
         wanted += results
     assert wanted
-    got = Program(plan_for(builder.finish(outputs)))(arrays)
+    got = BACKEND.compile(builder.finish(outputs))(arrays)
     for mine, theirs in zip(got, wanted, strict=True):
         assert disagreement(mine, theirs) is None

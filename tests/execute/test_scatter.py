@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.backend import BACKEND
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.errors import IndexProblem
 from tenfold.graph import Builder, Graph
 from tenfold.kernel.ir.kernel import SEQUENTIAL
@@ -52,7 +52,7 @@ def native(plan: Plan) -> Plan:
 
 
 def ran(graph: Graph, *arrays: Array) -> Array:
-    (made,) = Program(native(plan_for(graph)))(arrays)
+    (made,) = CompiledProgram(native(BACKEND.plan(graph)))(arrays)
     return made
 
 
@@ -63,9 +63,9 @@ def kinds(plan: Plan) -> Counter[str]:
 def planned(function: Callable[..., Any], *args: Any) -> Plan:
     """The plan of a function, native and with the reference's bits."""
     graph = tn.trace(function, *args)
-    plan = native(plan_for(graph))
+    plan = native(BACKEND.plan(graph))
     flat = [np.asarray(a) for a in args]
-    for got, wanted in zip(Program(plan)(flat), evaluate(graph, flat), strict=True):
+    for got, wanted in zip(CompiledProgram(plan)(flat), evaluate(graph, flat), strict=True):
         assert got.dtype == wanted.dtype
         np.testing.assert_array_equal(got, wanted)
     return plan
@@ -206,7 +206,7 @@ def test_out_of_range(mode: str) -> None:
     x, updates = np.zeros(5), np.arange(1.0, 41.0)
     index = random.integers(-5, 5, 40)
     graph = graph_of(x, updates, index, mode=mode, kind="add")
-    program = Program(native(plan_for(graph)))
+    program = CompiledProgram(native(BACKEND.plan(graph)))
     far = index.copy()
     far[[3, 39]] = 17, -9
     for given in (index, far, index):
@@ -228,7 +228,7 @@ def test_out_of_range_in_place_in_a_loop() -> None:
 
         return tn.fori_loop(0, 4, body, x)
 
-    program = Program(native(plan_for(tn.trace(function, np.zeros(9), np.arange(3)))))
+    program = CompiledProgram(native(BACKEND.plan(tn.trace(function, np.zeros(9), np.arange(3)))))
     assert program([np.zeros(9), np.arange(3)])[0].sum() == 12
     with pytest.raises(IndexProblem, match="out of range") as caught:
         program([np.zeros(9), np.arange(4, 7)])
@@ -244,7 +244,7 @@ def test_nothing_to_write_and_nowhere_to_write_it(kind: str) -> None:
     flat, some = draw("f32", (4, 0)), np.array([1, 9])
     made = ran(graph_of(flat, flat[:2], some, kind=kind, mode="clip"), flat, flat[:2], some)
     assert made.shape == (4, 0)
-    program = Program(plan_for(graph_of(flat, flat[:2], some, kind=kind)))
+    program = BACKEND.compile(graph_of(flat, flat[:2], some, kind=kind))
     assert program([flat, flat[:2], np.array([1, 1])])[0].shape == (4, 0)
     with pytest.raises(IndexProblem, match="index 9 is out of range"):
         program([flat, flat[:2], some])
@@ -259,7 +259,7 @@ def test_a_value_that_is_the_same_in_each_round_is_joined_in_each() -> None:
         return x
 
     plan = planned(function, np.zeros(5), np.int64(2), np.float64(1))
-    (made,) = Program(plan)([np.zeros(5), np.int64(2), np.float64(1)])
+    (made,) = CompiledProgram(plan)([np.zeros(5), np.int64(2), np.float64(1)])
     assert made.tolist() == [0, 0, 37, 0, 0]
 
 
@@ -372,8 +372,10 @@ def test_inside_a_loop_with_sums_and_searches() -> None:
 
     x, weights = draw("f64", (100,)), random.random(33)
     graph = tn.trace(function, x, weights)
-    plan = native(plan_for(graph))
-    for got, value in zip(Program(plan)([x, weights]), evaluate(graph, [x, weights]), strict=True):
+    plan = native(BACKEND.plan(graph))
+    for got, value in zip(
+        CompiledProgram(plan)([x, weights]), evaluate(graph, [x, weights]), strict=True
+    ):
         np.testing.assert_allclose(got, value, rtol=1e-9)
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.capabilities import capabilities
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import PlanError
 from tenfold.plan import Plan, RoutineStep
@@ -33,10 +33,10 @@ random = np.random.default_rng(17)
 def planned(function: Callable[..., Any], *args: Any) -> Plan:
     """The plan of a function without host steps, with the reference's bits."""
     graph = tn.trace(function, *args)
-    plan = plan_for(graph)
+    plan = BACKEND.plan(graph)
     assert not plan.host_steps, plan.explain()
     flat = [np.asarray(a) for a in args]
-    for got, wanted in zip(Program(plan)(flat), evaluate(graph, flat), strict=True):
+    for got, wanted in zip(CompiledProgram(plan)(flat), evaluate(graph, flat), strict=True):
         assert got.dtype == wanted.dtype
         np.testing.assert_array_equal(got, wanted)
     return plan
@@ -67,9 +67,9 @@ def test_one_step_along_the_last_axis() -> None:
 def test_complex_numbers_are_the_hosts() -> None:
     x = draw(9) + 1j * draw(9)
     graph = tn.trace(np.sort, x)
-    plan = plan_for(graph)
+    plan = BACKEND.plan(graph)
     assert [step.op for step in plan.host_steps] == ["sort"]
-    np.testing.assert_array_equal(Program(plan)([x])[0], np.sort(x))
+    np.testing.assert_array_equal(CompiledProgram(plan)([x])[0], np.sort(x))
 
 
 def test_what_is_built_on_it() -> None:
@@ -108,9 +108,11 @@ def rollout(x: Any, weights: Any, rounds: int) -> Any:
 def test_a_loop_without_host_steps() -> None:
     x, weights = random.standard_normal(64), random.random(20)
     graph = tn.trace(lambda x, w: rollout(x, w, 7), x, weights)
-    plan = plan_for(graph)
+    plan = BACKEND.plan(graph)
     assert not plan.host_steps
-    for got, wanted in zip(Program(plan)([x, weights]), evaluate(graph, [x, weights]), strict=True):
+    for got, wanted in zip(
+        CompiledProgram(plan)([x, weights]), evaluate(graph, [x, weights]), strict=True
+    ):
         np.testing.assert_allclose(got, wanted, rtol=1e-9)
 
 
@@ -147,7 +149,7 @@ def test_a_saved_plan(tmp_path: Any) -> None:
 
 
 def test_a_plan_with_too_little_scratch_is_refused() -> None:
-    plan = plan_for(tn.trace(np.sort, draw(500)))
+    plan = BACKEND.plan(tn.trace(np.sort, draw(500)))
     (step,) = plan.steps
     assert isinstance(step, RoutineStep)
     read_plan(write_plan(plan), HOST)

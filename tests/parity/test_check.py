@@ -11,8 +11,7 @@ import pytest
 from faults import plant
 
 import tenfold as tn
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.target import host_target
 from tenfold.cache import plans
 from tenfold.errors import FileError
@@ -32,7 +31,7 @@ def _fresh():
 
 def program_of(function, *args):
     graph = tn.trace(function, *args)
-    return Program(plan_for(graph)), graph
+    return BACKEND.compile(graph), graph
 
 
 def test_a_certificate_tells_what_was_checked():

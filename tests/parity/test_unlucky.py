@@ -11,8 +11,7 @@ import pytest
 from faults import plant
 
 import tenfold as tn
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.cache import plans
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
@@ -246,7 +245,10 @@ def test_the_plan_that_answers_is_judged_as_a_whole(name):
     x = np.random.default_rng(2).normal(size=(5, 4)).astype("f4")
     graph = tn.trace(right, x)
     arrays = [x, *(np.arange(12, dtype="f4") for _ in graph.parameters[1:])]
-    program, other = Program(plan_for(graph)), Program(plan_for(tn.trace(wrong, x)))
+    program, other = (
+        BACKEND.compile(graph),
+        BACKEND.compile(tn.trace(wrong, x)),
+    )
     assert isinstance(check(program, graph, arrays).verdict, Certificate)
     program.given, program.weight = other.given, other.weight
     program.arena_bytes = max(program.arena_bytes, other.arena_bytes)
@@ -263,7 +265,7 @@ def test_a_write_past_the_end_is_found(shape):
     x = np.ones(shape, "f4")
     graph = tn.trace(lambda x: np.sin(x) + 1, x)
     with plant("lane", "wide"):
-        program = Program(plan_for(graph))
+        program = BACKEND.compile(graph)
     found = check(program, graph, [x]).verdict
     assert not isinstance(found, Certificate)
     assert "written to" in str(found)
@@ -276,7 +278,7 @@ def test_a_write_beside_a_slot_of_the_arena_is_found():
     x = np.ones((5, 3), "f4")
     graph = tn.trace(f, x)
     with plant("lane", "wide"):
-        program = Program(plan_for(graph))
+        program = BACKEND.compile(graph)
     assert not isinstance(check(program, graph, [x]).verdict, Certificate)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 import tenfold as tn
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.graph.op import Composition
 from tenfold.ops import TABLE
 from tenfold.plan.passes.expand import expand
@@ -30,7 +29,7 @@ def test_no_composition_is_left() -> None:
         assert not isinstance(TABLE[node.op].lowering, Composition)
     assert all(node.source is not None for node in expanded.nodes if node.op != "constant")
     np.testing.assert_allclose(evaluate(expanded, [x])[0], evaluate(graph, [x])[0])
-    np.testing.assert_allclose(Program(plan_for(graph))([x])[0], evaluate(graph, [x])[0])
+    np.testing.assert_allclose(BACKEND.compile(graph)([x])[0], evaluate(graph, [x])[0])
 
 
 def test_a_graph_without_any_is_left_alone() -> None:

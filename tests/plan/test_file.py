@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.capabilities import capabilities
-from tenfold.backends.cpu.run.plan import plan_for
 from tenfold.backends.cpu.target import host_target
 from tenfold.errors import PlanError
 from tenfold.plan.file.file import read_plan, write_plan
@@ -26,7 +26,7 @@ _spec.loader.exec_module(programs)
 
 def planned(function):
     graph = tn.trace(function, *programs.inputs())
-    return graph, plan_for(graph)
+    return graph, BACKEND.plan(graph)
 
 
 @pytest.mark.parametrize("function", programs.EVERY, ids=lambda f: f.__name__)

@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 from draw import draw_program
 
-from tenfold.backends.cpu.run.plan import plan_for
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.plan.file.file import write_plan
 
 fuse = import_module("tenfold.plan.fusion.fuse")  # `tenfold.plan.fusion.fuse` is the function
@@ -25,8 +25,8 @@ def test_plans_are_the_same(first: int, monkeypatch: pytest.MonkeyPatch) -> None
         return found
 
     monkeypatch.setattr(fuse, "join", counted)
-    quick = [write_plan(plan_for(graph)) for graph in graphs]
+    quick = [write_plan(BACKEND.plan(graph)) for graph in graphs]
     assert sum(calls) > 100  # it is taken, and not always
     assert not all(calls)
     monkeypatch.setattr(fuse, "join", lambda *given: None)
-    assert [write_plan(plan_for(graph)) for graph in graphs] == quick
+    assert [write_plan(BACKEND.plan(graph)) for graph in graphs] == quick

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.backend import BACKEND
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.plan import Plan
 from tenfold.plan.steps.slots import ALIGN
 from tenfold.reference import evaluate
@@ -27,9 +27,9 @@ def some(*shape: int, dtype: str = "f4") -> np.ndarray[Any, Any]:
 def planned(function: Function, *args: Any) -> Plan:
     """The plan of a function, run and compared with the reference on the way."""
     graph = tn.trace(function, *args)
-    plan = plan_for(graph)
+    plan = BACKEND.plan(graph)
     flat = [np.asarray(a) for a in args]
-    for got, wanted in zip(Program(plan)(flat), evaluate(graph, flat), strict=True):
+    for got, wanted in zip(CompiledProgram(plan)(flat), evaluate(graph, flat), strict=True):
         assert got.dtype == wanted.dtype
         np.testing.assert_allclose(
             got.astype("c16"), wanted.astype("c16"), rtol=2e-3, atol=2e-3, equal_nan=True
@@ -394,8 +394,8 @@ def rollout(steps: int) -> Function:
 def test_unrolled_steps_share_kernels() -> None:
     args = (some(16, 24), some(48, 40), some(40, 24))
     few = len(planned(rollout(3), *args).kernels)
-    assert len(plan_for(tn.trace(rollout(20), *args)).kernels) <= few
-    assert len(plan_for(tn.trace(rollout(400), *args)).kernels) <= few
+    assert len(BACKEND.plan(tn.trace(rollout(20), *args)).kernels) <= few
+    assert len(BACKEND.plan(tn.trace(rollout(400), *args)).kernels) <= few
 
 
 def test_explain_lists_what_libm_is_called_for() -> None:

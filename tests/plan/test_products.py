@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run import words as program
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.graph import Builder
 from tenfold.ops import TABLE
 from tenfold.plan import RoutineStep
@@ -59,8 +59,8 @@ def test_any_layout(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, kind, extents in (("batch", "b", batch), ("contract", "k", over))
     }
     graph = builder.finish(builder.node("contract", values, axes))
-    plan = plan_for(graph)
-    (got,), (wanted,) = Program(plan)(arrays), evaluate(graph, arrays)
+    plan = BACKEND.plan(graph)
+    (got,), (wanted,) = CompiledProgram(plan)(arrays), evaluate(graph, arrays)
     np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-3)
     assert sum(isinstance(step, RoutineStep) for step in plan.steps) <= 1
     assert len(plan.steps) <= 3
@@ -85,6 +85,6 @@ def test_the_error_of_a_long_product_of_vectors_does_not_grow_with_it() -> None:
     over = {"lhs_contract": (0,), "rhs_contract": (0,), "lhs_batch": (), "rhs_batch": ()}
     graph = builder.finish(builder.node("contract", [a, b], over))
     arrays = [np.full(210_002, x, np.float32) for x in (148.41316, 119131.21)]
-    (got,) = Program(plan_for(graph))(arrays)
+    (got,) = BACKEND.compile(graph)(arrays)
     right = float(arrays[0][0]) * float(arrays[1][0]) * 210_002
     assert abs(float(got) / right - 1) < 1e-6

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tenfold as tn
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.backend import BACKEND
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.plan import CopyStep, KernelStep
 from tenfold.plan.steps.slots import ALIGN, Request, greatest_live, lay_out
 
@@ -31,7 +31,7 @@ def layers(depth: int) -> Any:
 
 def test_peak_is_near_the_greatest_live_set() -> None:
     for depth in (1, 3, 10, 40, 150):
-        plan = plan_for(tn.trace(layers(depth), some(128, 128), some(128, 128)))
+        plan = BACKEND.plan(tn.trace(layers(depth), some(128, 128), some(128, 128)))
         assert plan.peak_bytes <= 1.1 * plan.greatest_live
         assert plan.peak_bytes < 4 * 128 * 128 * 4
 
@@ -49,7 +49,7 @@ def test_peak_of_a_rollout(steps: int) -> None:
             found.append(p.max())
         return x, np.stack(found)
 
-    plan = plan_for(tn.trace(function, some(32, 24), some(48, 64), some(64, 24)))
+    plan = BACKEND.plan(tn.trace(function, some(32, 24), some(48, 64), some(64, 24)))
     assert plan.peak_bytes <= 1.1 * plan.greatest_live
 
 
@@ -61,12 +61,12 @@ def test_peak_of_mixed_sizes() -> None:
             total = total + (np.sort(h) @ w).sum()
         return total
 
-    plan = plan_for(tn.trace(function, some(200, 64), some(64, 64)))
+    plan = BACKEND.plan(tn.trace(function, some(200, 64), some(64, 64)))
     assert plan.peak_bytes <= 1.1 * plan.greatest_live + 64 * 8
 
 
 def test_elementwise_work_is_done_in_place() -> None:
-    plan = plan_for(tn.trace(lambda x, w: np.tanh(x @ w + 1) @ w, some(64, 64), some(64, 64)))
+    plan = BACKEND.plan(tn.trace(lambda x, w: np.tanh(x @ w + 1) @ w, some(64, 64), some(64, 64)))
     product, between, _ = plan.steps
     assert isinstance(between, KernelStep)
     (made,) = product.outputs  # type: ignore[union-attr]
@@ -77,15 +77,15 @@ def test_elementwise_work_is_done_in_place() -> None:
 
 def test_donated_inputs_are_used() -> None:
     graph = tn.trace(lambda x, w: np.tanh(x + 1) @ w, some(64, 64), some(64, 64))
-    assert plan_for(graph).peak_bytes >= 64 * 64 * 4
-    plan = plan_for(graph, donated=[0])
+    assert BACKEND.plan(graph).peak_bytes >= 64 * 64 * 4
+    plan = BACKEND.plan(graph, donated=[0])
     assert plan.peak_bytes == 0
-    from tenfold.backends.cpu.run.program import Program
+    from tenfold.backends.cpu.run.compiled import CompiledProgram
     from tenfold.reference import evaluate
 
     x, w = some(64, 64) * 0.5, some(64, 64) * 0.1
     (wanted,) = evaluate(graph, [x, w])
-    (got,) = Program(plan)([x.copy(), w])
+    (got,) = CompiledProgram(plan)([x.copy(), w])
     np.testing.assert_allclose(got, wanted, rtol=1e-5)
 
 
@@ -101,16 +101,16 @@ def test_loops_work_in_place_where_that_is_safe() -> None:
         (lambda i, c: c[::-1] + 1, x.nbytes),  # reads elsewhere than it writes
     ):
         graph = tn.trace(lambda x, body=body: tn.fori_loop(0, 7, body, x), x)
-        plan = plan_for(graph)
+        plan = BACKEND.plan(graph)
         assert (plan.peak_bytes >= x.nbytes) == (least > 0)
-        from tenfold.backends.cpu.run.program import Program
+        from tenfold.backends.cpu.run.compiled import CompiledProgram
         from tenfold.reference import evaluate
 
-        np.testing.assert_array_equal(Program(plan)([x])[0], evaluate(graph, [x])[0])
+        np.testing.assert_array_equal(CompiledProgram(plan)([x])[0], evaluate(graph, [x])[0])
 
 
 def test_what_is_handed_out_is_made_in_place() -> None:
-    plan = plan_for(tn.trace(lambda x: (x * 2, (x * 2).reshape(6, 4)), some(4, 6)))
+    plan = BACKEND.plan(tn.trace(lambda x: (x * 2, (x * 2).reshape(6, 4)), some(4, 6)))
     copies = [step for step in plan.steps if isinstance(step, CopyStep)]
     assert len(copies) == 1  # the second shares the first's value, so it is copied
     assert plan.peak_bytes == 0
@@ -137,7 +137,7 @@ def test_bytes_a_node() -> None:
         return total
 
     graph = tn.trace(layers(300), some(64, 64), some(64, 64))
-    plan = plan_for(graph)
+    plan = BACKEND.plan(graph)
     seen: set[int] = set()
     size(plan.graph, seen)
     assert size(plan, seen) / len(graph.nodes) < 800
@@ -175,7 +175,7 @@ def test_what_dies_when_it_is_handed_out_is_made_there() -> None:
         return y
 
     x, i = some(80, 80), np.arange(3)
-    plan = plan_for(tn.trace(function, x, i))
+    plan = BACKEND.plan(tn.trace(function, x, i))
     assert [s.kind for s in plan.steps] == ["routine", "kernel", "copy", "kernel"]
     assert plan.peak_bytes == 0
-    np.testing.assert_array_equal(Program(plan)([x, i])[0], function(x, i))
+    np.testing.assert_array_equal(CompiledProgram(plan)([x, i])[0], function(x, i))

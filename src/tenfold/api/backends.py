@@ -13,24 +13,11 @@ def backends() -> dict[str, dict[str, str]]:
     >>> sorted(tn.backends()["cpu"])
     ['compiler', 'entry', 'loader', 'products', 'target']
     """
-    from tenfold.backends.cpu.entry.ndarray import supported
-    from tenfold.backends.cpu.library.blas import blas, why_not
-    from tenfold.backends.cpu.link.loader import route
-    from tenfold.backends.cpu.target import VARIABLE, host_target, llvmlite_version, machine
+    from tenfold.backends.registry import backend_names, record_of
 
-    missing = supported()
-    library = blas()
-    target, best = host_target(), machine()
-    why = "the best of this machine"
-    if target != best:
-        why = f"as {VARIABLE} asks; the best of this machine is {best.cpu}"
-    return {
-        "reference": {"entry": "the evaluator, in NumPy"},
-        "cpu": {
-            "target": f"{target.cpu} ({target.triple}), {why}",
-            "compiler": f"llvmlite {llvmlite_version() or 'not installed'}",
-            "loader": str(route()),
-            "entry": "native" if missing is None else f"ctypes, because {missing}",
-            "products": "OpenBLAS, one thread" if library else f"on the host, because {why_not()}",
-        },
-    }
+    found = {"reference": {"entry": "the evaluator, in NumPy"}}
+    for name in backend_names():
+        record = record_of(name)
+        why = record.missing()
+        found[name] = dict(record.describe()) if why is None else {"missing": why}
+    return found

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.backends.cpu.entry.watch import Guard
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.guard import Guard
+from tenfold.backends.program import Program
 from tenfold.cache import keep_verdict
 from tenfold.errors import ParityError, ParityWarning
 from tenfold.graph import Graph
@@ -203,7 +203,7 @@ def refute(program: Program, fault: Disagreement) -> None:
     program.close()
     answered = program.answered
     with suppress(MemoryError):
-        fault = located(fault, strict=program.strict)
+        fault = located(fault, program)
     text = str(fault)
     if answered:
         text += f"\n  it had answered {answered} calls before this was found"

@@ -112,9 +112,14 @@ class Options:
     strict: bool = False
     verify: Any = None  # None: as TENFOLD_VERIFY says
     buckets: Any = None
+    backend: str | None = None  # None: the default one
 
     def __post_init__(self) -> None:
         verify_option(self.verify)
+        if self.backend is not None:
+            from tenfold.backends.registry import backend_named  # a trace does without
+
+            backend_named(self.backend)
         if self.compile not in ("now", "background", "never"):
             raise ValueProblem(
                 f"jit: compile={self.compile!r} is no way to compile",

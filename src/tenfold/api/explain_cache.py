@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tenfold.api.call.arguments import Call
+from tenfold.backends.registry import backend_named
 from tenfold.cache.disk import PLAN
 from tenfold.cache.memory import plans
 from tenfold.cache.record import Caller
-from tenfold.cache.stored import disk, options_of, plan_key, why_missing
+from tenfold.cache.stored import disk_for, options_of, plan_key, why_missing
 from tenfold.trace.control.encoding import encode
 from tenfold.trace.function import Traced
 
@@ -51,21 +52,22 @@ def explain_cache(function: Jitted, *args: Any, **kwargs: Any) -> str:
     caller = caller_of(call, traced, function.__wrapped__)
     strict, donated = function.strict, function._donated(call)
     options = options_of(strict, donated)
-    if plans.holds(traced.graph, strict=strict, donated=donated):
+    backend = backend_named(function.backend)
+    if plans.holds(traced.graph, backend, strict=strict, donated=donated):
         return f"{caller.name}: compiled in this process"
-    store = disk()
+    store = disk_for(backend)
     if store is None:
         return f"{caller.name}: not compiled yet; there is no disk cache (tn.config.cache)"
     if not store.usable():
         return f"{caller.name}: not compiled yet; the disk cache {store.folder} can't be used"
-    key = plan_key(traced.graph, options)
+    key = plan_key(backend, traced.graph, options)
     path = os.path.join(store.folder, f"{key.name}.{PLAN}")
     fault = store.fault(PLAN, key)
     if fault:
         return f"{caller.name}: not compiled yet; {path} is not used and will be replaced: {fault}"
     if fault is not None:
         return f"{caller.name}: on disk, {path}"
-    lines = why_missing(traced.graph, options, caller)
+    lines = why_missing(backend, traced.graph, options, caller)
     if lines is None:
         return f"{caller.name}: not compiled yet; the disk cache has no plan of this function"
     return "\n".join((f"{caller.name}: not compiled yet; different from the nearest plan:", *lines))

@@ -42,7 +42,7 @@ from tenfold.trace.scope import current
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.api.call.doors import Doors
     from tenfold.api.load import Loaded
-    from tenfold.backends.cpu.run.program import Program
+    from tenfold.backends.program import Program
     from tenfold.cache import Watch
     from tenfold.parity.certificate import Certificate
 
@@ -77,6 +77,15 @@ class Jitted:
     def strict(self) -> bool:
         """Whether contraction is forbidden, and divergence an error."""
         return self._options.strict
+
+    @property
+    def backend(self) -> str | None:
+        """The name of the backend that it runs on; None is the default one."""
+        return self._options.backend
+
+    def on(self, backend: str | None) -> Jitted:
+        """This function on another backend."""
+        return Jitted(self.__wrapped__, replace(self._options, backend=backend))
 
     @property
     def _binder(self) -> Binder:
@@ -115,7 +124,7 @@ class Jitted:
         call = self._binder.bind(args, kwargs)
         give = taken_in(call.leaves)
         if self._options.compile == "now":
-            _load_runtime()
+            _load_runtime(self._options.backend)
         if self._options.buckets is None:
             traced, outputs = self._outputs(call, call.leaves, hooks)
         else:
@@ -313,6 +322,7 @@ class Jitted:
             self._watch = Watch(self.__qualname__)
         return plans.get(
             traced.graph,
+            backend=self._options.backend,
             strict=self._options.strict,
             donated=self._donated(call),
             caller=lambda: caller_of(call, traced, self.__wrapped__),
@@ -523,12 +533,12 @@ class Jitted:
 
 
 @functools.cache
-def _load_runtime() -> None:
+def _load_runtime(backend: str | None) -> None:
     """Bring in what runs plans; before tracing, so that nothing stands between it and a result."""
     import tenfold.cache.stored  # where code is kept, which is looked at first
-    from tenfold.backends.cpu.run.prepare import prepare
+    from tenfold.backends.registry import backend_named
 
-    prepare()
+    backend_named(backend).prepare()
     import tenfold.api.call.doors
     import tenfold.api.call.unpack
     import tenfold.api.captures.guards
@@ -556,6 +566,7 @@ def jit(
     strict: bool = False,
     verify: Any = None,
     buckets: Any = None,
+    backend: str | None = None,
 ) -> Jitted: ...
 
 
@@ -568,6 +579,7 @@ def jit(
     strict: bool = False,
     verify: Any = None,
     buckets: Any = None,
+    backend: str | None = None,
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
@@ -580,6 +592,7 @@ def jit(
     strict: bool = False,
     verify: Any = None,
     buckets: Any = None,
+    backend: str | None = None,
 ) -> Any:
     """Trace a function once for each signature, compile it, and replay the plan.
 
@@ -589,7 +602,8 @@ def jit(
     `compile="never"` stays on the reference evaluator;
     `compile="background"` has it answer until the plan is ready and certified, so that no call
     waits for the compiler. `buckets={"x": [1, 8, 64]}` pads the rows of x to one of these sizes,
-    where the graph shows that this changes nothing; other programs are refused. `strict` forbids
+    where the graph shows that this changes nothing; other programs are refused. `backend` names
+    what runs it, one of `tn.backends()`. `strict` forbids
     contraction and reassociation of floating-point operations, and makes a plan that
     disagrees with the reference an error.
 
@@ -610,7 +624,7 @@ def jit(
     >>> f.traces
     1
     """
-    options = Options(static, donate, compile, strict, verify, buckets)
+    options = Options(static, donate, compile, strict, verify, buckets, backend)
     if function is None:
         return lambda f: Jitted(f, options)
     return Jitted(function, options)

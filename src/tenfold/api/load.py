@@ -14,9 +14,8 @@ from tenfold.api.call.arguments import as_array, check_names, parameter_names
 from tenfold.api.call.donation import check_apart, check_writeable, donated_leaves
 from tenfold.api.call.signature import Signature
 from tenfold.api.safetensors import read_arrays
-from tenfold.backends.cpu.run.program import Program
-from tenfold.backends.cpu.target import host_target, named
 from tenfold.backends.file import SIGNATURE, PlanFile, Reference, write_file
+from tenfold.backends.program import Program
 from tenfold.errors import HookError, PlanError, ValueProblem
 from tenfold.graph import Graph
 from tenfold.plan import Plan
@@ -86,8 +85,8 @@ class Loaded:
         if isinstance(program, Reference):
             raise PlanError(
                 f"{self.signature.name}: no plan runs: there is no compiler here",
-                fix="install llvmlite, or load with trust_code=True a file that holds code for "
-                "this machine",
+                fix="install the one that tn.backends() names, or load with trust_code=True a file "
+                "that holds code for this machine",
             )
         return program.plan
 
@@ -169,13 +168,12 @@ class Loaded:
             from tenfold.api.checking import refused
 
             raise refused(program)
-        host = host_target()
         return write_file(
             self.graph,
             program,
             self.signature.to_data(),
             self.certificate,
-            targets=[named(target, host) for target in targets],
+            targets=[program.backend.named(target) for target in targets],
             code=code,
             key=_key(key),
         )
@@ -369,8 +367,7 @@ def _held(
     held: dict[str, Array] = {}
     if not signature.captures:
         return held
-    native = getattr(program, "native", None)
-    types = native.parameters if native else [p.type for p in graph().parameters]
+    types = program.parameters if program else [p.type for p in graph().parameters]
     for name, type in zip(signature.captures, types[len(signature.leaves) :], strict=True):
         if name not in captures:
             raise ValueProblem(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import tenfold.parity  # noqa: F401  now: imported later it would take the place of tn.parity
 from tenfold.api.jit import Jitted
-from tenfold.errors import Unsupported
 from tenfold.reference import Callbacks
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
@@ -18,9 +17,10 @@ if TYPE_CHECKING:  # the compiler is loaded when something is compiled
 
 
 def parity(
-    function: Callable[..., Any], *args: Any, backends: Sequence[str] = ("cpu",), **kwargs: Any
+    function: Callable[..., Any], *args: Any, backends: Sequence[str] = (), **kwargs: Any
 ) -> Table:
-    """Every node of a function, compiled, beside the reference: a table.
+    """Every node of a function, compiled, beside the reference: a table; by each of these backends,
+    or by the function's own.
 
     Each node is judged on the reference's values for what its kernel reads. The columns: the
     largest error in units in the last place, NaN and infinities on one side alone, near-ties (where
@@ -34,12 +34,12 @@ def parity(
     from tenfold.parity.table import Table, compare_nodes
 
     found = []
-    for backend in backends:
-        if backend != "cpu":
-            raise Unsupported(f"parity: no backend {backend!r}", fix="there is 'cpu'")
-        traced, arrays, program = _jitted(function).program_for(*args, **kwargs)
+    jitted = _jitted(function)
+    for name in backends or (jitted.backend,):
+        chosen = jitted if name == jitted.backend else jitted.on(name)
+        traced, arrays, program = chosen.program_for(*args, **kwargs)
         rows = compare_nodes(program, arrays, Callbacks(traced.callbacks))
-        found.append((backend, tuple(rows)))
+        found.append((program.backend.name, tuple(rows)))
     return Table(tuple(found))
 
 

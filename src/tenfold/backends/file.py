@@ -7,23 +7,17 @@ Sections: `about` (versions, and what it was planned for), `signature` (how it i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgpack
 
-from tenfold.backends.cpu.capabilities import capabilities
-from tenfold.backends.cpu.link.compile import compile_kernels
-from tenfold.backends.cpu.run.fixed import GATE, STEPS, fixed
-from tenfold.backends.cpu.run.freeze import make_native, unlike
-from tenfold.backends.cpu.run.kernels import Code
-from tenfold.backends.cpu.run.native import Native, read_native
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
-from tenfold.backends.cpu.run.restored import Restored, unusable
-from tenfold.backends.cpu.target import Target, host_target
-from tenfold.errors import ParityError, PlanError
+from tenfold.backends.backend import Backend, Code, Target
+from tenfold.backends.program import Program
+from tenfold.backends.registry import backend_named
+from tenfold.errors import PlanError, Unsupported
 from tenfold.graph import Graph
+from tenfold.locks import cached_property
 from tenfold.plan import Plan
 from tenfold.plan.file.file import read_plan, write_plan
 from tenfold.plan.file.sections import Sections, bad, pack
@@ -31,21 +25,6 @@ from tenfold.reference import Callbacks, evaluate
 from tenfold.version import versions
 
 ABOUT, SIGNATURE, CERTIFICATE, PLAN, CODE = "about", "signature", "certificate", "plan", "code"
-
-
-def native_of(program: Program, *, whole: bool) -> Native:
-    """The native form of a program."""
-    if isinstance(program, Restored):
-        native = program.native
-        if whole and not native.fixed:
-            parts = tuple((part, fixed(part, native.target)) for part in (GATE, STEPS))
-            native = replace(native, fixed=parts)
-        return native
-    native = make_native(program.plan, program.code, program.target, program.strict, whole=whole)
-    wrong = unlike(native, program)
-    if wrong is not None:  # what is kept has to be what was judged
-        raise ParityError(f"the plan can't be written down: {wrong}", fix="report this fault")
-    return native
 
 
 def write_file(
@@ -60,10 +39,13 @@ def write_file(
     key: bytes | None = None,
     compress: bool = True,
 ) -> bytes:
-    """A file of a program and of the graph it was made of; see `make_native` for `whole`."""
+    """A file of a program and of the graph it was made of; see `Backend` for `whole`."""
+    backend = program.backend
     about = {
-        "versions": dict(versions()),
-        "target": astuple(program.target),
+        "backend": backend.name,
+        "versions": {**versions(), **program.target.versions},
+        "target": str(program.target),
+        "digest": program.target.digest,
         "strict": program.strict,
     }
     main = write_plan(program.plan, graph)
@@ -74,27 +56,17 @@ def write_file(
         PLAN: main,
     }
     if code:
-        sections[f"{CODE} {program.target.digest}"] = native_of(program, whole=whole).pack()
+        sections[f"{CODE} {program.target.digest}"] = backend.code_of(program, whole).pack()
     for target in targets:
         if target.digest == program.target.digest:
             continue
-        plan = plan_for(graph, target, program.donated)
-        made = compile_for(plan, target, program.strict)
+        plan = backend.plan(graph, program.donated, target)
+        made = backend.code_for(plan, target, program.strict)
         sections[f"{CODE} {target.digest}"] = made.pack()
         other = write_plan(plan, graph)
         if other != main:
             sections[f"{PLAN} {target.digest}"] = other
     return pack(sections, key=key, compress=compress)
-
-
-def compile_for(plan: Plan, target: Target, strict: bool) -> Native:
-    """The native form of a plan for another target than this machine's."""
-    module = compile_kernels(plan.kernels, target, strict)
-    code = {
-        kernel: Code(made, None, module)  # type: ignore[arg-type]  # never brought into memory
-        for kernel, made in zip(plan.kernels, module.kernels, strict=True)
-    }
-    return make_native(plan, code, target, strict, whole=True)
 
 
 class Reference:
@@ -117,16 +89,27 @@ class PlanFile:
     def read(data: bytes | memoryview) -> PlanFile:
         return PlanFile(Sections(data))
 
+    @cached_property
     def about(self) -> Mapping[str, Any]:
         about = self.sections.data(ABOUT)
         try:
-            Target(*about["target"])
             dict(about["versions"])
             about["strict"] = bool(about["strict"])
+            texts = [about[name] for name in ("backend", "target", "digest")]
         except Exception as error:  # whatever malformed data makes of it
             raise PlanError(f"plan file: it does not say what it is for: {error!r}") from error
+        if not all(isinstance(text, str) for text in texts):
+            bad("it does not say what it is for")
         found: Mapping[str, Any] = about
         return found
+
+    @property
+    def backend(self) -> Backend:
+        """The backend that it is for."""
+        try:
+            return backend_named(self.about["backend"])
+        except Unsupported as error:
+            raise PlanError(f"plan file: {error.message}", fix=error.fix) from error
 
     def certificate(self) -> dict[str, Any]:
         found = self.sections.data(CERTIFICATE)
@@ -137,30 +120,30 @@ class PlanFile:
     def plan(self, target: Target | None = None) -> tuple[Graph, Plan]:
         """The graph and the plan, checked in full; that of a target where it has its own."""
         name = f"{PLAN} {target.digest}" if target else PLAN
-        return read_plan(
-            self.sections.raw(name if name in self.sections else PLAN), capabilities(host_target())
-        )
+        raw = self.sections.raw(name if name in self.sections else PLAN)
+        backend = self.backend
+        return read_plan(raw, backend.capabilities(backend.target()))
 
-    def natives(self) -> list[Native]:
+    def codes(self) -> list[Code]:
         """The code for each target. To be trusted before it is used."""
         names = [name for name in self.sections.names if name.startswith(f"{CODE} ")]
-        return [read_native(self.sections.raw(name)) for name in names]
+        return [self.backend.read_code(self.sections.raw(name)) for name in names]
 
     def restore(self, callbacks: Callbacks | None = None) -> tuple[Program | None, list[str]]:
         """A program of code in the file that fits this machine, or None; and why not, or which."""
-        host = host_target()
+        here = self.backend.target().digest
         notes, fitting = [], []
-        for native in self.natives():
-            why = unusable(native, host)
+        for code in self.codes():
+            why = code.unusable()
             if why is None:
-                fitting.append(native)
+                fitting.append(code)
             else:
-                notes.append(f"code for {native.target.cpu} is not used: {why}")
+                notes.append(f"code for {code.target.name} is not used: {why}")
         if not fitting:
             return None, notes or ["the file holds no code"]
-        best = max(fitting, key=lambda n: (n.target.digest == host.digest, n.target.vector_bytes))
-        program = Restored(best, lambda: self.plan(best.target)[1], callbacks)
-        return program, [*notes, f"code for {best.target.cpu} from the file"]
+        best = max(fitting, key=lambda code: (code.target.digest == here, code.target.rank))
+        program = best.restore(lambda: self.plan(best.target)[1], callbacks)
+        return program, [*notes, f"code for {best.target.name} from the file"]
 
     def rebuild(self) -> tuple[Graph, Callable[[], Program | Reference], list[str]]:
         """The graph, checked; how to make a program of it; and what is said of that.
@@ -168,21 +151,23 @@ class PlanFile:
         Plans are a pure function of graph, target and versions. So the plan is made again, and
         where the file's was made of the same it has to be the same.
         """
-        about = self.about()
+        about, backend = self.about, self.backend
         graph, filed = self.plan()
-        host = host_target()
+        target = backend.target()
         try:
-            plan = plan_for(graph, host, filed.donated)
+            plan = backend.plan(graph, filed.donated)
         except Exception as error:
             raise PlanError(f"plan file: its graph can't be planned: {error!r}") from error
         notes = []
-        same = about["target"] == astuple(host) and about["versions"] == dict(versions())
+        made_by = {**versions(), **target.versions}
+        same = about["digest"] == target.digest and about["versions"] == made_by
         if write_plan(plan, graph) != write_plan(filed, graph):
             if same:
                 bad("its steps and kernels are not those of its graph")
             notes.append("the plan was made again for this machine and these versions")
-        if plan.kernels and not host.llvmlite:
-            notes.append("there is no compiler here: the evaluator answers")
+        missing = backend.compiler_missing()
+        if plan.kernels and missing is not None:
+            notes.append(f"{missing}: the evaluator answers")
             return graph, lambda: Reference(graph), notes
-        notes.append(f"kernels compiled here for {host.cpu}")
-        return graph, lambda: Program(plan, strict=about["strict"]), notes
+        notes.append(f"kernels compiled here for {target.name}")
+        return graph, lambda: backend.bind(plan, strict=about["strict"]), notes

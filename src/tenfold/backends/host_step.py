@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import threading
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,54 +12,37 @@ from tenfold.graph import Graph, Node, Parameter
 from tenfold.graph.op import Scatter
 from tenfold.ops import TABLE
 from tenfold.plan import HostStep, KernelStep, Plan
-from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
 from tenfold.reference import Callbacks, evaluate
 
 Array = np.ndarray[Any, Any]
 
 
-class Running(threading.local):
-    """The callbacks of the call that this thread is in."""
+class HostCall:
+    """A host step, or a kernel step whose check failed, as a graph of its own: called with what
+    gives the array over a slot."""
 
-    callbacks: Callbacks | None = None
+    def __init__(self, plan: Plan, number: int) -> None:
+        step = plan.steps[number]
+        assert isinstance(step, (HostStep, KernelStep))
+        self._graph = _alone(plan, step)
+        if isinstance(step, HostStep):
+            self._reads, self._writes = step.inputs, step.outputs
+        else:
+            self._reads = (*step.slots[: len(step.reads)], *_begun(plan, step).values())
+            self._writes = ()
+        self._faulty = isinstance(step, KernelStep)
 
-    @contextmanager
-    def using(self, callbacks: Callbacks) -> Iterator[None]:
-        before, self.callbacks = self.callbacks, callbacks
-        try:
-            yield
-        finally:
-            self.callbacks = before
-
-
-def make_callable(
-    plan: Plan, number: int, running: Running, default: Callbacks
-) -> Callable[[int, int], None]:
-    """What native code calls for a host step, or for a kernel step whose check failed."""
-    step = plan.steps[number]
-    assert isinstance(step, (HostStep, KernelStep))
-    graph = _alone(plan, step)
-    if isinstance(step, HostStep):
-        reads = step.inputs
-    else:
-        reads = (*step.slots[: len(step.reads)], *_begun(plan, step).values())
-    types = [p.type for p in graph.parameters]
-
-    def call(table: int, arena: int) -> None:
-        arrays = [
-            slot_array(plan, slot, table, arena).reshape(type.shape)
-            for slot, type in zip(reads, types, strict=True)
-        ]
+    def __call__(self, slot: Callable[[int], Array], callbacks: Callbacks) -> None:
+        types = [p.type for p in self._graph.parameters]
+        arrays = [slot(n).reshape(t.shape) for n, t in zip(self._reads, types, strict=True)]
         for array in arrays:
             array.flags.writeable = False
-        results = evaluate(graph, arrays, running.callbacks or default)
-        if isinstance(step, KernelStep):
+        results = evaluate(self._graph, arrays, callbacks)
+        if self._faulty:
             raise SystemError("a kernel found a fault that the evaluator does not find")
-        for slot, result in zip(step.outputs, results, strict=True):
-            made = slot_array(plan, slot, table, arena)
+        for number, result in zip(self._writes, results, strict=True):
+            made = slot(number)
             made[...] = np.asarray(result).reshape(made.shape)
-
-    return call
 
 
 def _begun(plan: Plan, step: KernelStep) -> dict[int, int]:
@@ -121,25 +101,3 @@ def _with_reshapes(graph: Graph, nodes: Sequence[int], known: Container[int]) ->
                 (value,) = graph.nodes[maker].inputs
         found.update(dict.fromkeys(reversed(chain)))
     return list(found)
-
-
-def slot_array(plan: Plan, number: int, table: int, arena: int) -> Array:
-    """The array over a slot."""
-    slot = plan.slots[number]
-    if slot.place == CONSTANT:
-        raw = plan.constants[slot.number]
-        return np.frombuffer(raw, slot.type.dtype).reshape(slot.type.shape).copy()
-    if slot.place == ARENA:
-        address = arena + slot.offset
-    else:
-        at = slot.number + (len(plan.graph.parameters) if slot.place == OUTPUT else 0)
-        address = ctypes.c_uint64.from_address(table + 8 * at).value + slot.offset
-    size = slot.type.nbytes
-    if not size:
-        return np.empty(slot.type.shape, slot.type.dtype)
-    memory: Any = (ctypes.c_char * size).from_address(address)
-    made: Array = np.frombuffer(memory, slot.type.dtype).reshape(slot.type.shape)
-    return made
-
-
-__all__ = ["Running", "make_callable", "slot_array"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgpack
 
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.backend import Backend
 from tenfold.errors import FileError
 from tenfold.frozen import frozen
 from tenfold.plan.file.sections import unpack
@@ -44,10 +44,11 @@ def key_with(fields: Fields) -> Key:
     return Key(msgpack.packb(sorted((*fields, *versions().items()))))
 
 
-def key_of(graph: str, target: Target, options: Sequence[tuple[str, str]]) -> Key:
-    """The key of a plan."""
-    made_by = target.versions.items()
-    return key_with((("graph", graph), ("target", target.digest), *made_by, *options))
+def key_of(graph: str, backend: Backend, options: Sequence[tuple[str, str]]) -> Key:
+    """The key of a plan on this machine."""
+    target = backend.target()
+    made_for = (("backend", backend.name), ("target", target.digest), *target.versions.items())
+    return key_with((("graph", graph), *made_for, *options))
 
 
 def another(carried: Key, wanted: Key) -> str:

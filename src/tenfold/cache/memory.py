@@ -7,8 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from time import perf_counter
 
-from tenfold.backends.cpu.run.program import Program
-from tenfold.backends.cpu.target import host_target
+from tenfold.backends.backend import Backend
+from tenfold.backends.program import Program
+from tenfold.backends.registry import backend_named
 from tenfold.cache.disk import log
 from tenfold.cache.recompile import Watch
 from tenfold.cache.record import Caller, record_of
@@ -31,7 +32,7 @@ from tenfold.stats import count, timed
 
 CAPACITY = 512
 
-Key = tuple[str, bool, tuple[int, ...]]  # digest, strict, donated parameters
+Key = tuple[str, str, bool, tuple[int, ...]]  # backend, digest, strict, donated parameters
 
 
 class Plans:
@@ -54,6 +55,7 @@ class Plans:
         self,
         graph: Graph,
         *,
+        backend: str | None = None,
         strict: bool = False,
         donated: tuple[int, ...] = (),
         caller: Callable[[], Caller] | None = None,
@@ -64,7 +66,8 @@ class Plans:
         `donated` are parameters that the plan may write into. `caller` says which function it is
         for, to be asked on a miss; `watch` counts its misses.
         """
-        key = (graph.digest, strict, donated)
+        chosen = backend_named(backend)
+        key = (chosen.name, graph.digest, strict, donated)
         found = self._find(key, graph)
         if found is not None:
             return found
@@ -73,8 +76,8 @@ class Plans:
         with making:  # one thread makes it, the others wait and find it
             found = self._find(key, graph)
             if found is None:
-                found = self._stored(graph, strict, donated)
-                found = found or self._make(graph, strict, donated, caller, watch)
+                found = self._stored(chosen, graph, strict, donated)
+                found = found or self._make(chosen, graph, strict, donated, caller, watch)
                 found.graph = graph
                 with self._lock:
                     self._held[key] = (graph, found)
@@ -93,17 +96,21 @@ class Plans:
                 _, program = self._held.popitem(last=False)[1]
             program.retire()
 
-    def holds(self, graph: Graph, *, strict: bool = False, donated: tuple[int, ...] = ()) -> bool:
+    def holds(
+        self, graph: Graph, backend: Backend, *, strict: bool, donated: tuple[int, ...]
+    ) -> bool:
         """Whether the program of a graph is here."""
         with self._lock:
-            found = self._held.get((graph.digest, strict, donated))
+            found = self._held.get((backend.name, graph.digest, strict, donated))
             return found is not None and found[0] == graph
 
-    def _stored(self, graph: Graph, strict: bool, donated: tuple[int, ...]) -> Program | None:
+    def _stored(
+        self, backend: Backend, graph: Graph, strict: bool, donated: tuple[int, ...]
+    ) -> Program | None:
         """The program of a graph from disk, with what a check found of it."""
         options = options_of(strict, donated)
         with timed("load"):
-            found = find_program(graph, options, lambda: _planned(graph, donated))
+            found = find_program(backend, graph, options, lambda: _planned(backend, graph, donated))
             if found is None:
                 return None
             _take_over(graph, options, found)
@@ -112,6 +119,7 @@ class Plans:
 
     def _make(
         self,
+        backend: Backend,
         graph: Graph,
         strict: bool,
         donated: tuple[int, ...],
@@ -123,17 +131,17 @@ class Plans:
         options = options_of(strict, donated)
         asked = caller() if caller else None
         if asked is not None:
-            lines = why_missing(graph, options, asked)
+            lines = why_missing(backend, graph, options, asked)
             if lines:
                 log().info("%s is compiled anew: %s", asked, "; ".join(lines))
         start = perf_counter()
         with resting():
-            made = Program(_planned(graph, donated), strict=strict)
+            made = backend.bind(_planned(backend, graph, donated), strict=strict)
         made.seconds = perf_counter() - start
         keep_program(graph, options, made, asked)
         _take_over(graph, options, made)  # perhaps its entry was dropped, but not its certificate
         if asked is not None and watch is not None:
-            watch.note(record_of(asked, graph.digest, host_target(), options))
+            watch.note(record_of(asked, graph.digest, backend, options))
         return made
 
     def _find(self, key: Key, graph: Graph) -> Program | None:
@@ -183,11 +191,9 @@ def _known(
         return None, None
 
 
-def _planned(graph: Graph, donated: tuple[int, ...]) -> Plan:
-    from tenfold.backends.cpu.run.plan import plan_for
-
+def _planned(backend: Backend, graph: Graph, donated: tuple[int, ...]) -> Plan:
     with timed("plan"):
-        plan = plan_for(graph, donated=donated)
+        plan = backend.plan(graph, donated)
     count("plans")
     return plan
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.backend import Backend
 from tenfold.frozen import frozen
 from tenfold.version import versions
 
@@ -32,12 +32,14 @@ class Caller:
 
 
 def record_of(
-    caller: Caller, graph: str, target: Target, options: Sequence[tuple[str, str]]
+    caller: Caller, graph: str, backend: Backend, options: Sequence[tuple[str, str]]
 ) -> dict[str, str]:
     """Every field of a key, and those of the function."""
+    target = backend.target()
     return {
         **caller.fields,
         **dict(options),
+        "backend": backend.name,
         "processor": str(target),
         **versions(),
         **target.versions,

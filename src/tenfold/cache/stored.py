@@ -9,12 +9,9 @@ from typing import Any
 
 import msgpack
 
-from tenfold.backends.cpu.link.loader import route
-from tenfold.backends.cpu.run.fixed import stores
-from tenfold.backends.cpu.run.native import read_native
-from tenfold.backends.cpu.run.program import Program
-from tenfold.backends.cpu.run.restored import Restored, unusable
-from tenfold.backends.cpu.target import host_target
+from tenfold.backends.backend import Backend
+from tenfold.backends.program import Program
+from tenfold.backends.store import stores
 from tenfold.cache.disk import CERTIFICATE, OBJECT, PLAN, RECORD, Disk, log
 from tenfold.cache.key import Key, key_of, key_with
 from tenfold.cache.record import Caller, nearest, record_of
@@ -34,7 +31,7 @@ _disks: dict[tuple[str, int], Disk] = {}
 
 def disk() -> Disk | None:
     """The disk cache that `tn.config` names."""
-    if config.cache is None or route() != "elf":  # code is not loaded from files elsewhere
+    if config.cache is None:
         return None
     name = (os.fspath(config.cache), config.cache_bytes)
     found = _disks.get(name)
@@ -75,27 +72,34 @@ def options_of(strict: bool, donated: Sequence[int] = ()) -> Options:
     return passed("options", options)
 
 
-def plan_key(graph: Graph, options: Options) -> Key:
+def disk_for(backend: Backend) -> Disk | None:
+    """The disk cache, if a backend's code can be loaded from it."""
+    return disk() if backend.unkept() is None else None
+
+
+def plan_key(backend: Backend, graph: Graph, options: Options) -> Key:
     """The key of the plan of a graph on this machine."""
-    return key_of(graph.digest, host_target(), options)
+    return key_of(graph.digest, backend, options)
 
 
-def find_program(graph: Graph, options: Options, plan: Callable[[], Plan]) -> Program | None:
+def find_program(
+    backend: Backend, graph: Graph, options: Options, plan: Callable[[], Plan]
+) -> Program | None:
     """The program of a graph from disk. `plan` makes its plan anew, with the lines of today's
     source, should anyone look at it."""
-    store = disk()
+    store = disk_for(backend)
     if store is None:
         return None
-    key = plan_key(graph, options)
+    key = plan_key(backend, graph, options)
     sections = store.read(PLAN, key)
     if sections is None:
         return None
     try:
-        native = read_native(sections.raw(CODE))
-        why = unusable(native, host_target())
+        code = backend.read_code(sections.raw(CODE))
+        why = code.unusable()
         if why is None:
-            found = Restored(native, plan)
-            found.entry = sections.digest
+            found = code.restore(plan)
+            found.checksum = sections.digest
             return found
     except FileError as error:
         why = error.message
@@ -107,20 +111,19 @@ def keep_program(
     graph: Graph, options: Options, program: Program, caller: Caller | None = None
 ) -> None:
     """Write a program to disk, with what it was made for."""
-    store = disk()
+    backend = program.backend
+    store = disk_for(backend)
     if store is None or not store.usable():
         return
-    from tenfold.backends.file import native_of  # what only writes, a hit does without
-
-    key = plan_key(graph, options)
+    key = plan_key(backend, graph, options)
     try:
-        native = native_of(program, whole=False)
+        code = backend.code_of(program, False)
     except ParityError as error:  # it goes on in this process, as it was judged
         warnings.warn(f"not kept in the cache: {error.message}", ParityWarning, stacklevel=2)
         return
-    program.entry = store.write(PLAN, key, {CODE: native.pack()})
+    program.checksum = store.write(PLAN, key, {CODE: code.pack()})
     if caller is not None:
-        record = record_of(caller, graph.digest, host_target(), options)
+        record = record_of(caller, graph.digest, backend, options)
         store.keep_record(caller.id, key, {RECORD: msgpack.packb(record)})
 
 
@@ -131,14 +134,14 @@ def keep_program(
 def find_certificate(graph: Graph, options: Options, program: Program) -> dict[str, Any]:
     """What checks found of a program that is on disk; empty where there was none."""
     store = disk()
-    if store is None or program.entry is None:
+    if store is None or program.checksum is None:
         return {}
-    key = plan_key(graph, options)
+    key = plan_key(program.backend, graph, options)
     sections = store.read(CERTIFICATE, key)
     if sections is None:
         return {}
     try:
-        if bytes(sections.raw(CHECKED)) != program.entry:
+        if bytes(sections.raw(CHECKED)) != program.checksum:
             log().warning("disk cache: a certificate is of other code; the plan is checked again")
             return {}
         found = sections.data(CERTIFICATE)
@@ -157,18 +160,21 @@ def keep_certificate(
     """Write what checks found of a program beside it, in place of what is there; whether the
     program is on disk."""
     store = disk()
-    if store is None or program.entry is None:
+    if store is None or program.checksum is None:
         return False
-    parts = {CHECKED: program.entry, CERTIFICATE: msgpack.packb(dict(found))}
-    return store.write(CERTIFICATE, plan_key(graph, options), parts) is not None
+    parts = {CHECKED: program.checksum, CERTIFICATE: msgpack.packb(dict(found))}
+    key = plan_key(program.backend, graph, options)
+    return store.write(CERTIFICATE, key, parts) is not None
 
 
-def why_missing(graph: Graph, options: Options, caller: Caller) -> list[str] | None:
+def why_missing(
+    backend: Backend, graph: Graph, options: Options, caller: Caller
+) -> list[str] | None:
     """What differs from the nearest plan of this function, or None where there was none."""
-    store = disk()
+    store = disk_for(backend)
     if store is None:
         return None
-    now = record_of(caller, graph.digest, host_target(), options)
+    now = record_of(caller, graph.digest, backend, options)
     return nearest([_record(sections) for sections in store.records(caller.id)], now)
 
 

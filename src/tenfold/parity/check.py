@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
@@ -107,7 +106,7 @@ def compare_nodes(
         about = state.about
         step, part = about.plan.steps[at], about.parts[at]
         if isinstance(step, KernelStep) and part.graph.nodes:
-            found = _taps(part.graph, part.arrays(state.values), tapped, program.strict)
+            found = _taps(part.graph, part.arrays(state.values), tapped, program)
             for position, agreement in found:
                 row_of(state, part.nodes[position]).add(agreement)
             # The kernel that was looked into was made for that; the plan's own has to agree too.
@@ -136,7 +135,7 @@ def compare_nodes(
 
 
 def _taps(
-    graph: Graph, arrays: Sequence[Array], known: dict[str, Any], strict: bool
+    graph: Graph, arrays: Sequence[Array], known: dict[str, Any], program: Program
 ) -> list[tuple[int, Agreement]]:
     """Every node of a kernel, stored by a kernel that computes the same."""
     values = [
@@ -148,7 +147,7 @@ def _taps(
     every = replace(graph, outputs=tuple(v for _, v in values))
     key = every.digest
     if key not in known:
-        known[key] = (every, Program(plan_for(every), strict=strict))
+        known[key] = (every, program.like(every))
     got = known[key][1](arrays)
     try:
         wanted: list[Any] = list(judged(every, arrays))

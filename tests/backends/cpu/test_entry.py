@@ -24,11 +24,11 @@ from tenfold.backends.cpu.entry import ndarray
 from tenfold.backends.cpu.entry.bind import GATE_TEXT, Bound, gate, make_entry
 from tenfold.backends.cpu.entry.entry import Argument, Entry
 from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
-from tenfold.backends.cpu.entry.watch import HOLDS, ITEMS, Guard, kind_of
 from tenfold.backends.cpu.link import loader
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.run.host import HOST
 from tenfold.backends.cpu.run.poll import POLL
+from tenfold.backends.guard import HOLDS, ITEMS, Guard, kind_of
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.types import DTYPES, TensorType, parse_type
 

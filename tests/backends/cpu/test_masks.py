@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.emit import masks
 from tenfold.backends.cpu.emit.masks import refuse
 from tenfold.backends.cpu.link.loader import load
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.target import Target, named, target_with
 from tenfold.backends.llvm.assemble import assemble
 from tenfold.backends.llvm.writer import BITS, LANES, Writer, vector
@@ -191,5 +191,5 @@ def in_blocks(x: Any) -> Any:
 @pytest.mark.parametrize("program", [one_by_one, by_rows, in_blocks])
 def test_parts_that_conditions_leave_out(program: Any, target: Target) -> None:
     graph = tn.trace(program, X)
-    (got,) = Program(plan_for(graph, target), target=target)([X.copy()])
+    (got,) = CompiledProgram(BACKEND.plan(graph, target=target), target=target)([X.copy()])
     np.testing.assert_array_equal(got, tn.jit(program, compile="never")(X))

@@ -15,8 +15,8 @@ import numpy as np
 
 from tenfold.api.call.arguments import Call
 from tenfold.api.call.unpack import SCALARS, can_unpack
-from tenfold.backends.cpu.entry.watch import Guard, holds
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.guard import Guard, holds
+from tenfold.backends.program import Program
 from tenfold.trace.containers import LEAF
 from tenfold.trace.exact import exact
 from tenfold.trace.function import Traced

@@ -14,7 +14,7 @@ from typing import Any
 
 from tenfold.api.captures.places import MISSING, Absent, Contents, Place, Shape, parts, step
 from tenfold.api.entry import Entry
-from tenfold.backends.cpu.entry.watch import HOLDS, ITEMS, Guard
+from tenfold.backends.guard import HOLDS, ITEMS, Guard
 
 
 def guards(entry: Entry) -> list[Guard] | None:

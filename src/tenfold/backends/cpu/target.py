@@ -70,6 +70,10 @@ class Target:
         return self.cpu
 
     @property
+    def rank(self) -> int:
+        return self.vector_bytes
+
+    @property
     def versions(self) -> Mapping[str, str]:
         """Those of the libraries that make its code."""
         return {"llvmlite": self.llvmlite}

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node
@@ -62,11 +61,11 @@ def bisect(
         _, verdict = try_guards(program)
         if verdict is None:
             return Bisection(None)
-    fault = located(verdict, strict=program.strict)
+    fault = located(verdict, program)
     if fault.case is None:
         return Bisection(fault)
-    case = shrink(smallest(fault, program.strict), lambda c: diverges(c, fault, program.strict))
-    text = write_script(case, fault, program.strict)
+    case = shrink(smallest(fault, program), lambda c: diverges(c, fault, program))
+    text = write_script(case, fault, program)
     made = None
     if path is not None:
         made = Path(path)
@@ -74,7 +73,7 @@ def bisect(
     return Bisection(fault, case, text, made)
 
 
-def located(fault: Disagreement, strict: bool = False) -> Disagreement:
+def located(fault: Disagreement, program: Program) -> Disagreement:
     """The disagreement with the first node that diverges, found by tapping its kernel."""
     case = fault.case
     if fault.kind != VALUES or case is None or not case.graph.nodes:
@@ -82,7 +81,7 @@ def located(fault: Disagreement, strict: bool = False) -> Disagreement:
     if len(case.graph.nodes) == 1:
         return fault.found(case.graph.nodes[0], False)
     try:
-        position = first_diverging(case, strict)
+        position = first_diverging(case, program)
     except (TenfoldError, Uncertain):
         position = None
     if position is None:
@@ -90,7 +89,7 @@ def located(fault: Disagreement, strict: bool = False) -> Disagreement:
     return fault.found(case.graph.nodes[position], False)
 
 
-def first_diverging(case: Case, strict: bool = False) -> int | None:
+def first_diverging(case: Case, program: Program) -> int | None:
     """The first node that diverges when the nodes of a kernel are looked at; None if none does.
 
     First all at once: every value is stored too. If that hides the fault, single nodes are
@@ -99,15 +98,15 @@ def first_diverging(case: Case, strict: bool = False) -> int | None:
     graph = case.graph
     makers = [n for n, node in enumerate(graph.nodes) if node.op != "constant"]
     values = [(n, v) for n in makers for v in _made(graph, n)]
-    found = _wrong(replace(graph, outputs=tuple(v for _, v in values)), case.arrays, strict)
+    found = _wrong(replace(graph, outputs=tuple(v for _, v in values)), case.arrays, program)
     if found is not None:
         return values[found][0]
     low, high = 0, len(makers) - 1
-    if not _alone_wrong(case, makers[high], strict):
+    if not _alone_wrong(case, makers[high], program):
         return None
     while low < high:
         middle = (low + high) // 2
-        if _alone_wrong(case, makers[middle], strict):
+        if _alone_wrong(case, makers[middle], program):
             high = middle
         else:
             low = middle + 1
@@ -118,24 +117,24 @@ def _made(graph: Graph, position: int) -> range:
     return range(graph.starts[position], graph.starts[position] + len(graph.nodes[position].types))
 
 
-def _alone_wrong(case: Case, position: int, strict: bool) -> bool:
+def _alone_wrong(case: Case, position: int, program: Program) -> bool:
     """Whether the expression up to a node diverges in a kernel of its own."""
     part = part_of(case.graph, range(position + 1), _made(case.graph, position))
     arrays = part.arrays(dict(enumerate(case.arrays)))
-    return _wrong(part.graph, arrays, strict) is not None
+    return _wrong(part.graph, arrays, program) is not None
 
 
-def _wrong(graph: Graph, arrays: Sequence[Array], strict: bool) -> int | None:
+def _wrong(graph: Graph, arrays: Sequence[Array], program: Program) -> int | None:
     """The first output of a compiled graph that is out of bounds."""
     wanted = judged(graph, arrays)
-    got = Program(plan_for(graph), strict=strict)(arrays)
+    got = program.like(graph)(arrays)
     for number, (mine, one) in enumerate(zip(got, wanted, strict=True)):
         if not compare(np.asarray(mine), one.value, one.allowed).agrees:
             return number
     return None
 
 
-def smallest(fault: Disagreement, strict: bool) -> Case:
+def smallest(fault: Disagreement, program: Program) -> Case:
     """The case cut down to the node that diverges, as far as it still does."""
     case = fault.case
     assert case is not None
@@ -149,7 +148,7 @@ def smallest(fault: Disagreement, strict: bool) -> Case:
         constants = [n for n, node in enumerate(case.graph.nodes) if node.op == "constant"]
         part = part_of(case.graph, {*few, *constants}, _made(case.graph, position))
         made = Case(part.graph, tuple(part.arrays(values)))
-        if diverges(made, fault, strict):
+        if diverges(made, fault, program):
             return made
     return case
 
@@ -163,12 +162,12 @@ def _every(case: Case) -> dict[int, Array]:
     return dict(enumerate(whole))
 
 
-def diverges(case: Case, fault: Disagreement, strict: bool = False) -> bool:
+def diverges(case: Case, fault: Disagreement, program: Program) -> bool:
     """Whether a compiled graph disagrees on these arguments."""
     try:
-        program = Program(plan_for(case.graph), strict=strict)
+        made = program.like(case.graph)
         if fault.kind == GUARD:
-            return try_guards(program)[1] is not None
-        return not check(program, case.graph, case.arrays, None, None, every=True).agrees
+            return try_guards(made)[1] is not None
+        return not check(made, case.graph, case.arrays, None, None, every=True).agrees
     except (TenfoldError, Uncertain):
         return False

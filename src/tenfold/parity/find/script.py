@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.run.plan import plan_for
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.program import Program
+from tenfold.backends.registry import DEFAULT, backend_named
 from tenfold.graph import Graph
 from tenfold.parity.check import check
 from tenfold.parity.replay.guards import try_guards
@@ -22,12 +22,14 @@ Array = np.ndarray[Any, Any]
 _LITERAL = 64  # elements up to which an input is written out
 
 
-def write_script(case: Case, fault: Disagreement, strict: bool) -> str:
+def write_script(case: Case, fault: Disagreement, program: Program) -> str:
     """The text of a script; it exits with 1 where the divergence shows."""
     inputs = [_input(a) for a in case.arrays]
     what = str(fault).replace("\\", "/").replace('"""', "'''")
     guards = ", guards=True" if fault.kind == GUARD else ""
-    options = (", strict=True" if strict else "") + guards
+    options = (", strict=True" if program.strict else "") + guards
+    if program.backend.name != DEFAULT:
+        options += f", backend={program.backend.name!r}"
     lines = [
         f'"""{what}"""',
         "",
@@ -72,10 +74,15 @@ def raw(type: str, data: str) -> Array:
 
 
 def show(
-    graph: Graph, inputs: Sequence[Array], *, strict: bool = False, guards: bool = False
+    graph: Graph,
+    inputs: Sequence[Array],
+    *,
+    backend: str = DEFAULT,
+    strict: bool = False,
+    guards: bool = False,
 ) -> int:
     """Print what the reference gives, what the compiled program gives, and whether they agree."""
-    program = Program(plan_for(graph), strict=strict)
+    program = backend_named(backend).compile(graph, strict=strict)
     if guards:
         _, fault = try_guards(program)
         print(fault or "the guards turn away what they should")

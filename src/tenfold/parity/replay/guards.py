@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.entry.watch import ITEMS, Guard
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.guard import ITEMS, Guard
+from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.parity.verdict import GUARD, Case, Disagreement
 from tenfold.reference import Callbacks

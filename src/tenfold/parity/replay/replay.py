@@ -1,4 +1,4 @@
-"""Replay: a program's plan carried out natively, a step at a time or as a whole.
+"""Replay: a program's plan carried out by its backend, a step at a time or as a whole.
 
 A frame is a plan with memory of its own, laid out as the plan says. A step that is run in it reads
 and writes where it does in a whole run, so that what overwrites a value too early does so here.
@@ -8,22 +8,12 @@ that goes too far is found.
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.entry.bind import gate
-from tenfold.backends.cpu.entry.entry import DONE
-from tenfold.backends.cpu.link.loader import Image
-from tenfold.backends.cpu.run.fixed import GATE, fixed
-from tenfold.backends.cpu.run.kernels import steps_image
-from tenfold.backends.cpu.run.poll import STATE_WORDS
-from tenfold.backends.cpu.run.program import RELEASED, Program
-from tenfold.backends.cpu.run.words import Words
-from tenfold.backends.host_step import make_callable, slot_array
+from tenfold.backends.program import Program
 from tenfold.plan import CopyStep, KernelStep, Plan, Step
 from tenfold.plan.steps.plan import ARENA, CONSTANT, INPUT
 from tenfold.reference import Callbacks
@@ -33,62 +23,20 @@ Array = np.ndarray[Any, Any]
 _JUNK = 0xFF  # what memory holds before it is written: no number in any float format
 ZONE = 128  # guard bytes on either side
 _ALIGN = 64
-
-
-_silent = Callbacks()
-
-
-class Native:
-    """Calls the native function of a plan in memory that the caller lays out."""
-
-    def __init__(self, program: Program) -> None:
-        pointer = ctypes.c_void_p
-        kind = ctypes.PYFUNCTYPE(
-            ctypes.c_int32, pointer, ctypes.c_int64, pointer, pointer, pointer, pointer
-        )
-        self._gate = gate(lambda text: fixed(GATE, program.target))
-        self._run = kind(self._gate.address("tn_run"))
-
-    def __call__(self, image: Image, words: int, weight: int, memory: Memory) -> None:
-        """Run it; what it raises is raised. Other threads go on meanwhile if it takes long."""
-        poll = (ctypes.c_int64 * STATE_WORDS)()
-        release, steps = int(weight > RELEASED), image.address("tn_steps")
-        table, arena = memory.table_at, memory.arena_at
-        done = self._run(steps, release, table, arena, ctypes.addressof(poll), words)
-        if done != DONE:
-            raise SystemError(f"the plan answered {done} and left no exception")
+_SILENT = Callbacks()
 
 
 class Replay:
-    """Runs single steps of a program's plan, or of the plans below it."""
+    """Runs single steps of a program's plan, or of the plans below it. Callbacks are not called."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
-        self.kernels = program.places()
-        self.image = steps_image(program.target, True)
-        self.call = Native(program)
-        self.words: dict[tuple[int, int], tuple[Words, list[Any], Plan]] = {}
+        self._running = program.running
+        self._stepper = program.stepper()
 
     def run(self, frame: Frame, number: int) -> None:
         """Carry out one step in a frame. An exception of a host step is raised."""
-        plan = frame.plan
-        found = self.words.get((id(plan), number))
-        if found is None:
-            alone = replace(plan, steps=(plan.steps[number],))
-            kept: list[Any] = []
-
-            def ask(which: int, step: int) -> int:
-                made: Callable[..., None] = make_callable(
-                    alone.every[which], step, self.program.running, self.program.callbacks
-                )
-                kept.append(made)
-                return id(made)
-
-            words = Words(alone, self.kernels, ask, self.program.routines())
-            found = self.words[id(plan), number] = (words, kept, alone)
-        words, _, alone = found
-        with self.program.running.using(_silent):
-            self.call(self.image, words.address, words.weights[id(alone)], frame)
+        with self._running.using(_SILENT):
+            self._stepper.step(frame.plan, number, frame)
 
 
 def run_whole(
@@ -96,9 +44,9 @@ def run_whole(
 ) -> tuple[list[Array], str | None]:
     """The outputs of the very plan that answers calls, in guarded memory; and what it wrote
     outside of it, if anything."""
-    memory = Memory(arrays, program.outputs, program.arena_bytes, program.donated)
+    memory = GuardedMemory(arrays, program.outputs, program.arena_bytes, program.donated)
     with program.running.using(callbacks):
-        Native(program)(program.image, program.given, program.weight, memory)
+        program.stepper().whole(memory)
     return memory.outputs, memory.damage()
 
 
@@ -203,7 +151,7 @@ def _whole(
     return slot
 
 
-class Memory:
+class GuardedMemory:
     """What a plan is run in: its inputs, its outputs and an arena, with guard bytes around what
     it may write."""
 
@@ -229,11 +177,7 @@ class Memory:
             _shaped(self._room(f"output {number}", type.nbytes), type.dtype, type.shape)
             for number, type in enumerate(outputs)
         ]
-        rows = [a.__array_interface__["data"][0] for a in (*self.inputs, *self.outputs)]
-        self.table = (ctypes.c_void_p * max(len(rows), 1))(*rows)
-        self.table_at = ctypes.addressof(self.table)
         self.arena = self._room("the arena", arena_bytes)
-        self.arena_at: int = self.arena.__array_interface__["data"][0]
 
     def _room(self, what: str, nbytes: int) -> Array:
         """New memory, aligned as an arena is, with guard bytes on either side."""
@@ -258,7 +202,7 @@ def _shaped(room: Array, dtype: Any, shape: tuple[int, ...]) -> Array:
     return made
 
 
-class Frame(Memory):
+class Frame(GuardedMemory):
     """A plan with memory: its inputs, its outputs and an arena."""
 
     def __init__(self, plan: Plan, layout: Layout, inputs: Sequence[Array]) -> None:
@@ -269,7 +213,16 @@ class Frame(Memory):
 
     def memory(self, slot: int) -> Array:
         """The array that a slot is."""
-        return slot_array(self.plan, slot, self.table_at, self.arena_at)
+        where, type = self.plan.slots[slot], self.plan.slots[slot].type
+        if where.place == CONSTANT:
+            raw = self.plan.constants[where.number]
+            return np.frombuffer(raw, type.dtype).reshape(type.shape).copy()
+        if where.place == ARENA:
+            room = self.arena
+        else:
+            rows = self.inputs if where.place == INPUT else self.outputs
+            room = rows[where.number].reshape(-1).view(np.uint8)
+        return _shaped(room[where.offset : where.offset + type.nbytes], type.dtype, type.shape)
 
     def zones(self, at: int) -> list[tuple[int, Array]]:
         """The bytes of the arena beside what a step writes, each piece with where it begins."""

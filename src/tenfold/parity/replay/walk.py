@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.run.program import Program
+from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
 from tenfold.parity.find.part import Part, has_effects, loop_ends, part_of_step, whole_graphs

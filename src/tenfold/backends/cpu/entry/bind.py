@@ -16,8 +16,9 @@ from tenfold.backends.cpu.entry.distinct import DISTINCT, WRITES
 from tenfold.backends.cpu.entry.entry import Argument, Entry
 from tenfold.backends.cpu.entry.gate import GATE, GATE_EXPORTS, RECORD_WORDS, Word
 from tenfold.backends.cpu.entry.pool import POOL, POOL_SLOTS
-from tenfold.backends.cpu.entry.watch import KINDS, WATCH, Guard
+from tenfold.backends.cpu.entry.watch import WATCH
 from tenfold.backends.cpu.link.loader import Image, load, process_symbol
+from tenfold.backends.guard import KINDS, Guard
 from tenfold.backends.llvm.text import join
 from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen

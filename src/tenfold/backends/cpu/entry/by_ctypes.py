@@ -14,9 +14,9 @@ import numpy as np
 
 from tenfold.backends.cpu.entry.entry import DONE, FAILED, Argument, Entry
 from tenfold.backends.cpu.entry.pool import POOL_SLOTS
-from tenfold.backends.cpu.entry.watch import holds
 from tenfold.backends.cpu.link.loader import Image
 from tenfold.backends.cpu.run.poll import STATE_WORDS
+from tenfold.backends.guard import holds
 
 
 class Holds(Protocol):

@@ -1,7 +1,7 @@
 """Object code of the texts that are the same for every plan: the gate, the steps, and the sorts,
 each by the name of its function.
 
-Found in memory, then in a store (the disk cache sets itself here), then compiled: in a thread of
+Found in memory, then in a store, then compiled: in a thread of
 its own while a program is traced and planned, since LLVM runs without the GIL.
 """
 
@@ -10,16 +10,18 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Protocol
 
 from tenfold.backends.cpu.entry.bind import GATE_TEXT
 from tenfold.backends.cpu.entry.entry import PARAM_BYTES
 from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
 from tenfold.backends.cpu.library.sort.sort import sort_text
+from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.steps import STEPS_TEXT
 from tenfold.backends.cpu.target import Target
+from tenfold.backends.store import Store, stores
 from tenfold.locks import Lock
 from tenfold.switching import giving_way
 
@@ -32,14 +34,6 @@ EXPORTS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Store(Protocol):
-    """Where object code is kept beyond this process."""
-
-    def find(self, name: str) -> bytes | None: ...
-    def keep(self, name: str, data: bytes) -> None: ...
-
-
-stores: list[Store] = []
 _objects: dict[tuple[str, str], bytes] = {}
 _making = Lock()
 _thread: threading.Thread | None = None
@@ -96,10 +90,14 @@ def _name(part: str, target: Target) -> str:
     return f"{part}-{mark}-{target.digest}"
 
 
+def _stores() -> Sequence[Store]:
+    return stores if route() == "elf" else ()  # elsewhere code is not loaded from files
+
+
 def _find(part: str, target: Target) -> bytes | None:
     key = (part, target.digest)
     found = _objects.get(key)
-    for store in stores if found is None else ():
+    for store in _stores() if found is None else ():
         found = store.find(_name(part, target))
         if found is not None:
             _objects[key] = found
@@ -113,7 +111,7 @@ def _make(part: str, target: Target) -> bytes:
     from tenfold.backends.llvm.assemble import assemble
 
     made = prelink(assemble(_text(part, target), target), EXPORTS.get(part, (part,)))
-    for store in stores:
+    for store in _stores():
         store.keep(_name(part, target), made)
     _objects[part, target.digest] = made
     return made

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from tenfold.backends.cpu.link.compile import Module, compile_kernels
 from tenfold.backends.cpu.link.prelink import prelink
+from tenfold.backends.cpu.run.code import NativeCode
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.fixed import GATE, STEPS, fixed, interface
-from tenfold.backends.cpu.run.kernels import Code
-from tenfold.backends.cpu.run.native import Native
+from tenfold.backends.cpu.run.kernels import KernelCode
+from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.backends.cpu.run.words import Words, routines_of
 from tenfold.backends.cpu.target import Target
+from tenfold.errors import ParityError
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan, RoutineStep
 from tenfold.seam import passed
-
-if TYPE_CHECKING:
-    from tenfold.backends.cpu.run.program import Program
 
 Array = np.ndarray[Any, Any]
 
@@ -37,9 +38,37 @@ class _Open(Words):
         return _KEPT << _KIND | (len(self.kept) - 1) << _WHICH
 
 
+def code_of(program: CompiledProgram | RestoredProgram, whole: bool) -> NativeCode:
+    """The native form of a program."""
+    if isinstance(program, RestoredProgram):
+        native = program.native
+        if whole and not native.fixed:
+            native = replace(native, fixed=_fixed(native.target))
+        return native
+    native = make_native(program.plan, program.code, program.target, program.strict, whole=whole)
+    wrong = unlike(native, program)
+    if wrong is not None:  # what is kept has to be what was judged
+        raise ParityError(f"the plan can't be written down: {wrong}", fix="report this fault")
+    return native
+
+
+def code_for(plan: Plan, target: Target, strict: bool) -> NativeCode:
+    """The native form of a plan for another target than this machine's."""
+    module = compile_kernels(plan.kernels, target, strict)
+    code = {
+        kernel: KernelCode(made, None, module)  # type: ignore[arg-type]  # never in memory
+        for kernel, made in zip(plan.kernels, module.kernels, strict=True)
+    }
+    return make_native(plan, code, target, strict, whole=True)
+
+
+def _fixed(target: Target) -> tuple[tuple[str, bytes], ...]:
+    return tuple((part, fixed(part, target)) for part in (GATE, STEPS))
+
+
 def make_native(
-    plan: Plan, code: Mapping[Kernel, Code], target: Target, strict: bool, *, whole: bool
-) -> Native:
+    plan: Plan, code: Mapping[Kernel, KernelCode], target: Target, strict: bool, *, whole: bool
+) -> NativeCode:
     """The native form of a plan whose kernels have this code. `whole`: it needs no compiler even
     where there is no cache, and its bytes depend on the plan alone."""
     modules, kernels = _modules(plan, code, target, strict, whole)
@@ -90,7 +119,7 @@ def make_native(
             raw = row.view(np.uint8)
         memory[offset : offset + raw.size] = raw
     root = words.address >> _WHICH & (1 << _KIND - _WHICH) - 1
-    return Native(
+    return NativeCode(
         target,
         interface(),
         strict,
@@ -109,11 +138,11 @@ def make_native(
         plan.donated,
         plan.arena_bytes,
         words.weights[id(plan)],
-        tuple((part, fixed(part, target)) for part in (GATE, STEPS)) if whole else (),
+        _fixed(target) if whole else (),
     )
 
 
-def unlike(native: Native, program: Program) -> str | None:
+def unlike(native: NativeCode, program: CompiledProgram) -> str | None:
     """Where the native form of a program is not what runs in this process, or None.
 
     It is filled in as another process would, with the addresses of this one: then its memory has to
@@ -146,7 +175,7 @@ def _packed(rows: Sequence[Array]) -> bytes:
 
 
 def _modules(
-    plan: Plan, code: Mapping[Kernel, Code], target: Target, strict: bool, whole: bool
+    plan: Plan, code: Mapping[Kernel, KernelCode], target: Target, strict: bool, whole: bool
 ) -> tuple[tuple[bytes, ...], tuple[tuple[int, str], ...]]:
     """Object code that has every kernel of the plan, and little else; kernels by module."""
     held: dict[int, tuple[Module, list[Kernel]]] = {}

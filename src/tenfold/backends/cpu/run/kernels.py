@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class Code:
+class KernelCode:
     """A compiled kernel in memory; the image, which others may share, lives as long as it does."""
 
     compiled: Compiled
@@ -28,13 +28,13 @@ class Code:
     module: Module | None = None  # the object code it came in, to be written to a file
 
 
-_known: WeakValueDictionary[tuple[str, str, bool], Code] = WeakValueDictionary()
+_known: WeakValueDictionary[tuple[str, str, bool], KernelCode] = WeakValueDictionary()
 _lock = Lock()
 
 
-def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[Kernel, Code]:
+def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[Kernel, KernelCode]:
     """The code of these kernels; those that are new are compiled, all in one module."""
-    found: dict[Kernel, Code] = {}
+    found: dict[Kernel, KernelCode] = {}
     with _lock:
         names = {kernel: (kernel.digest, target.digest, strict) for kernel in kernels}
         missing = []
@@ -53,7 +53,7 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
             with timed("load"):
                 image = load([module.data], [made.name for made in module.kernels])
             for kernel, made in zip(missing, module.kernels, strict=True):
-                code = found[kernel] = Code(made, image, module)
+                code = found[kernel] = KernelCode(made, image, module)
                 _known[names[kernel]] = code
             count("kernels_compiled", len(missing))
     return found

@@ -1,76 +1,164 @@
-"""The native form of a plan: object code, and its words with every address left open.
-
-It is what a plan file and a cache entry hold for a target. Bringing it into a process takes
-linking the objects and filling in addresses; no compiler, and no look at the plan itself.
-"""
+"""Programs of native code: called through the gate, carried out by `tn_steps`."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, fields
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
-import msgpack
 import numpy as np
 
+from tenfold.backends.cpu.entry.bind import Binding, Bound, gate, make_entry
+from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.link.loader import Image
+from tenfold.backends.cpu.run.callables import HostFunction, make_callable
+from tenfold.backends.cpu.run.fixed import GATE, fixed
+from tenfold.backends.cpu.run.words import Words
 from tenfold.backends.cpu.target import Target
-from tenfold.errors import PlanError
-from tenfold.frozen import frozen
-from tenfold.plan.file.sections import bad, unpack
-from tenfold.types import TensorType, parse_type
+from tenfold.backends.guard import Guard, kind_of
+from tenfold.backends.program import Array, Program, Running
+from tenfold.errors import TypeMismatch
+from tenfold.kernel import Kernel
+from tenfold.plan import Plan
+from tenfold.reference import Callbacks
+from tenfold.seam import passed
+from tenfold.types import DTYPES, SHORT, TensorType
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from tenfold.backends.backend import Backend
+    from tenfold.backends.cpu.run.stepper import NativeStepper
+
+RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
 
 
-@frozen(ready=True)
-class Native:
-    """One target's code for a plan. Plain data; see `restored` for what is done with it.
-
-    `memory` holds constants, parameters and words. The words at `own` are offsets into it; those
-    at `calls` become addresses of kernels, those at `asks` of callables for a plan's step.
-    """
+class NativeProgram(Program):
+    """A program whose words lie in memory."""
 
     target: Target
-    interface: str
-    strict: bool
-    products: bool  # whether it calls the library
-    modules: tuple[bytes, ...]  # linked images, or object code
-    kernels: tuple[tuple[int, str], ...]  # module, name; those of the plan, then routines
-    memory: bytes
-    start: int  # where in it the words of the plan itself begin
-    own: bytes  # numbers of words, int32
-    calls: bytes  # pairs: word, kernel
-    asks: bytes  # triples: word, plan, step
-    parameters: tuple[TensorType, ...]
-    outputs: tuple[TensorType, ...]
-    donated: tuple[int, ...]
-    arena_bytes: int
-    weight: int
-    fixed: tuple[tuple[str, bytes], ...] = ()  # object code that is the same for every plan
+    image: Image  # of the function that carries out steps
+    given: int  # the address of its words
+    weight: int  # about how many nanoseconds it takes
+    kept: tuple[object, ...]  # what the words point at
+    _own: Bound | None = None  # what `__call__` goes through
 
-    def places(self) -> tuple[Array, Array, Array]:
-        """The rows of `own`, `calls` and `asks`."""
-        rows = ((self.own, 1), (self.calls, 2), (self.asks, 3))
-        own, calls, asks = (np.frombuffer(raw, "<i4").reshape(-1, width) for raw, width in rows)
-        return own, calls, asks
+    @property
+    def backend(self) -> Backend:
+        from tenfold.backends.cpu.backend import BACKEND
 
-    def pack(self) -> bytes:
-        data = {f.name: getattr(self, f.name) for f in fields(self)}
-        data["target"] = astuple(self.target)
-        for name in ("parameters", "outputs"):
-            data[name] = [repr(t) for t in data[name]]
-        packed: bytes = msgpack.packb(data)
-        return packed
+        return BACKEND
+
+    @abstractmethod
+    def places(self) -> Mapping[Kernel, tuple[int, int]]:
+        """Where the code of each kernel lies in memory, and the extent it runs over."""
+
+    @abstractmethod
+    def routines(self) -> Mapping[str, int]:
+        """Where the routines of ours that the plan calls lie in memory."""
+
+    def make_bound(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        packed: bool,
+        native: bool,
+    ) -> Bound:
+        own = self.parameters[: len(self.parameters) - len(captures)]
+        entry = Entry(
+            name="call",
+            plan="tn_steps",
+            arguments=tuple(Argument(t, n in self.donated) for n, t in enumerate(own)),
+            outputs=self.outputs,
+            captures=len(captures),
+            guards=tuple(map(kind_of, guards)),
+            arena_bytes=self.arena_bytes,
+            packed=packed,
+            release=self.weight > RELEASED,
+        )
+        door = gate(lambda text: fixed(GATE, self.target))
+        entry = passed("entry", entry)
+        bound = make_entry(
+            entry, self.image, door, slow, captures, guards, native, self.given, self.kept
+        )
+        passed("binding", bound.binding)
+        return bound
+
+    @property
+    def answered(self) -> int:
+        own = self._own.binding.answered if self._own else 0
+        return own + super().answered
+
+    def stepper(self) -> NativeStepper:
+        from tenfold.backends.cpu.run.stepper import NativeStepper  # for checks alone
+
+        return NativeStepper(self)
+
+    def watch_for(self, plans: Collection[int]) -> None:
+        own, words = ref(self), list[Words]()  # native code holds no program
+
+        def alarm(number: int) -> HostFunction:
+            def ring(table: int, arena: int) -> None:
+                program = own()
+                if program is not None:
+                    words[0].silence(program.plan.every[number])
+                    program.reached = True
+                    program.close()
+
+            return ring
+
+        bells = {number: alarm(number) for number in plans}
+        addresses = {number: id(bell) for number, bell in bells.items()}
+        ask, callables = asking(self.plan, self.running, self.callbacks)
+        words.append(Words(self.plan, self.places(), ask, self.routines(), addresses))
+        self.given, kept = words[0].address, (words, bells, callables)
+        self.kept = (*self.kept, kept)
+        bindings: list[Binding] = self.open_doors()
+        if self._own is not None:
+            bindings.append(self._own.binding)
+        for one in bindings:
+            one.hand(self.given, kept)
+
+    def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
+        own = self._own
+        if own is None:
+            own = self._own = self.make_bound(_declining(self.parameters), (), (), True, True)
+        given = [_fitted(array, type) for array, type in zip(arrays, self.parameters, strict=True)]
+        for n in self.donated:  # what can't be written to is not taken over
+            if not given[n].flags.writeable:
+                given[n] = given[n].copy()
+        with self.running.using(callbacks or self.callbacks):
+            return list(map(np.asarray, own.call(*given)))
 
 
-def read_native(raw: bytes | memoryview) -> Native:
-    """The native form in these bytes. The code in it is taken on trust; the rest is checked."""
-    data = unpack(raw)
-    try:
-        data["target"] = Target(*data["target"])
-        for name in ("parameters", "outputs"):
-            data[name] = tuple(parse_type(t) for t in data[name])
-        return Native(**data)
-    except PlanError:
-        raise
-    except Exception as error:  # whatever malformed data makes of reading it
-        bad(f"malformed code: {error!r}")
+def asking(
+    plan: Plan, running: Running, default: Callbacks
+) -> tuple[Callable[[int, int], int], dict[tuple[int, int], HostFunction]]:
+    """What gives the address of the callable of a host step, or of a kernel whose check fails; and
+    these callables. It knows no program: native code holds none."""
+    made: dict[tuple[int, int], HostFunction] = {}
+
+    def ask(which: int, step: int) -> int:
+        made[which, step] = make_callable(plan.every[which], step, running, default)
+        return id(made[which, step])
+
+    return ask, made
+
+
+def _declining(parameters: Sequence[TensorType]) -> Callable[..., Any]:
+    def decline(*arrays: Any) -> Any:
+        types = ", ".join(map(str, parameters))
+        raise TypeMismatch(f"the program takes ({types})", fix="convert the arrays to these types")
+
+    return decline
+
+
+def _fitted(given: Any, type: TensorType) -> Array:
+    """An array as the program takes it: packed, aligned, of the stated type."""
+    array = np.asarray(given)
+    dtype = DTYPES[SHORT[type.dtype]]  # the one object of its kind
+    if array.dtype is not dtype:
+        array = array.astype(dtype, copy=False).view(dtype)
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.array(array, order="C")  # ascontiguousarray leaves an odd address as it is
+    return array

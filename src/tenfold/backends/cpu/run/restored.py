@@ -8,45 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link import prelink  # noqa: F401  what `load` will want
-from tenfold.backends.cpu.link.loader import load, route
-from tenfold.backends.cpu.run.fixed import bring, interface
+from tenfold.backends.cpu.link.loader import load
+from tenfold.backends.cpu.run.callables import HostFunction, make_callable
+from tenfold.backends.cpu.run.code import NativeCode
+from tenfold.backends.cpu.run.fixed import bring
 from tenfold.backends.cpu.run.kernels import judged_kernels, steps_image
-from tenfold.backends.cpu.run.native import Native
-from tenfold.backends.cpu.run.program import Array, Program
-from tenfold.backends.cpu.target import Target
-from tenfold.backends.host_step import Running, make_callable
+from tenfold.backends.cpu.run.native import NativeProgram
+from tenfold.backends.program import Array
 from tenfold.errors import PlanError
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 
 
-def unusable(native: Native, host: Target) -> str | None:
-    """Why this code can't run here, or None."""
-    if native.interface != interface():
-        return "it was made by a Tenfold whose code is called in another way"
-    if route() != "elf":
-        return "this system has no loader for it"
-    if native.products and blas() is None:
-        return "it calls a library that is not here"
-    return native.target.missing_on(host)
-
-
-class Restored(Program):
-    """A program over a native form. `read` gives its plan when that is asked for."""
+class RestoredProgram(NativeProgram):
+    """A program of native code. `read` gives its plan when that is asked for."""
 
     def __init__(
-        self, native: Native, read: Callable[[], Plan], callbacks: Callbacks | None = None
+        self, native: NativeCode, read: Callable[[], Plan], callbacks: Callbacks | None = None
     ) -> None:
+        super().__init__(callbacks)
         self.native = native
         self.target = native.target
         self.strict = native.strict
-        self.running = Running()
-        self._holders = {}
-        self.callbacks = callbacks or Callbacks()
-        self.code = {}
         self.parameters = native.parameters
         self.outputs = native.outputs
         self.donated = native.donated
@@ -54,8 +39,6 @@ class Restored(Program):
         self.weight = native.weight
         self.judged = judged_kernels(native.target, native.strict)
         self._read = _once(read)
-        self._doors = []
-        self._callables = {}
         for part, data in native.fixed:
             bring(part, native.target, bytes(data))
         try:
@@ -112,9 +95,9 @@ class Restored(Program):
             words[at] = id(made)
         return words, base + native.start
 
-    def _later(self, which: int, step: int) -> Callable[[int, int], None]:
+    def _later(self, which: int, step: int) -> HostFunction:
         """The callable of a host step, or of a kernel whose check fails; made when called."""
-        made: list[Callable[[int, int], None]] = []
+        made: list[HostFunction] = []
         read, running, callbacks = self._read, self.running, self.callbacks
 
         def call(table: int, arena: int) -> None:

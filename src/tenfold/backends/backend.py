@@ -1,0 +1,116 @@
+"""A backend is one record: what the planner, the cache, parity, plan files and `jit` ask of it.
+
+Whoever plans, keeps, checks or calls programs speaks to the record and to what it gives: a target,
+capabilities, programs, code. `registry` finds records by name; what a backend is made of stands in
+a package of its own, which nothing outside imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tenfold.frozen import frozen
+from tenfold.seam import passed
+from tenfold.types import TensorType
+
+if TYPE_CHECKING:
+    from tenfold.backends.program import Program
+    from tenfold.graph import Graph
+    from tenfold.plan import Plan
+    from tenfold.plan.capabilities import Capabilities
+    from tenfold.reference import Callbacks
+
+
+class Target(Protocol):
+    """What fixes bits and code: an instruction set or an adapter, its limits, its libraries. Its
+    text describes it in certificates and explanations."""
+
+    @property
+    def name(self) -> str:
+        """What users call it: 'x86-64-v3'."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Of all that it is: the part of a cache key that stands for it."""
+        ...
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Those of the libraries that make its code."""
+        ...
+
+    @property
+    def rank(self) -> int:
+        """Of two whose code runs here the one of the higher rank is the better."""
+        ...
+
+
+class Code(Protocol):
+    """What is kept of a program for one target, in the cache and in plan files. Plain data."""
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def parameters(self) -> tuple[TensorType, ...]: ...
+
+    def pack(self) -> bytes:
+        """Its bytes."""
+        ...
+
+    def unusable(self) -> str | None:
+        """Why it can't run here, or None."""
+        ...
+
+    def restore(self, read: Callable[[], Plan], callbacks: Callbacks | None = None) -> Program:
+        """The program, without a compiler; `read` gives its plan to whoever looks at it."""
+        ...
+
+
+class Bind(Protocol):
+    """Brings a plan into this process: its kernels compiled, its memory laid out."""
+
+    def __call__(
+        self, plan: Plan, callbacks: Callbacks | None = None, *, strict: bool = False
+    ) -> Program: ...
+
+
+def _nothing() -> None:
+    return None
+
+
+@frozen(kw_only=True, eq=False)
+class Backend:
+    """One backend.
+
+    `target` is what this process makes code for; `named` a further one, by its name. `code_of` is
+    what is kept of a program, `whole` if it is to need no compiler where there is no cache either;
+    `code_for` that of a plan on another target; `read_code` reads either.
+    """
+
+    name: str
+    target: Callable[[], Target]
+    named: Callable[[str], Target]
+    capabilities: Callable[[Any], Capabilities]  # of a target
+    bind: Bind
+    code_of: Callable[[Any, bool], Code]  # program, whole
+    code_for: Callable[[Plan, Any, bool], Code]  # plan, target, strict
+    read_code: Callable[[bytes | memoryview], Code]
+    describe: Callable[[], Mapping[str, str]]  # what tn.backends() says
+    missing: Callable[[], str | None] = _nothing  # why it can't be used on this machine
+    compiler_missing: Callable[[], str | None] = _nothing  # why nothing can be compiled here
+    unkept: Callable[[], str | None] = _nothing  # why code can't be loaded from the disk here
+    prepare: Callable[[], object] = _nothing  # what a process does once, before its first plan
+
+    def plan(self, graph: Graph, donated: Sequence[int] = (), target: Target | None = None) -> Plan:
+        """The plan of a graph; see `make_plan`."""
+        from tenfold.plan import make_plan  # a plan from the cache does without
+
+        capabilities = self.capabilities(target or self.target())
+        return passed("plan", make_plan(graph, capabilities, donated))
+
+    def compile(self, graph: Graph, *, strict: bool = False) -> Program:
+        """The program of a graph."""
+        return self.bind(self.plan(graph), strict=strict)

@@ -1,0 +1,102 @@
+"""The CPU backend's record. What makes plans and code is imported when it is first asked for: a
+plan from the disk runs without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+
+from tenfold.backends.backend import Backend
+from tenfold.backends.cpu.entry.bind import gate
+from tenfold.backends.cpu.entry.ndarray import supported
+from tenfold.backends.cpu.library.blas import blas, why_not
+from tenfold.backends.cpu.link.loader import route
+from tenfold.backends.cpu.run.code import NO_LOADER, NativeCode, read_code
+from tenfold.backends.cpu.run.compiled import CompiledProgram
+from tenfold.backends.cpu.run.fixed import GATE, compile_ahead, fixed
+from tenfold.backends.cpu.run.kernels import steps_image
+from tenfold.backends.cpu.run.restored import RestoredProgram
+from tenfold.backends.cpu.target import (
+    VARIABLE,
+    Target,
+    host_target,
+    llvmlite_version,
+    machine,
+    named,
+)
+from tenfold.errors import TenfoldError
+from tenfold.plan import Plan
+from tenfold.plan.capabilities import Capabilities
+from tenfold.version import versions
+
+
+def _capabilities(target: Target) -> Capabilities:
+    from tenfold.backends.cpu.capabilities import capabilities
+
+    return capabilities(target)
+
+
+def _code_of(program: CompiledProgram | RestoredProgram, whole: bool) -> NativeCode:
+    from tenfold.backends.cpu.run.freeze import code_of
+
+    return code_of(program, whole)
+
+
+def _code_for(plan: Plan, target: Target, strict: bool) -> NativeCode:
+    from tenfold.backends.cpu.run.freeze import code_for
+
+    return code_for(plan, target, strict)
+
+
+def _compiler_missing() -> str | None:
+    return None if llvmlite_version() else "there is no compiler here (llvmlite)"
+
+
+def _unkept() -> str | None:
+    return None if route() == "elf" else NO_LOADER
+
+
+@cache
+def _prepare() -> None:
+    """Find the target, have the gate and the steps made, or begin it. What fails here fails again,
+    and is reported, where it is needed."""
+    target = host_target()
+    with suppress(TenfoldError, ImportError, OSError):
+        ready = compile_ahead(target)
+        versions()
+        supported()
+        if ready:
+            gate(lambda text: fixed(GATE, target))
+            steps_image(target, False)
+
+
+def _describe() -> Mapping[str, str]:
+    missing, library = supported(), blas()
+    target, best = host_target(), machine()
+    why = "the best of this machine"
+    if target != best:
+        why = f"as {VARIABLE} asks; the best of this machine is {best.cpu}"
+    return {
+        "target": f"{target.cpu} ({target.triple}), {why}",
+        "compiler": f"llvmlite {llvmlite_version() or 'not installed'}",
+        "loader": route(),
+        "entry": "native" if missing is None else f"ctypes, because {missing}",
+        "products": "OpenBLAS, one thread" if library else f"on the host, because {why_not()}",
+    }
+
+
+BACKEND = Backend(
+    name="cpu",
+    target=host_target,
+    named=lambda name: named(name, host_target()),
+    capabilities=_capabilities,
+    bind=CompiledProgram,
+    code_of=_code_of,
+    code_for=_code_for,
+    read_code=read_code,
+    describe=_describe,
+    compiler_missing=_compiler_missing,
+    unkept=_unkept,
+    prepare=_prepare,
+)

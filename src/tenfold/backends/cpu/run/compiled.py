@@ -1,0 +1,57 @@
+"""Programs of plans whose kernels are compiled here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tenfold.backends.cpu.run.kernels import judged_kernels, obtain, routine_image, steps_image
+from tenfold.backends.cpu.run.native import NativeProgram, asking
+from tenfold.backends.cpu.run.words import Words, routines_of
+from tenfold.backends.cpu.target import Target, host_target
+from tenfold.kernel import Kernel
+from tenfold.plan import Plan
+from tenfold.reference import Callbacks
+
+
+class CompiledProgram(NativeProgram):
+    """A plan bound to the code of its kernels; those that are new are compiled."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        callbacks: Callbacks | None = None,
+        *,
+        strict: bool = False,
+        target: Target | None = None,
+    ) -> None:
+        super().__init__(callbacks)
+        self.plan = plan
+        self.graph = plan.graph  # or the graph that the plan's was made of
+        self.strict = strict
+        self.target = target or host_target()
+        self.code = obtain(plan.kernels, self.target, strict)
+        ask, self._callables = asking(plan, self.running, self.callbacks)
+        self._sorts = {name: routine_image(name, self.target) for name in routines_of(plan)}
+        self.words = Words(plan, self.places(), ask, self.routines())
+        self.parameters = tuple(p.type for p in plan.graph.parameters)
+        self.outputs = plan.graph.output_types
+        self.donated = plan.donated
+        self.arena_bytes = plan.arena_bytes
+        self.weight = self.words.weights[id(plan)]
+        self.image = steps_image(self.target, True)
+        self.given = self.words.address
+        self.kept = (self.words, self.code, self._sorts, self._callables)
+        self.judged = judged_kernels(self.target, strict)
+
+    def places(self) -> Mapping[Kernel, tuple[int, int]]:
+        return {
+            kernel: (code.image.address(code.compiled.name), code.compiled.extent)
+            for kernel, code in self.code.items()
+        }
+
+    def routines(self) -> Mapping[str, int]:
+        return {name: image.address(name) for name, image in self._sorts.items()}
+
+    def asked(self, which: int, step: int) -> int:
+        """The address of a callable that the words have."""
+        return id(self._callables[which, step])

@@ -1,0 +1,222 @@
+"""A plan bound to code in this process: what every backend's programs have in common."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import ref
+
+import numpy as np
+
+from tenfold.reference import Callbacks
+
+if TYPE_CHECKING:
+    from tenfold.backends.backend import Backend, Target
+    from tenfold.backends.guard import Guard
+    from tenfold.graph import Graph
+    from tenfold.plan import Plan
+    from tenfold.types import TensorType
+
+Array = np.ndarray[Any, Any]
+
+
+class Holder(Protocol):
+    """Who keeps programs, and lets go of one when told."""
+
+    def forget(self, program: Program) -> None: ...
+
+
+class Binding(Protocol):
+    """What a callable over a program is bound to."""
+
+    @property
+    def answered(self) -> int:
+        """How many calls were answered."""
+        ...
+
+    def close(self) -> None:
+        """Turn every call away until it is opened again."""
+        ...
+
+    def open(self) -> None: ...
+
+
+class Bound(Protocol):
+    """A callable over a program."""
+
+    @property
+    def call(self) -> Callable[..., Any]: ...
+
+    @property
+    def binding(self) -> Binding: ...
+
+
+class Memory(Protocol):
+    """What a plan is run in: arrays that are packed and aligned, laid out by whoever checks."""
+
+    @property
+    def inputs(self) -> Sequence[Array]: ...
+
+    @property
+    def outputs(self) -> Sequence[Array]: ...
+
+    @property
+    def arena(self) -> Array:
+        """Bytes."""
+        ...
+
+
+class Stepper(Protocol):
+    """A program's plan carried out in memory that the caller lays out. What a host step raises is
+    raised."""
+
+    def step(self, plan: Plan, number: int, memory: Memory) -> None:
+        """One step of the plan, or of a plan over the same kernels, by the program's own code."""
+        ...
+
+    def whole(self, memory: Memory) -> None:
+        """All of it, by the very code that answers calls."""
+        ...
+
+
+class Running(threading.local):
+    """The callbacks of the call that this thread is in."""
+
+    callbacks: Callbacks | None = None
+
+    @contextmanager
+    def using(self, callbacks: Callbacks) -> Iterator[None]:
+        before, self.callbacks = self.callbacks, callbacks
+        try:
+            yield
+        finally:
+            self.callbacks = before
+
+
+class Program(ABC):
+    """A plan that can be called. Any number of threads may do so at once."""
+
+    # What checks found, set by whoever checks.
+    certificate: Any = None
+    refuted: str | None = None
+    told: bool = False  # whether the user knows that it was refuted
+    checksum: bytes | None = None  # of its entry in the disk cache
+    seconds = 0.0  # that it took to make
+    checking: Any = None  # the job that goes on checking it
+    alone = False  # whether it does so to the end, without calls
+    turns = 0  # calls that could have gone on checking it
+    reached = False  # whether a call came to what was not checked
+    failed: BaseException | None = None  # what ended its check, until the user knows
+
+    graph: Graph  # that its plan was made of
+    plan: Plan
+    target: Target
+    strict: bool
+    parameters: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+    donated: tuple[int, ...]  # parameters that it may write into
+    arena_bytes: int
+    judged: set[str]  # names of kernels that were judged on drawn values with this very code
+
+    def __init__(self, callbacks: Callbacks | None = None) -> None:
+        self.callbacks = callbacks or Callbacks()
+        self.running = Running()
+        self._holders: dict[int, ref[Holder]] = {}
+        self._doors: list[ref[Any]] = []  # of bindings
+
+    @property
+    @abstractmethod
+    def backend(self) -> Backend:
+        """The backend that made it."""
+
+    @abstractmethod
+    def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
+        """The outputs for these arrays, in the order of the parameters; all are new arrays."""
+
+    @abstractmethod
+    def make_bound(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        packed: bool,
+        native: bool,
+    ) -> Bound:
+        """What `bind` gives, open."""
+
+    @abstractmethod
+    def stepper(self) -> Stepper:
+        """What carries its plan out for a check."""
+
+    @abstractmethod
+    def watch_for(self, plans: Collection[int]) -> None:
+        """Note when a call reaches one of these sub-plans, by their numbers: the program is then
+        `reached`, and closed, so that the next call can be checked."""
+
+    def like(self, graph: Graph) -> Program:
+        """Another graph, compiled as this program was."""
+        return self.backend.compile(graph, strict=self.strict)
+
+    def retire(self) -> None:
+        """Have all who hold it let go: it is freed as soon as nobody runs it."""
+        for held in list(self._holders.values()):
+            holder = held()
+            if holder is not None:
+                holder.forget(self)
+
+    def hold(self, holder: Holder) -> None:
+        """Remember who is to be told."""
+        self._holders[id(holder)] = ref(holder)
+
+    def bind(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array] = (),
+        guards: Sequence[Guard] = (),
+        *,
+        packed: bool = False,
+        native: bool = True,
+    ) -> Bound:
+        """A callable over positional arrays, native where that is supported; `slow` answers what
+        its guards turn away, and everything while the program is closed. It keeps the code alive,
+        and what that reads.
+
+        `captures` stand for the graph's last parameters. `packed`: one output comes in a tuple.
+        """
+        bound = self.make_bound(slow, captures, guards, packed, native)
+        self._doors = [door for door in self._doors if door() is not None]
+        self._doors.append(ref(bound.binding))
+        if self.shut:  # found while it was bound
+            self.close()
+        return bound
+
+    def open_doors(self) -> list[Any]:
+        """The bindings that are still in use."""
+        return [one for door in self._doors if (one := door()) is not None]
+
+    @property
+    def answered(self) -> int:
+        """How many calls were answered through what is bound now."""
+        return sum(one.answered for one in self.open_doors())
+
+    @property
+    def shut(self) -> bool:
+        """Whether calls have to be looked at: it was refuted, came to what was not checked, or has
+        something to tell."""
+        return self.refuted is not None or self.reached or self.failed is not None
+
+    def close(self) -> None:
+        """Have all calls go to whoever answers what guards turn away."""
+        for one in self.open_doors():
+            one.close()
+
+    def open(self) -> None:
+        """Have native code answer again, unless calls have to be looked at."""
+        if not self.shut:
+            for one in self.open_doors():
+                one.open()
+        if self.shut:  # found while they were opened
+            self.close()
