@@ -1,4 +1,4 @@
-.PHONY: run test lint docs bench fuzz clean
+.PHONY: run test golden lint docs bench fuzz clean
 PY := .venv/bin/python
 
 # The environment is made anew whenever pyproject.toml changes.
@@ -22,6 +22,11 @@ test: lint
 	$(PY) -m pytest -n 2
 	$(PY) tests/levels.py -m pytest -q -n 2 --ignore tests/execute/test_random.py \
 		tests/execute tests/plan/test_kernels.py tests/plan/test_products.py
+
+# Writes golden files anew: what is meant to change shows in their difference.
+golden: .venv/made
+	$(PY) -m pytest -q tests/golden --update
+	git diff --stat tests/golden
 
 # The API as pages, from the docstrings, into site/.
 docs: .venv/made

@@ -1,9 +1,8 @@
 """Every error of tracing says what, where and what to do.
 
-After a change of messages: TENFOLD_GOLDEN=write pytest tests/golden, then read the difference.
+After a change of messages: `make golden`, then read the difference.
 """
 
-import os
 import re
 from pathlib import Path
 
@@ -27,8 +26,8 @@ def message(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def golden() -> dict[str, str]:
-    if os.environ.get("TENFOLD_GOLDEN") == "write":
+def golden(update: bool) -> dict[str, str]:
+    if update:
         GOLDEN.write_text("\n".join(message(name) for name in PROGRAMS))
     blocks = re.split(r"(?m)^(?=== )", GOLDEN.read_text())
     return {b[3:].partition(":")[0]: b.rstrip("\n") + "\n" for b in blocks if b.strip()}

@@ -168,7 +168,10 @@ class Index:
     def __repr__(self) -> str:
         parts = []
         for atom, k in self.terms:
-            parts.append(f"{k}*{_show(atom)}" if k != 1 else _show(atom))
+            shown = _show(atom)
+            if k != 1:
+                shown = f"{k}*({shown})" if atom.kind in (DIV, MOD) else f"{k}*{shown}"
+            parts.append(shown)
         if self.const or not parts:
             parts.append(str(self.const))
         return " + ".join(parts)
@@ -224,7 +227,7 @@ def _show(atom: Atom) -> str:
     if atom.kind == AXIS:
         return f"a{atom.of}"
     if atom.kind == VALUE:
-        return f"%{atom.of}"
+        return f"%{atom.of}:{atom.bound}"  # with its bound, as an axis with its extent
     inner = repr(atom.of) if len(atom.of.terms) == 1 and not atom.of.const else f"({atom.of!r})"
     if " " not in inner and "*" in inner:
         inner = f"({inner})"
