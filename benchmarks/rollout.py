@@ -40,7 +40,7 @@ OWN = (
     "tenfold.backends.cpu.link.compile",
     "tenfold.backends.cpu.link.prelink",
     "tenfold.cache",
-    "tenfold.backends.cpu.run.plan",
+    "tenfold.plan.steps.build",
     "tenfold.graph.file",
 )
 
