@@ -22,7 +22,8 @@ import tenfold as tn
 from tenfold.backends.cpu.entry.bind import gate, make_entry
 from tenfold.backends.cpu.entry.entry import Argument, Entry
 from tenfold.backends.cpu.link.loader import load
-from tenfold.backends.cpu.target import host_target, target_machine
+from tenfold.backends.cpu.target import host_target
+from tenfold.backends.llvm.target import target_machine
 from tenfold.types import parse_type
 
 Call = tuple[Callable[..., Any], list[Any]]

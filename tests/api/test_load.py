@@ -25,8 +25,9 @@ from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run import code
 from tenfold.backends.cpu.run.restored import RestoredProgram
-from tenfold.backends.cpu.target import host_target, named
+from tenfold.backends.cpu.target import host_target
 from tenfold.backends.file import PlanFile
+from tenfold.backends.llvm.target import named
 from tenfold.errors import FileError, HookError, PlanError, TypeMismatch, ValueProblem
 from tenfold.parity.certificate import Certificate
 from tenfold.plan.file.sections import Sections, pack

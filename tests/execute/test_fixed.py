@@ -10,7 +10,8 @@ import pytest
 
 from tenfold.backends.cpu.run import fixed as module
 from tenfold.backends.cpu.run.fixed import TEXTS, compile_ahead, fixed
-from tenfold.backends.cpu.target import LEVELS, Target, host_target, named
+from tenfold.backends.cpu.target import Target, host_target
+from tenfold.backends.llvm.target import LEVELS, named
 
 
 class Shelf:

@@ -7,7 +7,8 @@ from functools import cache
 
 import pytest
 
-from tenfold.backends.cpu.target import host_target, target_machine
+from tenfold.backends.cpu.target import host_target
+from tenfold.backends.llvm.target import target_machine
 
 
 @cache

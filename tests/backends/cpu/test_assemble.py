@@ -7,11 +7,11 @@ import subprocess
 import numpy as np
 import pytest
 
+from tenfold.backends.cpu.link.archive import members, pack
 from tenfold.backends.cpu.link.compile import BATCH, compile_kernels, prepare
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm import assemble as module
-from tenfold.backends.llvm.archive import members, pack
 from tenfold.backends.llvm.assemble import Assembly, assemble
 from tenfold.errors import FileError
 from tenfold.kernel import Builder, Kernel

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from tenfold.backends.cpu.link.archive import members
 from tenfold.backends.cpu.link.compile import (
     compile_kernels,
     module_text,
@@ -20,7 +21,6 @@ from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.link.support import missing, outside
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cpu.target import Target
-from tenfold.backends.llvm.archive import members
 from tenfold.errors import Unsupported
 from tenfold.kernel import Builder, Kernel
 from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE

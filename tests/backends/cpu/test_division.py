@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.target import LEVELS, Target, named
+from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LEVELS, named
 from tenfold.kernel import Builder, Kernel
 from tenfold.types import DTYPES
 from tests.backends.cpu.running import HOST, Program, every_target

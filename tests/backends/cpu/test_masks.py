@@ -14,12 +14,13 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
-from tenfold.backends.cpu.emit import masks
-from tenfold.backends.cpu.emit.masks import refuse
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.run.compiled import CompiledProgram
-from tenfold.backends.cpu.target import Target, named, target_with
+from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.assemble import assemble
+from tenfold.backends.llvm.masks import refuse
+from tenfold.backends.llvm.target import named, target_with
 from tenfold.backends.llvm.writer import BITS, LANES, Writer, vector
 from tenfold.errors import Unsupported
 from tests.backends.cpu.running import every_target

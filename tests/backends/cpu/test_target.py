@@ -15,17 +15,8 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends.cpu import target as target_module
-from tenfold.backends.cpu.target import (
-    LEVELS,
-    VARIABLE,
-    executable,
-    host_target,
-    llvmlite_version,
-    machine,
-    named,
-    target_machine,
-    target_with,
-)
+from tenfold.backends.cpu.target import VARIABLE, executable, host_target, llvmlite_version, machine
+from tenfold.backends.llvm.target import LEVELS, named, target_machine, target_with
 from tenfold.errors import ValueProblem
 
 LINUX = "x86_64-unknown-linux-gnu"

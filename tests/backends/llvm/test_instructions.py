@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.link.loader import load
-from tenfold.backends.cpu.target import Target, executable, host_target, named
+from tenfold.backends.cpu.target import Target, executable, host_target
 from tenfold.backends.llvm.assemble import assemble
 from tenfold.backends.llvm.casts import narrow, widen
 from tenfold.backends.llvm.instructions import instruction
+from tenfold.backends.llvm.target import named
 from tenfold.backends.llvm.writer import LANES, MEMORY, Writer, vector
 from tenfold.errors import Unsupported
 from tenfold.kernel.ir.legal import ELEMENTWISE, kind, mismatch

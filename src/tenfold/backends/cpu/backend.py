@@ -17,14 +17,8 @@ from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.fixed import GATE, compile_ahead, fixed
 from tenfold.backends.cpu.run.kernels import steps_image
 from tenfold.backends.cpu.run.restored import RestoredProgram
-from tenfold.backends.cpu.target import (
-    VARIABLE,
-    Target,
-    host_target,
-    llvmlite_version,
-    machine,
-    named,
-)
+from tenfold.backends.cpu.target import VARIABLE, Target, host_target, llvmlite_version, machine
+from tenfold.backends.llvm.target import named
 from tenfold.errors import TenfoldError
 from tenfold.plan import Plan
 from tenfold.plan.capabilities import Capabilities

@@ -1,22 +1,16 @@
-"""What code is compiled for: the processor's level, what of it matters, and who compiles.
-
-The processor is named by its level (x86-64-v3, x86-64-v4), not by its model: two machines of one
-level share cached code and give the same bits. TENFOLD_TARGET asks for a lesser level than the
-machine's. All is found without importing llvmlite, which is wanted on a cache miss only.
-"""
+"""The target of this process: what its processor has, or the lesser level that TENFOLD_TARGET asks
+for. All is found without importing llvmlite, which is wanted on a cache miss only."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
-from collections.abc import Collection, Mapping
 from functools import lru_cache
 from importlib.machinery import PathFinder
-from typing import Any
 
+from tenfold.backends.llvm.target import FEATURES, LEVELS, named, target_with
+from tenfold.backends.llvm.target import Target as Target  # a CPU's target is one of LLVM's
 from tenfold.errors import ValueProblem
-from tenfold.frozen import frozen
 
 # LLVM's name of each feature, and Linux's where it differs.
 _LINUX = {
@@ -27,119 +21,7 @@ _LINUX = {
     "bmi": "bmi1",
     "lzcnt": "abm",
 }
-_V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
-_V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
-_V4 = ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
-_LEVELS = (("x86-64-v2", _V2), ("x86-64-v3", _V3), ("x86-64-v4", _V4))
-LEVELS = ("x86-64", *(name for name, _ in _LEVELS))
 VARIABLE = "TENFOLD_TARGET"  # of the environment: a lesser level than the machine's own
-
-# Worth naming where a machine has them but misses the level that implies them. Everything else
-# (crypto, tiles, transactions) changes no code of ours and would only split the cache.
-_EXTRAS = ("avx", "avx2", "avx512bw", "avx512dq", "avx512f", "avx512vl", "bmi2", "f16c", "fma")
-
-
-@frozen
-class Target:
-    """The machine code is made for, with the facts a code generator asks about.
-
-    >>> Target("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, False, True, True, "0.50.0").arch
-    'x86_64'
-    """
-
-    triple: str
-    cpu: str
-    features: str  # as LLVM takes them, '+fma,+avx2'; beyond what `cpu` implies
-    vector_bytes: int  # of the widest register
-    masked: bool  # masked loads and stores cost as much as plain ones
-    fma: bool
-    half: bool  # float16 converts in hardware
-    llvmlite: str  # the version that compiles; '' where there is none
-
-    @property
-    def arch(self) -> str:
-        return self.triple.partition("-")[0]
-
-    @property
-    def moves(self) -> bool:
-        """Masked moves are those of AVX."""
-        return self.arch == "x86_64" and not self.masked and "avx" in _implied(self)
-
-    @property
-    def name(self) -> str:
-        return self.cpu
-
-    @property
-    def rank(self) -> int:
-        return self.vector_bytes
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """Those of the libraries that make its code."""
-        return {"llvmlite": self.llvmlite}
-
-    def __str__(self) -> str:
-        return f"{self.triple} {self.cpu} {self.features}".strip()
-
-    def lanes(self, itemsize: int) -> int:
-        """How many items of this size one register holds."""
-        return max(1, self.vector_bytes // itemsize)
-
-    @property
-    def digest(self) -> str:
-        """The part of a cache key that stands for the target and its compiler."""
-        text = "\n".join((self.triple, self.cpu, self.features, self.llvmlite))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-    def missing_on(self, host: Target) -> str | None:
-        """Why code for this target can't run on the host, or None. Who compiled it is all one."""
-        if self.triple != host.triple:
-            return f"it is for {self.triple}, this is {host.triple}"
-        if self.arch != "x86_64":
-            return None if self.cpu == host.cpu else f"it is for {self.cpu}, this is {host.cpu}"
-        missing = _implied(self) - _implied(host)
-        return f"it needs {', '.join(sorted(missing))}" if missing else None
-
-
-def _implied(target: Target) -> frozenset[str]:
-    """Every feature that code for this x86-64 target may use."""
-    found = {feature[1:] for feature in target.features.split(",") if feature}
-    for name, members in _LEVELS:
-        if target.cpu >= name:
-            found.update(members)
-    return frozenset(found)
-
-
-def target_with(triple: str, features: Collection[str], llvmlite: str = "") -> Target:
-    """The target of a triple and its processor's features, by LLVM's names.
-
-    >>> target_with("x86_64-unknown-linux-gnu", ["fma", "avx"]).features
-    '+avx,+fma'
-    """
-    arch = triple.partition("-")[0]
-    if arch in ("aarch64", "arm64"):
-        return Target(triple, "generic", "", 16, False, True, True, llvmlite)
-    if arch != "x86_64":
-        return Target(triple, "generic", "", 16, False, False, False, llvmlite)
-    has = set(features)
-    cpu, implied = "x86-64", set[str]()
-    for name, members in _LEVELS:
-        if not has.issuperset(members):
-            break
-        cpu = name
-        implied.update(members)
-    extras = [name for name in _EXTRAS if name in has and name not in implied]
-    wide = has.issuperset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
-    return Target(
-        triple=triple,
-        cpu=cpu,
-        features=",".join(f"+{name}" for name in extras),
-        vector_bytes=64 if wide else 32 if "avx2" in has else 16,
-        masked=wide,
-        fma="fma" in has,
-        half="f16c" in has,
-        llvmlite=llvmlite,
-    )
 
 
 @lru_cache(maxsize=1)
@@ -172,31 +54,12 @@ def host_target() -> Target:
 def executable(target: Target) -> tuple[str, ...]:
     """The levels whose code a target can run, the least first.
 
-    >>> executable(target_with("x86_64-unknown-linux-gnu", _V2))
+    >>> executable(named("x86-64-v2", target_with("x86_64-unknown-linux-gnu", ())))
     ('x86-64', 'x86-64-v2')
     """
     if target.arch != "x86_64":
         return (target.cpu,)
     return tuple(level for level in LEVELS if level <= target.cpu)
-
-
-def named(cpu: str, like: Target) -> Target:
-    """The target of a level of the same architecture, by its name.
-
-    >>> named("x86-64-v3", target_with("x86_64-unknown-linux-gnu", ())).vector_bytes
-    32
-    """
-    features: set[str] = set()
-    for name, members in _LEVELS:
-        if name <= cpu:
-            features.update(members)
-    made = target_with(like.triple, features, like.llvmlite)
-    if made.cpu != cpu:
-        raise ValueProblem(
-            f"{cpu!r} is no level of {like.arch}",
-            fix=f"give one of {', '.join(LEVELS)}",
-        )
-    return made
 
 
 def _host_triple() -> str:
@@ -216,8 +79,7 @@ def _linux_features() -> frozenset[str] | None:
             for line in file:
                 if line.startswith(b"flags"):
                     flags = set(line.partition(b":")[2].decode("latin-1").split())
-                    names = {*_V2, *_V3, *_V4}
-                    return frozenset(n for n in names if _LINUX.get(n, n) in flags)
+                    return frozenset(n for n in FEATURES if _LINUX.get(n, n) in flags)
     except OSError:
         pass
     return None
@@ -255,14 +117,3 @@ def llvmlite_version() -> str:
         return version("llvmlite")
     except PackageNotFoundError:
         return ""
-
-
-def target_machine(target: Target, level: int = 2) -> Any:
-    """LLVM's machine that emits position-independent objects for this target."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="small"
-    )

@@ -9,8 +9,8 @@ from collections import deque
 from functools import cache
 from typing import Any
 
-from tenfold.backends.cpu.emit.masks import refuse
-from tenfold.backends.cpu.target import Target, target_machine
+from tenfold.backends.llvm.masks import refuse
+from tenfold.backends.llvm.target import Target, target_machine
 
 # Code generation is superlinear in the length of a block; beyond this it is done lightly.
 LONG = 40_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm import maths
+from tenfold.backends.llvm.target import Target
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import LANES, Writer, vector
 from tenfold.errors import Unsupported

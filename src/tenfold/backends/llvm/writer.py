@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import Target
 from tenfold.types import DTYPES
 
 _STORES = ("store ", "call void @llvm.masked.store", "call void @llvm.x86.avx.maskstore")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.emit import masks
 from tenfold.backends.cpu.emit.positions import lane_step, narrowest, scalar, vectored
 from tenfold.backends.cpu.emit.state import Parts, State, Val
+from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.casts import narrow, widen
 from tenfold.backends.llvm.operations import elementwise
 from tenfold.backends.llvm.writer import (

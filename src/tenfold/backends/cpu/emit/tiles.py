@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tenfold.backends.cpu.emit import masks
 from tenfold.backends.cpu.emit.loops import Position
 from tenfold.backends.cpu.emit.memory import element_size, pointer
 from tenfold.backends.cpu.schedule.schedule import TILE_COLUMNS, TILE_ROWS
 from tenfold.backends.cpu.schedule.traffic import LINE, alike
 from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import LANES, Writer, vector
 from tenfold.kernel.analyse.nest import Loop
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tenfold.backends.cpu.emit.emit import Code, emit, outer_extent
+from tenfold.backends.cpu.link.archive import pack
 from tenfold.backends.cpu.schedule.schedule import Schedule, choose
 from tenfold.backends.cpu.target import Target
-from tenfold.backends.llvm.archive import pack
 from tenfold.backends.llvm.assemble import Assembly
 from tenfold.backends.llvm.functions import definitions
 from tenfold.backends.llvm.text import Fragment, join

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from tenfold.backends.cpu.link.archive import members
 from tenfold.backends.cpu.link.elf import read
 from tenfold.backends.cpu.link.link import link
-from tenfold.backends.llvm.archive import members
 from tenfold.errors import FileError
 from tenfold.locks import once
 
@@ -96,7 +96,8 @@ _names = itertools.count()
 def _lljit() -> Any:
     import llvmlite.binding as llvm
 
-    from tenfold.backends.cpu.target import host_target, target_machine
+    from tenfold.backends.cpu.target import host_target
+    from tenfold.backends.llvm.target import target_machine
 
     return llvm.create_lljit_compiler(target_machine(host_target()), suppress_errors=True)
 

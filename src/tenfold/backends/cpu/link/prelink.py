@@ -16,11 +16,11 @@ from typing import Any
 import msgpack
 import numpy as np
 
+from tenfold.backends.cpu.link.archive import members
 from tenfold.backends.cpu.link.elf import LIMIT, PAGE, bad, read
 from tenfold.backends.cpu.link.link import Resolve, link
 from tenfold.backends.cpu.link.loader import LINKED, Image, process_symbol, route
 from tenfold.backends.cpu.link.pages import AREA, Memory
-from tenfold.backends.llvm.archive import members
 from tenfold.errors import FileError
 from tenfold.frozen import frozen
 

@@ -14,11 +14,19 @@ from tenfold.backends.cpu.library.blas import PLAIN, TRANSPOSED
 from tenfold.backends.cpu.library.sort.sort import sort_name
 from tenfold.backends.cpu.run.steps import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Word
 from tenfold.kernel import Kernel
+from tenfold.plan import (
+    BranchStep,
+    CopyStep,
+    HostStep,
+    KernelStep,
+    LoopStep,
+    Plan,
+    RoutineStep,
+    Slot,
+    Step,
+)
 from tenfold.types import KIND, SHORT
 
-# Plans are the business of a layer above; what is read here is their plain data.
-Plan = Any
-Step = Any
 Array = np.ndarray[Any, Any]
 
 _LETTERS = {"f32": 0, "f64": 1, "c64": 2, "c128": 3}
@@ -38,32 +46,36 @@ def weigh(plans: Sequence[Plan]) -> dict[int, int]:
 
 
 def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
-    if step.kind == "kernel":
-        slots = plan.slots
-        size = sum([slots[s].type.size for s in step.slots])
-        space = prod([max(axis.extent, 1) for axis in plan.own[step.kernel].axes])
-        return int(20 + max(size, min(space, 1 << 40)) // 4)
-    if step.kind == "routine" and step.name != "contract":
-        return 100 + 20 * int(plan.slots[step.inputs[0]].type.size)
-    if step.kind == "routine":
-        sizes = [plan.slots[s].type.size for s in (*step.inputs, *step.outputs)]
-        return 100 + int(prod(sizes) ** 0.5) // 16
-    if step.kind in ("loop", "branch"):
-        inner = max(known[id(plan.plans[p])] for p in step.plans)
-        turns = 1 if step.kind == "branch" else step.length if step.op == "scan" else _TURNS
-        return int(20 + inner * max(turns, 1))
-    if step.kind == "copy":
-        return int(10 + plan.slots[step.source].type.nbytes // 8)
-    return 1000
+    slots = plan.slots
+    match step:
+        case KernelStep():
+            size = sum([slots[s].type.size for s in step.slots])
+            space = prod([max(axis.extent, 1) for axis in plan.own[step.kernel].axes])
+            return int(20 + max(size, min(space, 1 << 40)) // 4)
+        case RoutineStep(name="contract"):
+            sizes = [slots[s].type.size for s in (*step.inputs, *step.outputs)]
+            return 100 + int(prod(sizes) ** 0.5) // 16
+        case RoutineStep():
+            return 100 + 20 * slots[step.inputs[0]].type.size
+        case LoopStep() | BranchStep():
+            inner = max(known[id(plan.plans[p])] for p in step.plans)
+            turns = 1
+            if isinstance(step, LoopStep):
+                turns = step.length if step.op == "scan" else _TURNS
+            return 20 + inner * max(turns, 1)
+        case CopyStep():
+            return 10 + slots[step.source].type.nbytes // 8
+        case HostStep():
+            return 1000
 
 
-def _routine(plan: Plan, step: Step) -> str:
+def _routine(plan: Plan, step: RoutineStep) -> str:
     return sort_name(step.name, SHORT[plan.slots[step.inputs[0]].type.dtype])
 
 
 def routines_of(plan: Plan) -> tuple[str, ...]:
     """The names of the routines of ours that a plan and those below it call, each once."""
-    steps = [(one, s) for one in plan.every for s in one.steps if s.kind == "routine"]
+    steps = [(one, s) for one in plan.every for s in one.steps if isinstance(s, RoutineStep)]
     return tuple(dict.fromkeys(_routine(p, s) for p, s in steps if s.name != "contract"))
 
 
@@ -119,29 +131,30 @@ class Words:
             words += (Word.HOST, self.alarms[number])
         most, below = 1, 1
         for at, step in enumerate(plan.steps):
-            if step.kind == "kernel":
-                address, extent = known[step.kernel]
-                fault = self.ask(number, at) if plan.own[step.kernel].checks else 0
-                words += (Word.KERNEL, address, params[at], extent, fault, len(step.slots))
-                for slot in step.slots:
-                    words += places[slot]
-                most = max(most, len(step.slots) + POLL_ROWS)
-            elif step.kind == "copy":
-                words += self.copy(plan, step, places)
-            elif step.kind == "host":
-                words += (Word.HOST, self.ask(number, at))
-            elif step.kind == "routine" and step.name == "contract":
-                words += self.products(plan, step, places)
-            elif step.kind == "routine":
-                words += self.lines(plan, step, places)
-                most = max(most, 3 + POLL_ROWS)
-            elif step.kind == "branch":
-                words += self.branch(plan, step, places)
-                below = max(below, len(step.inputs) + len(step.outputs))
-            else:
-                words += self.loop(plan, step, places)
-                below = max(below, len(step.inputs) + len(step.outputs) + step.carries + 1)
-            if step.kind != "loop":
+            match step:
+                case KernelStep():
+                    address, extent = known[step.kernel]
+                    fault = self.ask(number, at) if plan.own[step.kernel].checks else 0
+                    words += (Word.KERNEL, address, params[at], extent, fault, len(step.slots))
+                    for slot in step.slots:
+                        words += places[slot]
+                    most = max(most, len(step.slots) + POLL_ROWS)
+                case CopyStep():
+                    words += self.copy(plan, step, places)
+                case HostStep():
+                    words += (Word.HOST, self.ask(number, at))
+                case RoutineStep(name="contract"):
+                    words += self.products(plan, step, places)
+                case RoutineStep():
+                    words += self.sort(plan, step, places)
+                    most = max(most, 3 + POLL_ROWS)
+                case BranchStep():
+                    words += self.branch(plan, step, places)
+                    below = max(below, len(step.inputs) + len(step.outputs))
+                case LoopStep():
+                    words += self.loop(plan, step, places)
+                    below = max(below, len(step.inputs) + len(step.outputs) + step.carries + 1)
+            if not isinstance(step, LoopStep):
                 heavy = _weight(plan, step, self.weights)
                 if heavy > _POLLED:
                     words += (Word.POLL, heavy)
@@ -149,7 +162,7 @@ class Words:
         words[1:3] = most, below
         return words
 
-    def place(self, plan: Plan, slot: Any, constants: Sequence[int]) -> tuple[int, int]:
+    def place(self, plan: Plan, slot: Slot, constants: Sequence[int]) -> tuple[int, int]:
         if slot.place == "arena":
             return ARENA_BASE, slot.offset
         if slot.place == "constant":
@@ -161,16 +174,16 @@ class Words:
         """Where the parameters of each kernel step lie."""
         raw, at, found = bytearray(), {}, {}
         for number, step in enumerate(plan.steps):
-            if step.kind == "kernel" and step.params:
+            if isinstance(step, KernelStep) and step.params:
                 at[number] = len(raw)
                 raw += b"".join(p.ljust(PARAM_BYTES, b"\0") for p in step.params)
         start = self.keep(_aligned(np.frombuffer(bytes(raw), np.uint8))) if raw else 0
         for number, step in enumerate(plan.steps):
-            if step.kind == "kernel":
+            if isinstance(step, KernelStep):
                 found[number] = start + at[number] if number in at else 0
         return found
 
-    def copy(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+    def copy(self, plan: Plan, step: CopyStep, places: Sequence[tuple[int, int]]) -> list[int]:
         """A copy, with polls between its parts if it is long."""
         nbytes = plan.slots[step.source].type.nbytes
         (target, to), (source, at) = places[step.target], places[step.source]
@@ -181,7 +194,9 @@ class Words:
             words += (Word.COPY, size, target, to + start, source, at + start)
         return words
 
-    def products(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+    def products(
+        self, plan: Plan, step: RoutineStep, places: Sequence[tuple[int, int]]
+    ) -> list[int]:
         """A contraction as one gemm, or one for each element of its batch; with polls between
         its blocks if it is long."""
         node = plan.graph.nodes[step.node]
@@ -214,7 +229,7 @@ class Words:
             )  # fmt: skip
         return words
 
-    def lines(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+    def sort(self, plan: Plan, step: RoutineStep, places: Sequence[tuple[int, int]]) -> list[int]:
         """A sort of lines, which is called as a kernel is."""
         (source,), (target,), (scratch,) = step.inputs, step.outputs, step.scratch
         type = plan.graph.types[plan.graph.nodes[step.node].inputs[0]]
@@ -226,7 +241,7 @@ class Words:
             *places[source], *places[target], *places[scratch],
         ]  # fmt: skip
 
-    def branch(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+    def branch(self, plan: Plan, step: BranchStep, places: Sequence[tuple[int, int]]) -> list[int]:
         dtype = plan.slots[step.index].type.dtype
         rows = (*step.inputs, *step.outputs)
         words = [
@@ -237,7 +252,7 @@ class Words:
             words += places[slot]
         return words + [self.addresses[id(plan.plans[p])] for p in step.plans]
 
-    def loop(self, plan: Plan, step: Step, places: Sequence[tuple[int, int]]) -> list[int]:
+    def loop(self, plan: Plan, step: LoopStep, places: Sequence[tuple[int, int]]) -> list[int]:
         scan = step.op == "scan"
         first = step.captures + step.carries
         slices, stacks = step.inputs[first:], step.outputs[step.carries :]

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from tenfold.backends.cpu.emit import masks
 from tenfold.backends.cpu.library.sort.keys import Form, key
 from tenfold.backends.cpu.library.sort.poll import ENDS, POLLED, due, polled
 from tenfold.backends.cpu.library.sort.restore import restoring
+from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import LANES, Writer
 
 _LANE = "<" + ", ".join(f"i64 {n}" for n in range(LANES)) + ">"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import Target
 from tenfold.backends.llvm.writer import BITS, LANES, Writer, is_constant, mangle, vector
 from tenfold.errors import Unsupported
 
@@ -157,13 +157,13 @@ def alive(mask: str, lanes: int) -> list[int]:
 def refuse(text: str, target: Target) -> None:
     """Stop text that LLVM would compile wrongly: see above.
 
-    >>> from tenfold.backends.cpu.target import named, target_with
+    >>> from tenfold.backends.llvm.target import named, target_with
     >>> avx2 = named("x86-64-v3", target_with("x86_64-unknown-linux-gnu", ()))
     >>> refuse("declare void @llvm.masked.store.v16i64.p0(…)", avx2)
     Traceback (most recent call last):
         ...
     tenfold.errors.Unsupported: a masked store of i64; x86-64-v3 has moves of its own
-      write it by backends/cpu/masks
+      write it by backends/llvm/masks
     """
     for what, lanes, letter, bits in set(_USED.findall(text)):
         size, element = int(lanes) * int(bits) // 8, f"i{bits}"  # a float is moved as an integer
@@ -173,7 +173,7 @@ def refuse(text: str, target: Target) -> None:
         elif what in ("load", "store") and _moved(target, element):
             wrong = f"of {letter}{bits}; {target.cpu} has moves of its own"
         if wrong:
-            raise Unsupported(f"a masked {what} {wrong}", fix="write it by backends/cpu/masks")
+            raise Unsupported(f"a masked {what} {wrong}", fix="write it by backends/llvm/masks")
 
 
 def _parted(
