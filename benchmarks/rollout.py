@@ -34,7 +34,7 @@ STEPS = (1, 3, 5, 20, 100, 400, 640)
 MOST = {"jax": 400, "torch": 20}  # torch takes minutes beyond
 OWN = (
     "tenfold.api.checking",
-    "tenfold.api.call.door",
+    "tenfold.api.call.entry_point",
     "tenfold.api.explain_cache",
     "tenfold.api.call.unpack",
     "tenfold.backends.cpu.link.compile",

@@ -13,7 +13,15 @@ _lock = Lock()
 _counts: Counter[str] = Counter()
 _seconds: Counter[str] = Counter()
 
-COUNTS = ("traces", "plans", "kernels_compiled", "kernels_reused", "cache_hits", "cache_misses")
+COUNTS = (
+    "traces",
+    "plans",
+    "kernels_compiled",
+    "kernels_reused",
+    "cache_hits",
+    "cache_misses",
+    "slow_calls",  # that native code did not answer by itself
+)
 STAGES = ("trace", "plan", "compile", "load")
 
 

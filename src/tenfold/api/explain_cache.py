@@ -48,7 +48,7 @@ def explain_cache(function: Jitted, *args: Any, **kwargs: Any) -> str:
     <lambda>: not compiled yet; there is no disk cache (tn.config.cache)
     """
     call = function._bind(args, kwargs)
-    traced = function._entry(call).traced
+    traced = function._specialisation(call).traced
     caller = caller_of(call, traced, function.__wrapped__)
     strict, donated = function.strict, function._donated(call)
     options = options_of(strict, donated)

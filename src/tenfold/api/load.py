@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from tenfold.api.call.arguments import as_array, check_names, parameter_names
-from tenfold.api.call.donation import check_apart, check_writeable, donated_leaves
+from tenfold.api.call.callee import Callee
+from tenfold.api.call.donation import check_donated, donated_leaves, write_back
+from tenfold.api.call.entry_point import EntryPoint
 from tenfold.api.call.signature import Signature
 from tenfold.api.safetensors import read_arrays
 from tenfold.backends.file import SIGNATURE, PlanFile, Reference, write_file
@@ -28,7 +31,7 @@ Hooks = Mapping[str, Callable[..., Any] | None]
 StrPath = str | os.PathLike[str]
 
 
-class Loaded:
+class Loaded(Callee):
     """A plan to be called with its function's own arguments. Made by `f.plan` and `tn.load`.
 
     `notes` say which code runs and why; `certificate` is what the plan was checked by.
@@ -56,7 +59,6 @@ class Loaded:
         self._callbacks = callbacks
         self._donated = frozenset(donated)
         self._made: Program | Reference | None = None
-        self._call: Callable[..., Any] = self._first
 
     @property
     def program(self) -> Program | Reference:
@@ -96,43 +98,30 @@ class Loaded:
             raise AttributeError(name)
         return getattr(self.plan, name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
+    def _parameters(self) -> tuple[inspect.Signature, Collection[str]]:
+        return self.signature.form.signature, ()
 
-    def _first(self, *args: Any, **kwargs: Any) -> Any:
-        """The first call: lets native code answer those that need no Python."""
-        program = self.program
-        if isinstance(program, Program) and program.refuted is None and self.signature.flat:
-            held = [self._captures[name] for name in self.signature.captures]
-            packed = not self.signature.single
-            native = program.bind(self._slow, held, packed=packed).call
-            kept = [n for n in _written(program) if n not in self._donated]
-            self._call = _copying(native, kept) if kept else native
-        else:
-            self._call = self._slow
-        return self._slow(*args, **kwargs)
-
-    def _slow(self, *args: Any, **kwargs: Any) -> Any:
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         signature, program = self.signature, self.program
         leaves = signature.bind(args, kwargs)
-        updates = [n for n in signature.updates if n in self._donated]
-        check_apart(signature.name, signature.leaf_names, leaves, self._donated)
-        check_writeable(signature.name, signature.leaf_names, leaves, updates)
-        arrays = list(leaves)
-        for n in _written(program):
-            if n not in self._donated:
-                arrays[n] = np.array(arrays[n])
-        arrays += [self._captures[name] for name in signature.captures]
-        if isinstance(program, Program) and program.refuted is not None:
-            from tenfold.api.checking import tell  # what agrees does without
+        names, updates = signature.leaf_names, signature.updates
+        check_donated(signature.name, names, leaves, self._donated, updates)
+        captures = [self._captures[name] for name in signature.captures]
+        copied: list[int] = []
+        if isinstance(program, Program):
+            copied = [n for n in program.donated if n not in self._donated]
+            if program.refuted is not None:
+                from tenfold.api.checking import tell  # what agrees does without
 
-            tell(program, program.strict)
-            program = Reference(self.graph)
-        outputs = program(arrays, self._callbacks)
-        for place, n in enumerate(signature.updates, len(signature.weak)):
-            if n in self._donated:
-                np.copyto(leaves[n], outputs[place])
-        return signature.results(outputs)
+                tell(program, program.strict)
+                program = Reference(self.graph)
+            elif not signature.hooks and self._entered is None:
+                entry_point = EntryPoint(program, signature.form, captures, copied=copied)
+                self._dispatch.add(entry_point)
+        arrays = [np.array(a) if n in copied else a for n, a in enumerate(leaves)]
+        outputs = program([*arrays, *captures], self._callbacks)
+        write_back(updates, self._donated, leaves, outputs)
+        return signature.form.results(outputs)
 
     def explain(self) -> str:
         """What runs, and why so; how far it was checked."""
@@ -228,11 +217,6 @@ def _revive(
     return _loaded(PlanFile.read(data), captures, hooks, True, None, lambda signature: donated)
 
 
-def _written(program: Program | Reference) -> tuple[int, ...]:
-    """The parameters that a program may write into."""
-    return program.donated if isinstance(program, Program) else ()
-
-
 def _check_memory(signature: Signature, program: Program) -> None:
     """Raise where a file's code writes into captured arrays, or gives other outputs than stated."""
     if any(n >= len(signature.leaves) for n in program.donated):
@@ -241,16 +225,6 @@ def _check_memory(signature: Signature, program: Program) -> None:
     first = len(signature.weak)
     if len(program.outputs) < first or list(program.outputs[first:]) != made:
         raise PlanError("plan file: its outputs are not those of its signature")
-
-
-def _copying(native: Callable[..., Any], kept: Collection[int]) -> Callable[..., Any]:
-    """A callable that hands copies on of the arguments that the caller keeps."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        own = (a.copy() if n in kept and type(a) is np.ndarray else a for n, a in enumerate(args))
-        return native(*own, **kwargs)
-
-    return call
 
 
 def load(

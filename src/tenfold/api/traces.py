@@ -1,4 +1,4 @@
-"""Traces of a function: how one is made, and those that are kept, by signature."""
+"""The specialisations of a function: how one is traced, and those that are kept, by signature."""
 
 from __future__ import annotations
 
@@ -12,53 +12,56 @@ from tenfold.api.captures.captures import Survey, survey
 from tenfold.api.captures.clocks import warn_of_clocks
 from tenfold.api.captures.places import Constant
 from tenfold.api.captures.still import Still
-from tenfold.api.entry import Entry, Held
+from tenfold.api.specialisation import CapturedArray, Specialisation
 from tenfold.collector import resting
 from tenfold.stats import count, timed
 from tenfold.trace.function import trace_function
 
-TRACES = 512  # signatures of one function that are kept
+TRACES = 4096  # signatures of one function that are kept
 ALIKE = 64  # traces with one signature: they differ in what the function closes over
 
 
 class Traces:
-    """The traces of one function. Those least recently used are dropped; `shut` is told."""
+    """The specialisations of one function; of those least recently used `drop` is told."""
 
-    def __init__(self, shut: Callable[[Entry], None]) -> None:
-        self._kept: OrderedDict[Any, list[Entry]] = OrderedDict()  # used last: last, and first
-        self._shut = shut
+    def __init__(self, drop: Callable[[Specialisation], None]) -> None:
+        # What was used last is last among signatures, and first among those of one.
+        self._kept: OrderedDict[Any, list[Specialisation]] = OrderedDict()
+        self._told = drop
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def every(self) -> list[Entry]:
+    def every(self) -> list[Specialisation]:
         """All that are kept. Any thread may ask, whatever it holds."""
-        return [entry for kept in list(self._kept.values()) for entry in kept]
+        return [one for kept in list(self._kept.values()) for one in kept]
 
-    def find(self, key: Any) -> Entry | None:
+    def find(self, key: Any) -> Specialisation | None:
         """The trace that serves calls of this signature now, if there is one."""
         kept = self._kept.get(key, [])
-        for number, entry in enumerate(kept):
-            if entry.fits():
+        for number, one in enumerate(kept):
+            if one.fits():
                 if number:
                     kept.insert(0, kept.pop(number))
                 self._kept.move_to_end(key)
-                return entry
+                return one
         return None
 
-    def add(self, key: Any, entry: Entry) -> None:
-        kept = self._kept[key] = [entry, *self._kept.get(key, [])]
+    def add(self, key: Any, one: Specialisation) -> None:
+        kept = self._kept[key] = [one, *self._kept.get(key, [])]
         self._kept.move_to_end(key)
         self._drop(kept, ALIKE)
         if len(self._kept) > TRACES:
             self._drop(self._kept.popitem(last=False)[1], 0)
 
-    def _drop(self, kept: list[Entry], most: int) -> None:
+    def _drop(self, kept: list[Specialisation], most: int) -> None:
         while len(kept) > most:
-            self._shut(kept.pop())
+            self._told(kept.pop())
 
 
-def trace_call(function: Callable[..., Any], label: str, binder: Binder, call: Call) -> Entry:
+def trace_call(
+    function: Callable[..., Any], label: str, binder: Binder, call: Call
+) -> Specialisation:
     """Trace a function for a call; what it reads is found before, and looked at again after."""
     leaves = [
         describe_leaf(leaf, name, function, not is_donated(name, binder.donate))
@@ -74,8 +77,9 @@ def trace_call(function: Callable[..., Any], label: str, binder: Binder, call: C
         still.check(label)
     count("traces")
     origins = [c.array if c.origin is None else c.origin for c in traced.captures]
-    held = [
-        Held.take(c.name, found.places(a), a) for c, a in zip(traced.captures, origins, strict=True)
+    captures = [
+        CapturedArray.take(c.name, found.places(a), a)
+        for c, a in zip(traced.captures, origins, strict=True)
     ]
     taken = {id(a) for a in origins} - {id(a) for a in traced.baked}
     # Arrays that are read but are no inputs went into something computed while tracing: another
@@ -86,4 +90,4 @@ def trace_call(function: Callable[..., Any], label: str, binder: Binder, call: C
         if key not in taken
         for place in places
     ]
-    return Entry(traced, held, [*found.watched, *aside], found.unguarded)
+    return Specialisation(traced, captures, [*found.watched, *aside], found.unguarded)

@@ -54,6 +54,31 @@ class Bound(Protocol):
     def binding(self) -> Binding: ...
 
 
+class Dispatch(Protocol):
+    """What a callable over many programs is bound to: it finds the one for the arguments."""
+
+    slow: Callable[..., Any]  # answers what none of them takes, and all that has keywords
+
+    def __len__(self) -> int: ...
+
+    def add(self, plan: Any) -> None:
+        """Let one more answer calls: a `Bound` whose own slow path is `decline`."""
+        ...
+
+    def remove(self, plan: Any) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+class Declined(Exception):
+    """No plan took these arguments."""
+
+
+def decline(*args: Any, **names: Any) -> Any:
+    """The slow path of whoever has another."""
+    raise Declined
+
+
 class Memory(Protocol):
     """What a plan is run in: arrays that are packed and aligned, laid out by whoever checks."""
 
@@ -125,7 +150,7 @@ class Program(ABC):
         self.callbacks = callbacks or Callbacks()
         self.running = Running()
         self._holders: dict[int, ref[Holder]] = {}
-        self._doors: list[ref[Any]] = []  # of bindings
+        self._bindings: list[ref[Any]] = []
 
     @property
     @abstractmethod
@@ -146,6 +171,11 @@ class Program(ABC):
         native: bool,
     ) -> Bound:
         """What `bind` gives, open."""
+
+    @abstractmethod
+    def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
+        """A callable over this program and others of its backend, and what they are added to once
+        they are bound."""
 
     @abstractmethod
     def stepper(self) -> Stepper:
@@ -187,20 +217,20 @@ class Program(ABC):
         `captures` stand for the graph's last parameters. `packed`: one output comes in a tuple.
         """
         bound = self.make_bound(slow, captures, guards, packed, native)
-        self._doors = [door for door in self._doors if door() is not None]
-        self._doors.append(ref(bound.binding))
+        self._bindings = [one for one in self._bindings if one() is not None]
+        self._bindings.append(ref(bound.binding))
         if self.shut:  # found while it was bound
             self.close()
         return bound
 
-    def open_doors(self) -> list[Any]:
-        """The bindings that are still in use."""
-        return [one for door in self._doors if (one := door()) is not None]
+    def bindings(self) -> list[Any]:
+        """Those that are still in use."""
+        return [found for one in self._bindings if (found := one()) is not None]
 
     @property
     def answered(self) -> int:
         """How many calls were answered through what is bound now."""
-        return sum(one.answered for one in self.open_doors())
+        return sum(one.answered for one in self.bindings())
 
     @property
     def shut(self) -> bool:
@@ -210,13 +240,13 @@ class Program(ABC):
 
     def close(self) -> None:
         """Have all calls go to whoever answers what guards turn away."""
-        for one in self.open_doors():
+        for one in self.bindings():
             one.close()
 
     def open(self) -> None:
         """Have native code answer again, unless calls have to be looked at."""
         if not self.shut:
-            for one in self.open_doors():
+            for one in self.bindings():
                 one.open()
         if self.shut:  # found while they were opened
             self.close()

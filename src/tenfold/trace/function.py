@@ -51,9 +51,18 @@ class Traced:
     def results(self, outputs: Sequence[Any], give: Callable[[Any], Any] | None = None) -> Any:
         """The graph's outputs as the function gives them: in its containers, arrays as `give`
         makes them (0-d ones as NumPy scalars), Python numbers as such."""
-        give = give or scalar
-        given = zip(outputs[: len(self.weak)], self.weak, strict=True)
-        return self.outputs.unflatten([weak(o.item()) if weak else give(o) for o, weak in given])
+        return results(self.outputs, self.weak, outputs, give or scalar)
+
+
+def results(
+    structure: Structure,
+    weak: Sequence[type | None],
+    outputs: Sequence[Any],
+    give: Callable[[Any], Any],
+) -> Any:
+    """The first outputs in their containers: Python numbers where they are weak."""
+    given = zip(outputs[: len(weak)], weak, strict=True)
+    return structure.unflatten([kind(o.item()) if kind else give(o) for o, kind in given])
 
 
 def scalar(array: Any) -> Any:

@@ -21,7 +21,7 @@ from tenfold.errors import ShapeError, ValueProblem
 from tenfold.types import TensorType
 
 if TYPE_CHECKING:
-    from tenfold.api.entry import Entry, Held
+    from tenfold.api.specialisation import CapturedArray, Specialisation
 
 
 class Buckets:
@@ -99,7 +99,7 @@ class Buckets:
 Axes = tuple[int | None, ...]
 
 
-def prove(few: Entry, many: Entry, rows: int, size: int) -> Axes:
+def prove(few: Specialisation, many: Specialisation, rows: int, size: int) -> Axes:
     """The axis of rows of each output, for a function traced at so many rows and at the size they
     are padded to; ValueProblem where padding is not neutral."""
     from tenfold.plan.rows import different, follow  # the planner: where all is on disk, not needed
@@ -110,7 +110,7 @@ def prove(few: Entry, many: Entry, rows: int, size: int) -> Axes:
         raise different("what it gives")
     if not all(map(_same_callback, one.callbacks, other.callbacks)):
         raise different("a function for the host that is made while tracing")
-    for a, b in zip_longest(few.held, many.held):
+    for a, b in zip_longest(few.captures, many.captures):
         if a is None or b is None or a.name != b.name or not _same_array(a, b):
             raise different(f"the array {(a or b).name!r}")
     return axes
@@ -132,7 +132,7 @@ def _same_callback(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
     )
 
 
-def _same_array(one: Held, other: Held) -> bool:
+def _same_array(one: CapturedArray, other: CapturedArray) -> bool:
     """Whether two traces closed over one array, or made arrays of which the first rows are one's
     and the other's bits."""
     if one.places or other.places:

@@ -29,12 +29,25 @@ def donated_leaves(names: Sequence[str], donate: Collection[str]) -> tuple[int, 
     return tuple(n for n, name in enumerate(names) if is_donated(name, donate)) if donate else ()
 
 
-def check_apart(
+def check_donated(
+    function: str,
+    names: Sequence[str],
+    leaves: Sequence[Any],
+    donated: Collection[int],
+    updates: Iterable[int],
+    captures: Iterable[tuple[str, Any]] = (),
+) -> None:
+    """Raise where what the caller gives up can't be written into."""
+    _check_apart(function, names, leaves, donated, captures)
+    _check_writeable(function, names, leaves, [n for n in updates if n in donated])
+
+
+def _check_apart(
     function: str,
     names: Sequence[str],
     leaves: Sequence[Any],
     donated: Iterable[int],
-    captures: Iterable[tuple[str, Any]] = (),
+    captures: Iterable[tuple[str, Any]],
 ) -> None:
     """Raise where a donated array shares memory with another argument or a captured array."""
     others = [*zip(names, leaves, strict=True), *captures]
@@ -62,7 +75,7 @@ def _share(a: Array, b: Array) -> bool:
         return True
 
 
-def check_writeable(
+def _check_writeable(
     function: str, names: Sequence[str], leaves: Sequence[Any], updates: Iterable[int]
 ) -> None:
     """Raise where an argument that the function updates can't be written to."""
@@ -77,8 +90,11 @@ def check_writeable(
             )
 
 
-def write_back(updates: Sequence[int], leaves: Sequence[Any], outputs: Sequence[Any]) -> None:
+def write_back(
+    updates: Sequence[int], donated: Collection[int], leaves: Sequence[Any], outputs: Sequence[Any]
+) -> None:
     """Write what the function made of its arguments, its last outputs, into the caller's arrays."""
-    if updates:
-        for number, made in zip(updates, outputs[-len(updates) :], strict=True):
+    first = len(outputs) - len(updates)
+    for number, made in zip(updates, outputs[first:], strict=True):
+        if number in donated:
             np.copyto(leaves[number], made)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from tenfold.api.call.arguments import Binder, Call, as_array, leaf_key
+from tenfold.api.call.form import Form
 from tenfold.errors import PlanError, TypeMismatch
 from tenfold.graph import Graph
 from tenfold.locks import cached_property
-from tenfold.trace.containers import LEAF, Structure, flatten
+from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.control.encoding import decode, encode
-from tenfold.trace.function import Traced, scalar
+from tenfold.trace.function import Traced
 from tenfold.trace.operand import literal
 from tenfold.types import DTYPES, SHORT, parse_type, plain
 
@@ -99,25 +99,20 @@ class Signature:
         structure = decode(self.arguments)
         return Call(self.names, structure, (), []).leaf_names()
 
-    @property
-    def flat(self) -> bool:
-        """Whether it is arrays in, arrays out, all by position: native code can answer."""
-        count, tokens = len(self.leaves), decode(self.outputs).tokens
-        rows = len(tokens) - 1
-        return (
-            not self.statics
-            and self.names == tuple(p[0] for p in self.parameters)[: len(self.names)]
-            and self.arguments == encode(Structure((("tuple", count), *(LEAF,) * count)))
-            and not any(leaf in _WEAK for leaf in self.leaves)
-            and not any(self.weak)
-            and not self.hooks
-            and not self.updates
-            and tokens in ((LEAF,), (("tuple", rows), *(LEAF,) * rows))
+    @cached_property
+    def form(self) -> Form:
+        """The form of the calls that it describes, static arguments left out."""
+        return Form(
+            self._binding,
+            self.names,
+            decode(self.arguments),
+            (),
+            tuple(_WEAK.get(leaf) for leaf in self.leaves),
+            decode(self.outputs),
+            tuple(_WEAK.get(weak) for weak in self.weak),
+            self.updates,
+            bool(self.limits or self.statics),
         )
-
-    @property
-    def single(self) -> bool:
-        return self.outputs == "*"
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arrays of a call, in the order of the graph's parameters."""
@@ -155,12 +150,6 @@ class Signature:
         for position, short in self.limits:
             literal(leaves[position], DTYPES[short])
         return arrays
-
-    def results(self, outputs: Sequence[Any]) -> Any:
-        """The outputs of the graph as the function gives them."""
-        given = zip(outputs[: len(self.weak)], self.weak, strict=True)
-        leaves = [_WEAK[weak](o.item()) if weak else scalar(o) for o, weak in given]
-        return decode(self.outputs).unflatten(leaves)
 
 
 def hooks_of(graph: Graph) -> tuple[tuple[str, bool], ...]:

@@ -1,100 +1,128 @@
-"""Unpacking: a Python function made for one signature, which takes a call's containers apart,
-calls native code with the leaves and puts the results together.
+"""Unpacking: a Python function made for one form of call, which takes containers apart, calls
+native code with the leaves and puts the results together.
 
-It does what `Binder` and `Structure` do, for calls that look just like the one it was made for;
-any other call goes on unchanged. Ten leaves in nested containers take about a microsecond.
+It does what `Binder` and `Structure` do, for calls of that form alone; any other call goes on
+unchanged. Ten leaves in nested containers take about a microsecond.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
 import numpy as np
 
-from tenfold.api.call.arguments import Call
-from tenfold.trace.containers import Structure
+from tenfold.api.call.form import SCALARS, Form
+from tenfold.backends.program import Declined
+from tenfold.trace.containers import LEAF, Structure, width
 from tenfold.trace.exact import PLAIN, same
-from tenfold.trace.function import Traced
 
 _MISSING = object()
-_LARGEST = 200  # tokens: a larger or deeper container is not worth a function of its own
-SCALARS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
-
-
-class Declined(Exception):
-    """Native code did not take these leaves."""
-
+NOT_TAKEN = object()  # what an unpacker gives for another's call, where there are several
 
 # What taking apart a container of another shape can raise.
 _OTHERS = (Declined, KeyError, AttributeError)
 
-
-def decline(*leaves: Any) -> Any:
-    raise Declined
-
-
-def can_unpack(signature: Signature, call: Call, traced: Traced) -> bool:
-    """Whether calls like this one can be unpacked so."""
-    kinds = {p.kind for p in signature.parameters.values()}
-    return (
-        len(call.structure.tokens) + len(traced.outputs.tokens) <= _LARGEST
-        and kinds <= {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
-        and not traced.graph.effects
-        and not traced.limits
-        and all(
-            type(leaf) in SCALARS or isinstance(leaf, (np.ndarray, np.generic))
-            for leaf in call.leaves
-        )
-    )
+Function = Callable[..., Any]
 
 
 def unpacker(
-    signature: Signature,
-    call: Call,
-    traced: Traced,
-    native: Callable[..., Any],
-    slow: Callable[..., Any],
+    form: Form,
+    native: Function,
+    slow: Function,
     apart: Sequence[tuple[int, Any]] = (),
-) -> Callable[..., Any]:
-    """The function for calls like this one; `native` takes the leaves and gives a tuple. `apart`
-    are leaves with arrays that they may not share memory with."""
-    writer = _Writer()
-    use = writer.use
-    missing = use(_MISSING)
-    names = {p: f"p{i}" for i, p in enumerate(signature.parameters)}
-    head = [f"{p}={missing}" for p, one in signature.parameters.items() if not _only(one)]
-    only = [f"{p}={missing}" for p, one in signature.parameters.items() if _only(one)]
-    lines = [f"def call({', '.join([*head, *(['*', *only] if only else [])])}):", " try:"]
-    statics = {key: (kind, value) for key, kind, value in call.statics}
-    for parameter in names:
+    copied: Collection[int] = (),
+) -> Function:
+    """The function for calls of this form; `native` takes the leaves and gives a tuple. `apart` are
+    leaves with arrays that they may not share memory with, `copied` those that native code gets a
+    copy of. What it does not take goes to `slow`."""
+    writer = _Writer(form.signature, slow)
+    use, result = writer.use, writer.result
+    lines = [" try:"]
+    statics = {key: (kind, value) for key, kind, value in form.statics}
+    for parameter in form.signature.parameters:
         if parameter in statics:
             kind, value = statics[parameter]
             lines.append(f"  if not {_same(writer, parameter, kind, value)}: raise {use(Declined)}")
-        elif parameter not in call.names:
-            lines.append(f"  if {parameter} is not {missing}: raise {use(Declined)}")
+        elif parameter not in form.names:
+            lines.append(f"  if {parameter} is not {use(_MISSING)}: raise {use(Declined)}")
     leaves: list[str] = []
-    tokens = iter(call.structure.tokens[1:])  # the outermost is the tuple of arguments
-    todo = list(reversed(call.names))
-    kinds = iter([type(leaf) for leaf in call.leaves])
+    tokens = iter(form.structure.tokens[1:])  # the outermost is the tuple of arguments
+    todo = list(reversed(form.names))
+    numbers = iter(form.numbers)
     while todo:
         source, token = todo.pop(), next(tokens)
-        todo.extend(reversed(_take(writer, lines, token, source, leaves, kinds)))
+        todo.extend(reversed(_take(writer, lines, token, source, leaves, numbers)))
     for number, array in apart:
         shared = f"{use(np.may_share_memory)}({leaves[number]}, {use(array)})"
         lines.append(f"  if {shared}: raise {use(Declined)}")
-    lines.append(f"  r = {use(native)}({', '.join(leaves)})")
+    given = [f"{use(np.array)}({a})" if n in copied else a for n, a in enumerate(leaves)]
+    lines.append(f"  {result} = {use(native)}({', '.join(given)})")
     lines.append(f" except {use(_OTHERS)}:")
-    given = ", ".join(f"'{p}': {p}" for p in names)
-    by_position = use([p for p, one in signature.parameters.items() if not _only(one)])
-    lines.append(f"  return {use(_again)}({use(slow)}, {{{given}}}, {by_position})")
-    for place, number in enumerate(traced.updates, len(traced.weak)):
-        lines.append(f" {use(np.copyto)}({leaves[number]}, r[{place}])")
-    lines.append(f" return {_put(writer, traced.outputs, traced.weak)}")
-    exec(compile("\n".join(lines), "<unpacker>", "exec"), writer.space)
-    made: Callable[..., Any] = writer.space.pop("call")  # no cycle: what it calls dies with it
-    return made
+    lines.append(f"  return {writer.go_on()}")
+    for place, number in enumerate(form.updates, len(form.weak)):
+        if number not in copied:
+            lines.append(f" {use(np.copyto)}({leaves[number]}, {result}[{place}])")
+    lines.append(f" return {_put(writer, form.outputs, form.weak)}")
+    return writer.made(lines)
+
+
+Outlines = dict[tuple[Any, ...], list[Function]]
+
+
+def chooser(signature: Signature, static: Collection[str], known: Outlines, slow: Function) -> Any:
+    """The function that finds the unpacker of a call among many, by its outline: what each argument
+    is, static values, lengths of containers. Calls of no unpacker go to `slow`."""
+    writer = _Writer(signature, slow)
+    use, result, one = writer.use, writer.result, writer.fresh()
+    kinds = []
+    for name in signature.parameters:
+        kind = f"{writer.type}({name})"
+        sizes = f"({kind}, {writer.len}({name}))"
+        if name in static:
+            kinds.append(f"({kind}, {name}) if {kind} in {use(PLAIN)} else None")
+        else:
+            is_number = f"{kind} if {kind} in {use(SCALARS)} else None"
+            kinds.append(f"{sizes} if {kind} in {use(_SIZED)} else {is_number}")
+    given = [f"{n}={n}" if _only(p) else n for n, p in signature.parameters.items()]
+    outline = "".join(f"{kind}, " for kind in kinds)
+    lines = [
+        f" for {one} in {use(known.get)}(({outline}), ()):",
+        f"  {result} = {one}({', '.join(given)})",
+        f"  if {result} is not {use(NOT_TAKEN)}: return {result}",
+        f" return {writer.go_on()}",
+    ]
+    return writer.made(lines)
+
+
+_SIZED = (tuple, list, dict)
+
+
+def outline_of(form: Form, static: Collection[str]) -> tuple[Any, ...]:
+    """The outline of calls of this form, as `chooser` finds it."""
+    values: dict[str, Any] = {name: (kind, value) for name, kind, value in form.statics}
+    tokens, numbers = iter(form.structure.tokens[1:]), iter(form.numbers)
+    found: dict[str, Any] = {}
+    for name in form.names:
+        token = next(tokens)
+        number = next(numbers) if token == LEAF else None
+        kind = {"tuple": tuple, "list": list, "dict": dict}.get(token[0])
+        found[name] = number if kind is None else (kind, width(token))
+        left = width(token)
+        while left:  # past all that is inside
+            inner = next(tokens)
+            left += width(inner) - 1
+            if inner == LEAF:
+                next(numbers)
+    for name in static:
+        value = values.get(name, (None, None))
+        found[name] = value if value[0] in PLAIN else None
+    return tuple([found.get(name) for name in form.signature.parameters])
+
+
+def not_taken(*args: Any, **names: Any) -> Any:
+    return NOT_TAKEN
 
 
 def _again(slow: Callable[..., Any], given: dict[str, Any], by_position: list[str]) -> Any:
@@ -113,45 +141,71 @@ def _only(parameter: Parameter) -> bool:
 
 
 class _Writer:
-    """Names for the objects that the text refers to."""
+    """The text of a function, and names for the objects that it refers to."""
 
-    def __init__(self) -> None:
+    def __init__(self, signature: Signature, slow: Function) -> None:
+        self.signature = signature
+        self.prefix = "_"  # of all names that are not the user's
+        while any(name.startswith(self.prefix) for name in signature.parameters):
+            self.prefix += "_"
         self.space: dict[str, Any] = {}
+        self.slow = self.use(slow)
+        self.type, self.len = self.use(type), self.use(len)
+        self.result = f"{self.prefix}r"
         self.count = 0
+
+    def head(self) -> str:
+        """The line that has the parameters."""
+        missing, parameters = self.use(_MISSING), self.signature.parameters
+        head = [f"{p}={missing}" for p, one in parameters.items() if not _only(one)]
+        only = [f"{p}={missing}" for p, one in parameters.items() if _only(one)]
+        return f"def call({', '.join([*head, *(['*', *only] if only else [])])}):"
+
+    def go_on(self) -> str:
+        """The same call, on to the slow path."""
+        parameters = self.signature.parameters
+        given = ", ".join(f"{self.use(p)}: {p}" for p in parameters)
+        by_position = self.use([p for p, one in parameters.items() if not _only(one)])
+        return f"{self.use(_again)}({self.slow}, {{{given}}}, {by_position})"
+
+    def made(self, lines: Sequence[str]) -> Function:
+        exec(compile("\n".join((self.head(), *lines)), "<unpacker>", "exec"), self.space)
+        made: Function = self.space.pop("call")  # no cycle: what it calls dies with it
+        return made
 
     def use(self, value: Any) -> str:
         for known, held in self.space.items():
             if held is value:
                 return known
-        known = f"c{len(self.space)}"
+        known = f"{self.prefix}c{len(self.space)}"
         self.space[known] = value
         return known
 
     def fresh(self) -> str:
         self.count += 1
-        return f"v{self.count}"
+        return f"{self.prefix}v{self.count}"
 
 
 def _same(writer: _Writer, source: str, kind: type, value: Any) -> str:
     held = writer.use(value)
     equal = f"{source} == {held}" if kind in PLAIN else f"{writer.use(same)}({source}, {held})"
-    return f"({source} is {held} or type({source}) is {writer.use(kind)} and {equal})"
+    return f"({source} is {held} or {writer.type}({source}) is {writer.use(kind)} and {equal})"
 
 
 def _take(
-    writer: _Writer, lines: list[str], token: Any, source: str, leaves: list[str], kinds: Any
+    writer: _Writer, lines: list[str], token: Any, source: str, leaves: list[str], numbers: Any
 ) -> list[str]:
     """Add what takes one item apart; gives the sources of its parts."""
     declined = f"raise {writer.use(Declined)}"
     if token[0] == "leaf":
-        scalar = SCALARS.get(kind := next(kinds))
-        if scalar is None:
+        kind = next(numbers)
+        if kind is None:
             leaves.append(source)
         else:
             value = writer.fresh()
             lines.append(f"  {value} = {source}")
-            lines.append(f"  if type({value}) is not {writer.use(kind)}: {declined}")
-            leaves.append(f"{writer.use(scalar)}({value})")
+            lines.append(f"  if {writer.type}({value}) is not {writer.use(kind)}: {declined}")
+            leaves.append(f"{writer.use(SCALARS[kind])}({value})")
         return []
     if token[0] == "static":
         lines.append(f"  if not {_same(writer, source, token[1], token[2])}: {declined}")
@@ -159,12 +213,12 @@ def _take(
     value = writer.fresh()
     lines.append(f"  {value} = {source}")
     kind = {"tuple": tuple, "list": list, "dict": dict}.get(token[0]) or token[1]
-    check = f"type({value}) is not {writer.use(kind)}"
+    check = f"{writer.type}({value}) is not {writer.use(kind)}"
     if token[0] in ("tuple", "list"):
-        lines.append(f"  if {check} or len({value}) != {token[1]}: {declined}")
+        lines.append(f"  if {check} or {writer.len}({value}) != {token[1]}: {declined}")
         return [f"{value}[{i}]" for i in range(token[1])]
     if token[0] == "dict":
-        lines.append(f"  if {check} or len({value}) != {len(token[1])}: {declined}")
+        lines.append(f"  if {check} or {writer.len}({value}) != {len(token[1])}: {declined}")
         keys = [(writer.fresh(), name, writer.use(key)) for name, key in token[1]]
         if keys:
             lines.append(f"  {', '.join(given for given, _, _ in keys)}, = {value}")
@@ -181,13 +235,13 @@ def _take(
 def _put(writer: _Writer, structure: Structure, weak: tuple[type | None, ...]) -> str:
     """The expression of the results in their containers."""
     if any(token[0] in ("named", "data") for token in structure.tokens):
-        leaves = ", ".join(_leaf(i, kind) for i, kind in enumerate(weak))
+        leaves = ", ".join(_leaf(writer.result, i, kind) for i, kind in enumerate(weak))
         return f"{writer.use(structure)}.unflatten([{leaves}])"
     open_: list[tuple[Any, int, list[str]]] = [(None, 1, [])]
     numbers = iter(enumerate(weak))
     for token in structure.tokens:
         if token[0] == "leaf":
-            open_[-1][2].append(_leaf(*next(numbers)))
+            open_[-1][2].append(_leaf(writer.result, *next(numbers)))
         elif token[0] == "static":
             open_[-1][2].append(writer.use(token[2]))
         else:
@@ -206,5 +260,5 @@ def _put(writer: _Writer, structure: Structure, weak: tuple[type | None, ...]) -
     return open_[0][2][0]
 
 
-def _leaf(number: int, weak: type | None) -> str:
-    return f"r[{number}].item()" if weak else f"r[{number}]"
+def _leaf(result: str, number: int, weak: type | None) -> str:
+    return f"{result}[{number}].item()" if weak else f"{result}[{number}]"

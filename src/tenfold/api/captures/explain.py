@@ -16,7 +16,7 @@ from tenfold.api.captures.places import (
     Shape,
     Watched,
 )
-from tenfold.api.entry import Entry
+from tenfold.api.specialisation import Specialisation
 from tenfold.types import SHORT
 
 Row = tuple[str, str, str]  # name, kind, how it is watched
@@ -24,22 +24,22 @@ Row = tuple[str, str, str]  # name, kind, how it is watched
 _LONGEST = 40  # characters of a value that are shown
 
 
-def explain(name: str, entries: Iterable[Entry], found: Survey) -> str:
+def explain(name: str, every: Iterable[Specialisation], found: Survey) -> str:
     """The listing of a function's traces; before the first, of what it names."""
     rows: dict[Row, None] = {}
-    entries = list(entries)
-    if not entries:
+    every = list(every)
+    if not every:
         for array, places in found.arrays.values():
             rows |= dict.fromkeys((p.name, "array", _type(array)) for p in places)
         rows |= dict.fromkeys(map(_watched, found.watched))
         rows |= dict.fromkeys(_unguarded(p.name, value) for p, value in found.unguarded)
-    for entry in entries:
-        for held in entry.held:
-            how = _SWAPPED if held.places else "made while tracing: stays as it was"
-            names = [p.name for p in held.places] or [held.name]
-            rows |= dict.fromkeys((n, "array", f"{_type(held.array)}; {how}") for n in names)
-        rows |= dict.fromkeys(map(_watched, entry.watched))
-        rows |= dict.fromkeys(_unguarded(p.name, value) for p, value in entry.unguarded)
+    for one in every:
+        for captured in one.captures:
+            how = _SWAPPED if captured.places else "made while tracing: stays as it was"
+            names = [p.name for p in captured.places] or [captured.name]
+            rows |= dict.fromkeys((n, "array", f"{_type(captured.array)}; {how}") for n in names)
+        rows |= dict.fromkeys(map(_watched, one.watched))
+        rows |= dict.fromkeys(_unguarded(p.name, value) for p, value in one.unguarded)
     named = {row[0] for row in rows if row[1] == "not guarded"}
     shown = sorted(r for r in rows if r[1] != "constant" or r[0] not in named)
     if not shown:

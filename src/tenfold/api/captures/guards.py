@@ -13,15 +13,15 @@ from types import ModuleType
 from typing import Any
 
 from tenfold.api.captures.places import MISSING, Absent, Contents, Place, Shape, parts, step
-from tenfold.api.entry import Entry
+from tenfold.api.specialisation import Specialisation
 from tenfold.backends.guard import HOLDS, ITEMS, Guard
 
 
-def guards(entry: Entry) -> list[Guard] | None:
-    """What native code looks at for an entry as things stand now; None if they do not stand."""
+def guards(of: Specialisation) -> list[Guard] | None:
+    """What native code looks at as things stand now; None if they do not stand."""
     found: dict[tuple[int, Any], Guard] = {}
     try:
-        for watched in entry.watched:
+        for watched in of.watched:
             if isinstance(watched, Absent):
                 _add(found, (watched.holds, HOLDS, True))
                 continue
@@ -29,12 +29,12 @@ def guards(entry: Entry) -> list[Guard] | None:
             if isinstance(watched, (Contents, Shape)) and not isinstance(value, _FIXED):
                 raw = isinstance(value, (list, dict))
                 _add(found, (value, ITEMS, parts(value)) if raw else (_same(value), HOLDS, True))
-        for held in entry.held:
-            for place in held.places:
+        for captured in of.captures:
+            for place in captured.places:
                 _along(found, place)
     except (LookupError, AttributeError, ValueError, TypeError):  # changed meanwhile
         return None
-    return list(found.values()) if entry.stands() else None
+    return list(found.values()) if of.stands() else None
 
 
 _FIXED = (tuple, frozenset)  # the same object has the same items

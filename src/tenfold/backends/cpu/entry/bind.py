@@ -12,6 +12,7 @@ import numpy as np
 
 from tenfold.backends.cpu.entry import ndarray as nd
 from tenfold.backends.cpu.entry.by_ctypes import make_plain
+from tenfold.backends.cpu.entry.dispatch import DISPATCH
 from tenfold.backends.cpu.entry.distinct import DISTINCT, WRITES
 from tenfold.backends.cpu.entry.entry import Argument, Entry
 from tenfold.backends.cpu.entry.gate import GATE, GATE_EXPORTS, RECORD_WORDS, Word
@@ -32,7 +33,7 @@ _FASTCALL_KEYWORDS = 0x80 | 0x02
 _NEVER = 1 << 62
 _POOL = range(Word.POOL, Word.POOL + POOL_SLOTS)
 
-GATE_TEXT = join([POOL, DISTINCT, GATE, WATCH])
+GATE_TEXT = join([POOL, DISTINCT, GATE, DISPATCH, WATCH])
 
 _gates: list[Image] = []
 _making = Lock()
@@ -50,7 +51,7 @@ def gate(assemble: Callable[[str], bytes]) -> Image:
     return _gates[0]
 
 
-class _Method(ctypes.Structure):
+class Method(ctypes.Structure):
     """CPython's PyMethodDef."""
 
     _fields_ = (
@@ -69,26 +70,34 @@ class Binding(str):
     """
 
     entry: Entry
-    method: _Method
-    held: tuple[Any, ...]  # the captured arrays, then the guards, as last bound
+    method: Method
+    held: tuple[Any, ...]  # the captured arrays, then the guards
     _kept: tuple[object, ...]  # what has to live as long as the callable
     _record: Array
     _free: Callable[[int], None]
-    _bound: tuple[Any, ...]
 
     def __new__(
-        cls, entry: Entry, plan: int, given: int, slow: Callable[..., Any], *kept: object
+        cls,
+        entry: Entry,
+        plan: int,
+        given: int,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        *kept: object,
     ) -> Binding:
+        block = _pack_bound(entry, captures, guards)
         arguments = b"".join(map(_pack_argument, entry.arguments))
         outputs = b"".join(map(_pack_output, entry.outputs))
         head = 8 * RECORD_WORDS
         record = np.zeros((head + len(arguments) + len(outputs)) // 8, np.uint64)
         record[RECORD_WORDS:] = np.frombuffer(arguments + outputs, np.uint64)
-        start = _data(record) + head
+        start = data_of(record) + head
         record[Word.PLAN] = plan
         record[Word.GIVEN] = given
         record[Word.RELEASE] = entry.release
         record[Word.SLOW] = id(slow)
+        record[Word.BOUND] = data_of(block)
         record[Word.ARGUMENTS] = len(entry.arguments)
         record[Word.ARGUMENTS_AT] = start
         record[Word.OUTPUTS] = len(entry.outputs)
@@ -101,7 +110,8 @@ class Binding(str):
         record[Word.WRITES] = entry.writes
         self = super().__new__(cls, "tenfold")
         self.entry = entry
-        self._kept = (slow, *kept)
+        self.held = (*captures, *guards)
+        self._kept = (slow, block, *kept)
         self._record = record
         self._free = _free()
         return self
@@ -109,33 +119,7 @@ class Binding(str):
     @property
     def address(self) -> int:
         """Where the record lies."""
-        return _data(self._record)
-
-    def rebind(self, captures: Sequence[Array], guards: Sequence[Guard]) -> None:
-        """Swap in other captured arrays and guards. Calls under way keep what they began with."""
-        entry = self.entry
-        if len(captures) != entry.captures or len(guards) != len(entry.guards):
-            raise ValueProblem(
-                f"{entry.name}: {len(captures)} captures and {len(guards)} guards given, "
-                f"{entry.captures} and {len(entry.guards)} wanted"
-            )
-        for array in captures:
-            if not (array.flags.c_contiguous and array.flags.aligned):
-                raise ValueProblem(f"{entry.name}: a captured array is not contiguous; copy it")
-        words = [0]
-        for kind, (where, key, expected) in zip(entry.guards, guards, strict=True):
-            words += (KINDS.index(kind), id(where), id(key), id(expected))
-        words += map(_data, captures)
-        if entry.writes:
-            for argument in entry.arguments:
-                words.append(argument.type.nbytes | (WRITES if argument.writeable else 0))
-            words += (array.nbytes for array in captures)
-        block = np.array(words, np.uint64)
-        self.held = (*captures, *guards)
-        bound = (block, self.held)
-        block[0] = id(bound)
-        self._record[Word.BOUND] = _data(block)  # an aligned word: written in one step
-        self._bound = bound  # the former one goes now, or when the last call that has it returns
+        return data_of(self._record)
 
     @property
     def answered(self) -> int:
@@ -163,9 +147,30 @@ class Binding(str):
                 self._free(arena)
 
 
-def _data(array: Array) -> int:
+def data_of(array: Array) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
+
+
+def _pack_bound(entry: Entry, captures: Sequence[Array], guards: Sequence[Guard]) -> Array:
+    """Guards, the captures' data, and the sizes of what must lie apart."""
+    if len(captures) != entry.captures or len(guards) != len(entry.guards):
+        raise ValueProblem(
+            f"{entry.name}: {len(captures)} captures and {len(guards)} guards given, "
+            f"{entry.captures} and {len(entry.guards)} wanted"
+        )
+    words: list[int] = []
+    for kind, (where, key, expected) in zip(entry.guards, guards, strict=True):
+        words += (KINDS.index(kind), id(where), id(key), id(expected))
+    for array in captures:
+        if not (array.flags.c_contiguous and array.flags.aligned):
+            raise ValueProblem(f"{entry.name}: a captured array is not contiguous; copy it")
+        words.append(data_of(array))
+    if entry.writes:
+        for argument in entry.arguments:
+            words.append(argument.type.nbytes | (WRITES if argument.writeable else 0))
+        words += (array.nbytes for array in captures)
+    return np.array(words, np.uint64)
 
 
 def _pack_argument(argument: Argument) -> bytes:
@@ -224,12 +229,20 @@ def make_entry(
     """A callable for the plan in `image`, whose function is called with `given`. `slow` answers
     whatever the guards turn away; `kept` lives as long as the callable."""
     plan = image.address(entry.plan)
-    binding = Binding(entry, plan, given, slow, image, gate, kept)
-    binding.rebind(captures, guards)
+    binding = Binding(entry, plan, given, slow, captures, guards, image, gate, kept)
     reason = nd.supported() if native else "it was not asked for"
     if reason is not None:
         return Bound(make_plain(entry, plan, given, gate, slow, binding), binding, reason)
-    binding.method = _Method(entry.name.encode(), gate.address("tn_gate"), _FASTCALL_KEYWORDS, None)
-    capsule = _new_capsule()(binding.address, None, None)
-    call = _new_function()(ctypes.addressof(binding.method), capsule, binding)
+    name, address = entry.name.encode(), gate.address("tn_gate")
+    call, binding.method = make_builtin(name, address, binding.address, binding)
     return Bound(call, binding, None)
+
+
+def make_builtin(
+    name: bytes, address: int, record: int, owner: str
+) -> tuple[Callable[..., Any], Method]:
+    """A callable that is a built-in of CPython's: native code at this address, given a capsule
+    around a record. It keeps its owner, which has to keep the method."""
+    method = Method(name, address, _FASTCALL_KEYWORDS, None)
+    capsule = _new_capsule()(record, None, None)
+    return _new_function()(ctypes.addressof(method), capsule, owner), method

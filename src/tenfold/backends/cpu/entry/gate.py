@@ -1,19 +1,24 @@
-"""The gate: the one native function through which Python calls every plan, as LLVM IR.
+"""The gate: the native function through which Python calls every plan, as LLVM IR.
 
-CPython calls it as it calls its own built-ins (METH_FASTCALL with keywords). `self` is a capsule
-around a record that says what the plan wants; so the gate is compiled once, whatever the plans,
-and holds no address. It guards each argument in the ndarray's own fields, looks where captured
-arrays are to be found, makes the outputs, finds an arena, runs the plan and hands the outputs back.
-Whatever does not fit goes to the slow path with the same arguments.
+CPython calls `tn_gate` as it calls its own built-ins (METH_FASTCALL with keywords). `self` is a
+capsule around a record that says what the plan wants; so the gate is compiled once, whatever the
+plans, and holds no address. `tn_enter` guards each argument in the ndarray's own fields, looks
+where captured arrays are to be found, makes the outputs, finds an arena, runs the plan and hands
+the outputs back. Whatever does not fit goes to the slow path with the same arguments. Where a
+callable has many plans, `tn_dispatch` finds the record first (see `dispatch`).
+
+`ptr @tn_enter(ptr record, ptr args, i64 nargs)` answers with the result; null where an exception is
+set; MISSED where the plan does not take these arguments; UNPACKED where it would if those that are
+not contiguous or aligned were. Whoever calls it keeps the record alive.
 
 A record is a row of words, in the order of `Word`, with the parts they point at behind it:
 
 - an argument: its dtype, the type of scalar that may stand for it (or null), the flags it must have
   and its rank (two halves), then its extents;
 - an output: its dtype, its rank, its extents;
-- what is bound: a Python object that keeps all of it alive; for each guard its kind, where to look,
-  the key, and the object to be found there (see `watch`); the captures' data; where the plan writes
-  into arguments, the sizes of arguments and captures (see `distinct`).
+- what is bound: for each guard its kind, where to look, the key, and the object to be found there
+  (see `watch`); the captures' data; where the plan writes into arguments, the sizes of arguments
+  and captures (see `distinct`).
 """
 
 from __future__ import annotations
@@ -26,7 +31,8 @@ from tenfold.backends.cpu.entry.pool import POOL_SLOTS
 from tenfold.backends.cpu.run.poll import STATE_WORDS
 from tenfold.backends.llvm.text import Fragment
 
-GATE_EXPORTS = ("tn_gate", "tn_run")
+GATE_EXPORTS = ("tn_gate", "tn_dispatch", "tn_run")
+MISSED, UNPACKED = 1, 2  # no addresses
 
 
 class Word(IntEnum):
@@ -35,7 +41,7 @@ class Word(IntEnum):
     PLAN = 0  # the plan's function
     RELEASE = 1  # whether the GIL is given up
     SLOW = 2  # the slow path's callable
-    BOUND = 3  # where guards and captures lie: one word, so that both are replaced at once
+    BOUND = 3  # where guards and captures lie
     ARGUMENTS = 4  # how many, and where
     ARGUMENTS_AT = 5
     OUTPUTS = 6
@@ -58,7 +64,6 @@ _DECLARATIONS = (
     "@tn_ndarray = external global i8",
     "declare ptr @tn_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)",
     "declare ptr @tn_new_scalar(ptr, ptr, ptr)",
-    "declare ptr @PyCapsule_GetPointer(ptr, ptr)",
     "declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)",
     "declare ptr @PyDict_GetItemWithError(ptr, ptr)",
     "declare ptr @PyErr_Occurred()",
@@ -72,7 +77,7 @@ _DECLARATIONS = (
 )
 
 
-def _load(name: str, kind: str, base: str, offset: int) -> str:
+def load_field(name: str, kind: str, base: str, offset: int) -> str:
     """Two lines: a field at an offset in bytes."""
     align = 4 if kind == "i32" else 8
     return (
@@ -82,10 +87,10 @@ def _load(name: str, kind: str, base: str, offset: int) -> str:
 
 
 def _word(name: str, kind: str, word: Word) -> str:
-    return _load(name, kind, "%record", 8 * word)
+    return load_field(name, kind, "%record", 8 * word)
 
 
-_LIKELY = '!prof !{!"branch_weights", i32 2000, i32 1}'
+LIKELY = '!prof !{!"branch_weights", i32 2000, i32 1}'
 
 # The plan, with the GIL given up where it is long enough for that. Called with the GIL held.
 _RUN = """
@@ -126,14 +131,11 @@ end:
 _ARGUMENTS = f"""
 begin:
   %poll = alloca [{STATE_WORDS} x i64], align 16
-  %record = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
 {_word("%count", "i64", Word.ARGUMENTS)}
 {_word("%first", "ptr", Word.ARGUMENTS_AT)}
 {_word("%length", "i64", Word.TABLE)}
   %right = icmp eq i64 %nargs, %count
-  %unnamed = icmp eq ptr %names, null
-  %fits = and i1 %right, %unnamed
-  br i1 %fits, label %room, label %slow, {_LIKELY}
+  br i1 %right, label %room, label %missed, {LIKELY}
 room:
   %table = alloca ptr, i64 %length, align 16
   br label %argument.test
@@ -145,25 +147,25 @@ argument.test:
 argument:
   %arg.at = getelementptr ptr, ptr %args, i64 %i
   %arg = load ptr, ptr %arg.at, align 8
-{_load("%type", "ptr", "%arg", nd.TYPE)}
-{_load("%want.rank", "i32", "%want", 20)}
+{load_field("%type", "ptr", "%arg", nd.TYPE)}
+{load_field("%want.rank", "i32", "%want", 20)}
   %is.array = icmp eq ptr %type, @tn_ndarray
-  br i1 %is.array, label %fields, label %scalar, {_LIKELY}
+  br i1 %is.array, label %fields, label %scalar, {LIKELY}
 fields:
-{_load("%dtype", "ptr", "%arg", nd.DESCR)}
-{_load("%flags", "i32", "%arg", nd.FLAGS)}
-{_load("%rank", "i32", "%arg", nd.RANK)}
-{_load("%dims", "ptr", "%arg", nd.DIMS)}
-{_load("%array.data", "ptr", "%arg", nd.DATA)}
+{load_field("%dtype", "ptr", "%arg", nd.DESCR)}
+{load_field("%flags", "i32", "%arg", nd.FLAGS)}
+{load_field("%rank", "i32", "%arg", nd.RANK)}
+{load_field("%dims", "ptr", "%arg", nd.DIMS)}
+{load_field("%array.data", "ptr", "%arg", nd.DATA)}
   %want.dtype = load ptr, ptr %want, align 8
-{_load("%want.flags", "i32", "%want", 16)}
+{load_field("%want.flags", "i32", "%want", 16)}
   %flags.set = and i32 %flags, %want.flags
   %same.dtype = icmp eq ptr %dtype, %want.dtype
   %same.flags = icmp eq i32 %flags.set, %want.flags
   %same.rank = icmp eq i32 %rank, %want.rank
   %same.some = and i1 %same.dtype, %same.flags
   %same = and i1 %same.some, %same.rank
-  br i1 %same, label %axis.test, label %slow, {_LIKELY}
+  br i1 %same, label %axis.test, label %other, {LIKELY}
 axis.test:
   %k = phi i32 [ 0, %fields ], [ %k.next, %axis ]
   %axes = icmp ult i32 %k, %want.rank
@@ -177,12 +179,17 @@ axis:
   %want.extent = load i64, ptr %want.extent.at, align 8
   %k.next = add i32 %k, 1
   %same.extent = icmp eq i64 %extent, %want.extent
-  br i1 %same.extent, label %axis.test, label %slow, {_LIKELY}
+  br i1 %same.extent, label %axis.test, label %missed, {LIKELY}
+other:
+  %same.element = and i1 %same.dtype, %same.rank
+  %is.unpacked = xor i1 %same.flags, true
+  %could = and i1 %same.element, %is.unpacked
+  br i1 %could, label %unpacked, label %missed
 scalar:
-{_load("%want.scalar", "ptr", "%want", 8)}
+{load_field("%want.scalar", "ptr", "%want", 8)}
   %scalar.data = getelementptr i8, ptr %arg, i64 {nd.SCALAR_VALUE}
   %is.scalar = icmp eq ptr %type, %want.scalar
-  br i1 %is.scalar, label %data, label %slow, {_LIKELY}
+  br i1 %is.scalar, label %data, label %missed, {LIKELY}
 data:
   %found.data = phi ptr [ %array.data, %axis.test ], [ %scalar.data, %scalar ]
   %row = getelementptr ptr, ptr %table, i64 %i
@@ -194,14 +201,10 @@ data:
   br label %argument.test
 """
 
-# What is bound is held until the plan has run: a hook or another thread may rebind meanwhile.
 _GUARDS = f"""
 guards:
 {_word("%guards.count", "i64", Word.GUARDS)}
-{_word("%bound", "ptr", Word.BOUND)}
-  %held = load ptr, ptr %bound, align 8
-  call void @Py_IncRef(ptr %held)
-  %guards.first = getelementptr i8, ptr %bound, i64 8
+{_word("%guards.first", "ptr", Word.BOUND)}
   br label %guard.test
 guard.test:
   %g = phi i64 [ 0, %guards ], [ %g.next, %compare ]
@@ -210,9 +213,9 @@ guard.test:
   br i1 %more.guards, label %look, label %captures
 look:
   %kind = load i64, ptr %guard, align 8
-{_load("%where", "ptr", "%guard", 8)}
-{_load("%key", "ptr", "%guard", 16)}
-{_load("%expected", "ptr", "%guard", 24)}
+{load_field("%where", "ptr", "%guard", 8)}
+{load_field("%key", "ptr", "%guard", 16)}
+{load_field("%expected", "ptr", "%guard", 24)}
   switch i64 %kind, label %watch [
     i64 0, label %dict
     i64 1, label %cell
@@ -221,7 +224,7 @@ dict:
   %dict.found = call ptr @PyDict_GetItemWithError(ptr %where, ptr %key)
   br label %compare
 cell:
-{_load("%cell.found", "ptr", "%where", nd.CELL_VALUE)}
+{load_field("%cell.found", "ptr", "%where", nd.CELL_VALUE)}
   br label %compare
 watch:
   %holds = call i32 @tn_holds(i64 %kind, ptr %where, ptr %key, ptr %expected)
@@ -233,12 +236,11 @@ compare:
   %g.next = add i64 %g, 1
   %guard.next = getelementptr i8, ptr %guard, i64 {GUARD_SIZE}
   %expected.found = icmp eq ptr %found, %expected
-  br i1 %expected.found, label %guard.test, label %lost, {_LIKELY}
+  br i1 %expected.found, label %guard.test, label %lost, {LIKELY}
 lost:
   %raised = call ptr @PyErr_Occurred()
-  call void @Py_DecRef(ptr %held)
   %clean = icmp eq ptr %raised, null
-  br i1 %clean, label %slow, label %error
+  br i1 %clean, label %missed, label %error
 """
 
 # The captures lie behind the last guard, sizes behind the last capture.
@@ -262,14 +264,11 @@ capture:
 overlap:
 {_word("%writes", "i64", Word.WRITES)}
   %reads = icmp eq i64 %writes, 0
-  br i1 %reads, label %outputs, label %distinct, {_LIKELY}
+  br i1 %reads, label %outputs, label %distinct, {LIKELY}
 distinct:
   %sizes = getelementptr ptr, ptr %guard, i64 %captures.count
   %apart = call i1 @tn_distinct(ptr %table, ptr %sizes, i64 %table.row)
-  br i1 %apart, label %outputs, label %entangled, {_LIKELY}
-entangled:
-  call void @Py_DecRef(ptr %held)
-  br label %slow
+  br i1 %apart, label %outputs, label %missed, {LIKELY}
 """
 
 # An output without axes lies on the stack, and becomes a scalar in the end.
@@ -286,7 +285,7 @@ output.test:
   %more.outputs = icmp ult i64 %o, %outputs.count
   br i1 %more.outputs, label %output.make, label %arenas
 output.make:
-{_load("%output.rank", "i64", "%output", 8)}
+{load_field("%output.rank", "i64", "%output", 8)}
   %output.dims = getelementptr i8, ptr %output, i64 {OUTPUT_HEAD}
   %has.axes = icmp ne i64 %output.rank, 0
   br i1 %has.axes, label %output.array, label %output.scalar
@@ -297,9 +296,9 @@ output.array:
   %array = call ptr @tn_new_array(ptr @tn_ndarray, ptr %output.dtype, i32 %output.rank.half,
       ptr %output.dims, ptr null, ptr null, i32 0, ptr null)
   %array.some = icmp ne ptr %array, null
-  br i1 %array.some, label %output.full, label %fail, {_LIKELY}
+  br i1 %array.some, label %output.full, label %fail, {LIKELY}
 output.full:
-{_load("%output.data", "ptr", "%array", nd.DATA)}
+{load_field("%output.data", "ptr", "%array", nd.DATA)}
   br label %output.next
 output.scalar:
   %value = getelementptr [16 x i8], ptr %values, i64 %o
@@ -332,7 +331,7 @@ stack:
 take:
   %taken = call ptr @tn_take(ptr %pool, i64 %bytes)
   %taken.some = icmp ne ptr %taken, null
-  br i1 %taken.some, label %invoke, label %memory, {_LIKELY}
+  br i1 %taken.some, label %invoke, label %memory, {LIKELY}
 memory:
   %nothing = call ptr @PyErr_NoMemory()
   br label %fail
@@ -349,7 +348,6 @@ give:
   call void @tn_give(ptr %pool, ptr %arena)
   br label %ran
 ran:
-  call void @Py_DecRef(ptr %held)
   switch i32 %code, label %decline [
     i32 {DONE}, label %answer
     i32 {FAILED}, label %drop
@@ -377,7 +375,7 @@ one.scalar:
 many:
   %tuple = call ptr @PyTuple_New(i64 %outputs.count)
   %tuple.some = icmp ne ptr %tuple, null
-  br i1 %tuple.some, label %item.test, label %drop, {_LIKELY}
+  br i1 %tuple.some, label %item.test, label %drop, {LIKELY}
 item.test:
   %t = phi i64 [ 0, %many ], [ %t.next, %item.put ]
   %item.output = phi ptr [ %outputs.first, %many ], [ %item.after, %item.put ]
@@ -393,13 +391,13 @@ item.scalar:
   %item.value = getelementptr [16 x i8], ptr %values, i64 %t
   %item.new = call ptr @tn_new_scalar(ptr %item.value, ptr %item.dtype, ptr null)
   %item.some = icmp ne ptr %item.new, null
-  br i1 %item.some, label %item.put, label %spill, {_LIKELY}
+  br i1 %item.some, label %item.put, label %spill, {LIKELY}
 item.put:
   %item.ready = phi ptr [ %item.object, %item ], [ %item.new, %item.scalar ]
   store ptr null, ptr %item.slot, align 8 ; the tuple owns it now
   %item.set = call i32 @PyTuple_SetItem(ptr %tuple, i64 %t, ptr %item.ready)
   %t.next = add i64 %t, 1
-{_load("%item.rank", "i64", "%item.output", 8)}
+{load_field("%item.rank", "i64", "%item.output", 8)}
   %item.dims = getelementptr i8, ptr %item.output, i64 {OUTPUT_HEAD}
   %item.after = getelementptr i64, ptr %item.dims, i64 %item.rank
   br label %item.test
@@ -412,7 +410,6 @@ spill:
 
 _ENDS = f"""
 fail:
-  call void @Py_DecRef(ptr %held)
   br label %drop
 drop:
   %drop.count = phi i64 [ %o, %fail ], [ %outputs.count, %ran ], [ %outputs.count, %many ],
@@ -421,23 +418,43 @@ drop:
   ret ptr null
 decline:
   call void @tn_drop(ptr %made, i64 %outputs.count)
-  br label %slow
+  br label %missed
 error:
   ret ptr null
-slow:
-{_word("%slow.path", "ptr", Word.SLOW)}
-  %asked = call ptr @PyObject_Vectorcall(ptr %slow.path, ptr %args, i64 %nargs, ptr %names)
-  ret ptr %asked
+unpacked:
+  ret ptr inttoptr (i64 {UNPACKED} to ptr)
+missed:
+  ret ptr inttoptr (i64 {MISSED} to ptr)
 """
 
 # Stacks are probed as they grow: a plan with thousands of arguments has a long table.
 _HEAD = (
-    "define dso_local ptr @tn_gate(ptr %self, ptr %args, i64 %nargs, ptr %names) "
-    'nounwind "probe-stack"="inline-asm" {'
+    "define internal ptr @tn_enter(ptr %record, ptr %args, i64 %nargs) "
+    'nounwind noinline "probe-stack"="inline-asm" {'
 )
-_GATE = (_HEAD, _ARGUMENTS, _GUARDS, _CAPTURES, _OUTPUTS, _INVOKE, _ANSWER, _ENDS, "}")
+_ENTER = (_HEAD, _ARGUMENTS, _GUARDS, _CAPTURES, _OUTPUTS, _INVOKE, _ANSWER, _ENDS, "}")
+
+_GATE = f"""
+define dso_local ptr @tn_gate(ptr %self, ptr %args, i64 %nargs, ptr %names) nounwind {{
+{load_field("%record", "ptr", "%self", nd.CAPSULE_POINTER)}
+  %unnamed = icmp eq ptr %names, null
+  br i1 %unnamed, label %enter, label %slow, {LIKELY}
+enter:
+  %made = call ptr @tn_enter(ptr %record, ptr %args, i64 %nargs)
+  %number = ptrtoint ptr %made to i64
+  %beyond = sub i64 %number, {MISSED}
+  %declined = icmp ult i64 %beyond, {UNPACKED}
+  br i1 %declined, label %slow, label %done
+done:
+  ret ptr %made
+slow:
+{_word("%slow.path", "ptr", Word.SLOW)}
+  %asked = call ptr @PyObject_Vectorcall(ptr %slow.path, ptr %args, i64 %nargs, ptr %names)
+  ret ptr %asked
+}}
+"""
 
 GATE = Fragment(
     (*_DECLARATIONS, "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"),
-    "\n".join((_RUN, _DROP, *(part.strip("\n") for part in _GATE))),
+    "\n".join((_RUN, _DROP, *(part.strip("\n") for part in _ENTER), _GATE)),
 )

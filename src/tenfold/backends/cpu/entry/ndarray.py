@@ -19,7 +19,9 @@ from tenfold.types import DTYPES
 
 # Offsets in bytes. An object begins with its reference count and its type.
 TYPE, DATA, RANK, DIMS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
+SCALAR_TYPE = 16  # where a dtype says what its scalars are
 SCALAR_VALUE = 16  # of a NumPy scalar
+CAPSULE_POINTER = 16  # of a capsule
 CELL_VALUE = 16  # of a closure cell
 METHOD_FUNCTION = 16  # of a bound method
 LIST_ITEMS = 24  # where a list says where its items lie
@@ -28,7 +30,7 @@ TUPLE_ITEMS = 24  # where those of a tuple begin
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 # Places in the table of NumPy's C interface, which never change.
-_TYPE_INDEX, _SCALAR_INDEX, _NEW_INDEX = 2, 60, 94
+_TYPE_INDEX, _SCALAR_INDEX, _COPY_INDEX, _NEW_INDEX = 2, 60, 85, 94
 
 
 @cache
@@ -51,6 +53,7 @@ def symbols() -> dict[str, int]:
         "tn_ndarray": id(np.ndarray),
         "tn_new_array": _function(_NEW_INDEX),
         "tn_new_scalar": _function(_SCALAR_INDEX),
+        "tn_new_copy": _function(_COPY_INDEX),
         "tn_method": id(MethodType),
         "tn_attribute_error": id(AttributeError),
     }
@@ -116,6 +119,9 @@ def _wrong_field() -> str | None:
     cell: Any = (lambda: fixed).__closure__[0]  # type: ignore[index]
     if _word(id(cell) + CELL_VALUE) != id(fixed):
         return "a closure cell keeps its value elsewhere"
+    capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
+    if _word(id(capsule) + CAPSULE_POINTER) != _table():
+        return "a capsule keeps its pointer elsewhere"
     method = MethodType(supported, fixed)
     if _word(id(method) + METHOD_FUNCTION) != id(supported):
         return "a bound method keeps its function elsewhere"
@@ -137,6 +143,8 @@ def _wrong_scalar() -> str | None:
             return f"a scalar of {dtype} keeps its value elsewhere"
         if array.dtype is not dtype:
             return f"{dtype} is more than one object"
+        if _word(id(dtype) + SCALAR_TYPE) != id(dtype.type):
+            return f"{dtype} keeps the type of its scalars elsewhere"
     return None
 
 
@@ -168,4 +176,8 @@ def _wrong_function() -> str | None:
     value: Any = scalar(array.ctypes.data, dtype, None)
     if type(value) is not np.float32 or value != 2.5:
         return f"NumPy {np.__version__} makes scalars in another way"
+    copy = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_int)
+    packed: Any = copy(_function(_COPY_INDEX))(array.T, 0)
+    if type(packed) is not np.ndarray or packed.shape != (3, 2) or not packed.flags.c_contiguous:
+        return f"NumPy {np.__version__} copies arrays in another way"
     return None

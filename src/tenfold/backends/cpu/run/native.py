@@ -11,13 +11,14 @@ import numpy as np
 
 from tenfold.backends.cpu.entry.bind import Binding, Bound, gate, make_entry
 from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.entry.table import make_dispatch
 from tenfold.backends.cpu.link.loader import Image
 from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.fixed import GATE, fixed
 from tenfold.backends.cpu.run.words import Words
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.guard import Guard, kind_of
-from tenfold.backends.program import Array, Program, Running
+from tenfold.backends.program import Array, Dispatch, Program, Running
 from tenfold.errors import TypeMismatch
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
@@ -76,13 +77,18 @@ class NativeProgram(Program):
             packed=packed,
             release=self.weight > RELEASED,
         )
-        door = gate(lambda text: fixed(GATE, self.target))
         entry = passed("entry", entry)
         bound = make_entry(
-            entry, self.image, door, slow, captures, guards, native, self.given, self.kept
+            entry, self.image, self._gate(), slow, captures, guards, native, self.given, self.kept
         )
         passed("binding", bound.binding)
         return bound
+
+    def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
+        return make_dispatch(self._gate(), slow)
+
+    def _gate(self) -> Image:
+        return gate(lambda text: fixed(GATE, self.target))
 
     @property
     def answered(self) -> int:
@@ -113,7 +119,7 @@ class NativeProgram(Program):
         words.append(Words(self.plan, self.places(), ask, self.routines(), addresses))
         self.given, kept = words[0].address, (words, bells, callables)
         self.kept = (*self.kept, kept)
-        bindings: list[Binding] = self.open_doors()
+        bindings: list[Binding] = self.bindings()
         if self._own is not None:
             bindings.append(self._own.binding)
         for one in bindings:

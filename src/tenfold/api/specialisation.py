@@ -1,4 +1,5 @@
-"""What jit keeps of a function: its options, its traces, and the arrays they closed over."""
+"""What jit keeps of a function: its options, and its specialisations with the arrays they closed
+over."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from tenfold.trace.function import Traced
 from tenfold.trace.surface.emit import is_traced
 
 if TYPE_CHECKING:
-    from tenfold.api.call.door import Door
+    from tenfold.api.call.entry_point import EntryPoint
 
 
 @dataclass(slots=True)
-class Held:
+class CapturedArray:
     """A captured array: where it lives, which array was there last, and the copy taken of it."""
 
     name: str
@@ -31,8 +32,8 @@ class Held:
     snapshot: np.ndarray[Any, Any]
 
     @staticmethod
-    def take(name: str, places: list[Place], array: Any) -> Held:
-        return Held(name, places, array, snapshot_of(array))
+    def take(name: str, places: list[Place], array: Any) -> CapturedArray:
+        return CapturedArray(name, places, array, snapshot_of(array))
 
     def fits(self) -> bool:
         """Whether what lives there now is of the type that was traced; takes it if it is new."""
@@ -65,7 +66,7 @@ def snapshot_of(array: Any) -> np.ndarray[Any, Any]:
 
 
 @frozen
-class Proof:
+class Padding:
     """That fewer rows may be padded to those of a trace: where its outputs have rows, and the
     settings that the trace of fewer rows found."""
 
@@ -76,29 +77,29 @@ class Proof:
         return all(w.holds() for w in self.watched)
 
 
-@dataclass(slots=True)
-class Entry:
-    """One trace of a function: its graph, and what has to hold for it to be used again."""
+@dataclass(slots=True, weakref_slot=True)
+class Specialisation:
+    """A function traced for a signature: its graph, and what has to hold for it to serve again."""
 
     traced: Traced
-    held: list[Held]
+    captures: list[CapturedArray]
     watched: list[Watched]
     unguarded: list[tuple[Place, Any]]
-    door: Door | None = None
+    entry_point: EntryPoint | None = None
     job: Job | None = None  # compiling or checking in the background
-    sizes: dict[int, Proof] = field(default_factory=dict)  # numbers of rows padded to this one's
+    paddings: dict[int, Padding] = field(default_factory=dict)  # by numbers of rows
 
     def fits(self) -> bool:
-        return all(w.holds() for w in self.watched) and all(h.fits() for h in self.held)
+        return all(w.holds() for w in self.watched) and all(c.fits() for c in self.captures)
 
     def captured(self) -> list[np.ndarray[Any, Any]]:
         """The captured arrays as they were last taken."""
-        return [h.snapshot for h in self.held]
+        return [c.snapshot for c in self.captures]
 
     def stands(self) -> bool:
         """Whether the arrays that were taken last are there now, and all else holds."""
         return all(w.holds() for w in self.watched) and all(
-            place.look() is held.array for held in self.held for place in held.places
+            place.look() is one.array for one in self.captures for place in one.places
         )
 
 

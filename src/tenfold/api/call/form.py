@@ -1,0 +1,103 @@
+"""The form of a call: all that tells it from others but for the types of its arrays.
+
+Calls of one form are taken apart and put together by one function, and differ only in which plan
+their arrays need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from inspect import Parameter, Signature
+from typing import Any
+
+import numpy as np
+
+from tenfold.api.call.arguments import Call
+from tenfold.frozen import frozen
+from tenfold.trace.containers import LEAF, Structure
+from tenfold.trace.exact import exact
+from tenfold.trace.function import Traced, results, scalar
+
+Tokens = tuple[Any, ...]
+
+SCALARS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
+_EITHER = Parameter.POSITIONAL_OR_KEYWORD
+_LARGEST = 200  # tokens: a larger or deeper container is not worth a function of its own
+
+
+@frozen(eq=False)
+class Form:
+    """How calls look, and what they give: structures, static values, Python numbers."""
+
+    signature: Signature
+    names: tuple[str, ...]  # the arguments given, static ones left out
+    structure: Structure  # of the tuple of their values
+    statics: tuple[tuple[str, type, Any], ...]
+    numbers: tuple[type | None, ...]  # of each leaf: the type of a Python number, None for an array
+    outputs: Structure
+    weak: tuple[type | None, ...]  # of each output: the type of a Python number, or None
+    updates: tuple[int, ...]  # leaves that the last outputs are written back into
+    looked_at: bool  # whether Python has to look at values: integers that must fit a dtype
+
+    @staticmethod
+    def of(call: Call, traced: Traced, signature: Signature) -> Form:
+        numbers = tuple([type(leaf) if type(leaf) in SCALARS else None for leaf in call.leaves])
+        results = (traced.outputs, traced.weak, traced.updates, bool(traced.limits))
+        return Form(signature, call.names, call.structure, call.statics, numbers, *results)
+
+    @property
+    def key(self) -> Any:
+        """What is equal for equal forms of one function."""
+        statics = tuple([(name, exact(value)) for name, _, value in self.statics])
+        given = (self.names, self.structure.key, statics, self.numbers)
+        return *given, self.outputs, self.weak, self.updates
+
+    @property
+    def single(self) -> bool:
+        """Whether the result is one array, bare."""
+        return self.outputs.tokens == (LEAF,)
+
+    @property
+    def flat(self) -> bool:
+        """Whether such calls are arrays in, arrays out, all by position: native code needs no
+        Python at all."""
+        tokens = self.outputs.tokens
+        return (
+            not self.statics
+            and not any(self.numbers)
+            and not any(self.weak)
+            and not self.updates
+            and self.structure.tokens == self._by_position()
+            and (self.single or tokens == _tuple_of(len(tokens) - 1))
+        )
+
+    @property
+    def small(self) -> bool:
+        """Whether a function of its own can take such calls apart, and is worth making."""
+        kinds = {p.kind for p in self.signature.parameters.values()}
+        return (
+            len(self.structure.tokens) + len(self.outputs.tokens) <= _LARGEST
+            and kinds <= {_EITHER, Parameter.KEYWORD_ONLY}
+            and not self.looked_at
+        )
+
+    def results(self, outputs: Sequence[Any]) -> Any:
+        """The outputs of a program as the function gives them."""
+        return results(self.outputs, self.weak, outputs, scalar)
+
+    def _by_position(self) -> Tokens | None:
+        """How a call looks whose leaves are just its positional arguments; None where that can't
+        be."""
+        given = list(self.signature.parameters.values())[: len(self.names)]
+        if self.names != tuple(p.name for p in given):
+            return None
+        kinds, count = [p.kind for p in given], len(self.numbers)
+        if kinds and kinds[-1] is Parameter.VAR_POSITIONAL:
+            before = len(given) - 1
+            rest = _tuple_of(count - before)
+            return (("tuple", len(given)), *(LEAF,) * before, *rest) if before <= count else None
+        return _tuple_of(count) if set(kinds) <= {Parameter.POSITIONAL_ONLY, _EITHER} else None
+
+
+def _tuple_of(count: int) -> Tokens:
+    return (("tuple", count), *(LEAF,) * count)

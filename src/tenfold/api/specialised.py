@@ -1,0 +1,344 @@
+"""A function and its specialisations: a call finds the one for its signature, or has it traced,
+compiled, checked, and bound to an entry point for the calls that follow."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from inspect import Signature
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import numpy as np
+
+from tenfold.api.call.arguments import Binder, Call, as_array, check_names
+from tenfold.api.call.buckets import Axes, Buckets, prove, unpad
+from tenfold.api.call.callee import Callee
+from tenfold.api.call.donation import check_donated, donated_leaves, write_back
+from tenfold.api.call.kinds import taken_in
+from tenfold.api.specialisation import Options, Padding, Specialisation
+from tenfold.api.traces import Traces, trace_call
+from tenfold.api.verify import verify_option
+from tenfold.errors import CompileWarning
+from tenfold.graph import Graph
+from tenfold.locks import Lock, cached_property
+from tenfold.promote.background import submit
+from tenfold.reference.callbacks import Callbacks
+from tenfold.reference.evaluate import evaluate as run_graph
+from tenfold.trace.array import Array
+from tenfold.trace.function import Traced
+
+if TYPE_CHECKING:  # the compiler is loaded when something is compiled
+    from tenfold.backends.program import Program
+    from tenfold.cache import Watch
+
+Hooks = Mapping[str, Any]
+
+
+class Specialised(Callee):
+    """A function that answers calls by plans, one for each signature."""
+
+    def __init__(self, function: Callable[..., Any], options: Options) -> None:
+        self.__wrapped__ = function
+        self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
+        self._options = options
+        self._traces = Traces(self._drop)
+        self._lock = Lock()
+        self._watch: Watch | None = None
+        self.traces = 0
+
+    @cached_property
+    def _binder(self) -> Binder:
+        # Made late: a method is only bound to its object, and loses `self`, after decoration.
+        return Binder(self.__wrapped__, self._options.static, self._options.donate)
+
+    @cached_property
+    def _buckets(self) -> Buckets:
+        return Buckets(self._options.buckets, self._binder)
+
+    def _parameters(self) -> tuple[Signature, Collection[str]]:
+        return self._binder.signature, self._binder.static
+
+    def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.__wrapped__(*args, **kwargs)  # part of that program
+
+    def _run(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Hooks | None = None
+    ) -> Any:
+        call = self._binder.bind(args, kwargs)
+        give = taken_in(call.leaves)
+        if self._options.compile == "now":
+            _load_runtime(self._options.backend)
+        if self._options.buckets is None:
+            traced, outputs = self._outputs(call, call.leaves, hooks)
+        else:
+            padded, axes = self._padded(call)
+            traced, outputs = self._outputs(padded, call.leaves, hooks)
+            if axes is not None:
+                rows = self._buckets.rows(call)
+                outputs = [unpad(o, a, rows) for o, a in zip(outputs, axes, strict=True)]
+        if traced.updates:
+            write_back(traced.updates, self._donated(call), call.leaves, outputs)
+        return traced.results(outputs, give)
+
+    def _outputs(
+        self, call: Call, given: Sequence[Any], hooks: Hooks | None
+    ) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
+        """The outputs for a call; `given` are its leaves as the caller has them."""
+        found, arrays = self._ready(call)
+        traced, entry_point = found.traced, found.entry_point
+        if self._binder.donate:
+            captures = [(c.name, c.array) for c in found.captures]
+            names, donated = call.leaf_names(), self._donated(call)
+            check_donated(self.__qualname__, names, given, donated, traced.updates, captures)
+        if entry_point is not None and not hooks and not entry_point.program.shut:
+            if entry_point not in self._dispatch or not entry_point.lets_in(found.captured()):
+                self._enter(call, found, entry_point.program)
+            return traced, entry_point.program(arrays)
+        if hooks:
+            check_names(hooks, _hook_names(traced.graph), "the hook")
+        callbacks = Callbacks(traced.callbacks, hooks or {})
+        program = None
+        if self._options.compile == "now":
+            program = self._program(call, traced)
+        elif self._options.compile == "background":
+            program = self._promoted(call, found, arrays)
+        if program is None:
+            return traced, run_graph(traced.graph, arrays, callbacks)
+        return traced, self._answer(call, found, program, arrays, callbacks)
+
+    def _answer(
+        self,
+        call: Call,
+        found: Specialisation,
+        program: Program,
+        arrays: list[np.ndarray[Any, Any]],
+        callbacks: Callbacks,
+    ) -> list[np.ndarray[Any, Any]]:
+        """The outputs by the plan, once it is certified; by the reference if it is refuted."""
+        from tenfold.api.checking import answer, go_on, settled
+        from tenfold.cache import keep_verdict
+
+        graph, strict = found.traced.graph, self._options.strict
+        verify = verify_option(self._options.verify)
+        given: Sequence[Any] = arrays
+        if program.donated and not (program.certificate and program.certificate.complete):
+            # What is left is checked on what was given, not on what the plan made of it.
+            given = [np.array(a) if n in program.donated else a for n, a in enumerate(arrays)]
+        outputs = answer(program, graph, arrays, callbacks, verify, strict)
+        if verify not in ("off", "always"):
+            go_on(program, graph, given)
+            if self._options.compile == "now":  # else it is what compiles
+                found.job = program.checking
+        checked = program.certificate
+        if settled(program, strict) and verify != "always":
+            self._enter(call, found, program)
+        if program.certificate is not checked:  # with the guards that its entry point was tried on
+            keep_verdict(program)
+        return outputs
+
+    def _promoted(
+        self, call: Call, found: Specialisation, arrays: list[np.ndarray[Any, Any]]
+    ) -> Program | None:
+        """The program, if the background has it ready; the first call asks for it."""
+        with self._lock:
+            job = found.job
+            if job is None or job.lost:
+                kept = [np.array(a) for a in arrays]  # the caller may change the arrays meanwhile
+                found.job = submit(lambda: self._promote(call, found.traced, kept))
+                return None
+        if not job.done.is_set():
+            return None
+        if job.error is not None:
+            if not job.told:
+                job.told = True
+                warnings.warn(
+                    f"{self.__qualname__}: compiling in the background failed, the evaluator goes "
+                    f"on answering: {job.error!r}",
+                    CompileWarning,
+                    stacklevel=6,
+                )
+            return None
+        if job.result is None:  # asked for while the process ends
+            return None
+        program: Program
+        program, refuted = job.result
+        if refuted and not job.told:  # here, not in its thread: the user's line is known
+            from tenfold.api.checking import tell
+
+            job.told = True
+            tell(program, self._options.strict)
+        return program
+
+    def _promote(
+        self, call: Call, traced: Traced, arrays: list[np.ndarray[Any, Any]] | None
+    ) -> tuple[Program, bool]:
+        """Compile and check, in the background; whether the check refuted the program. With
+        callbacks the next call is the check: they must run once for each call."""
+        from tenfold.api.checking import answer, go_on
+
+        program = self._program(call, traced)
+        verify = verify_option(self._options.verify)
+        unchecked = program.certificate is None and program.refuted is None
+        if arrays is not None and unchecked and verify != "off" and not traced.graph.effects:
+            strict = self._options.strict
+            answer(program, traced.graph, arrays, Callbacks(), verify, strict, quiet=True)
+            go_on(program, traced.graph, arrays)
+        return program, unchecked and program.refuted is not None
+
+    def _program(self, call: Call, traced: Traced) -> Program:
+        from tenfold.api.explain_cache import caller_of
+        from tenfold.cache import Watch, plans
+
+        if self._watch is None:
+            self._watch = Watch(self.__qualname__)
+        return plans.get(
+            traced.graph,
+            backend=self._options.backend,
+            strict=self._options.strict,
+            donated=self._donated(call),
+            caller=lambda: caller_of(call, traced, self.__wrapped__),
+            watch=self._watch,
+        )
+
+    def _donated(self, call: Call) -> tuple[int, ...]:
+        """The leaves that the caller gives up."""
+        donate = self._binder.donate
+        return donated_leaves(call.leaf_names(), donate) if donate else ()
+
+    def _enter(self, call: Call, found: Specialisation, program: Program) -> None:
+        """Let native code answer calls like this one from now on."""
+        from tenfold.api.call.entry_point import EntryPoint
+        from tenfold.api.call.form import Form
+        from tenfold.api.captures.guards import guards
+        from tenfold.api.checking import guarded
+
+        traced = found.traced
+        if traced.graph.effects:
+            return
+        with self._lock:
+            captures = found.captured()
+            # A lazy array may be updated in place, which native code does not look for.
+            lazy = any(isinstance(c.array, Array) for c in found.captures)
+            watched = None if lazy else guards(found)
+            if found.entry_point is None or not found.entry_point.still(captures, watched):
+                if verify_option(self._options.verify) != "off" and not guarded(
+                    program, captures, watched or (), self._options.strict
+                ):
+                    return
+                own = [c.array for c in found.captures if c.places]
+                form = Form.of(call, traced, self._binder.signature)
+                self._drop(found)
+                found.entry_point = EntryPoint(
+                    program,
+                    form,
+                    captures,
+                    watched,
+                    stands=_standing(self._lock, found, captures),
+                    apart=[(n, array) for n in self._donated(call) for array in own],
+                )
+                program.hold(self)
+            self._dispatch.add(found.entry_point)
+
+    def _drop(self, found: Specialisation) -> None:
+        """Let native code answer by it no more."""
+        entry_point, found.entry_point = found.entry_point, None
+        if entry_point is not None:
+            self._dispatch.drop(entry_point)
+
+    def forget(self, program: Program) -> None:
+        """Let go of a program that is not to be used any more. Any thread may say so."""
+        for one in self._traces.every():
+            if one.entry_point is not None and one.entry_point.program is program:
+                self._drop(one)
+            job = one.job
+            if job is not None and job.done.is_set() and job.result and job.result[0] is program:
+                one.job = None
+
+    def _padded(self, call: Call) -> tuple[Call, Axes | None]:
+        """The call with its rows padded, and where outputs have rows; None where it stays as it
+        is."""
+        buckets = self._buckets
+        rows = buckets.rows(call)
+        size = buckets.size_for(rows)
+        if size == rows:
+            return call, None
+        padded = replace(call, leaves=buckets.pad(call, size))
+        with self._lock:
+            many = self._traces.find(padded.key)
+            padding = many.paddings.get(rows) if many is not None else None
+            if padding is None or not padding.fits():
+                few = self._trace(call)  # first: what it raises is what the function raises
+                try:
+                    many = self._specialisation(padded)
+                except Exception as error:
+                    error.add_note(f"(traced for {size} rows, which {rows} are padded to)")
+                    raise
+                padding = Padding(prove(few, many, rows, size), few.watched)
+                many.paddings[rows] = padding
+        return padded, padding.axes
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """A call as it runs: lazy arrays and those of other libraries as NumPy's, rows padded."""
+        call = self._binder.bind(args, kwargs)
+        taken_in(call.leaves)
+        return call if self._options.buckets is None else self._padded(call)[0]
+
+    def _ready(self, call: Call) -> tuple[Specialisation, list[np.ndarray[Any, Any]]]:
+        """The specialisation for a call, and the arrays that it is run on."""
+        found = self._specialisation(call)
+        found.traced.check_limits(call.leaves)
+        return found, [*map(as_array, call.leaves), *found.captured()]
+
+    def _specialisation(self, call: Call) -> Specialisation:
+        with self._lock:
+            found = self._traces.find(call.key)
+            if found is None:
+                found = self._trace(call)
+                self._traces.add(call.key, found)
+            return found
+
+    def _trace(self, call: Call) -> Specialisation:
+        made = trace_call(self.__wrapped__, self.__qualname__, self._binder, call)
+        self.traces += 1
+        return made
+
+
+def _standing(
+    lock: Lock, found: Specialisation, captures: list[np.ndarray[Any, Any]]
+) -> Callable[[], bool]:
+    """What says whether a specialisation serves with these captures. It does not keep it."""
+    weak = ref(found)
+
+    def stands() -> bool:
+        one = weak()
+        with lock:
+            return one is not None and one.fits() and _are(one.captured(), captures)
+
+    return stands
+
+
+def _are(some: list[Any], others: list[Any]) -> bool:
+    return all(a is b for a, b in zip(some, others, strict=True))
+
+
+@functools.cache
+def _load_runtime(backend: str | None) -> None:
+    """Bring in what runs plans; before tracing, so that nothing stands between it and a result."""
+    import tenfold.cache.stored  # where code is kept, which is looked at first
+    from tenfold.backends.registry import backend_named
+
+    backend_named(backend).prepare()
+    import tenfold.api.call.dispatch
+    import tenfold.api.captures.guards
+    import tenfold.api.checking
+    import tenfold.api.explain_cache
+    import tenfold.cache
+    import tenfold.graph.file
+    import tenfold.parity.replay.guards  # noqa: F401
+
+
+def _hook_names(graph: Graph) -> set[str]:
+    return {node["name"] for g in (graph, *graph.scopes()) for node in g.nodes if node.op == "hook"}

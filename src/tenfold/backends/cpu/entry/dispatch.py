@@ -1,0 +1,263 @@
+"""Dispatch, as LLVM IR: which of a callable's many plans answers a call.
+
+`tn_dispatch` is called as `tn_gate` is; its `self` is a capsule around two words, `Word`. It hashes
+the ranks, dtypes and shapes of the arguments (`tn_hash`; a NumPy scalar counts as an array without
+axes), finds the records of that hash in an open-addressing table and enters one after the other
+until one takes the arguments. A record is guarded in full, so a collision costs time alone. Where
+there is one record no hash is taken. Arguments that are not contiguous or aligned are packed on the
+way (`tn_packed`), but for plans that write into arguments: the copy would be given up.
+
+A table is a block of words, `Head`, then slots of two words, a hash and a record; a hash is odd, 0
+marks a free slot, REMOVED one that was used. At most half of the slots are used, so a search ends.
+All this runs with the GIL held, but a guard or a plan may let other threads run, which may publish
+another table: a call keeps the one that it began with (`table`).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.entry import ndarray as nd
+from tenfold.backends.cpu.entry.entry import Argument
+from tenfold.backends.cpu.entry.gate import LIKELY, MISSED, UNPACKED, load_field
+from tenfold.backends.cpu.entry.gate import Word as RecordWord
+from tenfold.backends.llvm.text import Fragment
+from tenfold.types import DTYPES, SHORT
+
+
+class Word(IntEnum):
+    """The words of a callable that dispatches."""
+
+    TABLE = 0  # replaced in one step
+    SLOW = 1  # the callable that answers what no record takes
+
+
+class Head(IntEnum):
+    """The words a table begins with."""
+
+    OWNER = 0  # the Python object that keeps the table and its records alive
+    ONLY = 1  # the record, where there is just one
+    MASK = 2  # the number of slots, less one
+    SLOTS = 3
+
+
+REMOVED = 2
+_FACTOR = 0x9E37_79B9_7F4A_7C15  # odd, its bits as if drawn
+_PACKED = nd.CONTIGUOUS | nd.ALIGNED
+_BITS = 2**64 - 1
+
+
+def hash_of(arguments: tuple[Argument, ...]) -> int:
+    """What `tn_hash` finds for such arguments."""
+    found = len(arguments)
+    for argument in arguments:
+        scalar = DTYPES[SHORT[argument.type.dtype]].type
+        for word in (id(scalar) + argument.type.rank, *argument.type.shape):
+            product = ((found ^ word) & _BITS) * _FACTOR
+            found = product & _BITS ^ product >> 64
+    return found | 1
+
+
+def _mix(name: str, before: str, word: str) -> str:
+    """Lines: both halves of a product, so that every bit of a word counts."""
+    return f"""  {name}.in = xor i64 {before}, {word}
+  {name}.wide = zext i64 {name}.in to i128
+  {name}.product = mul i128 {name}.wide, {_FACTOR}
+  {name}.low = trunc i128 {name}.product to i64
+  {name}.upper = lshr i128 {name}.product, 64
+  {name}.high = trunc i128 {name}.upper to i64
+  {name} = xor i64 {name}.low, {name}.high"""
+
+
+_HASH = f"""
+define internal i64 @tn_hash(ptr %args, i64 %nargs) nounwind {{
+begin:
+  br label %test
+test:
+  %i = phi i64 [ 0, %begin ], [ %i.next, %axis.test ], [ %i.next, %other ]
+  %hash = phi i64 [ %nargs, %begin ], [ %sum, %axis.test ], [ %foreign, %other ]
+  %more = icmp ult i64 %i, %nargs
+  br i1 %more, label %argument, label %end
+argument:
+  %arg.at = getelementptr ptr, ptr %args, i64 %i
+  %arg = load ptr, ptr %arg.at, align 8
+{load_field("%type", "i64", "%arg", nd.TYPE)}
+  %i.next = add i64 %i, 1
+  %is.array = icmp eq i64 %type, ptrtoint (ptr @tn_ndarray to i64)
+  br i1 %is.array, label %array, label %other, {LIKELY}
+array:
+{load_field("%dtype", "ptr", "%arg", nd.DESCR)}
+{load_field("%scalar", "i64", "%dtype", nd.SCALAR_TYPE)}
+{load_field("%rank", "i32", "%arg", nd.RANK)}
+{load_field("%dims", "ptr", "%arg", nd.DIMS)}
+  %rank.wide = zext i32 %rank to i64
+  %kind = add i64 %scalar, %rank.wide
+{_mix("%element", "%hash", "%kind")}
+  br label %axis.test
+axis.test:
+  %k = phi i64 [ 0, %array ], [ %k.next, %axis ]
+  %sum = phi i64 [ %element, %array ], [ %sum.next, %axis ]
+  %axes = icmp ult i64 %k, %rank.wide
+  br i1 %axes, label %axis, label %test
+axis:
+  %extent.at = getelementptr i64, ptr %dims, i64 %k
+  %extent = load i64, ptr %extent.at, align 8
+{_mix("%sum.next", "%sum", "%extent")}
+  %k.next = add i64 %k, 1
+  br label %axis.test
+other:
+{_mix("%foreign", "%hash", "%type")}
+  br label %test
+end:
+  %odd = or i64 %hash, 1
+  ret i64 %odd
+}}
+"""
+
+_COPY = f"""
+define internal ptr @tn_packed(ptr %record, ptr %args, i64 %nargs)
+    nounwind noinline cold "probe-stack"="inline-asm" {{
+begin:
+{load_field("%writes", "i64", "%record", 8 * RecordWord.WRITES)}
+  %reads = icmp eq i64 %writes, 0
+  br i1 %reads, label %room, label %missed
+room:
+  %packed = alloca ptr, i64 %nargs, align 16
+  br label %test
+test:
+  %i = phi i64 [ 0, %room ], [ %i.next, %next ]
+  %more = icmp ult i64 %i, %nargs
+  br i1 %more, label %argument, label %enter
+argument:
+  %arg.at = getelementptr ptr, ptr %args, i64 %i
+  %arg = load ptr, ptr %arg.at, align 8
+{load_field("%type", "ptr", "%arg", nd.TYPE)}
+  %is.array = icmp eq ptr %type, @tn_ndarray
+  br i1 %is.array, label %array, label %keep
+array:
+{load_field("%flags", "i32", "%arg", nd.FLAGS)}
+  %set = and i32 %flags, {_PACKED}
+  %whole = icmp eq i32 %set, {_PACKED}
+  br i1 %whole, label %keep, label %copy
+keep:
+  call void @Py_IncRef(ptr %arg)
+  br label %next
+copy:
+  %made = call ptr @tn_new_copy(ptr %arg, i32 0)
+  %some = icmp ne ptr %made, null
+  br i1 %some, label %next, label %failed, {LIKELY}
+next:
+  %given = phi ptr [ %arg, %keep ], [ %made, %copy ]
+  %slot = getelementptr ptr, ptr %packed, i64 %i
+  store ptr %given, ptr %slot, align 8
+  %i.next = add i64 %i, 1
+  br label %test
+failed:
+  call void @tn_drop(ptr %packed, i64 %i)
+  ret ptr null
+enter:
+  %answer = call ptr @tn_enter(ptr %record, ptr %packed, i64 %nargs)
+  call void @tn_drop(ptr %packed, i64 %nargs)
+  ret ptr %answer
+missed:
+  ret ptr inttoptr (i64 {MISSED} to ptr)
+}}
+"""
+
+_DISPATCH = f"""
+define dso_local ptr @tn_dispatch(ptr %self, ptr %args, i64 %nargs, ptr %names) nounwind {{
+begin:
+{load_field("%words", "ptr", "%self", nd.CAPSULE_POINTER)}
+{load_field("%table", "ptr", "%words", 8 * Word.TABLE)}
+  %unnamed = icmp eq ptr %names, null
+  br i1 %unnamed, label %known, label %slow, {LIKELY}
+known:
+{load_field("%owner", "ptr", "%table", 8 * Head.OWNER)}
+  call void @Py_IncRef(ptr %owner)
+{load_field("%only", "ptr", "%table", 8 * Head.ONLY)}
+  %single = icmp ne ptr %only, null
+  br i1 %single, label %enter, label %search
+search:
+  %hash = call i64 @tn_hash(ptr %args, i64 %nargs)
+{load_field("%mask", "i64", "%table", 8 * Head.MASK)}
+  %slots = getelementptr i8, ptr %table, i64 {8 * Head.SLOTS}
+  %high = lshr i64 %hash, 32
+  %first = and i64 %high, %mask
+  br label %probe
+probe:
+  %at = phi i64 [ %first, %search ], [ %next, %other ], [ %after, %onward ]
+  %from = phi i64 [ %hash, %search ], [ %from, %other ], [ %from.on, %onward ]
+  %bound = phi i64 [ %mask, %search ], [ %bound, %other ], [ %bound.on, %onward ]
+  %base = phi ptr [ %slots, %search ], [ %base, %other ], [ %base.on, %onward ]
+  %slot = getelementptr [2 x i64], ptr %base, i64 %at
+  %key = load i64, ptr %slot, align 8
+  %same = icmp eq i64 %key, %from
+  br i1 %same, label %found, label %other, {LIKELY}
+other:
+  %one.on = add i64 %at, 1
+  %next = and i64 %one.on, %bound
+  %free = icmp eq i64 %key, 0
+  br i1 %free, label %absent, label %probe
+found:
+{load_field("%match", "ptr", "%slot", 8)}
+  br label %enter
+enter:
+  %record = phi ptr [ %only, %known ], [ %match, %found ]
+  %at.on = phi i64 [ 0, %known ], [ %at, %found ]
+  %from.on = phi i64 [ 0, %known ], [ %from, %found ]
+  %bound.on = phi i64 [ 0, %known ], [ %bound, %found ]
+  %base.on = phi ptr [ null, %known ], [ %base, %found ]
+  %answer = call ptr @tn_enter(ptr %record, ptr %args, i64 %nargs)
+  %number = ptrtoint ptr %answer to i64
+  %beyond = sub i64 %number, {MISSED}
+  %declined = icmp ult i64 %beyond, {UNPACKED}
+  br i1 %declined, label %again, label %done
+again:
+  %unpacked = icmp eq i64 %number, {UNPACKED}
+  br i1 %unpacked, label %pack, label %declines
+pack:
+  %packed = call ptr @tn_packed(ptr %record, ptr %args, i64 %nargs)
+  %packed.missed = icmp eq ptr %packed, inttoptr (i64 {MISSED} to ptr)
+  br i1 %packed.missed, label %declines, label %done
+declines:
+  br i1 %single, label %absent, label %onward
+onward:
+  %two.on = add i64 %at.on, 1
+  %after = and i64 %two.on, %bound.on
+  br label %probe
+done:
+  %result = phi ptr [ %answer, %enter ], [ %packed, %pack ]
+  call void @Py_DecRef(ptr %owner)
+  ret ptr %result
+absent:
+  call void @Py_DecRef(ptr %owner)
+  br label %slow
+slow:
+{load_field("%slow.path", "ptr", "%words", 8 * Word.SLOW)}
+  call void @Py_IncRef(ptr %slow.path) ; another may take its place meanwhile
+  %asked = call ptr @PyObject_Vectorcall(ptr %slow.path, ptr %args, i64 %nargs, ptr %names)
+  call void @Py_DecRef(ptr %slow.path)
+  ret ptr %asked
+}}
+"""
+
+DISPATCH = Fragment(("declare ptr @tn_new_copy(ptr, i32)",), _HASH + _COPY + _DISPATCH)
+
+
+def first_slot(hash: int, mask: int) -> int:
+    """Where a search for a hash begins."""
+    return hash >> 32 & mask
+
+
+def put(words: np.ndarray[Any, np.dtype[np.uint64]], hash: int, record: int) -> None:
+    """Fill the first free slot for a hash. The record is written first: a slot counts by its
+    hash."""
+    mask = int(words[Head.MASK])
+    at = first_slot(hash, mask)
+    while words[Head.SLOTS + 2 * at]:
+        at = at + 1 & mask
+    words[Head.SLOTS + 2 * at + 1] = record
+    words[Head.SLOTS + 2 * at] = hash

@@ -1,0 +1,193 @@
+"""The dispatch table of a callable: plans come and go while other threads call.
+
+A plan is added in place: a reader finds it or does not. To remove one, or to grow, another table
+takes the place of this one in a single store; calls under way keep the table that they began with,
+and with it the plans in it, until the last of them returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.cpu.entry import ndarray as nd
+from tenfold.backends.cpu.entry.bind import Binding, Bound, Method, data_of, make_builtin
+from tenfold.backends.cpu.entry.dispatch import REMOVED, Head, Word, first_slot, hash_of, put
+from tenfold.backends.cpu.link.loader import Image
+from tenfold.backends.program import Declined
+from tenfold.locks import Lock
+from tenfold.types import DTYPES, SHORT
+
+Words = np.ndarray[Any, np.dtype[np.uint64]]
+
+_LEAST = 8  # slots
+
+
+class Table:
+    """The words that `dispatch` reads, and the plans that they name."""
+
+    __slots__ = ("__weakref__", "plans", "used", "words")
+
+    def __init__(self, plans: Iterable[Binding]) -> None:
+        self.plans = {plan.address: plan for plan in plans}
+        size = _LEAST
+        while size < 4 * len(self.plans):
+            size *= 2
+        self.words = np.zeros(Head.SLOTS + 2 * size, np.uint64)
+        self.words[Head.OWNER] = id(self)
+        self.words[Head.MASK] = size - 1
+        self.used = len(self.plans)  # slots, those of plans that were removed too
+        for address, plan in self.plans.items():
+            put(self.words, hash_of(plan.entry.arguments), address)
+        self._count()
+
+    def add(self, plan: Binding) -> bool:
+        """One more plan; whether there was room for it."""
+        if 2 * (self.used + 1) > int(self.words[Head.MASK]):
+            return False
+        self.used += 1
+        self.plans[plan.address] = plan
+        put(self.words, hash_of(plan.entry.arguments), plan.address)
+        self._count()
+        return True
+
+    def without(self, plan: Binding) -> Table:
+        """A table without this plan: a copy, so that calls under way keep it."""
+        made = Table.__new__(Table)
+        made.plans = {a: kept for a, kept in self.plans.items() if kept is not plan}
+        made.used = self.used
+        words = made.words = self.words.copy()
+        words[Head.OWNER] = id(made)
+        mask = int(words[Head.MASK])
+        at = first_slot(hash_of(plan.entry.arguments), mask)
+        while words[Head.SLOTS + 2 * at + 1] != plan.address:
+            at = at + 1 & mask
+        words[Head.SLOTS + 2 * at] = REMOVED
+        words[Head.SLOTS + 2 * at + 1] = 0
+        made._count()
+        return made
+
+    def _count(self) -> None:
+        self.words[Head.ONLY] = next(iter(self.plans)) if len(self.plans) == 1 else 0
+
+
+class Dispatch(str):
+    """What a callable over many plans is bound to. `slow` answers what none of them takes, and all
+    that has keywords; it may be replaced at any time.
+
+    The callable holds it in place of its module's name, hence a string (see `Binding`).
+    """
+
+    _kept: Image
+    _lock: Lock
+    _method: Method
+    _slow: Callable[..., Any]
+    _table: Table
+    _words: Words
+
+    def __new__(cls, gate: Image, slow: Callable[..., Any]) -> Dispatch:
+        self = super().__new__(cls, "tenfold")
+        self._kept = gate
+        self._lock = Lock()  # held for moments, in which no other is taken
+        self._words = np.zeros(len(Word), np.uint64)
+        self.slow = slow
+        self._publish(Table(()))
+        return self
+
+    def __len__(self) -> int:
+        return len(self._table.plans)
+
+    @property
+    def slow(self) -> Callable[..., Any]:
+        return self._slow
+
+    @slow.setter
+    def slow(self, slow: Callable[..., Any]) -> None:
+        self._words[Word.SLOW] = id(slow)
+        self._slow = slow
+
+    def add(self, plan: Bound) -> None:
+        """Let one more plan answer calls."""
+        with self._lock:
+            binding, table = plan.binding, self._table
+            if binding.address not in table.plans and not table.add(binding):
+                self._publish(Table((*table.plans.values(), binding)))
+
+    def remove(self, plan: Bound) -> None:
+        with self._lock:
+            if plan.binding.address in self._table.plans:
+                self._publish(self._table.without(plan.binding))
+
+    def clear(self) -> None:
+        with self._lock:
+            self._publish(Table(()))
+
+    def _publish(self, table: Table) -> None:
+        self._words[Word.TABLE] = data_of(table.words)  # an aligned word: written in one step
+        self._table = table  # the former goes now, or when the last call that has it returns
+
+
+class PlainDispatch:
+    """The same in Python, where the native entry point is not supported."""
+
+    def __init__(self, slow: Callable[..., Any]) -> None:
+        self.slow = slow
+        self._plans: dict[Any, list[Bound]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._plans.values()))
+
+    def add(self, plan: Bound) -> None:
+        kinds = _kinds_of(plan)
+        self._plans[kinds] = [*self._plans.get(kinds, ()), plan]
+
+    def remove(self, plan: Bound) -> None:
+        kinds = _kinds_of(plan)
+        left = [one for one in self._plans.get(kinds, ()) if one is not plan]
+        self._plans[kinds] = left
+        if not left:
+            del self._plans[kinds]
+
+    def clear(self) -> None:
+        self._plans.clear()
+
+    def __call__(self, *args: Any, **names: Any) -> Any:
+        array, scalar = np.ndarray, np.generic
+        kinds = tuple(
+            (a.dtype.type, a.shape) if (t := type(a)) is array or issubclass(t, scalar) else t
+            for a in args
+        )
+        for plan in self._plans.get(kinds, ()) if not names else ():
+            given: Iterable[Any] = args
+            if not plan.binding.entry.writes:
+                given = (a if _is_packed(a) else np.array(a, order="C") for a in args)
+            try:
+                return plan.call(*given)
+            except Declined:
+                continue
+        return self.slow(*args, **names)
+
+
+def _kinds_of(plan: Bound) -> tuple[Any, ...]:
+    types = [argument.type for argument in plan.binding.entry.arguments]
+    return tuple((DTYPES[SHORT[type.dtype]].type, type.shape) for type in types)
+
+
+def _is_packed(given: Any) -> bool:
+    return type(given) is not np.ndarray or (given.flags.c_contiguous and given.flags.aligned)
+
+
+def make_dispatch(
+    gate: Image, slow: Callable[..., Any], native: bool = True
+) -> tuple[Callable[..., Any], Dispatch | PlainDispatch]:
+    """A callable over no plan yet, and what plans are added to. They are bound with `decline` as
+    their own slow path."""
+    if not native or nd.supported() is not None:
+        plain = PlainDispatch(slow)
+        return plain, plain
+    made = Dispatch(gate, slow)
+    address = gate.address("tn_dispatch")
+    call, made._method = make_builtin(b"call", address, data_of(made._words), made)
+    return call, made
