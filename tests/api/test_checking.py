@@ -66,7 +66,7 @@ def subtracted(**options):
 X = np.linspace(0.1, 1, 64)
 
 
-def test_a_plan_refuted_while_its_door_is_opened_does_not_answer(cache, monkeypatch):
+def test_a_plan_refuted_while_it_is_bound_does_not_answer(cache, monkeypatch):
     def guarded(program, *given):
         program.checking.done.wait(60)  # the background is done meanwhile
         return tried(program, *given)

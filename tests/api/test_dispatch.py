@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
 import weakref
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,143 @@ def test_a_donated_array_that_is_not_contiguous_is_updated_too() -> None:
         np.testing.assert_array_equal(given[1:], X[1:])
 
 
+# Every signature stays on the native path.
+
+
+def test_forty_signatures_and_a_refresh_leave_none_slow(slow_calls: SlowCalls) -> None:
+    w = np.full(1, 3.0)
+    f = tn.jit(lambda x: x * w + 1, verify="off")
+    arrays = [np.arange(float(n)) for n in range(40)]
+    for _ in range(2):
+        for x in arrays:
+            same(f, x)
+        slow_calls.reset()
+        for x in arrays:
+            same(f, x)
+        assert slow_calls() == 0
+        w[:] = 5.0
+        f.refresh()
+
+
+def test_a_refresh_without_captures_costs_no_slow_call(slow_calls: SlowCalls) -> None:
+    f = tn.jit(lambda x: x * 2, verify="off")
+    for n in (3, 4):
+        f(np.ones(n))
+    f.refresh()
+    slow_calls.reset()
+    for n in (3, 4):
+        same(f, np.ones(n))
+    assert slow_calls() == 0
+
+
+def test_static_values_keywords_and_containers_of_many_forms(slow_calls: SlowCalls) -> None:
+    @tn.jit(static="times", verify="off")
+    def f(x: Any, tree: Any = None, *, times: int = 1, scale: Any = 1.0) -> Any:
+        y = x * times * scale
+        return [y + leaf for leaf in tree] if tree else (y,) * times
+
+    x = np.arange(3.0)
+
+    def calls() -> Any:
+        for times in range(1, 8):
+            yield f(x, times=times), (x * times,) * times
+            yield f(x=x, times=times, scale=2), (x * times * 2,) * times
+            tree = [x + n for n in range(times)]
+            yield f(x, tree), [x + leaf for leaf in tree]
+            yield f(x, tree, scale=x), [x * x + leaf for leaf in tree]
+            yield f(x, tuple(tree)), [x + leaf for leaf in tree]
+
+    for _ in range(2):
+        slow_calls.reset()
+        for found, wanted in calls():
+            assert type(found) is type(wanted)
+            np.testing.assert_array_equal(found, wanted)
+    assert slow_calls() == 0
+
+
+def test_parameters_may_have_any_names(slow_calls: SlowCalls) -> None:
+    f = tn.jit(
+        lambda type, len, _r, _c0, __v1=1.0, call=2: (type[0] + len, _r * _c0 + __v1 * call),
+        verify="off",
+    )
+    x = np.arange(3.0)
+    for form in ({}, {"call": 3.0}, {"_c0": 4.0}):
+        given = {"_r": 2.0, "_c0": 3.0} | form
+        for _ in range(2):
+            slow_calls.reset()
+            found = f([x], x, **given)
+        for one, wanted in zip(found, f.__wrapped__([x], x, **given), strict=True):
+            np.testing.assert_array_equal(one, wanted)
+        assert slow_calls() == 0
+
+
+def test_numbers_of_numpy_and_arrays_without_axes_share_a_plan(slow_calls: SlowCalls) -> None:
+    f = tn.jit(lambda x, y: x + y, verify="off")
+    for kind in (np.float32, np.int16, np.bool_, np.complex128):
+        f(np.ones(3, kind), np.array(1, kind))
+    slow_calls.reset()
+    for kind in (np.float32, np.int16, np.bool_, np.complex128):
+        same(f, np.ones(3, kind), kind(1))
+        same(f, np.ones(3, kind), np.array(1, kind))
+    assert slow_calls() == 0
+
+
+def test_what_no_plan_was_made_for_is_not_taken_for_what_one_was(slow_calls: SlowCalls) -> None:
+    f = tn.jit(lambda x: x * 2, verify="off")
+    for n in range(1, 6):
+        f(np.ones(n))
+    for x in (np.ones(3, ">f8"), np.ones((3, 1)), np.ones(3, "f4"), np.ones((0,)), 2.0):
+        slow_calls.reset()
+        np.testing.assert_array_equal(f(x), x * 2)
+        assert slow_calls() == 1
+    for bad in (np.array([None, 1]), object(), np.array(["a"]), np.ones(3, "M8[s]")):
+        with pytest.raises(TypeError):
+            f(bad)
+    with pytest.raises(TypeError):
+        f()
+    with pytest.raises(TypeError):
+        f(np.ones(2), y=1)
+
+
+def test_donated_arrays_of_many_signatures(slow_calls: SlowCalls) -> None:
+    @tn.jit(donate="x", verify="off")
+    def f(x: Any, y: Any) -> Any:
+        x += y
+        return x.sum()
+
+    def call(n: int) -> None:
+        x = np.arange(float(n))
+        assert f(x, 1.0) == (np.arange(float(n)) + 1).sum()
+        np.testing.assert_array_equal(x, np.arange(float(n)) + 1)
+
+    for n in range(1, 8):
+        call(n)
+    slow_calls.reset()
+    for n in range(1, 8):
+        call(n)
+    assert slow_calls() == 0
+    x = np.ones(4)
+    with pytest.raises(tn.TenfoldError, match="shares memory"):
+        f(x, x)
+
+
+def test_a_plan_that_was_loaded_takes_containers_natively(
+    slow_calls: SlowCalls, tmp_path: Path
+) -> None:
+    f = tn.jit(lambda p, n: {"y": p["a"] * n, "n": n + 1})
+    given = {"a": np.arange(3.0)}
+    f.plan(given, 2).save(tmp_path / "f.plan")
+    loaded = tn.load(tmp_path / "f.plan", trust_code=True)
+    for _ in range(2):
+        slow_calls.reset()
+        found = loaded(given, 2)
+        np.testing.assert_array_equal(found["y"], given["a"] * 2)
+        assert (found["n"], type(found["n"])) == (3, int)
+    assert slow_calls() == 0
+    with pytest.raises(TypeError, match="made for"):
+        loaded({"a": np.ones(4)}, 2)
+
+
 # What is let go.
 
 FEW = 12
@@ -275,6 +413,36 @@ def test_a_retired_program_is_not_called_again(few: Plans) -> None:
     same(f, X)
     assert len(few) == 1
     assert f.traces == 1
+
+
+def test_threads_call_while_others_add_and_drop(few: Plans) -> None:
+    """More signatures than are kept: plans come and go under the calls of other threads."""
+    weights = [np.full(1, 2.0)]
+    f = tn.jit(lambda x: x * weights[0] + 1, verify="off")
+    errors: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        draw = np.random.default_rng(seed)
+        try:
+            for turn in range(150):
+                x = np.ones(int(draw.integers(1, 3 * FEW)))
+                assert f(x).tolist() == [3.0] * len(x)
+                if seed == 0 and turn % 20 == 19:
+                    f.refresh()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert len(f._dispatch) <= FEW
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if f(np.ones(2)).tolist() == [3.0, 3.0] else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.skipif("TENFOLD_HAMMER" not in os.environ, reason="takes about half an hour")

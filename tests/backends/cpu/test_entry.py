@@ -24,12 +24,14 @@ from tenfold.backends.cpu.entry import ndarray
 from tenfold.backends.cpu.entry.bind import GATE_TEXT, Bound, gate, make_entry
 from tenfold.backends.cpu.entry.entry import Argument, Entry
 from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
+from tenfold.backends.cpu.entry.table import make_dispatch
 from tenfold.backends.cpu.link import loader
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.run.host import HOST
 from tenfold.backends.cpu.run.poll import POLL
 from tenfold.backends.guard import HOLDS, ITEMS, Guard, kind_of
 from tenfold.backends.llvm.text import Fragment, join
+from tenfold.backends.program import decline
 from tenfold.types import DTYPES, TensorType, parse_type
 
 Assemble = Callable[[str], bytes]
@@ -751,3 +753,207 @@ def test_another_layout_is_noticed(monkeypatch: pytest.MonkeyPatch, name: str) -
 def test_symbols_are_complete() -> None:
     for address in ndarray.symbols().values():
         assert ctypes.c_uint64.from_address(address).value
+
+
+# Many plans behind one callable.
+
+
+@pytest.fixture(params=["native", "plain"])
+def dispatching(request: pytest.FixtureRequest, assemble: Assemble) -> Any:
+    """A callable over no plan, what plans are added to, and what binds a plan of these arguments
+    that fills its output with a number."""
+    native = request.param == "native"
+    call, table = make_dispatch(gate(assemble), slow, native)
+
+    def bind(
+        value: float, *types: str, guards: Sequence[Guard] = (), writes: bool = False
+    ) -> Bound:
+        given = tuple(Argument(parse_type(text), writes) for text in types)
+        kinds = tuple(map(kind_of, guards))
+        out = Entry("fill", "plan", given, outputs("f64[1]"), captures=1, guards=kinds)
+        image = load([assemble(join(copies((len(types), len(types) + 1, 8))))], ["plan"])
+        captures = [np.full(1, float(value))]
+        return make_entry(out, image, gate(assemble), decline, captures, guards, native)
+
+    return call, table, bind
+
+
+def test_a_plan_is_found_among_many(dispatching: Any) -> None:
+    call, table, bind = dispatching
+    assert call()[0] == "slow"
+    kinds = [(f"f32[{n}]",) for n in range(20)] + [("f64[3]", "f32[2,3]"), ("f64", "i64"), ()]
+    plans = [bind(k, *types) for k, types in enumerate(kinds)]
+    arrays = [[np.zeros(t.shape, t.dtype) for t in outputs(*types)] for types in kinds]
+    for k, plan in enumerate(plans):
+        table.add(plan)
+        table.add(plan)  # it is there
+        assert len(table) == k + 1
+        for j in range(k + 1):
+            assert call(*arrays[j])[0] == j
+        for other in arrays[k + 1 :]:
+            assert call(*other)[0] == "slow"
+    assert call(np.float64(2), np.int64(3))[0] == 21  # scalars are arrays without axes
+    for k, plan in enumerate(plans):
+        table.remove(plan)
+        assert call(*arrays[k])[0] == "slow"
+        for j in range(k + 1, len(plans)):
+            assert call(*arrays[j])[0] == j
+    assert len(table) == 0
+    table.add(plans[3])
+    table.clear()
+    assert call(*arrays[3])[0] == "slow"
+
+
+def test_no_hash_is_ever_two_records_arguments(dispatching: Any) -> None:
+    """Plans of the same types: the first whose guards hold answers, whatever the order."""
+    call, table, bind = dispatching
+    space: dict[str, Any] = {}
+    marks = [object() for _ in range(10)]
+    plans = [bind(k, "f32[2]", guards=[(space, "w", mark)]) for k, mark in enumerate(marks)]
+    x = np.zeros(2, np.float32)
+    for plan in plans:
+        table.add(plan)
+    for k in (9, 0, 4, 4, 7):
+        space["w"] = marks[k]
+        assert call(x)[0] == k
+    table.remove(plans[4])
+    space["w"] = marks[4]
+    assert call(x)[0] == "slow"
+    del space["w"]
+    assert call(x)[0] == "slow"
+
+
+def test_a_guard_that_raises_is_heard(dispatching: Any) -> None:
+    call, table, bind = dispatching
+    for count in range(1, 4):  # found without a hash, and with one
+
+        def asked() -> bool:
+            raise LookupError("no")
+
+        table.add(bind(count, f"f32[{count}]", guards=[(asked, HOLDS, True)]))
+        with pytest.raises(LookupError, match="no"):
+            call(np.zeros(count, np.float32))
+
+
+def test_a_table_that_changes_in_a_guard_does_not_matter(dispatching: Any) -> None:
+    call, table, bind = dispatching
+    found: list[Bound] = []
+
+    def asked() -> bool:
+        for plan in found:
+            table.remove(plan)
+        found.clear()
+        gc.collect()
+        return False
+
+    found.append(bind(1, "f32[2]", guards=[(asked, HOLDS, True)]))
+    found += [bind(k, "f32[2]", guards=[({}, "w", 1)]) for k in range(4)]
+    found += [bind(k, f"f32[{k}]") for k in range(3, 9)]
+    for plan in found:
+        table.add(plan)
+    del plan
+    x = np.zeros(2, np.float32)
+    assert call(x)[0] == "slow"
+    assert len(table) == 0
+    table.add(bind(5, "f32[2]"))
+    assert call(x)[0] == 5
+
+
+def test_what_is_not_packed_is_packed_on_the_way(dispatching: Any) -> None:
+    call, table, bind = dispatching
+    square = np.zeros((4, 4), np.float32)
+    odd = np.zeros(65, np.uint8)[1:].view(np.float32).reshape(4, 4)
+    wide = np.zeros((4, 8), np.float32)
+    table.add(bind(1, "f32[4,4]", "f32[4,4]"))
+    for _ in range(2):  # alone, then among others
+        for x in (square.T, wide[:, ::2], square[::-1], odd, np.broadcast_to(square[0], (4, 4))):
+            before = sys.getrefcount(x), sys.getrefcount(square)
+            assert call(x, square)[0] == 1
+            assert call(square, x)[0] == 1
+            assert (sys.getrefcount(x), sys.getrefcount(square)) == before
+        assert call(wide[:, 1::2], wide)[0] == "slow"
+        table.add(bind(2, "f32[4]"))
+    written = bind(3, "f32[2,2]", writes=True)
+    table.add(written)
+    assert call(np.zeros((2, 2), np.float32))[0] == 3
+    assert call(np.zeros((2, 4), np.float32)[:, ::2])[0] == "slow"  # the copy would be given up
+
+
+def test_other_objects_are_left_to_the_slow_path(dispatching: Any) -> None:
+    call, table, bind = dispatching
+
+    class Own(np.ndarray):
+        pass
+
+    x = np.zeros(2, np.float32)
+    for count in range(2):
+        table.add(bind(count, *["f32[2]"] * (count + 1)))
+        for other in (x.view(Own), x.astype(">f4"), x.astype(object), 1.0, None, "x", [0, 0]):
+            assert call(other)[0] == "slow"
+        assert call(x, x, x)[0] == "slow"
+        assert call(x, key=x) == ("slow", (x,), {"key": x})
+        assert call(x)[0] == 0
+    table.slow = lambda *args: "another"
+    assert call() == "another"
+
+
+def test_threads_call_while_plans_come_and_go(dispatching: Any) -> None:
+    call, table, bind = dispatching
+    plans = [bind(k, f"f32[{k}]") for k in range(1, 40)]
+    arrays = [np.zeros(k, np.float32) for k in range(1, 40)]
+    stop = threading.Event()
+
+    def turns() -> int:
+        count = 0
+        while not stop.is_set():
+            for k, x in enumerate(arrays, 1):
+                assert call(x)[0] in (k, "slow")
+                count += 1
+        return count
+
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(turns) for _ in range(3)]
+        draw = np.random.default_rng(0)
+        for _ in range(3000):
+            plan = plans[int(draw.integers(len(plans)))]
+            (table.add if draw.integers(2) else table.remove)(plan)
+        table.clear()
+        stop.set()
+        assert all(thread.result() > 0 for thread in running)
+    for plan in plans:
+        table.add(plan)
+    assert [call(x)[0] for x in arrays] == list(range(1, 40))
+
+
+def test_a_plan_lives_as_long_as_a_call_is_in_it(assemble: Assemble) -> None:
+    """It is removed, and all else let go of, while it asks Python."""
+    call, table = make_dispatch(gate(assemble), slow)
+    found: list[Any] = []
+
+    def asked() -> bool:
+        table.remove(found.pop())
+        gc.collect()
+        return True
+
+    entry = Entry("f", "plan", arguments("f32[8]"), outputs("f32[8]"), guards=("asked",))
+    image = load([assemble(join(copies((0, 1, 32))))], ["plan"])
+    guard = (asked, HOLDS, True)
+    found.append(make_entry(entry, image, gate(assemble), decline, (), [guard], kept=image))
+    del image
+    gone = weakref.ref(found[0].binding)
+    table.add(found[0])
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(call(x), x)
+    assert gone() is None
+    assert call(x)[0] == "slow"
+
+
+def test_two_thousand_plans_are_found(assemble: Assemble) -> None:
+    call, table = make_dispatch(gate(assemble), slow)
+    image = load([assemble(join(plan_of("  ret i32 0")))], ["plan"])
+    for n in range(2000):
+        entry = Entry("f", "plan", arguments(f"f32[{n}]", "i64[3]"), outputs(f"f32[{n}]"))
+        table.add(make_entry(entry, image, gate(assemble), decline))
+    three = np.zeros(3, np.int64)
+    assert all(call(np.zeros(n, np.float32), three).shape == (n,) for n in range(2000))
+    assert call(np.zeros(2000, np.float32), three)[0] == "slow"

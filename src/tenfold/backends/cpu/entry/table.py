@@ -140,15 +140,16 @@ class PlainDispatch:
         return sum(map(len, self._plans.values()))
 
     def add(self, plan: Bound) -> None:
-        kinds = _kinds_of(plan)
-        self._plans[kinds] = [*self._plans.get(kinds, ()), plan]
+        self._list(plan, plan)
 
     def remove(self, plan: Bound) -> None:
+        self._list(plan)
+
+    def _list(self, plan: Bound, *last: Bound) -> None:
         kinds = _kinds_of(plan)
-        left = [one for one in self._plans.get(kinds, ()) if one is not plan]
-        self._plans[kinds] = left
-        if not left:
-            del self._plans[kinds]
+        others = [one for one in self._plans.pop(kinds, ()) if one is not plan]
+        if others or last:
+            self._plans[kinds] = [*others, *last]
 
     def clear(self) -> None:
         self._plans.clear()
