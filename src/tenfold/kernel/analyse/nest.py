@@ -49,6 +49,13 @@ class Loop:
         return last if isinstance(last, Loop) and last.members == self.members else None
 
 
+def carried_out(kernel: Kernel, value: int) -> Free:
+    """The axes that are bound where an instruction is carried out: of a reduction, where a value
+    joins what is held."""
+    i, free = kernel.instructions[value], kernel.free[value]
+    return free.union(*(kernel.free[a] for a in i.args)) if i.op == "reduce" else free
+
+
 Item = Compute | Write | Guard | Loop
 
 

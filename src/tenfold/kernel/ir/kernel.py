@@ -118,9 +118,10 @@ class Store:
     value: int
     condition: int | None = None
     update: str = ""
+    second: int | None = None  # the imaginary part, in a legal kernel
 
     def uses(self) -> tuple[int, ...]:
-        more = () if self.condition is None else (self.condition,)
+        more = (v for v in (self.second, self.condition) if v is not None)
         return (self.value, *more, *sorted(self.index.values()))
 
 
@@ -217,10 +218,11 @@ class Kernel:
             tuple(
                 Store(
                     s.buffer,
-                    _moved(s.index, at),
+                    moved(s.index, at),
                     at[s.value],
                     None if s.condition is None else at[s.condition],
                     s.update,
+                    None if s.second is None else at[s.second],
                 )
                 for s in self.stores
             ),
@@ -248,12 +250,15 @@ class Kernel:
 
 def renumbered(instruction: Instruction, at: Mapping[int, int] | Sequence[int]) -> Instruction:
     """An instruction whose operands stand elsewhere."""
-    index = None if instruction.index is None else _moved(instruction.index, at)
+    if all(at[v] == v for v in instruction.uses()):
+        return instruction
+    index = None if instruction.index is None else moved(instruction.index, at)
     args = tuple(at[a] for a in instruction.args)
     return Instruction(instruction.op, instruction.dtype, args, instruction.attr, index)
 
 
-def _moved(index: Index, at: Mapping[int, int] | Sequence[int]) -> Index:
+def moved(index: Index, at: Mapping[int, int] | Sequence[int]) -> Index:
+    """An index whose values stand elsewhere."""
     if not index.values():
         return index
     return index.rebuild(

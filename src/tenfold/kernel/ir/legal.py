@@ -87,6 +87,7 @@ ELEMENTWISE = {
 
 # The others, as in `kernel/ir/kernel`, with these differences:
 #   load    attr (buffer, part)   part 0 or 1 of a complex buffer, else 0; f16 and bf16 as u16
+#   param   attr (number, part)   likewise
 #   lookup  attr (raw bytes,)     args (position,)  an element of a constant table; position i32,
 #                                 undefined outside it
 #   call    attr (function,)      args              a function of `kernel/maths`: a list of legal
@@ -96,6 +97,9 @@ ELEMENTWISE = {
 #                                 needs it
 #   reduce  attr (kind, *axes)    kinds below
 #   state   attr (number,)        as before
+# A store writes what lies in memory: bits of f16 and bf16 as u16, of complex numbers the real part
+# and a `second`. What an update makes of what is there and what is given is a list of legal
+# instructions, too (`kernel/passes/legalise.update`).
 OTHERS = (
     "load",
     "const",
@@ -114,9 +118,11 @@ OTHERS = (
 REDUCTIONS = {
     "sum": "held + a",
     "dot": "fma(a, b, held), in the order of a sum; the fold adds up what is held",
-    "prod": "held * a; of two operands, complex numbers as pairs; state 1 is the imaginary part",
-    "min": "a < held ? a : held, beginning with inf or the greatest integer: NaN is left out",
-    "max": "a > held ? a : held, beginning with -inf or the least integer: NaN is left out",
+    "prod": "held * a; of two operands, complex numbers as pairs: re * a - im * b and re * b + "
+    "im * a, each rounded as it stands; state 1 is the imaginary part",
+    "fused prod": "of two operands: fma(re, a, -(im * b)) and fma(re, b, im * a)",
+    "min": "a < held, or a is NaN ? a : held, beginning with inf or the greatest integer",
+    "max": "a > held, or a is NaN ? a : held, beginning with -inf or the least integer",
     "any": "held | a",
     "all": "held & a",
     "argmin": "a, b: a and its position b where a < held, or a is NaN and held is not; among "
@@ -130,6 +136,13 @@ def kind(dtype: str) -> str:
     return BOOL if dtype == "bool" else dtype[0]
 
 
+def in_memory(dtype: str) -> list[str]:
+    """The dtypes of what a load takes of a buffer, and a store writes."""
+    if dtype in ("c64", "c128"):
+        return ["f32" if dtype == "c64" else "f64"] * 2
+    return ["u16" if dtype in ("f16", "bf16") else dtype]
+
+
 def check(kernel: Kernel) -> None:
     """Raise unless a kernel is legal."""
     for n, i in enumerate(kernel.instructions):
@@ -137,9 +150,13 @@ def check(kernel: Kernel) -> None:
         if wrong:
             raise GraphError(f"legal kernel: %{n}: {wrong}\n{kernel}")
     for s in kernel.stores:
+        buffer = kernel.buffers[s.buffer]
         reduced = any(kernel.axes[a].kind == REDUCED for a in kernel.store_free(s))
-        if reduced and kernel.buffers[s.buffer].role != SCRATCH:
+        if reduced and buffer.role != SCRATCH:
             raise GraphError(f"legal kernel: a store depends on a reduced axis\n{kernel}")
+        parts = [kernel.instructions[v].dtype for v in (s.value, s.second) if v is not None]
+        if parts != in_memory(buffer.dtype):
+            raise GraphError(f"legal kernel: {parts} stored to {buffer.dtype}\n{kernel}")
 
 
 def _wrong(kernel: Kernel, i: Instruction) -> str:
@@ -152,6 +169,10 @@ def _wrong(kernel: Kernel, i: Instruction) -> str:
             return f"no instruction {i.op}"
         if i.op == "reduce" and i.attr[0] not in REDUCTIONS:
             return f"no reduction {i.attr[0]}"
+        if i.op in ("load", "param"):
+            held = kernel.buffers[i.attr[0]].dtype if i.op == "load" else kernel.params[i.attr[0]]
+            if i.dtype != in_memory(held)[i.attr[1]]:
+                return f"{i.op} of {held} gives {i.dtype}"
         return ""
     return mismatch(rule, i.op, given, i.dtype)
 

@@ -27,6 +27,8 @@ def show(kernel: Kernel) -> str:
     for store in kernel.stores:
         when = f" if %{store.condition}" if store.condition is not None else ""
         value = f"%{store.value}"
+        if store.second is not None:
+            value += f" %{store.second}"
         if store.update:
             value = f"{store.update} with {value}"
         lines.append(f"  b{store.buffer}[{store.index}] = {value}{when}")
@@ -37,11 +39,12 @@ def show(kernel: Kernel) -> str:
 def _line(i: Instruction) -> str:
     args = " ".join(f"%{a}" for a in i.args)
     if i.op == "load":
-        return f"load b{i.attr[0]}[{i.index}]" + (f" if {args}" if args else "")
+        part = ".imag" if i.attr[1:] == (1,) else ""
+        return f"load b{i.attr[0]}{part}[{i.index}]" + (f" if {args}" if args else "")
     if i.op == "const":
         return f"const {np.frombuffer(i.attr[0], DTYPES[i.dtype])[0]!s}"
     if i.op == "param":
-        return f"param {i.attr[0]}"
+        return f"param {i.attr[0]}" + (".imag" if i.attr[1:] == (1,) else "")
     if i.op == "index":
         return f"index {i.index}"
     if i.op == "inside":
@@ -50,4 +53,6 @@ def _line(i: Instruction) -> str:
         return f"reduce {i.attr[0]} {args} over {' '.join(f'a{a}' for a in i.attr[1:])}"
     if i.op == "state":
         return f"state {i.attr[0]} of {args}"
+    if i.op in ("call", "rarely"):
+        return f"{i.op} {i.attr[0]} {args}"
     return f"{i.op} {args}"
