@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from tenfold.backends.cpu.link.elf import (
     ABSOLUTE,
@@ -44,14 +45,35 @@ _JUMP = b"\xff\x25"  # jmp *offset(%rip), the offset follows
 _STUB = 16
 
 Resolve = Callable[[str], int | None]
+Origin = str | None  # of an address: "" here, None a constant, else the name of an import
+
+
+@dataclass(slots=True)
+class Relocations:
+    """Which words of linked memory depend on where it lies, and which on what it imports, by their
+    offsets in the mapping."""
+
+    own: list[int] = field(default_factory=list)
+    imports: dict[str, list[int]] = field(default_factory=dict)
+    movable: bool = True  # whether there is nothing else that does
+
+    def note(self, here: int, origin: Origin, addend: int = 0) -> None:
+        """A word that holds an address."""
+        if here % 8 or (origin and addend):
+            self.movable = False
+        elif origin == "":
+            self.own.append(here)
+        elif origin is not None:
+            self.imports.setdefault(origin, []).append(here)
 
 
 def _up(offset: int, align: int) -> int:
     return (offset + align - 1) & -align
 
 
-def link(objects: Sequence[Object], resolve: Resolve) -> tuple[dict[str, int], Memory]:
-    """The addresses of all names the objects define, and the memory they lie in."""
+def link(objects: Sequence[Object], resolve: Resolve) -> tuple[dict[str, int], Memory, Relocations]:
+    """The addresses of all names the objects define, the memory they lie in, and what in it would
+    be different elsewhere."""
     sizes = [0, 0, 0]
     offsets: list[dict[int, int]] = []
     for item in objects:
@@ -79,7 +101,7 @@ def link(objects: Sequence[Object], resolve: Resolve) -> tuple[dict[str, int], M
     for item, own in zip(objects, offsets, strict=True):
         linker.relocate(item, own, exports, imports)
     memory.seal()
-    return exports, memory
+    return exports, memory, linker.relocations
 
 
 def _imports(objects: Sequence[Object], resolve: Resolve) -> dict[str, int]:
@@ -134,32 +156,39 @@ def _exports(
 class _Linker:
     """Writes addresses into pages that are still writable."""
 
-    __slots__ = ("_base", "_memory", "_slot", "_slots", "_stub", "_stubs")
+    __slots__ = ("_base", "_memory", "_slot", "_slots", "_stub", "_stubs", "relocations")
 
     def __init__(self, memory: Memory, stub: int, slot: int) -> None:
         self._memory = memory
         self._base = memory.base
         self._stub, self._slot = stub, slot  # the offsets of the next free ones
-        self._stubs: dict[int, int] = {}  # address → offset of the jump there
-        self._slots: dict[int, int] = {}  # address → offset of the word that holds it
+        self._stubs: dict[str, int] = {}  # import → offset of the jump there
+        self._slots: dict[tuple[int, Origin], int] = {}  # offset of the word with an address
+        self.relocations = Relocations()
 
-    def _slot_of(self, address: int) -> int:
-        slot = self._slots.get(address)
+    def _slot_of(self, address: int, origin: Origin) -> int:
+        slot = self._slots.get((address, origin))
         if slot is None:
-            slot = self._slots[address] = self._slot
+            slot = self._slots[address, origin] = self._slot
             self._slot += 8
             _WORD.pack_into(self._memory.pages, slot, address)
+            self.relocations.note(slot, origin)
         return slot
 
-    def _stub_of(self, address: int) -> int:
-        stub = self._stubs.get(address)
+    def _stub_of(self, address: int, name: str) -> int:
+        stub = self._stubs.get(name)
         if stub is None:
-            stub = self._stubs[address] = self._stub
+            stub = self._stubs[name] = self._stub
             self._stub += _STUB
             pages = self._memory.pages
             pages[stub : stub + 2] = _JUMP
-            _HALF.pack_into(pages, stub + 2, self._slot_of(address) - (stub + 6))
+            _HALF.pack_into(pages, stub + 2, self._slot_of(address, name) - (stub + 6))
         return stub
+
+    def _origin(self, address: int, name: str, imports: dict[str, int]) -> Origin:
+        if name in imports:
+            return name
+        return "" if self._base <= address <= self._base + len(self._memory.pages) else None
 
     def relocate(
         self, item: Object, own: dict[int, int], exports: dict[str, int], imports: dict[str, int]
@@ -192,27 +221,31 @@ class _Linker:
                 if address is None:
                     bad(f"a relocation names symbol {number}, which is not mapped")
                 here = start + offset
+                name = symbols[number][0]
+                origin = self._origin(address, name, imports)
                 if kind in _RELATIVE:
-                    if kind in _DIRECT:
-                        name = symbols[number][0]
-                        if name in imports:
-                            if kind == _PC32:
-                                raise FileError(
-                                    f"object code: it takes {name!r} to lie near; declare that "
-                                    "import without dso_local"
-                                )
-                            address = base + self._stub_of(address)
-                    else:
-                        address = base + self._slot_of(address)
+                    if kind not in _DIRECT:
+                        address = base + self._slot_of(address, origin)
+                    elif origin:
+                        if kind == _PC32:
+                            raise FileError(
+                                f"object code: it takes {name!r} to lie near; declare that "
+                                "import without dso_local"
+                            )
+                        address = base + self._stub_of(address, origin)
+                    elif origin is None:
+                        self.relocations.movable = False
                     _put_half(pages, here, address + addend - (base + here), -(2**31), 2**31)
                 elif kind == _64:
+                    self.relocations.note(here, origin, addend)
                     _WORD.pack_into(pages, here, (address + addend) & _MASK)
                 elif kind == _PC64:
+                    self.relocations.movable &= origin == ""
                     _WORD.pack_into(pages, here, (address + addend - base - here) & _MASK)
-                elif kind == _32:
-                    _put_half(pages, here, address + addend, 0, 2**32)
-                elif kind == _32S:
-                    _put_half(pages, here, address + addend, -(2**31), 2**31)
+                elif kind in (_32, _32S):
+                    self.relocations.movable &= origin is None
+                    low, high = (0, 2**32) if kind == _32 else (-(2**31), 2**31)
+                    _put_half(pages, here, address + addend, low, high)
                 else:
                     bad(f"a relocation of kind R_X86_64_{_KINDS.get(kind, kind)} is not supported")
 

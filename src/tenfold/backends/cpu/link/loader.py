@@ -16,7 +16,8 @@ from typing import Any
 
 from tenfold.backends.cpu.link.archive import members
 from tenfold.backends.cpu.link.elf import read
-from tenfold.backends.cpu.link.link import link
+from tenfold.backends.cpu.link.link import Relocations, link
+from tenfold.backends.cpu.link.pages import Memory
 from tenfold.errors import FileError
 from tenfold.locks import once
 
@@ -26,12 +27,20 @@ LINKED = b"TFIMAGE\n"  # what an image that was linked before begins with
 class Image:
     """Code in memory, with the addresses of what it exports. Dropped, its memory is freed."""
 
-    __slots__ = ("_owners", "route", "size", "symbols")
+    __slots__ = ("_owners", "linked", "route", "size", "symbols")
 
-    def __init__(self, symbols: Mapping[str, int], size: int, route: str, owners: object) -> None:
+    def __init__(
+        self,
+        symbols: Mapping[str, int],
+        size: int,
+        route: str,
+        owners: object,
+        linked: tuple[Memory, Relocations] | None = None,
+    ) -> None:
         self.symbols = symbols
         self.size = size  # bytes mapped; 0 where LLVM keeps the count
         self.route = route
+        self.linked = linked  # where it was linked here: its memory, and what depends on the place
         self._owners = owners  # what frees the memory, and images whose code is called from here
 
     def address(self, name: str) -> int:
@@ -85,8 +94,10 @@ def _load_elf(
         address = given.get(name)
         return process_symbol(name) if address is None else address
 
-    found, memory = link([read(one) for data in objects for one in members(data)], resolve)
-    return Image(found, memory.size, "elf", (memory, tuple(libraries)))
+    items = [read(one) for data in objects for one in members(data)]
+    found, memory, relocations = link(items, resolve)
+    owners = (memory, tuple(libraries))
+    return Image(found, memory.size, "elf", owners, (memory, relocations))
 
 
 _names = itertools.count()

@@ -2,9 +2,8 @@
 lies, or on what it imports, listed beside it.
 
 Code refers to itself by relative addresses, and its constants and data lie at one distance from it
-(`pages`), so most of an image is the same wherever it lies. To
-find the words that are not, it is linked twice, at two places and with made-up imports; the second
-image has to come out of the first by the list alone, or object code is kept as it is.
+(`pages`), so most of an image is the same wherever it lies. Linking notes the words that are not
+(`link.Relocations`); where there is more to it, object code is kept as it is.
 """
 
 from __future__ import annotations
@@ -17,15 +16,12 @@ import msgpack
 import numpy as np
 
 from tenfold.backends.cpu.link.archive import members
-from tenfold.backends.cpu.link.elf import LIMIT, PAGE, bad, read
-from tenfold.backends.cpu.link.link import Resolve, link
+from tenfold.backends.cpu.link.elf import DATA, LIMIT, PAGE, bad, read
+from tenfold.backends.cpu.link.link import Relocations, link
 from tenfold.backends.cpu.link.loader import LINKED, Image, process_symbol, route
 from tenfold.backends.cpu.link.pages import AREA, Memory
 from tenfold.errors import FileError
 from tenfold.frozen import frozen
-
-_MADE_UP = 0x7A5A_0000_0000_0000  # no address of user space
-_STEP = 1 << 16
 
 Array = np.ndarray[Any, Any]
 
@@ -54,50 +50,52 @@ def prelink(data: bytes, exports: Sequence[str]) -> bytes:
     """Object code as an image that is quickly loaded; or as it is, where that can't be done."""
     if route() != "elf":
         return data
-    items = [read(one) for one in members(data)]
+    found, memory, relocations = link([read(one) for one in members(data)], lambda name: 0)
+    made = _linked(found, memory, relocations, exports)
+    return data if made is None else made.pack()
 
-    def made_up(first: int) -> tuple[Resolve, dict[str, int]]:
-        given: dict[str, int] = {}
 
-        def resolve(name: str) -> int:
-            return given.setdefault(name, first + _STEP * len(given))
+def written(image: Image, exports: Sequence[str]) -> bytes | None:
+    """An image in memory as one that is quickly loaded, without linking again; None where that
+    can't be done: it may have written into its data since."""
+    if image.linked is None or image.linked[0].sizes[DATA]:
+        return None
+    made = _linked(image.symbols, *image.linked, exports)
+    return None if made is None else made.pack()
 
-        return resolve, given
 
-    first, names = made_up(_MADE_UP)
-    found, memory = link(items, first)
-    second, others = made_up(_MADE_UP + (1 << 40))
-    _, again = link(items, second)
-    if not memory.shared:
-        return data
-    before, after = _words(memory), _words(again)
-    imports = {name: np.nonzero(before == address)[0] for name, address in names.items()}
-    apart = before != after
+def _linked(
+    found: Mapping[str, int], memory: Memory, relocations: Relocations, exports: Sequence[str]
+) -> Linked | None:
+    if not (memory.shared and relocations.movable):
+        return None
+    parts = [bytes(memory.part(n)) for n in range(3)]
+    words = np.frombuffer(b"".join(parts), np.int64).copy()
+    own = _numbers(memory, relocations.own)
+    words[own] -= memory.origin
+    imports = {name: _numbers(memory, at) for name, at in relocations.imports.items()}
     for at in imports.values():
-        apart[at] = False
-    own = np.nonzero(apart)[0]
-    moved = before.copy()
-    moved[own] += again.origin - memory.origin
-    for name, at in imports.items():
-        moved[at] = others[name]
-    if list(names) != list(others) or not np.array_equal(moved, after):
-        return data
-    before[own] -= memory.origin
-    raw = before.tobytes()
-    code, constants = memory.sizes[0], memory.sizes[0] + memory.sizes[1]
-    parts = (raw[:code], raw[code:constants], raw[constants:])
-    made = Linked(
+        words[at] = 0
+    raw, start, cut = words.tobytes(), 0, []
+    for part in parts:
+        cut.append(raw[start : start + len(part)].rstrip(b"\0"))
+        start += len(part)
+    return Linked(
         tuple(map(len, parts)),
-        tuple(part.rstrip(b"\0") for part in parts),
+        tuple(cut),
         own.astype("<i4").tobytes(),
-        tuple((name, at.astype("<i4").tobytes()) for name, at in imports.items()),
+        tuple((name, at.astype("<i4").tobytes()) for name, at in sorted(imports.items())),
         {name: found[name] - memory.origin for name in exports},
     )
-    return made.pack()
 
 
-def _words(memory: Memory) -> Array:
-    return np.frombuffer(b"".join(memory.part(n) for n in range(3)), np.int64).copy()
+def _numbers(memory: Memory, offsets: Sequence[int]) -> Array:
+    """The numbers of words of the parts, one after the other, that lie at these offsets."""
+    found, before = [], 0
+    for start, size in zip(memory.starts, memory.sizes, strict=True):
+        found += [(at - start + before) // 8 for at in offsets if start <= at < start + size]
+        before += size
+    return np.array(sorted(found), np.int64)
 
 
 def load_linked(

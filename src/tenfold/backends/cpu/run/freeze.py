@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.link.compile import Module, compile_kernels
-from tenfold.backends.cpu.link.prelink import prelink
+from tenfold.backends.cpu.link.prelink import prelink, written
 from tenfold.backends.cpu.run.code import NativeCode
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.fixed import GATE, STEPS, fixed, interface
@@ -199,5 +199,10 @@ def _modules(
     if alone:
         made.append((compile_kernels(alone, target, strict), alone))
     found = {k: (n, code[k].compiled.name) for n, (_, kernels) in enumerate(made) for k in kernels}
-    modules = [prelink(module.data, [found[k][1] for k in kernels]) for module, kernels in made]
+    modules = []
+    for module, kernels in made:
+        names, first = [found[k][1] for k in kernels], code[kernels[0]]
+        here = first.image if first.module is module else None  # linked before, to be run
+        linked = None if here is None else written(here, names)
+        modules.append(prelink(module.data, names) if linked is None else linked)
     return tuple(modules), tuple(found[k] for k in plan.kernels)

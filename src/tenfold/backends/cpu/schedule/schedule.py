@@ -7,6 +7,7 @@ lie across lanes. It depends on the kernel and the target alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from math import gcd, lcm
 
@@ -79,8 +80,10 @@ _WORK = {"div": 3.0, "sqrt": 4.0, "rsqrt": 7.0, "floordiv": 12.0, "mod": 12.0, "
 _UNIFORM, _PACKED, _TILED, _ACROSS, _STRIDED, _GATHERED = 0.5, 1.0, 4.0, 8.0, 12.0, 16.0
 
 
+@lru_cache(64)
 def choose(kernel: Kernel, target: Target) -> Schedule:
-    """The schedule of a kernel for a target."""
+    """The schedule of a kernel for a target. It is chosen while a kernel is brought into form, and
+    asked for again when that is compiled."""
     facts = _Facts(kernel)
     best = min(facts.candidates(), key=lambda lanes: (facts.cost(lanes), sorted(lanes)))
     return facts.schedule(best, target)
