@@ -335,7 +335,7 @@ def _loop(plan: Plan, argument: str) -> Plan:
     """A loop the other way about, or of one round less."""
     steps = []
     for step in plan.steps:
-        if isinstance(step, LoopStep) and step.op == "scan":
+        if isinstance(step, LoopStep) and step.counted:
             if argument == "reverse":
                 step = replace(step, reverse=not step.reverse)
             elif step.length > 1:

@@ -12,8 +12,8 @@ import tenfold as tn
 from tenfold.errors import TenfoldError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
+from tenfold.ops.agreement.units import unit
 from tenfold.parity.rule.agree import Uncertain, compare, judged
-from tenfold.parity.rule.bounds import unit
 from tenfold.types import KIND, TensorType
 
 Array = np.ndarray[Any, Any]

@@ -21,6 +21,8 @@ from tenfold.backends.file import SIGNATURE, PlanFile, Reference, write_file
 from tenfold.backends.program import Program
 from tenfold.errors import HookError, PlanError, ValueProblem
 from tenfold.graph import Graph
+from tenfold.graph.op import asking
+from tenfold.ops import TABLE
 from tenfold.plan import Plan
 from tenfold.plan.file.sections import LARGEST
 from tenfold.reference import Callbacks
@@ -199,13 +201,10 @@ class Loaded(Callee):
         """Every hook that has a callable, by name: as bound, or as met while tracing."""
         found: dict[str, Callable[..., Any] | None] = {}
         if self.signature.hooks:
-            graph = self.graph
-            for one in (*graph.scopes(), graph):
-                for node in one.nodes:
-                    if node.op not in ("hook", "call_host"):
-                        continue
-                    if 0 <= node["default"] < len(self._callbacks.defaults):
-                        found[node["name"]] = self._callbacks.defaults[node["default"]]
+            defaults = self._callbacks.defaults
+            for node, effect in asking(self.graph, TABLE):
+                if effect.named and 0 <= node["default"] < len(defaults):
+                    found[node["name"]] = defaults[node["default"]]
             found.update(self._callbacks.overrides)
         return found
 

@@ -23,7 +23,9 @@ from tenfold.api.traces import Traces, trace_call
 from tenfold.api.verify import verify_option
 from tenfold.errors import CompileWarning
 from tenfold.graph import Graph
+from tenfold.graph.op import asking
 from tenfold.locks import Lock, cached_property
+from tenfold.ops import TABLE
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
@@ -341,4 +343,6 @@ def _load_runtime(backend: str | None) -> None:
 
 
 def _hook_names(graph: Graph) -> set[str]:
-    return {node["name"] for g in (graph, *graph.scopes()) for node in g.nodes if node.op == "hook"}
+    """The hooks that may be silenced: a host call may not."""
+    asked = asking(graph, TABLE)
+    return {node["name"] for node, effect in asked if effect.named and not effect.answers}

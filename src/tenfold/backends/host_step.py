@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.graph import Graph, Node, Parameter
-from tenfold.graph.op import Scatter
+from tenfold.graph.op import Element, Scatter
 from tenfold.ops import TABLE
 from tenfold.plan import HostStep, KernelStep, Plan
 from tenfold.reference import Callbacks, evaluate
@@ -73,7 +73,7 @@ def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
     number = {value: n for n, value in enumerate(given)}
     nodes: list[Node] = []
     count = len(given)
-    for position in _with_reshapes(graph, step.nodes, number):
+    for position in _with_views(graph, step.nodes, number):
         node, start = graph.nodes[position], graph.starts[position]
         if any(v not in number for v in node.inputs):
             continue  # made by another step: read from memory here
@@ -87,17 +87,23 @@ def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
     return Graph(tuple(Parameter(graph.types[v]) for v in given), tuple(nodes), ())
 
 
-def _with_reshapes(graph: Graph, nodes: Sequence[int], known: Container[int]) -> list[int]:
-    """The nodes, each behind the reshapes of known values that it reads: these have no step."""
+def _with_views(graph: Graph, nodes: Sequence[int], known: Container[int]) -> list[int]:
+    """The nodes, each behind the views of known values that it reads: these have no step."""
     found: dict[int, None] = {}
     for position in nodes:
         chain = [position]
         for value in graph.nodes[position].inputs:
             while value not in known:
                 maker = bisect_right(graph.starts, value) - 1
-                if maker < 0 or graph.nodes[maker].op != "reshape":
+                if maker < 0 or not _moves(graph.nodes[maker]):
                     break
                 chain.append(maker)
                 (value,) = graph.nodes[maker].inputs
         found.update(dict.fromkeys(reversed(chain)))
     return list(found)
+
+
+def _moves(node: Node) -> bool:
+    """Whether a node makes each element from one of its one input, as a view does."""
+    lowering = TABLE[node.op].lowering
+    return len(node.inputs) == 1 and isinstance(lowering, Element) and not lowering.mixes

@@ -6,17 +6,20 @@ checker and the parser are handed the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from tenfold.errors import GraphError
 from tenfold.frozen import frozen
-from tenfold.graph.node import Attributes, Graph
+from tenfold.graph.node import Attributes, Graph, Node
 from tenfold.types import TensorType
 
 Types = tuple[TensorType, ...]
 # A type rule: the types of a node's inputs, its attributes and scopes give its types.
 TypeRule = Callable[[Types, Mapping[str, Any], tuple[Graph, ...]], Types]
+
+
+PRODUCT = "product"  # the routine of a library that multiplies matrices
 
 
 @frozen
@@ -36,16 +39,27 @@ class Pointwise:
 
 @frozen
 class Element:
-    """Lowering: a generator that computes one output element from readers of the inputs."""
+    """Lowering: a generator that computes one output element from readers of the inputs.
+
+    One that `mixes` makes an element of the result from many of an input.
+    """
 
     generate: Callable[..., Generator[Any, Any, Any]]
+    mixes: bool = False
 
 
 @frozen
 class Routine:
-    """Lowering: a named routine that a backend has, or else runs on the host."""
+    """Lowering: a routine that a backend may have by this name, or else runs on the host.
+
+    Where `inline(types, result, attributes)` holds, a kernel by `generate` serves better. One over
+    `lines` works along the last axis, so `axis` is brought there.
+    """
 
     name: str
+    generate: Callable[..., Generator[Any, Any, Any]] | None = None
+    inline: Callable[..., bool] | None = None
+    lines: bool = False
 
 
 @frozen
@@ -70,22 +84,91 @@ class Scatter:
     `place` is a generator like an Element's. It is asked where an element of the second input
     goes, reads the other inputs, and returns a position in the result. `serial(types, attributes)`
     has the axes of the second input along which two elements may meet: those are taken in order.
-    `update` is the name of the attribute that says how values are joined, `set` for not at all.
+    `update(attributes)` is the instruction that joins a value to what is there, or "" for none.
     `wider(type, attributes)` is the dtype that values are joined in, or None for their own.
     """
 
     place: Callable[..., Generator[Any, Any, Any]]
     serial: Callable[..., tuple[int, ...]]
-    update: str
+    update: Callable[[Mapping[str, Any]], str]
     wider: Callable[..., str | None]
 
 
 @frozen
-class Scopes:
-    """Lowering: a loop or a branch over sub-plans."""
+class Branch:
+    """Lowering: one of the scopes, by the first input as an index that is clamped."""
 
 
+@frozen
+class Loop:
+    """Lowering: the last scope, time after time.
+
+    A `counted` loop goes `length` rounds, perhaps in `reverse`, with slices of stacked inputs and
+    stacked results; any other as long as its first scope says so. Inputs are `captures`, then the
+    carries, then what is sliced.
+    """
+
+    counted: bool
+
+    def carries(self, node: Node) -> range:
+        """Which inputs of a node are carried from round to round."""
+        first: int = node["captures"]
+        return range(first, first + node["carries"] if self.counted else len(node.inputs))
+
+    def reversed(self, node: Node) -> bool:
+        """Whether the rounds of a node go from the last slice to the first."""
+        return self.counted and bool(node["reverse"])
+
+
+@frozen
+class Inline:
+    """Lowering: the nodes of its one scope take its place."""
+
+
+@frozen
+class Fold:
+    """Lowering: its scope joins elements two by two, on the host."""
+
+
+Scopes = Branch | Loop | Inline | Fold
 Lowering = Pointwise | Element | Routine | Composition | Ranges | Scatter | Scopes
+
+
+@frozen
+class Effect:
+    """What an op asks of the host: to show its inputs, or with `named` to call what is bound to its
+    `name`. One that `answers` needs such a callable, and has its results."""
+
+    named: bool = True
+    answers: bool = False
+
+
+@frozen
+class Error:
+    """What a compiled float result may be off by, beyond what its inputs' errors make of it.
+
+    `own(case)` is the most, `usual(case)` what rounding makes of most results, and where to begin:
+    without it, the most, from the result itself. `unrounded(case)` is what it may be off by where
+    it goes straight into a sum, without being rounded. The rules stand in `ops.agreement`.
+    """
+
+    own: Callable[[Any], Any]
+    usual: Callable[[Any], tuple[Any, Any]] | None = None
+    unrounded: Callable[[Any], Any] | None = None
+
+
+@frozen
+class Spread:
+    """What inputs that may be off make of a result, where trying their ends does not tell.
+
+    `rule(case)` is that, or None where trying tells. `range` is how far apart two results can be,
+    of an op that takes all of them on within a period. `together`: how one input's error counts
+    hangs on the other's. The rules stand in `ops.agreement`.
+    """
+
+    rule: Callable[[Any], Any] | None = None
+    range: float | None = None
+    together: bool = False
 
 
 @frozen
@@ -157,6 +240,9 @@ class Op:
 
     `reads(site)` tells which elements of the inputs an element of a result is made of, where the
     lowering does not: it is a generator like an Element's that computes nothing.
+
+    `error` and `spread` give what the rule of agreement needs to know; without them, an op is off
+    by its `bound` in units in the last place, and what its inputs' errors make of it is tried.
     """
 
     name: str
@@ -171,11 +257,17 @@ class Op:
     bound_from: float = 0.0  # a result below this is held to the units of this magnitude
     attributes: tuple[Attribute, ...] = ()
     scopes: int | None = 0  # None: any number
-    effect: bool = False
+    effect: Effect | None = None
     differs: Callable[..., Sequence[int]] | None = None
     heeds: Callable[[Types, Mapping[str, Any]], bool] = lambda types, attributes: False
     guard: Callable[..., Sequence[int]] | None = None
     reads: Callable[..., Generator[Any, Any, Any]] | None = None
+    error: Callable[[], Error] | None = None
+    spread: Callable[[], Spread] | None = None
+    elementwise: bool = False  # an element of the result is made of the same one of the inputs
+    literal: bool = False  # its value is its attribute `data`, its inputs none
+    permutes: bool = False  # its result is its input with axes in the order `axes`
+    indices: int | None = None  # from this input on, all are positions in the first
 
     def normalise(self, given: Mapping[str, Any]) -> Attributes:
         """The attributes in their one form, in the order of the row."""
@@ -189,3 +281,13 @@ class Op:
 
 
 Table = Mapping[str, Op]
+
+
+def asking(graph: Graph, table: Table) -> Iterator[tuple[Node, Effect]]:
+    """Every node that asks something of the host, at any depth, with what that is."""
+    for one in (*graph.scopes(), graph):
+        if one.effects:
+            for node in one.nodes:
+                effect = table[node.op].effect
+                if effect is not None:
+                    yield node, effect

@@ -65,18 +65,15 @@ def show_node(
     if node.types:
         text += " : " + ", ".join(map(repr, node.types))
     notes = []
-    if node.op == "constant":
-        value = np.array2string(constant_value(node), separator=",")
-        notes.append(" ".join(value.split()))  # in one line, however many rows it has
+    data = next((value for _, value in node.attributes if isinstance(value, bytes)), None)
+    if data is not None:  # the bytes of an array
+        (type,) = node.types
+        array = np.frombuffer(data, type.dtype).reshape(type.shape)
+        # In one line, however many rows it has.
+        notes.append(" ".join(np.array2string(array, separator=",").split()))
     if node.source is not None:
         notes.append(str(node.source))
     return text + (f"  # {'; '.join(notes)}" if notes else "")
-
-
-def constant_value(node: Node) -> Any:
-    """The array that a constant node stands for."""
-    (type,) = node.types
-    return np.frombuffer(node["data"], type.dtype).reshape(type.shape)
 
 
 def _literal(value: Any) -> str:

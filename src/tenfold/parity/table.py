@@ -13,6 +13,7 @@ from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
+from tenfold.ops import TABLE
 from tenfold.parity.find.part import whole_graphs
 from tenfold.parity.replay.steps import judged_step
 from tenfold.parity.replay.walk import State, Walk
@@ -141,7 +142,7 @@ def _taps(
     values = [
         (n, v)
         for n, node in enumerate(graph.nodes)
-        if node.op != "constant"
+        if not TABLE[node.op].literal
         for v in range(graph.starts[n], graph.starts[n] + len(node.types))
     ]
     every = replace(graph, outputs=tuple(v for _, v in values))

@@ -13,7 +13,7 @@ def _anything(instruction: str, operands: tuple[str, ...], result: str) -> None:
     return None
 
 
-def _no_routine(op: str, dtype: str, length: int) -> None:
+def _no_routine(routine: str, dtype: str, length: int) -> None:
     return None
 
 
@@ -29,11 +29,11 @@ def _nothing(kernel: Kernel) -> tuple[str, ...]:
 class Capabilities:
     """What a backend can do for one target. Without any: all instructions, and no routine.
 
-    `supports` says why it lacks an instruction on these dtypes, or None. `routines` are the ops
-    that its libraries have here; `scratch` says how many bytes of scratch memory one takes over
-    lines of so many elements, None where there is none of that dtype. `tune` gives a kernel the
-    form that it likes, perhaps with scratch buffers at the end. `outside` names the functions of
-    another library that a kernel calls element by element.
+    `supports` says why it lacks an instruction on these dtypes, or None. `routines` are those that
+    its libraries have here, as rows name them; `scratch` says how many bytes of scratch memory one
+    takes over lines of so many elements, None where there is none of that dtype. `tune` gives a
+    kernel the form that it likes, perhaps with scratch buffers at the end. `outside` names the
+    functions of another library that a kernel calls element by element.
     """
 
     supports: Callable[[str, tuple[str, ...], str], str | None] = _anything

@@ -16,7 +16,7 @@ from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen
 from tenfold.graph import Builder as GraphBuilder
 from tenfold.graph import Graph, Node
-from tenfold.graph.op import Composition, Element, Pointwise, Ranges, Scatter, Scopes
+from tenfold.graph.op import Composition, Element, Ranges, Scatter, Scopes
 from tenfold.kernel import Builder
 from tenfold.kernel.ir.index import ZERO, Index
 from tenfold.kernel.ir.kernel import REDUCED, Instruction
@@ -133,7 +133,7 @@ def _node(
         ask = as_element(lowering) if isinstance(lowering, Ranges) else lowering.generate
     elif not equal:
         raise _Mixed("goes from row to row") if a.scopes else different(a.op, b)
-    elif isinstance(lowering, Pointwise):
+    elif row.elementwise:
         ask = reads.elementwise
     elif row.reads is not None and a.scopes == b.scopes:
         ask = row.reads

@@ -12,6 +12,7 @@ import numpy as np
 from tenfold.errors import HookError, TypeMismatch
 from tenfold.frozen import frozen
 from tenfold.graph.op import Ask
+from tenfold.ops import TABLE
 from tenfold.trace.containers import flatten, matched
 from tenfold.trace.control.encoding import decode, encode
 from tenfold.trace.operand import literal
@@ -37,13 +38,15 @@ class Callbacks:
         values = [np.array(argument) for argument in ask.arguments]
         ask.arguments.clear()
         with outside():
-            if ask.op == "call_host":
+            effect = TABLE[ask.op].effect
+            assert effect is not None
+            if effect.answers:
                 return self._call(ask, values)
             container = decode(ask.attributes["structure"]).unflatten(values)
-            if ask.op == "print":
+            if not effect.named:
                 label = ask.attributes["label"]
                 builtins.print(f"{label}: {container}" if label else container)
-            elif (function := self._find(ask)) is not None:
+            elif (function := self._find(ask, needed=False)) is not None:
                 function(container)
             return []
 
@@ -53,7 +56,7 @@ class Callbacks:
         The row of call_host checks their types."""
         types = [parse_type(t) for t in ask.attributes["types"]]
         text = ask.attributes["structure"]
-        function = self._find(ask)
+        function = self._find(ask, needed=True)
         assert function is not None
         result = function(*decode(text).unflatten([*values, *types])[0])
         structure, found = flatten(result)
@@ -68,18 +71,17 @@ class Callbacks:
             )
         return [numbered(item, type.dtype) for item, type in zip(leaves, types, strict=True)]
 
-    def _find(self, ask: Ask) -> Callable[..., Any] | None:
+    def _find(self, ask: Ask, needed: bool) -> Callable[..., Any] | None:
         name: str = ask.attributes["name"]
         default: int = ask.attributes["default"]
-        host = ask.op == "call_host"
-        if name in self.overrides and not (host and self.overrides[name] is None):
+        if name in self.overrides and not (needed and self.overrides[name] is None):
             return self.overrides[name]
         if 0 <= default < len(self.defaults):
             return self.defaults[default]
-        if default < 0 and not host:
+        if default < 0 and not needed:
             return None  # a place to hook on to, and nobody did
-        what = "host call" if host else "hook"
-        silence = "" if host else f", or silence it: hooks={{{name!r}: None}}"
+        what = "host call" if needed else "hook"
+        silence = "" if needed else f", or silence it: hooks={{{name!r}: None}}"
         raise HookError(
             f"the {what} {name!r} has no callable here: a graph does not hold any",
             fix=f"bind one by its name: hooks={{{name!r}: f}}{silence}",

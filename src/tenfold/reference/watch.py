@@ -11,6 +11,8 @@ import numpy as np
 from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Source
+from tenfold.graph.op import Branch, Inline, Loop
+from tenfold.ops import TABLE
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import Entry, Value, evaluate
 from tenfold.types import TensorType
@@ -130,7 +132,7 @@ def watch_values(
             return
         node = graph.nodes[position]
         name = "".join(f"{_enter(entry)}." for entry in path) + f"%{graph.starts[position]}"
-        title = node["name"] if node.op == "custom" else ""
+        title = node["name"] if isinstance(TABLE[node.op].lowering, Inline) else ""
         # A copy, since a value may be a view of an argument.
         kept = tuple(np.array(value) for value in values)
         record = Record(name, position, node.op, node.types, node.source, title, kept, None)
@@ -171,11 +173,12 @@ def _several(given: Any) -> Any:
 
 def _enter(entry: Entry) -> str:
     """The way into a scope: a round of a loop, a branch."""
-    if entry.node.op == "switch":
+    lowering = TABLE[entry.node.op].lowering
+    if isinstance(lowering, Branch):
         return f"%{entry.value}.branch{entry.scope}"
-    if entry.node.op == "while" and entry.scope == 0:
+    if isinstance(lowering, Loop) and not lowering.counted and entry.scope == 0:
         return f"%{entry.value}.cond[{entry.count}]"
-    if entry.node.op == "custom":
+    if isinstance(lowering, Inline):
         return f"%{entry.value}.fallback"
     return f"%{entry.value}[{entry.count}]"
 

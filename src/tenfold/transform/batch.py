@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tenfold.errors import TenfoldError
 from tenfold.graph import Builder, Graph, Node
-from tenfold.graph.op import Lift
+from tenfold.graph.op import Branch, Lift
 from tenfold.ops import TABLE
 from tenfold.ops.batching.differs import ALWAYS, union
 from tenfold.ops.batching.lanes import Flags, Lanes, Lifting
@@ -88,7 +88,7 @@ class Knowledge:
             )
             if node.scopes:
                 inside = sum(self._weights[scope.digest] for scope in node.scopes)
-                weight += inside if node.op == "switch" else math.inf
+                weight += inside if isinstance(row.lowering, Branch) else math.inf
         self._depends[graph.digest] = [sets[v] for v in graph.outputs]
         self._heeds[graph.digest] = heeds
         self._weights[graph.digest] = weight

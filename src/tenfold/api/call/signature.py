@@ -10,7 +10,9 @@ from tenfold.api.call.arguments import Binder, Call, as_array, leaf_key
 from tenfold.api.call.form import Form
 from tenfold.errors import PlanError, TypeMismatch
 from tenfold.graph import Graph
+from tenfold.graph.op import asking
 from tenfold.locks import cached_property
+from tenfold.ops import TABLE
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.control.encoding import decode, encode
 from tenfold.trace.function import Traced
@@ -155,11 +157,10 @@ class Signature:
 def hooks_of(graph: Graph) -> tuple[tuple[str, bool], ...]:
     """The names of hooks and host calls, and whether each needs a callable."""
     found: dict[str, bool] = {}
-    for one in (*graph.scopes(), graph):
-        for node in one.nodes:
-            if node.op in ("hook", "call_host"):
-                need = node.op == "call_host" or node["default"] >= 0
-                found[node["name"]] = found.get(node["name"], False) or need
+    for node, effect in asking(graph, TABLE):
+        if effect.named:
+            need = effect.answers or node["default"] >= 0
+            found[node["name"]] = found.get(node["name"], False) or need
     return tuple(sorted(found.items()))
 
 

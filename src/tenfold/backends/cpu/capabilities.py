@@ -10,9 +10,10 @@ from tenfold.backends.cpu.library.sort.sort import scratch_bytes
 from tenfold.backends.cpu.link.support import missing, outside
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cpu.target import Target
+from tenfold.graph.op import PRODUCT
 from tenfold.plan.capabilities import Capabilities
 
-_PRODUCT, _SORTS = "contract", frozenset(("sort", "argsort"))
+_SORTS = frozenset(("sort", "argsort"))
 _PRODUCTS = ("f32", "f64", "c64", "c128")
 
 
@@ -21,14 +22,14 @@ def capabilities(target: Target) -> Capabilities:
     """What can be done for a target, with the libraries of this machine."""
     return Capabilities(
         supports=lambda *named: missing(*named, target),
-        routines=_SORTS if blas() is None else _SORTS | {_PRODUCT},
+        routines=_SORTS if blas() is None else _SORTS | {PRODUCT},
         scratch=_scratch,
         tune=partial(tune, target=target),
         outside=outside,
     )
 
 
-def _scratch(op: str, dtype: str, length: int) -> int | None:
-    if op in _SORTS:
-        return scratch_bytes(op, dtype, length)
-    return 0 if op == _PRODUCT and dtype in _PRODUCTS else None
+def _scratch(routine: str, dtype: str, length: int) -> int | None:
+    if routine in _SORTS:
+        return scratch_bytes(routine, dtype, length)
+    return 0 if routine == PRODUCT and dtype in _PRODUCTS else None

@@ -17,9 +17,11 @@ import numpy as np
 from tenfold.errors import ShapeError, ValueProblem
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Attribute, Op, Routine, TypeRule, Types
+from tenfold.graph.op import PRODUCT, Attribute, Op, Routine, TypeRule, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, reads, rules, samples
+from tenfold.ops.agreement.named import spreads, sums
+from tenfold.ops.algebra import products
 from tenfold.ops.batching import guards
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.reference import Array, widened
@@ -256,7 +258,7 @@ ROWS = (
         arity=2,
         infer=_infer_contract,
         reference=widened(_contract),
-        lowering=Routine("contract"),
+        lowering=Routine(PRODUCT, elements.contract, products.inline),
         edges=(
             "integers wrap; bool is the or of ands; over nothing it is 0; sixteen-bit floats add "
             "up in f32; the order of adding is free within the bound"
@@ -277,6 +279,8 @@ ROWS = (
         ),
         attributes=tuple(attribute.ordered_axes(name) for name in _AXES),
         reads=elements.contract,
+        error=sums.CONTRACTION,
+        spread=spreads.CONTRACTION,
     ),
     factoring(
         "lu",

@@ -10,6 +10,7 @@ import numpy as np
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Composition
+from tenfold.ops.agreement.named import spreads
 from tenfold.ops.expression import Expression
 from tenfold.ops.rows.elementwise import row
 from tenfold.ops.rules import broadcast
@@ -58,5 +59,6 @@ ROWS = (
         "iu",
         edges="of 0 and 0 it is 0; never negative but for INT_MIN with itself or 0",
         lowering=Composition(_compose),
+        spread=spreads.DIVISOR,
     ),
 )

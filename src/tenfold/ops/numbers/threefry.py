@@ -17,6 +17,7 @@ from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Composition, Op, Sample, Types
 from tenfold.ops import rules, samples
+from tenfold.ops.agreement.named import spreads
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.expression import Expression
 from tenfold.ops.reference import Array
@@ -88,5 +89,7 @@ ROWS = (
         bound=0,
         batch=batching.elementwise("threefry"),
         samples=_samples,
+        spread=spreads.RANDOM,
+        elementwise=True,
     ),
 )

@@ -12,6 +12,7 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import Element, Op, Sample, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, rules, samples
+from tenfold.ops.agreement.named import errors, spreads
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.reference import Array
 from tenfold.types import BFLOAT16, DTYPES, KIND, SHORT, DType, TensorType
@@ -103,6 +104,9 @@ ROWS = (
         batch=batching.shifted("cast", batching.unchanged),
         samples=_cast_samples,
         attributes=(attribute.dtype("dtype"),),
+        error=errors.CONVERTED,
+        spread=spreads.CAST,
+        elementwise=True,
     ),
     Op(
         name="bitcast",
@@ -115,5 +119,8 @@ ROWS = (
         batch=batching.shifted("bitcast", batching.unchanged),
         samples=_bitcast_samples,
         attributes=(attribute.dtype("dtype"),),
+        error=errors.BITS,
+        spread=spreads.BITCAST,
+        elementwise=True,
     ),
 )

@@ -11,6 +11,7 @@ from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Composition, Element, Op, Sample, Types
 from tenfold.ops import elements, rules, samples
+from tenfold.ops.agreement.named import errors, spreads
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.reference import Array, widened
 from tenfold.types import BOOL, SHORT, TensorType
@@ -63,6 +64,8 @@ ROWS = (
         bound=0,
         batch=batching.elementwise("select"),
         samples=_select_samples,
+        spread=spreads.CHOSEN,
+        elementwise=True,
     ),
     Op(
         name="clip",
@@ -74,5 +77,8 @@ ROWS = (
         bound=0,
         batch=batching.elementwise("clip"),
         samples=samples.pointwise("biuf", 3),
+        error=errors.EXTREME,
+        spread=spreads.ORDERED,
+        elementwise=True,
     ),
 )

@@ -84,6 +84,7 @@ ROWS = (
         batch=batching.shifted("constant", batching.unchanged),
         samples=_constant_samples,
         attributes=(attribute.raw("data"), attribute.type("type")),
+        literal=True,
     ),
     Op(
         name="iota",

@@ -13,8 +13,19 @@ import numpy as np
 
 from tenfold.errors import GraphError, ShapeError, ValueProblem
 from tenfold.graph.build import Builder
-from tenfold.graph.node import Graph
-from tenfold.graph.op import Attribute, Op, Run, Sample, Scopes, TypeRule, Types
+from tenfold.graph.node import Graph, Node
+from tenfold.graph.op import (
+    Attribute,
+    Branch,
+    Inline,
+    Loop,
+    Lowering,
+    Op,
+    Run,
+    Sample,
+    TypeRule,
+    Types,
+)
 from tenfold.ops import attributes as attribute
 from tenfold.ops import rules, samples
 from tenfold.ops.batching import control as batch_control
@@ -32,6 +43,7 @@ def row(
     infer: TypeRule,
     reference: Any,
     draw: samples.Samples,
+    lowering: Lowering,
     *attributes: Attribute,
     scopes: int | None,
     edges: str,
@@ -45,7 +57,7 @@ def row(
         arity=None,
         infer=infer,
         reference=reference,
-        lowering=Scopes(),
+        lowering=lowering,
         edges=edges,
         bound=0,
         batch=batch,
@@ -159,6 +171,22 @@ def _scan(
     return (*carried, *made)
 
 
+def rounds_of(node: Node, loop: Loop, length: int) -> Node:
+    """The first rounds of any loop as a scan of that length, which reads values 0, 1, 2, …"""
+    carried = loop.carries(node)
+    attributes = (
+        ("captures", carried.start),
+        ("carries", len(carried)),
+        ("length", length),
+        ("reverse", loop.reversed(node)),
+        ("unroll", 1),
+    )
+    stacked = [TensorType(t.dtype, (length, *t.shape[1:])) for t in node.types[len(carried) :]]
+    types = (*node.types[: len(carried)], *stacked)
+    inputs = tuple(range(len(node.inputs)))
+    return Node("scan", inputs, attributes, (node.scopes[-1],), types, node.source)
+
+
 # Custom.
 
 
@@ -264,6 +292,7 @@ ROWS = (
         _infer_switch,
         _switch,
         _switch_samples,
+        Branch(),
         scopes=None,
         edges="a bool counts as 0 or 1; an index out of range is clamped; one branch alone runs",
         batch=batch_control.switch,
@@ -274,6 +303,7 @@ ROWS = (
         _infer_while,
         _while,
         _while_samples,
+        Loop(counted=False),
         attribute.count("captures"),
         scopes=2,
         edges="the condition is asked first: no round at all gives the carries as they came",
@@ -286,6 +316,7 @@ ROWS = (
         _infer_scan,
         _scan,
         _scan_samples,
+        Loop(counted=True),
         attribute.count("captures"),
         attribute.count("carries"),
         attribute.count("length"),
@@ -301,6 +332,7 @@ ROWS = (
         _infer_custom,
         _custom,
         _custom_samples,
+        Inline(),
         attribute.text("name"),
         scopes=1,
         edges="those of its fallback",

@@ -8,16 +8,17 @@ extent. The bound is as of a reduction over the same axis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Composition, Op, Types
+from tenfold.graph.op import Composition, Error, Op, Spread, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import reads, rules, samples
+from tenfold.ops.agreement.named import errors, spreads, sums
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.batching.rules import make
 from tenfold.ops.expression import Expression, select
@@ -36,6 +37,8 @@ def row(
     edges: str,
     bound: float = 0,
     draw: samples.Draw = samples.anything,
+    error: Callable[[], Error],
+    spread: Callable[[], Spread] | None = None,
 ) -> Op:
     """A row of a running fold by an associative ufunc, which is the op `step`."""
 
@@ -91,6 +94,8 @@ def row(
         samples=samples.listed(kinds, *forms, draw=draw),
         attributes=(attribute.axis("axis"), attribute.flag("reverse")),
         reads=reads.along,
+        error=error,
+        spread=spread,
     )
 
 
@@ -188,6 +193,8 @@ ROWS = (
         edges=f"integers wrap; {_ORDER.format('adding')}",
         bound=2,
         draw=samples.ordinary,
+        error=sums.RUNNING_SUM,
+        spread=spreads.SUMS,
     ),
     row(
         "cumprod",
@@ -197,7 +204,23 @@ ROWS = (
         edges=f"integers wrap; {_ORDER.format('multiplying')}",
         bound=2,
         draw=samples.ordinary,
+        error=sums.RUNNING_FACTORS,
+        spread=spreads.RUNNING_FACTORS,
     ),
-    row("cummax", "max", np.maximum, "biuf", edges="NaN from the first NaN on; bool: or"),
-    row("cummin", "min", np.minimum, "biuf", edges="NaN from the first NaN on; bool: and"),
+    row(
+        "cummax",
+        "max",
+        np.maximum,
+        "biuf",
+        edges="NaN from the first NaN on; bool: or",
+        error=errors.EXTREME,
+    ),
+    row(
+        "cummin",
+        "min",
+        np.minimum,
+        "biuf",
+        edges="NaN from the first NaN on; bool: and",
+        error=errors.EXTREME,
+    ),
 )

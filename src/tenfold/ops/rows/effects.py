@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold.errors import TypeMismatch
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Ask, Attribute, Op, Routine, Sample, TypeRule, Types
+from tenfold.graph.op import Ask, Attribute, Effect, Op, Routine, Sample, TypeRule, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import samples
 from tenfold.ops.batching import differs, guards, lanes
@@ -30,6 +30,7 @@ def row(
     infer: TypeRule,
     reference: Any,
     given: Given,
+    effect: Effect,
     *attributes: Attribute,
     edges: str,
 ) -> Op:
@@ -53,8 +54,8 @@ def row(
         batch=lanes.per_lane(name),
         samples=draw,
         attributes=attributes,
-        effect=True,
-        differs=differs.host_call if name == "call_host" else differs.nothing,
+        effect=effect,
+        differs=differs.host_call if effect.answers else differs.nothing,
         heeds=guards.surely,
     )
 
@@ -112,6 +113,7 @@ ROWS = (
         _nothing,
         _hook,
         {"name": "watch", "default": -1, "structure": "*"},
+        Effect(),
         *_NAMED,
         edges="runs once each time it is reached, in program order",
     ),
@@ -120,6 +122,7 @@ ROWS = (
         _nothing,
         _print,
         {"label": "x", "structure": "*"},
+        Effect(named=False),
         attribute.text("label"),
         attribute.text("structure"),
         edges="runs once each time it is reached, in program order",
@@ -129,6 +132,7 @@ ROWS = (
         _infer_call,
         _call_host,
         {"name": "ask", "default": 0, "structure": "*", "types": ("f32[3]", "i64")},
+        Effect(answers=True),
         *_NAMED,
         attribute.types("types"),
         edges="results of other types than declared raise TypeMismatch; they are copied",

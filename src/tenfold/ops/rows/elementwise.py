@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ValueProblem
-from tenfold.graph.op import Element, Lowering, Op, Pointwise
-from tenfold.ops import elements, reads, rules, samples
+from tenfold.graph.op import Element, Error, Lowering, Op, Pointwise, Spread
+from tenfold.ops import elements, rules, samples
+from tenfold.ops.agreement.named import errors, spreads
 from tenfold.ops.batching import guards
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.reference import Array, doubled, plain, widened
@@ -36,6 +37,8 @@ def row(
     reference: Callable[[Callable[..., Any]], Callable[..., Any]] = widened,
     lowering: Lowering | None = None,
     heeds: Callable[..., bool] | None = None,
+    error: Callable[[], Error] | None = None,
+    spread: Callable[[], Spread] | None = None,
 ) -> Op:
     """A row of an elementwise op, from a NumPy function on arrays that already broadcast."""
     return Op(
@@ -51,7 +54,9 @@ def row(
         samples=samples.pointwise(kinds, arity, *draws),
         heeds=heeds or guards.never,
         guard=guards.zeroed(arity - 1) if heeds else None,
-        reads=reads.elementwise,
+        error=error,
+        spread=spread,
+        elementwise=True,
     )
 
 
@@ -104,13 +109,61 @@ _BY_ZERO = "integers: by zero gives 0, INT_MIN by -1 gives {}; floats as NumPy"
 _SHIFT = "an amount that is negative or not below the width gives {}"
 
 ARITHMETIC = (
-    row("add", 2, np.add, "biufc", edges=f"{_WRAPS}; bool: or"),
-    row("sub", 2, np.subtract, "iufc", edges=_WRAPS),
-    row("mul", 2, np.multiply, "biufc", edges=f"{_WRAPS}; bool: and"),
+    row(
+        "add",
+        2,
+        np.add,
+        "biufc",
+        edges=f"{_WRAPS}; bool: or",
+        error=errors.BY_PARTS,
+        spread=spreads.ADDED,
+    ),
+    row(
+        "sub",
+        2,
+        np.subtract,
+        "iufc",
+        edges=_WRAPS,
+        error=errors.BY_PARTS,
+        spread=spreads.SUBTRACTED,
+    ),
+    row(
+        "mul",
+        2,
+        np.multiply,
+        "biufc",
+        edges=f"{_WRAPS}; bool: and",
+        error=errors.PRODUCT,
+        spread=spreads.MULTIPLIED,
+    ),
     row("div", 2, np.true_divide, "fc", edges="by zero gives ±inf or NaN"),
-    row("floordiv", 2, np.floor_divide, "iuf", edges=_BY_ZERO.format("INT_MIN")),
-    row("mod", 2, np.remainder, "iuf", edges=_BY_ZERO.format(0) + "; the divisor's sign", bound=1),
-    row("fmod", 2, np.fmod, "iuf", edges=_BY_ZERO.format(0) + "; the dividend's sign"),
+    row(
+        "floordiv",
+        2,
+        np.floor_divide,
+        "iuf",
+        edges=_BY_ZERO.format("INT_MIN"),
+        spread=spreads.QUOTIENT,
+    ),
+    row(
+        "mod",
+        2,
+        np.remainder,
+        "iuf",
+        edges=_BY_ZERO.format(0) + "; the divisor's sign",
+        bound=1,
+        error=errors.REMAINDER,
+        spread=spreads.REMAINDER,
+    ),
+    row(
+        "fmod",
+        2,
+        np.fmod,
+        "iuf",
+        edges=_BY_ZERO.format(0) + "; the dividend's sign",
+        error=errors.REMAINDER,
+        spread=spreads.REMAINDER,
+    ),
     row(
         "pow",
         2,
@@ -123,12 +176,53 @@ ARITHMETIC = (
         bound=4,
         lowering=Element(elements.power),
         heeds=guards.signed,
+        spread=spreads.POWER,
     ),
-    row("max", 2, np.maximum, "biuf", edges="NaN if either is; bool: or"),
-    row("min", 2, np.minimum, "biuf", edges="NaN if either is; bool: and"),
-    row("fmax", 2, np.fmax, "iuf", edges="NaN only if both are"),
-    row("fmin", 2, np.fmin, "iuf", edges="NaN only if both are"),
-    row("neg", 1, np.negative, "iufc", edges="INT_MIN gives itself; unsigned wraps"),
+    row(
+        "max",
+        2,
+        np.maximum,
+        "biuf",
+        edges="NaN if either is; bool: or",
+        error=errors.EXTREME,
+        spread=spreads.ORDERED,
+    ),
+    row(
+        "min",
+        2,
+        np.minimum,
+        "biuf",
+        edges="NaN if either is; bool: and",
+        error=errors.EXTREME,
+        spread=spreads.ORDERED,
+    ),
+    row(
+        "fmax",
+        2,
+        np.fmax,
+        "iuf",
+        edges="NaN only if both are",
+        error=errors.EXTREME,
+        spread=spreads.ORDERED,
+    ),
+    row(
+        "fmin",
+        2,
+        np.fmin,
+        "iuf",
+        edges="NaN only if both are",
+        error=errors.EXTREME,
+        spread=spreads.ORDERED,
+    ),
+    row(
+        "neg",
+        1,
+        np.negative,
+        "iufc",
+        edges="INT_MIN gives itself; unsigned wraps",
+        error=errors.BY_PARTS,
+        spread=spreads.NEGATED,
+    ),
     row(
         "abs",
         1,
@@ -137,8 +231,19 @@ ARITHMETIC = (
         result=rules.real,
         edges="INT_MIN gives itself; complex: its modulus, inf if a part is",
         bound=2,
+        error=errors.MODULUS,
+        spread=spreads.MAGNITUDE,
     ),
-    row("sign", 1, np.sign, "iufc", edges="NaN gives NaN; ±0 gives 0; complex: x/|x|", bound=2),
+    row(
+        "sign",
+        1,
+        np.sign,
+        "iufc",
+        edges="NaN gives NaN; ±0 gives 0; complex: x/|x|",
+        bound=2,
+        error=errors.MODULUS,
+        spread=spreads.ORDERED,
+    ),
     row("hypot", 2, np.hypot, "f", edges="inf if either is infinite, NaN or not", bound=2),
     row("copysign", 2, np.copysign, "f", edges="NaN and zero have signs too"),
     row(
@@ -163,10 +268,17 @@ ROUNDING = (
         lowering=Element(elements.finite),
         heeds=guards.surely,
     ),
-    row("floor", 1, np.floor, "iuf", edges="integers are left as they are"),
-    row("ceil", 1, np.ceil, "iuf", edges="integers are left as they are"),
-    row("trunc", 1, np.trunc, "iuf", edges="integers are left as they are"),
-    row("round", 1, np.round, "iuf", edges="half to even; integers are left as they are"),
+    row("floor", 1, np.floor, "iuf", edges="integers are left as they are", spread=spreads.ORDERED),
+    row("ceil", 1, np.ceil, "iuf", edges="integers are left as they are", spread=spreads.ORDERED),
+    row("trunc", 1, np.trunc, "iuf", edges="integers are left as they are", spread=spreads.ORDERED),
+    row(
+        "round",
+        1,
+        np.round,
+        "iuf",
+        edges="half to even; integers are left as they are",
+        spread=spreads.ORDERED,
+    ),
 )
 
 _OUTSIDE = "NaN outside its domain"
@@ -182,9 +294,9 @@ FUNCTIONS = (
     row("log2", 1, np.log2, "fc", edges=f"{_OUTSIDE}; 0 gives -inf", bound=4),
     row("log10", 1, np.log10, "fc", edges=f"{_OUTSIDE}; 0 gives -inf", bound=4),
     row("log1p", 1, np.log1p, "fc", edges=f"{_OUTSIDE}; -1 gives -inf", bound=4),
-    row("sin", 1, np.sin, "fc", edges="±inf gives NaN", bound=4),
-    row("cos", 1, np.cos, "fc", edges="±inf gives NaN", bound=4),
-    row("tan", 1, np.tan, "fc", edges="±inf gives NaN", bound=4),
+    row("sin", 1, np.sin, "fc", edges="±inf gives NaN", bound=4, spread=spreads.WITHIN_TWO),
+    row("cos", 1, np.cos, "fc", edges="±inf gives NaN", bound=4, spread=spreads.WITHIN_TWO),
+    row("tan", 1, np.tan, "fc", edges="±inf gives NaN", bound=4, spread=spreads.WITH_POLES),
     row("asin", 1, np.arcsin, "fc", edges=_OUTSIDE, bound=4),
     row("acos", 1, np.arccos, "fc", edges=_OUTSIDE, bound=4),
     row("atan", 1, np.arctan, "fc", edges="±inf gives ±pi/2", bound=4),
@@ -212,12 +324,38 @@ FUNCTIONS = (
 _ORDER = "False with NaN; complex by real part, then imaginary"
 
 COMPARISONS = (
-    row("eq", 2, np.equal, "biufc", result=rules.truth, edges="NaN equals nothing"),
-    row("ne", 2, np.not_equal, "biufc", result=rules.truth, edges="NaN differs from all"),
-    row("lt", 2, np.less, "biufc", result=rules.truth, edges=_ORDER),
-    row("le", 2, np.less_equal, "biufc", result=rules.truth, edges=_ORDER),
-    row("gt", 2, np.greater, "biufc", result=rules.truth, edges=_ORDER),
-    row("ge", 2, np.greater_equal, "biufc", result=rules.truth, edges=_ORDER),
+    row(
+        "eq",
+        2,
+        np.equal,
+        "biufc",
+        result=rules.truth,
+        edges="NaN equals nothing",
+        spread=spreads.EQUAL,
+    ),
+    row(
+        "ne",
+        2,
+        np.not_equal,
+        "biufc",
+        result=rules.truth,
+        edges="NaN differs from all",
+        spread=spreads.EQUAL,
+    ),
+    row("lt", 2, np.less, "biufc", result=rules.truth, edges=_ORDER, spread=spreads.ABOVE),
+    row(
+        "le", 2, np.less_equal, "biufc", result=rules.truth, edges=_ORDER, spread=spreads.NOT_BELOW
+    ),
+    row("gt", 2, np.greater, "biufc", result=rules.truth, edges=_ORDER, spread=spreads.ABOVE),
+    row(
+        "ge",
+        2,
+        np.greater_equal,
+        "biufc",
+        result=rules.truth,
+        edges=_ORDER,
+        spread=spreads.NOT_BELOW,
+    ),
     row("isnan", 1, np.isnan, "fc", result=rules.truth, edges="complex: either part"),
     row("isinf", 1, np.isinf, "fc", result=rules.truth, edges="complex: either part"),
     row("isfinite", 1, np.isfinite, "fc", result=rules.truth, edges="complex: both parts"),
@@ -225,11 +363,48 @@ COMPARISONS = (
 )
 
 BITS = (
-    row("and", 2, np.bitwise_and, "biu", edges="bool: logical; integers: bit by bit"),
-    row("or", 2, np.bitwise_or, "biu", edges="bool: logical; integers: bit by bit"),
-    row("xor", 2, np.bitwise_xor, "biu", edges="bool: logical; integers: bit by bit"),
-    row("not", 1, np.invert, "biu", edges="bool: logical; integers: bit by bit"),
-    row("shl", 2, np.left_shift, "iu", samples.anything, samples.amounts, edges=_SHIFT.format(0)),
+    row(
+        "and",
+        2,
+        np.bitwise_and,
+        "biu",
+        edges="bool: logical; integers: bit by bit",
+        spread=spreads.ALL_SET,
+    ),
+    row(
+        "or",
+        2,
+        np.bitwise_or,
+        "biu",
+        edges="bool: logical; integers: bit by bit",
+        spread=spreads.ANY_SET,
+    ),
+    row(
+        "xor",
+        2,
+        np.bitwise_xor,
+        "biu",
+        edges="bool: logical; integers: bit by bit",
+        spread=spreads.DIFFERING,
+    ),
+    row(
+        "not",
+        1,
+        np.invert,
+        "biu",
+        edges="bool: logical; integers: bit by bit",
+        spread=spreads.ORDERED,
+    ),
+    row(
+        "shl",
+        2,
+        np.left_shift,
+        "iu",
+        samples.anything,
+        samples.amounts,
+        edges=_SHIFT.format(0),
+        spread=spreads.LEFT,
+    ),
     row(
         "shr",
         2,
@@ -238,6 +413,7 @@ BITS = (
         samples.anything,
         samples.amounts,
         edges=_SHIFT.format("0, or -1 for a negative number"),
+        spread=spreads.RIGHT,
     ),
     row(
         "popcount",
@@ -246,14 +422,15 @@ BITS = (
         "iu",
         result=rules.byte,
         edges="a negative number counts as its absolute value, as in NumPy",
+        spread=spreads.COUNTED,
     ),
 )
 
 COMPLEX = (
     row("real", 1, np.real, "c", result=rules.real, reference=plain),
     row("imag", 1, np.imag, "c", result=rules.real, reference=plain),
-    row("conj", 1, np.conjugate, "c", reference=plain),
-    row("complex", 2, _complex, "w", result=rules.paired, reference=plain),
+    row("conj", 1, np.conjugate, "c", reference=plain, error=errors.BY_PARTS),
+    row("complex", 2, _complex, "w", result=rules.paired, reference=plain, error=errors.BY_PARTS),
 )
 
 ROWS = (*ARITHMETIC, *ROUNDING, *FUNCTIONS, *COMPARISONS, *BITS, *COMPLEX)

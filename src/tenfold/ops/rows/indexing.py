@@ -17,6 +17,7 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import Element, Op, Ranges, Sample, Scatter, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, ranges, rules, samples
+from tenfold.ops.agreement.named import spreads, sums
 from tenfold.ops.batching import guards
 from tenfold.ops.batching import indexing as batch_indexing
 from tenfold.ops.batching.rules import unless_none
@@ -162,6 +163,11 @@ def _serial(types: Types, given: Given) -> tuple[int, ...]:
     x, updates, *_ = types
     rank = updates.rank - (x.rank - len(given["axes"]))
     return tuple(range(given["at"], given["at"] + rank))
+
+
+def _update(given: Given) -> str:
+    """The instruction that joins a value to what is there."""
+    return "" if given["kind"] == "set" else str(given["kind"])
 
 
 def _joined_in(type: TensorType, given: Given) -> str | None:
@@ -333,13 +339,14 @@ ROWS = (
         attributes=_FRAME,
         heeds=guards.raising,
         guard=guards.zeroed(1),
+        indices=1,
     ),
     Op(
         name="scatter",
         arity=None,
         infer=_infer_scatter,
         reference=plain(_scatter),
-        lowering=Scatter(elements.scatter, _serial, "kind", _joined_in),
+        lowering=Scatter(elements.scatter, _serial, _update, _joined_in),
         edges=(
             f"{_RANGE}; repeated indices: set keeps the last in row-major order, the others "
             "take all, sixteen-bit floats in f32 and rounded once"
@@ -350,6 +357,9 @@ ROWS = (
         attributes=(*_FRAME, attribute.choice("kind", "set", "add", "mul", "min", "max")),
         heeds=guards.raising,
         guard=guards.zeroed(2),
+        error=sums.SCATTER,
+        spread=spreads.SCATTER,
+        indices=2,
     ),
     Op(
         name="dynamic_slice",
@@ -362,6 +372,7 @@ ROWS = (
         batch=unless_none(batch_indexing.dynamic_slice, "dynamic_slice"),
         samples=_windows(update=False),
         attributes=(attribute.extents("sizes"),),
+        indices=1,
     ),
     Op(
         name="dynamic_update",
@@ -373,5 +384,6 @@ ROWS = (
         bound=0,
         batch=unless_none(batch_indexing.dynamic_update, "dynamic_update"),
         samples=_windows(update=True),
+        indices=2,
     ),
 )

@@ -14,9 +14,10 @@ import numpy as np
 
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Element, Op, Run, Sample, Scopes, Types
+from tenfold.graph.op import Element, Error, Fold, Op, Run, Sample, Spread, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, reads, rules, samples
+from tenfold.ops.agreement.named import errors, spreads, sums
 from tenfold.ops.batching import control as batch_control
 from tenfold.ops.batching import differs
 from tenfold.ops.batching import rules as batching
@@ -43,6 +44,8 @@ def row(
     empty: bool = True,
     bound: float = 0,
     draw: samples.Draw = samples.anything,
+    error: Callable[[], Error] | None = None,
+    spread: Callable[[], Spread] | None = None,
 ) -> Op:
     """A row of a reduction by an associative ufunc, over `axes`."""
     name = f"reduce_{kind}"
@@ -56,16 +59,18 @@ def row(
         arity=1,
         infer=rules.reduction(name, kinds, empty=empty),
         reference=widened(reference),
-        lowering=Element(elements.reduction(kind)),
+        lowering=Element(elements.reduction(kind), mixes=True),
         edges=edges,
         bound=bound,
         batch=batching.shifted(name, batching.axes_up),
         samples=samples.listed(kinds, *_FORMS, *(_EMPTY if empty else ()), draw=draw),
         attributes=(attribute.axes("axes"),),
+        error=error,
+        spread=spread,
     )
 
 
-def extreme(name: str, function: Callable[..., Any]) -> Op:
+def extreme(name: str, function: Callable[..., Any], spread: Callable[[], Spread]) -> Op:
     """A row of argmax or argmin, along `axis`."""
 
     def reference(x: Array, axis: int) -> Any:
@@ -82,12 +87,13 @@ def extreme(name: str, function: Callable[..., Any]) -> Op:
         arity=1,
         infer=rules.reduction(name, "biuf", rules.position, empty=False),
         reference=widened(reference),
-        lowering=Element(elements.extreme(name)),
+        lowering=Element(elements.extreme(name), mixes=True),
         edges="the first of equals; the first NaN if there is one; of an empty axis ShapeError",
         bound=0,
         batch=batching.shifted(name, batching.axis_up),
         samples=samples.listed("biuf", *forms),
         attributes=(attribute.axis("axis"),),
+        spread=spread,
     )
 
 
@@ -155,6 +161,8 @@ ROWS = (
         edges=f"of nothing 0; integers wrap; sixteen-bit floats add up in f32; {_ORDER}",
         bound=1,
         draw=samples.ordinary,
+        error=sums.SUM,
+        spread=spreads.SUMS,
     ),
     row(
         "prod",
@@ -163,19 +171,35 @@ ROWS = (
         edges=f"of nothing 1; integers wrap; sixteen-bit floats multiply in f32; {_ORDER}",
         bound=2,
         draw=samples.ordinary,
+        error=sums.FACTORS,
+        spread=spreads.FACTORS,
     ),
-    row("max", np.maximum, "biuf", edges="NaN if any is; of an empty axis ShapeError", empty=False),
-    row("min", np.minimum, "biuf", edges="NaN if any is; of an empty axis ShapeError", empty=False),
+    row(
+        "max",
+        np.maximum,
+        "biuf",
+        edges="NaN if any is; of an empty axis ShapeError",
+        empty=False,
+        error=errors.EXTREME,
+    ),
+    row(
+        "min",
+        np.minimum,
+        "biuf",
+        edges="NaN if any is; of an empty axis ShapeError",
+        empty=False,
+        error=errors.EXTREME,
+    ),
     row("any", np.logical_or, "b", edges="of nothing False"),
     row("all", np.logical_and, "b", edges="of nothing True"),
-    extreme("argmax", np.argmax),
-    extreme("argmin", np.argmin),
+    extreme("argmax", np.argmax, spreads.MOST),
+    extreme("argmin", np.argmin, spreads.LEAST),
     Op(
         name="reduce",
         arity=2,
         infer=_infer_fold,
         reference=_fold,
-        lowering=Scopes(),
+        lowering=Fold(),
         edges="from the left in row-major order; of nothing the initial value",
         bound=0,
         batch=batch_control.fold,

@@ -31,6 +31,7 @@ def row(
     attributes: Sequence[Attribute],
     arity: int | None = 1,
     edges: str = "none",
+    permutes: bool = False,
 ) -> Op:
     """A row of an op that takes every dtype and moves elements, bit for bit."""
     return Op(
@@ -44,6 +45,7 @@ def row(
         batch=batch,
         samples=samples.listed(rules.ANY, *forms),
         attributes=tuple(attributes),
+        permutes=permutes,
     )
 
 
@@ -266,6 +268,7 @@ ROWS = (
         (((2, 0, 3),), {"axes": (2, 0, 1)}),
         (((2, 3, 4),), {"axes": (2, 0, 1)}),
         attributes=[attribute.ordered_axes("axes")],
+        permutes=True,
     ),
     row(
         "broadcast",

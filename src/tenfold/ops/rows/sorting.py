@@ -32,7 +32,7 @@ def row(name: str, function: Callable[..., Any], result: rules.Result) -> Op:
         arity=1,
         infer=infer,
         reference=widened(reference),
-        lowering=Routine(name),
+        lowering=Routine(name, lines=True),
         edges="stable; NaN last; complex by real part, then imaginary",
         bound=0,
         batch=batching.shifted(name, batching.axis_up),

@@ -13,6 +13,7 @@ from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node
+from tenfold.ops import TABLE
 from tenfold.parity.check import check
 from tenfold.parity.find.part import part_of
 from tenfold.parity.find.script import write_script
@@ -96,7 +97,7 @@ def first_diverging(case: Case, program: Program) -> int | None:
     computed by kernels of their own, the first that diverges found by halving.
     """
     graph = case.graph
-    makers = [n for n, node in enumerate(graph.nodes) if node.op != "constant"]
+    makers = [n for n, node in enumerate(graph.nodes) if not TABLE[node.op].literal]
     values = [(n, v) for n in makers for v in _made(graph, n)]
     found = _wrong(replace(graph, outputs=tuple(v for _, v in values)), case.arrays, program)
     if found is not None:
@@ -145,7 +146,7 @@ def smallest(fault: Disagreement, program: Program) -> Case:
         return case
     values = _every(case)
     for few in ((position,), range(position + 1)):
-        constants = [n for n, node in enumerate(case.graph.nodes) if node.op == "constant"]
+        constants = [n for n, node in enumerate(case.graph.nodes) if TABLE[node.op].literal]
         part = part_of(case.graph, {*few, *constants}, _made(case.graph, position))
         made = Case(part.graph, tuple(part.arrays(values)))
         if diverges(made, fault, program):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tenfold.errors import TenfoldError
-from tenfold.graph import Builder, Graph
+from tenfold.graph import Builder, Graph, Node, Parameter
+from tenfold.graph.rewrite import rewrite
 from tenfold.ops import TABLE
 from tenfold.plan.rows import follow
 from tenfold.types import TensorType
@@ -25,27 +26,22 @@ def narrowed(graph: Graph, extent: int, smaller: int, which: int | None = None) 
         at = _place(shape, extent, which)
         return shape if at is None else (*shape[:at], smaller, *shape[at + 1 :])
 
+    def parameter(given: Parameter) -> Parameter:
+        return Parameter(TensorType(given.type.dtype, cut(given.type.shape)), given.name)
+
+    def visit(builder: Builder, node: Node, inputs: Sequence[int]) -> Sequence[int]:
+        given = {
+            k: cut(v) if k in _EXTENTS and isinstance(v, tuple)
+            else smaller if k in _EXTENTS and v == extent
+            else v
+            for k, v in node.attributes
+        }  # fmt: skip
+        return builder.node(node.op, inputs, given, [scopes[s.digest] for s in node.scopes])
+
     scopes: dict[str, Graph] = {}
     try:
         for one in (*graph.scopes(), graph):  # inner ones first
-            builder = Builder(TABLE)
-            first = [
-                builder.parameter(TensorType(p.type.dtype, cut(p.type.shape)), p.name)
-                for p in one.parameters
-            ]
-            values = list(first)
-            for node in one.nodes:
-                given = {
-                    k: cut(v) if k in _EXTENTS and isinstance(v, tuple)
-                    else smaller if k in _EXTENTS and v == extent
-                    else v
-                    for k, v in node.attributes
-                }  # fmt: skip
-                inner = [scopes[s.digest] for s in node.scopes]
-                inputs = [values[v] for v in node.inputs]
-                values += builder.node(node.op, inputs, given, inner, node.source)
-            outputs = [values[v] for v in one.outputs]
-            scopes[one.digest] = builder.finish(outputs, first, lambda source: source)
+            scopes[one.digest] = rewrite(one, TABLE, visit, parameter)
     except (TenfoldError, ValueError, IndexError):
         return None
     return scopes[graph.digest]

@@ -10,6 +10,7 @@ import numpy as np
 
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node, Parameter
+from tenfold.graph.op import Loop
 from tenfold.ops import TABLE
 from tenfold.plan import BranchStep, CopyStep, KernelStep, LoopStep, Plan, Step
 from tenfold.plan.passes.expand import expand
@@ -113,19 +114,14 @@ def part_of_step(graph: Graph, step: Step, writes: Iterable[int]) -> Part:
 
 def has_effects(node: Node) -> bool:
     """Whether a node asks for callbacks, itself or in a scope."""
-    return TABLE[node.op].effect or any(
-        TABLE[inner.op].effect
-        for scope in node.scopes
-        for graph in (scope, *scope.scopes())
-        for inner in graph.nodes
-    )
+    return TABLE[node.op].effect is not None or any(scope.effects for scope in node.scopes)
 
 
-def loop_ends(node: Node) -> tuple[int, int]:
-    """Where the captures of a loop's node end among its inputs, and where its carries do."""
-    first: int = node["captures"]
-    carries = node["carries"] if node.op == "scan" else len(node.inputs) - first
-    return first, first + carries
+def loop_of(node: Node) -> Loop:
+    """What kind of loop a node is."""
+    lowering = TABLE[node.op].lowering
+    assert isinstance(lowering, Loop)
+    return lowering
 
 
 def misplaced(plan: Plan) -> tuple[Node, int] | None:
@@ -153,7 +149,8 @@ def written_out(graph: Graph) -> Graph:
 def goes_long(node: Node) -> bool:
     """Whether a scope of a node has a loop of many rounds, or of nobody knows how many."""
     return any(
-        inner.op == "while" or (inner.op == "scan" and inner["length"] > FEW)
+        isinstance(loop := TABLE[inner.op].lowering, Loop)
+        and not (loop.counted and inner["length"] <= FEW)
         for scope in node.scopes
         for graph in (scope, *scope.scopes())
         for inner in graph.nodes

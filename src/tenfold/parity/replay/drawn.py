@@ -22,6 +22,7 @@ from tenfold.parity.replay.replay import Frame, Replay
 from tenfold.parity.replay.steps import check_step, wrong
 from tenfold.parity.verdict import VALUES, Disagreement
 from tenfold.plan import KernelStep
+from tenfold.plan.steps.plan import CONSTANT
 from tenfold.reference import evaluate
 from tenfold.types import KIND, TensorType
 
@@ -34,7 +35,6 @@ PACE = 7_000_000  # elements of a kernel that are drawn and judged in a second, 
 MANY = 1 << 18  # elements from which numbers of one sign alone are not tried
 PLAIN, ODD, BELOW, ABOVE = range(4)  # ways to draw: mixed, troublesome, negative, positive
 _SPECIAL = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0)
-_INDEXED = {"gather": 0, "scatter": 0, "dynamic_slice": 0, "dynamic_update": 0}
 
 
 def kernels(abouts: Mapping[int, About]) -> Iterator[tuple[str, About, int]]:
@@ -109,7 +109,7 @@ class Bench:
             held[...] = values[operand].reshape(held.shape)
         for slot, value in about.layout.reads[at]:
             held = frame.memory(slot)
-            if about.plan.slots[slot].place != "constant":
+            if about.plan.slots[slot].place != CONSTANT:
                 held[...] = values[value].reshape(held.shape)
         return state
 
@@ -166,8 +166,8 @@ def _drawn_or_constant(
     graph: Graph, value: int, random: np.random.Generator, way: int, reach: int
 ) -> Array:
     node = _maker(graph, value)
-    if node is not None and node.op == "constant":
-        return np.asarray(TABLE["constant"].reference(**dict(node.attributes)))
+    if node is not None and TABLE[node.op].literal:
+        return np.asarray(TABLE[node.op].reference(**dict(node.attributes)))
     return _draw(graph.types[value], random, way, reach)
 
 
@@ -227,9 +227,8 @@ def _reach(graph: Graph) -> int:
     """Below what an integer is an index into every axis that is indexed; 8 where none is."""
     least = 8
     for node in graph.nodes:
-        if node.op in _INDEXED:
-            shape = graph.types[node.inputs[_INDEXED[node.op]]].shape
-            least = min([least, *shape])
+        if TABLE[node.op].indices is not None:
+            least = min([least, *graph.types[node.inputs[0]].shape])
     return max(least, 1)
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.graph import Graph, Node, Parameter
-from tenfold.ops import TABLE
-from tenfold.parity.find.part import FEW, loop_ends
+from tenfold.ops.rows.control import rounds_of
+from tenfold.parity.find.part import FEW, loop_of
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import Frame, Layout, Replay
 from tenfold.parity.rule.agree import Uncertain, Watch, compare, judged
@@ -39,18 +39,18 @@ def few_rounds(
     step = about.plan.steps[at]
     assert isinstance(step, LoopStep)
     node = about.graph.nodes[step.node]
-    _, end = loop_ends(node)
-    reverse = node.op == "scan" and node["reverse"]
+    loop = loop_of(node)
+    reverse = loop.reversed(node)
     given = [np.asarray(state.values[v]) for v in node.inputs]
-    for n in range(end, len(given)):
+    for n in range(loop.carries(node).stop, len(given)):
         given[n] = given[n][-count:] if reverse else given[n][:count]
     graph = _graph(node, given, count)
-    rounds = count + (step.length - node["length"] if node.op == "scan" else 0)
+    rounds = count + (step.length - node["length"] if loop.counted else 0)
     plan = _plan(about.plan, step, graph, rounds)
     frame = Frame(plan, Layout(plan), given)
-    (loop,) = plan.steps
-    assert isinstance(loop, LoopStep)
-    for number, slot in enumerate(loop.inputs):  # a body that works in place begins in its result
+    (only,) = plan.steps
+    assert isinstance(only, LoopStep)
+    for number, slot in enumerate(only.inputs):  # a body that works in place begins in its result
         if plan.slots[slot].place == OUTPUT:
             frame.outputs[plan.slots[slot].number][...] = given[number]
     replay.run(frame, 0)
@@ -78,21 +78,9 @@ def _beyond(
 
 
 def _graph(node: Node, given: list[Array], length: int) -> Graph:
-    """The first rounds as a scan of that length."""
-    first, end = loop_ends(node)
-    count = end - first
-    stacked = [TensorType(t.dtype, (length, *t.shape[1:])) for t in node.types[count:]]
-    attributes = TABLE["scan"].normalise(
-        {
-            "captures": first, "carries": count, "length": length,
-            "reverse": node.op == "scan" and node["reverse"], "unroll": 1,
-        }
-    )  # fmt: skip
+    """The first rounds as a loop of so many."""
     number = len(given)
-    made = Node(
-        "scan", tuple(range(number)), attributes, (node.scopes[-1],),
-        (*node.types[:count], *stacked), node.source,
-    )  # fmt: skip
+    made = rounds_of(node, loop_of(node), length)
     parameters = tuple(Parameter(TensorType(a.dtype, a.shape)) for a in given)
     return Graph(parameters, (made,), tuple(range(number, number + len(made.types))))
 
@@ -126,7 +114,7 @@ def _plan(plan: Plan, step: LoopStep, graph: Graph, rounds: int) -> Plan:
     offset += plan.slots[step.arena].type.nbytes
     body = plan.plans[step.plans[-1]]
     made = replace(
-        step, op="scan", node=0, plans=(0,), inputs=inputs, outputs=tuple(outputs),
+        step, op=graph.nodes[0].op, node=0, plans=(0,), inputs=inputs, outputs=tuple(outputs),
         second=tuple(second), arena=arena, flag=-1, length=rounds,
     )  # fmt: skip
     return Plan(graph, tuple(slots), (made,), tuple(outputs), (), (body,), (), offset + 64, offset)

@@ -16,10 +16,11 @@ import numpy as np
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Ask
 from tenfold.ops import TABLE
+from tenfold.ops.agreement.moved import distance, moved
+from tenfold.ops.agreement.units import EPS, unit
 from tenfold.parity.replay.answers import Asked
 from tenfold.parity.rule.agree import Uncertain, Watch, raw
-from tenfold.parity.rule.bounds import EPS, WIDER, contracted, own_bound, unit
-from tenfold.parity.rule.moved import distance, moved
+from tenfold.parity.rule.bounds import usual_bound
 from tenfold.types import KIND, SHORT
 
 Array = np.ndarray[Any, Any]
@@ -31,7 +32,6 @@ SLACK = 8.0  # how much farther than some runs another may go
 RUNS = (1.0, -1.0, 1.0, -1.0, 4.0, -4.0)
 FEWEST = 2  # runs after which a result is judged for the first time
 MOST = 200_000  # nodes of a run: a loop may never end when what it waits for is moved
-_SUMS = ("reduce_sum", "contract", "conv", "cumsum", "scatter")
 
 
 def farther(
@@ -166,31 +166,11 @@ class Perturbed:
     def _moved(self, node: Node, inputs: list[Array], result: Array) -> Array:
         if KIND[result.dtype] not in "fc" or not result.size:
             return result
-        by = self._bound(node, inputs, result)
-        if by is None or not np.any(by):
+        begin, by = usual_bound(node, inputs, result, _ask)
+        if not np.any(by):
             return result
-        if node.op == "cumsum":  # what one sum is off by is in all that follow: go from the exact
-            wide = inputs[0].astype(WIDER[SHORT[np.dtype(result.dtype)]])
-            result = _ask(node, [wide])[0].astype(result.dtype)
         signs = self._random.choice((-1.0, 1.0), result.shape) * np.sign(self._scale)
-        return moved(result, np.asarray(by) * abs(self._scale), signs)
-
-    def _bound(self, node: Node, inputs: list[Array], result: Array) -> Array | float | None:
-        """What an op may be off by on these inputs. Of sums only what rounding makes of most of
-        them, which takes one more sum to find out."""
-        if node.op not in _SUMS:
-            exact = [np.zeros(np.shape(v)) for v in inputs]
-            own = own_bound(node, inputs, exact, result, _ask)
-            own = np.where(np.isfinite(own), own, 0.0)
-            return np.maximum(own, contracted(node, inputs, result))
-        sizes = [np.abs(v) if KIND[v.dtype] in "fc" else v for v in inputs]
-        (whole,) = _ask(node, sizes)
-        terms = max(sum(np.size(v) for v in inputs) // max(result.size, 1), 1)
-        if node.op == "cumsum":
-            terms = inputs[0].shape[node["axis"]]
-        eps = EPS[SHORT[np.dtype(result.dtype)]]
-        own = eps * (1 + np.sqrt(terms)) * np.abs(whole).astype(np.float64)
-        return np.where(np.isfinite(own) & np.isfinite(result), own, 0.0)
+        return moved(begin, by * abs(self._scale), signs)
 
 
 def _ask(node: Node, values: Sequence[Array]) -> list[Array]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.program import Program
+from tenfold.ops import TABLE
 from tenfold.plan import CopyStep, KernelStep, Plan, Step
 from tenfold.plan.steps.plan import ARENA, CONSTANT, INPUT
 from tenfold.reference import Callbacks
@@ -245,7 +246,7 @@ class Frame(GuardedMemory):
 def _constants(plan: Plan) -> dict[int, int]:
     """The value in each slot of constants: by its bits, or where none has these by its type."""
     nodes = [(n, s) for n, s in zip(plan.graph.nodes, plan.graph.starts, strict=True)
-             if n.op == "constant"]  # fmt: skip
+             if TABLE[n.op].literal]  # fmt: skip
     by_bits = {(n.types[0], n["data"]): start for n, start in reversed(nodes)}
     by_type = {n.types[0]: start for n, start in reversed(nodes)}
     return {

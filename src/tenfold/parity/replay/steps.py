@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.errors import TenfoldError
-from tenfold.parity.find.part import goes_long
+from tenfold.graph.op import Loop
+from tenfold.ops import TABLE
+from tenfold.parity.find.part import goes_long, loop_of
 from tenfold.parity.replay.loops import LATER, ROUNDS, few_rounds
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import Replay, overlaps, region, written
@@ -51,7 +53,7 @@ def check_step(
     if isinstance(step, LoopStep):
         node = about.graph.nodes[step.node]
         went = state.loops.get(step.node)
-        rounds = node["length"] if node.op == "scan" else went.number if went else 0
+        rounds = node["length"] if loop_of(node).counted else went.number if went else 0
         if rounds > ROUNDS:
             return _long_loop(replay, state, at, rounds, watch)
     return _judged(state, at, before, watch)
@@ -115,7 +117,9 @@ def judged_step(replay: Replay, state: State, at: int) -> list[Agreement]:
         got.append(np.array(frame.memory(slot).reshape(wanted.shape)))
     wanted_of = [np.asarray(state.values[v]) for v in part.outputs]
     node = part.graph.nodes[0]
-    if node.op in ("while", "scan"):  # errors may grow over the rounds: recorded, not judged
+    if isinstance(
+        TABLE[node.op].lowering, Loop
+    ):  # errors may grow over the rounds: recorded, not judged
         return [compare(a, b, None) for a, b in zip(got, wanted_of, strict=True)]
     return judge(part.graph, part.arrays(state.values), got, wanted_of).found
 

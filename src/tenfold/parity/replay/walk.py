@@ -16,7 +16,7 @@ import numpy as np
 from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
-from tenfold.parity.find.part import Part, has_effects, loop_ends, part_of_step, whole_graphs
+from tenfold.parity.find.part import Part, has_effects, loop_of, part_of_step, whole_graphs
 from tenfold.parity.replay.replay import Frame, Layout, Replay
 from tenfold.parity.replay.steps import check_step, give
 from tenfold.parity.rule.agree import same_bits
@@ -312,16 +312,18 @@ class Walk:
             return State(inner, given[1:], name, entry, above.sampled)
         loop = above.loops.get(position)
         node = entry.node  # what is true of the loop is told by its node, not by the step
-        first, end = loop_ends(node)
+        kind = loop_of(node)
+        carried = kind.carries(node)
+        first, end = carried.start, carried.stop
         if loop is None or (entry.count == 0 and entry.scope == 0):
             loop = above.loops[position] = Round(given[first:end])
         if not inner.graph.nodes or loop.number < entry.count:
             self.skip(entry, loop, given[:first])
         slices: list[Array] = []
-        if node.op == "scan":
-            turn = node["length"] - 1 - entry.count if node["reverse"] else entry.count
+        if kind.counted:
+            turn = node["length"] - 1 - entry.count if kind.reversed(node) else entry.count
             slices = [np.asarray(array[turn]) for array in given[end:]]
-        mark = ".cond" if node.op == "while" and entry.scope == 0 else ""
+        mark = ".cond" if not kind.counted and entry.scope == 0 else ""
         few = self.every or entry.count < 2 or entry.count & (entry.count - 1) == 0
         body = entry.scope == len(entry.node.scopes) - 1
         if few and above.sampled and body:
@@ -354,7 +356,7 @@ class Walk:
         loop.latest.clear()
         name = f"{state.name}%{state.about.graph.starts[position]}"
         node = state.about.graph.nodes[position]
-        rounds = node["length"] if node.op == "scan" else loop.number
+        rounds = node["length"] if loop_of(node).counted else loop.number
         loop.number = rounds
         if len(self.loops) < 1000:
             self.loops[name] = (rounds, loop.checked)
@@ -373,14 +375,14 @@ class Walk:
             for scope, number in enumerate(step.plans):
                 inner = self.abouts[id(plans[number])]
                 self.try_later(inner, given[1:], f"{name}.branch{scope}, not taken: ")
-        elif isinstance(step, LoopStep) and node.op == "while":
+        elif isinstance(step, LoopStep) and not loop_of(node).counted:
             if position in state.loops and state.loops[position].number:
                 return
             inner = self.abouts[id(plans[step.plans[-1]])]
             self.try_later(inner, given, f"{name}, of no rounds: ")
         elif isinstance(step, LoopStep) and not node["length"]:
             inner = self.abouts[id(plans[step.plans[-1]])]
-            _, end = loop_ends(node)
+            end = loop_of(node).carries(node).stop
             types = [p.type for p in inner.graph.parameters[end:]]
             slices = [np.zeros(t.shape, t.dtype) for t in types]
             self.try_later(inner, [*given[:end], *slices], f"{name}, of no rounds: ")
@@ -447,7 +449,7 @@ class Walk:
             wanted = np.asarray(state.values[value])
             made = frame.outputs[number]
             if wanted.size and not same_bits(made, wanted.reshape(made.shape)):
-                nodes = [n for n in about.graph.nodes if n.op in ("while", "scan", "switch")]
+                nodes = [about.graph.nodes[p] for p in about.scoped]
                 maker = next(
                     (n for n, s in zip(about.graph.nodes, about.graph.starts, strict=True)
                      if s <= value < s + len(n.types)), None,

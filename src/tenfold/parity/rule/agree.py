@@ -18,11 +18,11 @@ import numpy as np
 from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node, Parameter
-from tenfold.graph.op import Composition, Pointwise, Routine
+from tenfold.graph.op import Branch, Composition, Element, Inline, Loop, Pointwise, Routine
 from tenfold.ops import TABLE
-from tenfold.parity.rule.bounds import EPS, SIGN, contracted, own_bound, unit
-from tenfold.parity.rule.discrete import discrete_spread
-from tenfold.parity.rule.moved import distance, moved, snapped
+from tenfold.ops.agreement.moved import distance, moved, snapped
+from tenfold.ops.agreement.units import EPS, SIGN, unit
+from tenfold.parity.rule.bounds import own_bound, settled_spread, spread_of, unrounded
 from tenfold.reference import evaluate
 from tenfold.types import KIND, SHORT, TensorType
 
@@ -131,13 +131,16 @@ def _run(graph: Graph, arguments: list[Judged], watch: Watch | None) -> list[Jud
 
 
 def _node(node: Node, inputs: list[Judged], watch: Watch | None) -> list[Judged]:
-    if node.op == "switch":
+    lowering = TABLE[node.op].lowering
+    if isinstance(lowering, Branch):
         index, *rest = inputs
         if index.error.any():
             raise Uncertain
         taken = min(max(int(index.value), 0), len(node.scopes) - 1)
         return _run(node.scopes[taken], rest, watch)
-    if node.op == "while":
+    if isinstance(lowering, Loop) and lowering.counted:
+        return _counted(node, lowering, inputs, watch)
+    if isinstance(lowering, Loop):
         fixed, carries = inputs[: node["captures"]], inputs[node["captures"] :]
         while True:
             (again,) = _run(node.scopes[0], [*fixed, *carries], watch)
@@ -146,22 +149,22 @@ def _node(node: Node, inputs: list[Judged], watch: Watch | None) -> list[Judged]
             if not again.value:
                 return carries
             carries = _run(node.scopes[1], [*fixed, *carries], watch)
-    if node.op == "scan":
-        return _scan(node, inputs, watch)
-    if node.op == "custom":
+    if isinstance(lowering, Inline):
         return _run(node.scopes[0], inputs, watch)
     return _plain(node, inputs)
 
 
-def _scan(node: Node, inputs: list[Judged], watch: Watch | None) -> list[Judged]:
-    first, count = node["captures"], node["carries"]
-    fixed, carries, stacked = inputs[:first], inputs[first : first + count], inputs[first + count :]
+def _counted(node: Node, loop: Loop, inputs: list[Judged], watch: Watch | None) -> list[Judged]:
+    carried = loop.carries(node)
+    count = len(carried)
+    fixed, stacked = inputs[: carried.start], inputs[carried.stop :]
+    carries = inputs[carried.start : carried.stop]
     made = [
         Judged(np.empty(t.shape, t.dtype), np.zeros(t.shape), np.zeros(t.shape))
         for t in node.types[count:]
     ]
     turns = range(node["length"])
-    for at in reversed(turns) if node["reverse"] else turns:
+    for at in reversed(turns) if loop.reversed(node) else turns:
         slices = [Judged(*(part[at] for part in one)) for one in stacked]
         results = _run(node.scopes[0], [*fixed, *carries, *slices], watch)
         # Whatever is carried is stored between rounds.
@@ -180,7 +183,7 @@ def _plain(node: Node, inputs: list[Judged]) -> list[Judged]:
     made = []
     for result, far in zip(results, spread, strict=True):
         own = own_bound(node, values, errors, result, _call)
-        error = _finite(far + np.maximum(own, contracted(node, values, result)))
+        error = _finite(far + np.maximum(own, unrounded(node, values, result, _call)))
         allowed = _finite(_slack(result, far) + own)
         made.append(Judged(result, error, allowed))
     return made
@@ -200,15 +203,14 @@ def _spread(
     spread = [np.zeros(r.shape) for r in results]
     if not any(e.any() for e in errors):
         return spread
-    found = discrete_spread(node, values, errors, results, _call)
+    row, known = TABLE[node.op], spread_of(node.op)
+    found = settled_spread(node, values, errors, results, _call)
     if found is not None:
         return found
-    if node.op in ("argmax", "argmin") and KIND[values[0].dtype] != "c":
-        return [_positions(node, values[0], errors[0], results[0])]
-    if node.op in _PERIODIC and KIND[values[0].dtype] == "f":
+    if known.range is not None and KIND[values[0].dtype] == "f":
         # Moved by half a period and more, it may be anything in its range.
         wide = np.broadcast_to(errors[0], results[0].shape) > 1.0
-        spread = [np.where(wide, _PERIODIC[node.op], 0.0)]
+        spread = [np.where(wide, known.range, 0.0)]
     unbounded = any(np.isinf(e).any() for e in errors)
     if _wanders(node, errors) or (unbounded and _mixes(node)):
         return [np.full(r.shape, np.inf) for r in results]
@@ -220,7 +222,7 @@ def _spread(
         signs = np.where(random.random(value.shape) < 0.5, -1.0, 1.0)
         most = [np.zeros(r.shape) for r in results]
         # Where elements do not mix, moving all one way and then the other tells all but poles.
-        apart = isinstance(TABLE[node.op].lowering, Pointwise) and np.isfinite(error).all()
+        apart = isinstance(row.lowering, Pointwise) and np.isfinite(error).all()
         ways: tuple[Any, ...] = (1.0, -1.0) if apart else (1.0, -1.0, signs, -signs)
         if KIND[value.dtype] == "c":  # of a modulus, say, one way may tell nothing
             ways = (*ways, 1.0 - 1.0j, -1.0 + 1.0j)
@@ -232,7 +234,7 @@ def _spread(
             for n, far in enumerate(_farther(node, tried, results)):
                 most[n] = np.maximum(most[n], far)
         spread = [e + m for e, m in zip(spread, most, strict=True)]
-    if node.op == "pow" and all(np.any(e) for e in errors):
+    if known.together and all(np.any(e) for e in errors):
         # A base that may be negative has no power that may be none of an integer's.
         for up, down in ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)):
             pairs = zip(values, errors, (up, down), strict=True)
@@ -243,30 +245,10 @@ def _spread(
             tried = [moved(v, e, sign) for v, e in zip(values, errors, strict=True)]
             found = _farther(node, tried, results)
             spread = [np.maximum(e, far) for e, far in zip(spread, found, strict=True)]
-        if isinstance(TABLE[node.op].lowering, Pointwise):  # no few trials tell of two at once
+        if isinstance(row.lowering, Pointwise):  # no few trials tell of two at once
             anything = [np.isinf(np.broadcast_to(e, results[0].shape)) for e in errors]
             spread = [np.where(np.any(anything, axis=0), np.inf, far) for far in spread]
     return spread
-
-
-_PERIODIC = {"sin": 2.0, "cos": 2.0, "tan": np.inf}  # how far apart two results can be
-
-
-def _positions(node: Node, value: Array, error: Array, result: Array) -> Array:
-    """How far the position of an extreme may be from the one found: any element may be it that is
-    within its bound of the others'. A few trials would miss one of many that are open."""
-    axis = node["axis"]
-    key = value.astype(np.float64) * (1.0 if node.op == "argmin" else -1.0)
-    key = np.where(np.isnan(key), -np.inf, key)  # the first NaN is the extreme
-    off = np.where(np.isinf(error) | (np.isinf(key) & (error > 0)), np.inf, error)
-    low = np.where(np.isinf(off), -np.inf, key - off)
-    high = np.where(np.isinf(off), np.inf, key + off)
-    least = high.min(axis=axis, keepdims=True, initial=np.inf)
-    open_lines = np.any(error > 0, axis=axis, keepdims=True)
-    shape = [-1 if a == axis else 1 for a in range(value.ndim)]
-    places = np.arange(value.shape[axis]).reshape(shape)
-    far = np.abs(places - np.expand_dims(result, axis))
-    return np.asarray(np.where((low <= least) & open_lines, far, 0.0).max(axis=axis, initial=0.0))
 
 
 def _farther(node: Node, tried: list[Array], results: list[Array]) -> list[Array]:
@@ -280,10 +262,8 @@ def _farther(node: Node, tried: list[Array], results: list[Array]) -> list[Array
 
 def _wanders(node: Node, errors: list[Array]) -> bool:
     """Whether an index may be off by more than one: what lies at places between is not tried."""
-    if node.op not in ("gather", "dynamic_slice", "dynamic_update", "scatter"):
-        return False
-    first = 1 if node.op in ("gather", "dynamic_slice") else 2
-    return any((e > 1).any() for e in errors[first:])
+    first = TABLE[node.op].indices
+    return first is not None and any((e > 1).any() for e in errors[first:])
 
 
 def _mixes(node: Node) -> bool:
@@ -292,7 +272,7 @@ def _mixes(node: Node) -> bool:
     row = TABLE[node.op]
     if isinstance(row.lowering, (Routine, Composition)) or row.scopes != 0:
         return True
-    return node.op.startswith(("reduce", "arg"))
+    return isinstance(row.lowering, Element) and row.lowering.mixes
 
 
 def _finite(error: Array) -> Array:

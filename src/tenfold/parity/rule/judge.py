@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tenfold.graph import Graph, Parameter
-from tenfold.graph.op import Pointwise
 from tenfold.ops import TABLE
 from tenfold.parity.find.narrow import Rows, narrowed, row_axes
 from tenfold.parity.rule.agree import Agreement, Uncertain, Watch, compare, judged, same_bits
@@ -86,9 +85,7 @@ def _elementwise(graph: Graph, size: int) -> bool:
     fits = all(t.size in (1, size) for t in graph.types)
     shapes = {t.shape for t in graph.types if t.size == size}
     simple = all(
-        isinstance(TABLE[n.op].lowering, Pointwise)
-        or n.op in ("select", "cast")
-        or (n.op == "constant" and n.types[0].size == 1)
+        TABLE[n.op].elementwise or (TABLE[n.op].literal and n.types[0].size == 1)
         for n in graph.nodes
     )
     return fits and simple and len(shapes) == 1
@@ -186,7 +183,7 @@ def _narrowed(graph: Graph, size: int, count: int) -> Graph:
     nodes = []
     for node in graph.nodes:
         attributes = node.attributes
-        if node.op == "constant":
+        if TABLE[node.op].literal:
             scalar = repr(narrow(node.types[0]))
             attributes = tuple((k, scalar if k == "type" else v) for k, v in attributes)
         types = tuple(narrow(t) for t in node.types)

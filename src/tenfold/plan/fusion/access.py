@@ -99,9 +99,10 @@ def scatter_access(
 
     access = _probe(Element(generate), types, given, types[1])
     named = access.instructions
-    if given[lowering.update] != "set":
+    update = lowering.update(given)
+    if update:
         short = SHORT[types[0].dtype]
-        named |= {(given[lowering.update], (short, short), short)}
+        named |= {(update, (short, short), short)}
     return replace(
         access,
         patterns=access.patterns[1:],

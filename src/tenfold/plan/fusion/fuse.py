@@ -17,13 +17,13 @@ from typing import Any
 
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node
-from tenfold.graph.op import Element, Pointwise, Ranges, Scatter, Table
+from tenfold.graph.op import Element, Pointwise, Ranges, Routine, Scatter, Table
 from tenfold.ops.ranges import Range, Start
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import Access, Pattern, access_of, scatter_access
 from tenfold.plan.fusion.groups import Axes, Group, comparable, find
 from tenfold.plan.fusion.union import STREAMS, WEIGHT, Edge, Place, Union, join
-from tenfold.plan.lowering.product import inline, product_access
+from tenfold.plan.lowering.product import product_access
 from tenfold.types import TensorType
 
 # Why a member may not join a group that it reads from, or None.
@@ -137,7 +137,7 @@ class _Fuser:
         self.distinct = list(numbers)
         for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
             self.maker[start : start + len(node.types)] = [position] * len(node.types)
-            if node.op == "constant":
+            if self.table[node.op].literal:
                 scalar = node.types[0].size == 1
                 self.accesses[position] = _CONSTANT if scalar else _NOTHING
                 self.view[start] = scalar
@@ -170,10 +170,10 @@ class _Fuser:
                 self.reasons[node.op] = "it gives nothing, but an index may be out of range"
                 return None
             return _NOTHING
-        if node.op == "contract":
+        if isinstance(lowering, Routine) and lowering.inline is not None:
             given = dict(node.attributes)
-            if inline(types, node.types[0], given):
-                return product_access(types, node.types[0], given)
+            if lowering.inline(types, node.types[0], given):
+                return product_access(types, given)
         if len(node.types) != 1 or not isinstance(lowering, Pointwise | Element | Ranges):
             return None
         if isinstance(lowering, Ranges) and (

@@ -14,7 +14,16 @@ from tenfold.kernel.ir.index import strides
 from tenfold.ops.ranges import Range, Start
 from tenfold.plan.fusion.fuse import Fused
 from tenfold.plan.fusion.groups import Group, find
-from tenfold.plan.lowering.lower import LITERAL, SAME, Form, FormNode, Place, Scattered, Target
+from tenfold.plan.lowering.lower import (
+    LITERAL,
+    PLAIN,
+    SAME,
+    Form,
+    FormNode,
+    Place,
+    Scattered,
+    Target,
+)
 from tenfold.types import DType
 
 # What a FormNode says, with the number of its type: most forms have been seen before, and plain
@@ -279,10 +288,10 @@ class Former:
             return SAME, None, (number[same],), kind, False
         position = self.maker[value]
         node, access = graph.nodes[position], fused.accesses[position]
-        if node.op == "constant":
+        if self.table[node.op].literal:
             data = node["data"]
             if data in plain(graph.types[value].dtype):
-                return "constant", data, (), kind, False
+                return PLAIN, data, (), kind, False
             return LITERAL, None, (), kind, False
         assert access is not None
         inputs = tuple([number[v] for v in node.inputs])

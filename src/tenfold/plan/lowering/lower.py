@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tenfold.frozen import frozen
-from tenfold.graph.op import Element, Op, Pointwise, Ranges, Scatter, Table
+from tenfold.graph.op import Op, Pointwise, Ranges, Scatter, Table
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.ir.index import ZERO, flat, strides
 from tenfold.kernel.ir.kernel import BOTH, PARALLEL, READ, REDUCED, SEQUENTIAL, WRITE
-from tenfold.ops.elements import Read, Site, contract
+from tenfold.ops.elements import Read, Site
 from tenfold.plan.lowering.joining import as_element, clamped
 from tenfold.types import DTYPES, SHORT, TensorType
 
 SAME = "same"  # the op of a view that lies in memory as what it is a view of
+PLAIN = "plain"  # a scalar constant that stays in the kernel
 LITERAL = "literal"  # a scalar constant whose value is a parameter of the kernel
 
 Position = tuple[Index, ...]
@@ -111,7 +112,7 @@ class _Lowering:
         self.ops: list[Op | None] = []
         self.stage: list[int] = []  # how many reductions lie one below the other
         for node in form.nodes:
-            op = None if node.op in (SAME, LITERAL, "constant") else table[node.op]
+            op = None if node.op in (SAME, LITERAL, PLAIN) else table[node.op]
             inner = [i for i in node.inputs if i >= 0]
             self.ops.append(op)
             self.stage.append(max((self.stage[i] for i in inner), default=0) + node.reduces)
@@ -193,8 +194,7 @@ class _Lowering:
                 read = generator.send(sent)
                 sent = self.demand(scatter.indices[read.input - 2], read.position)
         except StopIteration as stop:
-            update = given[lowering.update]
-            return stop.value, "" if update == "set" else update
+            return stop.value, lowering.update(given)
 
     def typed(self, node: int) -> TensorType:
         return self.form.inputs[~node] if node < 0 else self.form.nodes[node].type
@@ -240,7 +240,7 @@ class _Lowering:
         one = self.form.nodes[node]
         if one.op == SAME:
             return builder.load(~one.inputs[0], flat(position, strides(one.type.shape)), condition)
-        if one.op == "constant":
+        if one.op == PLAIN:
             return builder.const(SHORT[one.type.dtype], one.attributes)
         if one.op == LITERAL:
             if node not in self.memo:
@@ -265,9 +265,7 @@ def _generate(op: Op, site: Site, dtype: str) -> Generator[Read, int | None, int
         return _pointwise(site, lowering.instruction, dtype)
     if isinstance(lowering, Ranges):
         return as_element(lowering)(site)  # type: ignore[return-value]
-    if isinstance(lowering, Element):
-        return lowering.generate(site)
-    return contract(site)
+    return lowering.generate(site)  # type: ignore[no-any-return]
 
 
 def _pointwise(site: Site, instruction: str, dtype: str) -> Generator[Read, Any, int]:

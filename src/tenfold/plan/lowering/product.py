@@ -1,51 +1,15 @@
-"""Products: which are kernels, being too small for a library, and how they read."""
+"""Products that are kernels: how they read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
 from tenfold.plan.fusion.access import Access
-from tenfold.types import SHORT, Shape, TensorType
-
-SMALL = 16384  # multiplications; more are the library's
-LONG = 2048  # terms of a sum
-LARGE = 1 << 19  # multiplications by a matrix that is read once
-BLAS = ("f32", "f64", "c64", "c128")
+from tenfold.types import TensorType
 
 
-def sides(rank: int, batch: Shape, contracted: Shape) -> list[int]:
-    """The axes of an operand that are neither batched nor contracted."""
-    return [a for a in range(rank) if a not in batch and a not in contracted]
-
-
-def inline(types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]) -> bool:
-    """Whether a product is better as a kernel than as a call of the library.
-
-    Products of vectors are, and those of vectors and matrices where sums are long or the matrix is
-    too large for the near caches. As products of matrices with one row or column, the library adds
-    their terms one after the other, at half the speed or less: the error grows with their number.
-    """
-    if SHORT[types[0].dtype] not in BLAS:
-        return True
-    over = prod(types[0].shape[a] for a in given["lhs_contract"])
-    work = result.size * over
-    if work <= SMALL:
-        return True
-    left, right = (
-        prod(
-            type.shape[a]
-            for a in sides(type.rank, given[f"{side}_batch"], given[f"{side}_contract"])
-        )
-        for type, side in zip(types, ("lhs", "rhs"), strict=True)
-    )
-    return min(left, right) == 1 and (max(left, right) == 1 or over >= LONG or work >= LARGE)
-
-
-def product_access(
-    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
-) -> Access:
-    """How an inline product reads: always from memory, since each element is read many times."""
+def product_access(types: Sequence[TensorType], given: Mapping[str, Any]) -> Access:
+    """Always from memory, since each element is read many times."""
     reduced = tuple(types[0].shape[a] for a in given["lhs_contract"])
     return Access(((), ()), (0, 0), (1, 1), reduced, weight=2)

@@ -1,35 +1,38 @@
-"""Lay sorts out along lines: the axis of a sort becomes the last one, by transposes around it."""
+"""Lay routines out along lines: their axis becomes the last one, by transposes around them."""
 
 from __future__ import annotations
 
-from tenfold.graph import Builder, Graph, Node
-from tenfold.graph.op import Table
+from collections.abc import Sequence
 
-LINES = ("sort", "argsort")
+from tenfold.graph import Builder, Graph, Node
+from tenfold.graph.op import Routine, Table
+from tenfold.graph.rewrite import rewrite
 
 
 def lay_lines(graph: Graph, table: Table) -> Graph:
     """The graph with every sort along the last axis, where elements lie side by side."""
-    if not any(map(_across, graph.nodes)):
-        return graph
-    builder = Builder(table)
-    values = [builder.parameter(p.type, p.name) for p in graph.parameters]
-    for node in graph.nodes:
-        inputs = [values[v] for v in node.inputs]
-        attributes = dict(node.attributes)
-        if not _across(node):
-            values.extend(builder.node(node.op, inputs, attributes, node.scopes, node.source))
-            continue
+
+    def visit(builder: Builder, node: Node, inputs: Sequence[int]) -> Sequence[int] | None:
+        if not _across(node, table):
+            return None
         rank = node.types[0].rank
         order = [*(a for a in range(rank) if a != node["axis"]), node["axis"]]
         back = [order.index(a) for a in range(rank)]
-        turned = builder.node("transpose", inputs, {"axes": order}, (), node.source)
-        made = builder.node(node.op, turned, {"axis": rank - 1}, (), node.source)
-        values.extend(builder.node("transpose", made, {"axes": back}, (), node.source))
-    outputs = [values[v] for v in graph.outputs]
-    return builder.finish(outputs, locate=lambda source: source)
+        turned = builder.node("transpose", inputs, {"axes": order})
+        made = builder.node(node.op, turned, {"axis": rank - 1})
+        return builder.node("transpose", made, {"axes": back})
+
+    if not any(_across(node, table) for node in graph.nodes):
+        return graph
+    return rewrite(graph, table, visit)
 
 
-def _across(node: Node) -> bool:
-    """Whether a node sorts along another axis than the last."""
-    return node.op in LINES and bool(node["axis"] != node.types[0].rank - 1)
+def over_lines(node: Node, table: Table) -> bool:
+    """Whether a node is a routine over lines."""
+    lowering = table[node.op].lowering
+    return isinstance(lowering, Routine) and lowering.lines
+
+
+def _across(node: Node, table: Table) -> bool:
+    """Whether a node goes along another axis than the last."""
+    return over_lines(node, table) and bool(node["axis"] != node.types[0].rank - 1)

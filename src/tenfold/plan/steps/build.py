@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tenfold.graph import Graph, Node
-from tenfold.graph.op import Table
+from tenfold.graph.op import Branch, Loop, Routine, Table
 from tenfold.kernel import Kernel
 from tenfold.kernel.ir.kernel import SCRATCH
 from tenfold.ops import TABLE
@@ -173,7 +173,7 @@ class _Planner:
 
     def constant(self, value: int) -> int | None:
         position = self.makers.get(value)
-        if position is None or self.graph.nodes[position].op != "constant":
+        if position is None or not self.table[self.graph.nodes[position].op].literal:
             return None
         if self.fused.home[value] is not None:
             return None
@@ -187,7 +187,8 @@ class _Planner:
             position = self.makers.get(root)
             if root in self.cell or position is None:
                 continue
-            if self.graph.nodes[position].op == "constant" and self.fused.home[root] is None:
+            literal = self.table[self.graph.nodes[position].op].literal
+            if literal and self.fused.home[root] is None:
                 continue
             self.cell[root] = self.new(self.graph.types[value], OUTPUT, number)
 
@@ -270,13 +271,18 @@ class _Planner:
         node, start = self.graph.nodes[position], self.graph.starts[position]
         reads = [self.of(v) for v in node.inputs]
         writes = [self.of(start + i) for i in range(len(node.types))]
-        if node.op == "switch":
+        lowering = self.table[node.op].lowering
+        name = lowering.name if isinstance(lowering, Routine) else ""
+        if isinstance(lowering, Branch):
             self.branch(position, node, reads, writes)
-        elif node.op in ("while", "scan"):
-            self.loop(position, node, reads, writes)
-        elif (size := self.scratch(node)) is not None:
+        elif isinstance(lowering, Loop):
+            self.loop(position, node, lowering, reads, writes)
+        elif isinstance(lowering, Routine) and (
+            (size := self.scratch(node, lowering.name)) is not None
+        ):
             own = [self.new(TensorType(DTYPES["u8"], (size,)))] if size else []
-            step = RoutineStep(node.op, position, tuple(reads), tuple(writes), scratch=tuple(own))
+            name, inputs = lowering.name, tuple(reads)
+            step = RoutineStep(name, position, inputs, tuple(writes), scratch=tuple(own))
             self.add(step, reads, [*writes, *own])
         else:
             reason = self.reason(node)
@@ -286,13 +292,13 @@ class _Planner:
                 writes,
             )
 
-    def scratch(self, node: Node) -> int | None:
+    def scratch(self, node: Node, routine: str) -> int | None:
         """The scratch bytes of the routine for a node; None where there is none."""
-        if node.op not in self.capabilities.routines:
+        if routine not in self.capabilities.routines:
             return None
         type = self.graph.types[node.inputs[0]]
         length = type.shape[-1] if type.rank else 0
-        return self.capabilities.scratch(node.op, SHORT[type.dtype], length)
+        return self.capabilities.scratch(routine, SHORT[type.dtype], length)
 
     def reason(self, node: Node) -> str:
         if self.table[node.op].effect:
@@ -316,13 +322,14 @@ class _Planner:
         step = BranchStep(position, plans, reads[0], tuple(reads[1:]), tuple(writes), arena)
         self.add(step, reads, [*writes, arena])
 
-    def loop(self, position: int, node: Node, reads: list[int], writes: list[int]) -> None:
+    def loop(
+        self, position: int, node: Node, kind: Loop, reads: list[int], writes: list[int]
+    ) -> None:
         plans = tuple(self.sub(scope) for scope in node.scopes)
         arena = self.arena_for(plans)
-        captures = node["captures"]
-        scan = node.op == "scan"
-        carries = node["carries"] if scan else len(reads) - captures
-        length = node["length"] if scan else -1
+        carried = kind.carries(node)
+        captures, carries = carried.start, len(carried)
+        length = node["length"] if kind.counted else -1
         alone = {i for i, o in self.used[plans[-1]].safe if i == o + captures}
         second = []
         for carry in range(carries):
@@ -337,10 +344,10 @@ class _Planner:
                 second.append(target)
             else:
                 second.append(self.new(self.cells[target].type))
-        flag = -1 if scan else self.new(TensorType(DTYPES["bool"], ()))
+        flag = -1 if kind.counted else self.new(TensorType(DTYPES["bool"], ()))
         step = LoopStep(
             node.op, position, plans, tuple(reads), tuple(writes), captures, carries,
-            tuple(second), arena, flag, length, scan and node["reverse"],
+            tuple(second), arena, flag, length, kind.reversed(node),
         )  # fmt: skip
         own = [arena, *second, *([flag] if flag >= 0 else [])]
         self.add(step, reads, [*writes, *own])

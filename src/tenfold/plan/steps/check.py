@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tenfold.graph import Graph, check
+from tenfold.graph import Graph, Node, check
+from tenfold.graph.op import Branch, Loop, Routine
 from tenfold.kernel import Index, Kernel, verify
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, VALUE
 from tenfold.kernel.ir.kernel import BOTH, PARALLEL, READ, REDUCED, SCRATCH, SEQUENTIAL, WRITE
@@ -258,8 +259,7 @@ def _check_node_step(plan: Plan, step: RoutineStep | HostStep | LoopStep | Branc
     if not _below(step.node, graph.nodes):
         bad(f"a step is for node {step.node}, which is not there")
     node = graph.nodes[step.node]
-    op = {"routine": "name", "host": "op", "loop": "op"}.get(step.kind)
-    if node.op != (getattr(step, op) if op else "switch"):
+    if not _fits(step, node):
         bad(f"a {step.kind} step is for a node of op {node.op}")
     given = (step.index, *step.inputs) if isinstance(step, BranchStep) else step.inputs
     if len(given) != len(node.inputs) or len(step.outputs) != len(node.types):
@@ -274,15 +274,25 @@ def _check_node_step(plan: Plan, step: RoutineStep | HostStep | LoopStep | Branc
         _check_loop(plan, step)
 
 
+def _fits(step: RoutineStep | HostStep | LoopStep | BranchStep, node: Node) -> bool:
+    """Whether a step carries out such a node."""
+    lowering = TABLE[node.op].lowering
+    if isinstance(step, RoutineStep):
+        return isinstance(lowering, Routine) and step.name == lowering.name
+    if isinstance(step, BranchStep):
+        return isinstance(lowering, Branch)
+    return step.op == node.op and (step.kind == "loop") <= isinstance(lowering, Loop)
+
+
 def _check_routine(plan: Plan, step: RoutineStep, capabilities: Capabilities) -> None:
     """A routine that there is, over the last axis where it has one, with its scratch memory."""
     node = plan.graph.nodes[step.node]
     type = plan.graph.types[node.inputs[0]]
     length = type.shape[-1] if type.rank else 0
-    size = capabilities.scratch(node.op, SHORT[type.dtype], length)
+    size = capabilities.scratch(step.name, SHORT[type.dtype], length)
     axis = dict(node.attributes).get("axis", type.rank - 1)
     if size is None or axis != type.rank - 1 or len(step.scratch) != (size > 0):
-        bad(f"there is no such routine {node.op}")
+        bad(f"there is no such routine {step.name}")
     for slot in step.scratch:
         _written(plan, slot, TensorType(DTYPES["u8"], (size,)))
 
@@ -307,18 +317,19 @@ def _check_below(plan: Plan, step: LoopStep | BranchStep) -> None:
 
 def _check_loop(plan: Plan, step: LoopStep) -> None:
     node = plan.graph.nodes[step.node]
-    scan = node.op == "scan"
-    carries = node["carries"] if scan else len(node.inputs) - node["captures"]
-    length = node["length"] if scan else -1
-    if (step.captures, step.carries, step.length) != (node["captures"], carries, length):
+    kind = TABLE[node.op].lowering
+    assert isinstance(kind, Loop)
+    carried = kind.carries(node)
+    length = node["length"] if kind.counted else -1
+    if (step.captures, step.carries, step.length) != (carried.start, len(carried), length):
         bad("a loop step is not as its node says")
-    if step.reverse != (scan and node["reverse"]) or (step.flag < 0) != scan:
+    if step.reverse != kind.reversed(node) or step.counted != kind.counted:
         bad("a loop step is not as its node says")
-    if len(step.second) != carries:
+    if len(step.second) != len(carried):
         bad("a loop step has not a second slot for each carry")
     for number, type in zip(step.second, node.types, strict=False):
         _written(plan, number, type)
-    if not scan:
+    if not step.counted:
         _written(plan, step.flag)
         if plan.slots[step.flag].type.nbytes < 1:
             bad("a loop's condition has no room")

@@ -61,7 +61,7 @@ def _line(plan: Plan, step: Step) -> str:
         name = step.name if isinstance(step, RoutineStep) else step.op
         return f"{step.kind} {name} {named(step.inputs)} -> {named(step.outputs)}"
     if isinstance(step, LoopStep):
-        trips = f" {step.length} times" if step.op == "scan" else ""
+        trips = f" {step.length} times" if step.counted else ""
         return f"{step.op}{trips} {named(step.inputs)} -> {named(step.outputs)}"
     assert isinstance(step, BranchStep)
     return f"branch on s{step.index} {named(step.inputs)} -> {named(step.outputs)}"

@@ -103,6 +103,11 @@ class LoopStep:
     reverse: bool = False
     kind: str = field(default="loop", init=False)
 
+    @property
+    def counted(self) -> bool:
+        """Whether its rounds are counted; another has a condition, and a slot for it."""
+        return self.flag < 0
+
 
 @frozen
 class BranchStep:

@@ -18,6 +18,7 @@ from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.backends.cpu.run.words import Words, routines_of
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import ParityError
+from tenfold.graph.op import PRODUCT
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan, RoutineStep
 from tenfold.seam import passed
@@ -123,9 +124,7 @@ def make_native(
         target,
         interface(),
         strict,
-        any(
-            isinstance(s, RoutineStep) and s.name == "contract" for p in plan.every for s in p.steps
-        ),
+        any(isinstance(s, RoutineStep) and s.name == PRODUCT for p in plan.every for s in p.steps),
         modules,
         kernels,
         passed("memory", memory.tobytes()),

@@ -13,6 +13,7 @@ from tenfold.backends.cpu.entry.entry import PARAM_BYTES
 from tenfold.backends.cpu.library.blas import PLAIN, TRANSPOSED
 from tenfold.backends.cpu.library.sort.sort import sort_name
 from tenfold.backends.cpu.run.steps import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Word
+from tenfold.graph.op import PRODUCT
 from tenfold.kernel import Kernel
 from tenfold.plan import (
     BranchStep,
@@ -52,7 +53,7 @@ def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
             size = sum([slots[s].type.size for s in step.slots])
             space = prod([max(axis.extent, 1) for axis in plan.own[step.kernel].axes])
             return int(20 + max(size, min(space, 1 << 40)) // 4)
-        case RoutineStep(name="contract"):
+        case RoutineStep() if step.name == PRODUCT:
             sizes = [slots[s].type.size for s in (*step.inputs, *step.outputs)]
             return 100 + int(prod(sizes) ** 0.5) // 16
         case RoutineStep():
@@ -61,7 +62,7 @@ def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
             inner = max(known[id(plan.plans[p])] for p in step.plans)
             turns = 1
             if isinstance(step, LoopStep):
-                turns = step.length if step.op == "scan" else _TURNS
+                turns = step.length if step.counted else _TURNS
             return 20 + inner * max(turns, 1)
         case CopyStep():
             return 10 + slots[step.source].type.nbytes // 8
@@ -76,7 +77,7 @@ def _routine(plan: Plan, step: RoutineStep) -> str:
 def routines_of(plan: Plan) -> tuple[str, ...]:
     """The names of the routines of ours that a plan and those below it call, each once."""
     steps = [(one, s) for one in plan.every for s in one.steps if isinstance(s, RoutineStep)]
-    return tuple(dict.fromkeys(_routine(p, s) for p, s in steps if s.name != "contract"))
+    return tuple(dict.fromkeys(_routine(p, s) for p, s in steps if s.name != PRODUCT))
 
 
 def _address(array: Array) -> int:
@@ -143,7 +144,7 @@ class Words:
                     words += self.copy(plan, step, places)
                 case HostStep():
                     words += (Word.HOST, self.ask(number, at))
-                case RoutineStep(name="contract"):
+                case RoutineStep() if step.name == PRODUCT:
                     words += self.products(plan, step, places)
                 case RoutineStep():
                     words += self.sort(plan, step, places)
@@ -253,14 +254,13 @@ class Words:
         return words + [self.addresses[id(plan.plans[p])] for p in step.plans]
 
     def loop(self, plan: Plan, step: LoopStep, places: Sequence[tuple[int, int]]) -> list[int]:
-        scan = step.op == "scan"
         first = step.captures + step.carries
         slices, stacks = step.inputs[first:], step.outputs[step.carries :]
         bodies = [plan.plans[p] for p in step.plans]
         codes = [self.addresses[id(body)] for body in bodies]
         words = [
             Word.LOOP, step.captures, step.carries, len(slices), len(stacks),
-            step.length if scan else -1, int(step.reverse),
+            step.length if step.counted else -1, int(step.reverse),
             sum(self.weights[id(body)] for body in bodies), codes[0], codes[-1],
             *places[step.arena], *(places[step.flag] if step.flag >= 0 else (NULL_BASE, 0)),
         ]  # fmt: skip

@@ -1,4 +1,6 @@
-"""What integers and bools that are not settled make of a result: all of it, not two trials of it.
+"""What integers and bools that are not settled make of a result: the rules of the column `spread`.
+
+All of it, not two trials of it.
 
 An integer is unsettled where it is made from a float that may be off: it may be any of those within
 its bound. The ends of that range tell of the rest only where an op keeps order. So there is a rule
@@ -14,6 +16,7 @@ for each op that has none; what no rule narrows may be anything.
   no larger than what it divides: wherever they lie, no farther apart than that allows.
 - Two values may be equal where their ranges meet, wherever in these they are.
 - What may be chosen instead counts with its own bound.
+- The position of an extreme may be that of any element within its bound of the others'.
 - Random numbers, powers, products of many and shifts by an unsettled amount scatter: anything.
 """
 
@@ -26,17 +29,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold.errors import TenfoldError
-from tenfold.graph import Node
-from tenfold.parity.rule.bounds import SIGN, Ask, size_of
-from tenfold.parity.rule.moved import distance, moved
+from tenfold.graph.node import Node
+from tenfold.graph.op import Spread
+from tenfold.ops.agreement.case import Ask, joined
+from tenfold.ops.agreement.moved import distance, moved
+from tenfold.ops.agreement.units import SIGN, size_of
 from tenfold.types import KIND
 
 Array = np.ndarray[Any, Any]
 
 
-class Case(NamedTuple):
-    """A node on the reference's values, with the least and the largest that each may be, how far
-    away these are, and one of its results."""
+class Open(NamedTuple):
+    """A node on the reference's values that may be off, with the least and the largest that each
+    may be, how far away these are, and one of its results."""
 
     node: Node
     values: Sequence[Array]
@@ -50,12 +55,26 @@ class Case(NamedTuple):
         """Whether both operands are one value."""
         return len(self.node.inputs) == 2 and self.node.inputs[0] == self.node.inputs[1]
 
+    @property
+    def kinds(self) -> set[str]:
+        return {KIND[v.dtype] for v in self.values}
 
-Rule = Callable[[Case], Array]
+    @property
+    def discrete(self) -> bool:
+        """Whether all of it is integers and bools."""
+        return self.kinds <= set("biu") and KIND[self.result.dtype] in "biu"
 
 
-def discrete_spread(
-    node: Node, values: Sequence[Array], errors: Sequence[Array], results: Sequence[Array], ask: Ask
+Rule = Callable[[Open], Array]
+
+
+def by_rule(
+    rule: Callable[[Open], Array | None],
+    node: Node,
+    values: Sequence[Array],
+    errors: Sequence[Array],
+    results: Sequence[Array],
+    ask: Ask,
 ) -> list[Array] | None:
     """What the bounds of the inputs make of the results, or None where it is to be tried."""
     ends = [(moved(v, e, -1.0), moved(v, e, 1.0)) for v, e in zip(values, errors, strict=True)]
@@ -63,30 +82,16 @@ def discrete_spread(
         np.maximum(*(distance(end, v) for end in both)) if KIND[v.dtype] in "biu" else e
         for v, e, both in zip(values, errors, ends, strict=True)
     ]  # an integer is off by no more than its type holds
-    rule = _rule(node, values, results)
-    if rule is None:
-        return None
-    return [rule(Case(node, values, ends, within, result, ask)) for result in results]
+    found: list[Array] = []
+    for result in results:
+        far = rule(Open(node, values, ends, within, result, ask))
+        if far is None:
+            return None
+        found.append(far)
+    return found
 
 
-def _rule(node: Node, values: Sequence[Array], results: Sequence[Array]) -> Rule | None:
-    kinds, made = {KIND[v.dtype] for v in values}, KIND[results[0].dtype]
-    if node.op == "select":
-        return _of_select
-    if node.op in _COMPARISONS and "c" not in kinds:
-        return _of_comparison
-    if node.op == "cast" and made == "b" and kinds <= set("iuf"):
-        return _of_truth
-    if node.op == "bitcast" and made == "f" and kinds <= set("iu"):
-        return _of_float_bits
-    if not (kinds <= set("biu") and made in "biu"):
-        return None
-    if node.op == "scatter" and node["kind"] not in ("add", "mul"):
-        return None
-    return _RULES.get(node.op)
-
-
-def _open(case: Case, above: float) -> Array:
+def _open(case: Open, above: float) -> Array:
     """Where some operand may be off by more than this."""
     found = np.zeros(case.result.shape, bool)
     for error in case.errors:
@@ -94,7 +99,7 @@ def _open(case: Case, above: float) -> Array:
     return found
 
 
-def _corners(case: Case) -> Array:
+def _corners(case: Open) -> Array:
     """What is tried with every operand left, raised and lowered, in all ways."""
     most = np.zeros(case.result.shape)
     inputs = case.node.inputs
@@ -116,7 +121,7 @@ def _corners(case: Case) -> Array:
 def _else(rule: Rule) -> Rule:
     """Where every operand is off by one at most, corners are all there is; elsewhere a rule."""
 
-    def found(case: Case) -> Array:
+    def found(case: Open) -> Array:
         unsettled = _open(case, 1.0)
         if unsettled.all():
             return rule(case)
@@ -129,7 +134,7 @@ def _else(rule: Rule) -> Rule:
 # Results that wrap.
 
 
-def _reach(case: Case, at: int) -> tuple[Array, Array]:
+def _reach(case: Open, at: int) -> tuple[Array, Array]:
     """How far an operand may go down and up."""
     low, high = case.ends[at]
     return distance(low, case.values[at]), distance(high, case.values[at])
@@ -146,30 +151,42 @@ def _on_arc(result: Array, down: Array, up: Array) -> Array:
     return np.where(past, np.inf, far)
 
 
-def _of_sum(case: Case) -> Array:
+def _of_sum(case: Open) -> Array:
+    (down, up), (below, above) = _reach(case, 0), _reach(case, 1)
+    return _on_arc(case.result, down + below, up + above)
+
+
+def _of_difference(case: Open) -> Array:
+    if case.alike:
+        return np.zeros(case.result.shape)
+    (down, up), (below, above) = _reach(case, 0), _reach(case, 1)
+    return _on_arc(case.result, down + above, up + below)
+
+
+def _of_negative(case: Open) -> Array:
     down, up = _reach(case, 0)
-    if case.node.op == "add":
-        below, above = _reach(case, 1)
-        down, up = down + below, up + above
-    elif case.node.op == "sub":
-        if case.alike:
-            return np.zeros(case.result.shape)
-        below, above = _reach(case, 1)
-        down, up = down + above, up + below
-    elif case.node.op == "neg":
-        down, up = up, down
-    elif case.node.op == "abs" and KIND[case.result.dtype] == "i":
+    return _on_arc(case.result, up, down)
+
+
+def _of_magnitude(case: Open) -> Array:
+    down, up = _reach(case, 0)
+    if KIND[case.result.dtype] == "i":
         down = up = np.maximum(down, up)
     return _on_arc(case.result, down, up)
 
 
-def _of_product(case: Case) -> Array:
+def _of_same(case: Open) -> Array:
+    """Of the same number, or bits, in another type."""
+    return _on_arc(case.result, *_reach(case, 0))
+
+
+def _of_product(case: Open) -> Array:
     (a, b), (da, db) = (size_of(v) for v in case.values), case.errors
     far = a * db + da * (b + db)
     return _on_arc(case.result, far, far)
 
 
-def _of_shl(case: Case) -> Array:
+def _of_shl(case: Open) -> Array:
     value, amount = case.values
     inside = (amount >= 0) & (amount < 8 * value.dtype.itemsize)  # others give 0
     by = np.where(inside, np.exp2(np.where(inside, amount, 0).astype(np.float64)), 0.0)
@@ -177,28 +194,43 @@ def _of_shl(case: Case) -> Array:
     return np.where(case.errors[1] > 0, np.inf, _on_arc(case.result, down * by, up * by))
 
 
-def _of_shr(case: Case) -> Array:
+def _of_shr(case: Open) -> Array:
     return np.where(case.errors[1] > 0, np.inf, _corners(case))
 
 
 # Bits.
 
 
-def _of_bits(case: Case) -> Array:
-    if case.alike and case.node.op == "xor":
+# Bits that are open, from both operands and what is open of them.
+Bits = Callable[[Array, Array, Array, Array], Array]
+
+
+def _of_bits(bits: Bits) -> Rule:
+    def found(case: Open) -> Array:
+        kind = np.dtype(f"u{case.result.dtype.itemsize}")
+        (a, b), (p, q) = (v.view(kind) for v in case.values), (_loose(*e, kind) for e in case.ends)
+        loose = bits(a, b, p, q)
+        far = loose.astype(np.float64)
+        if KIND[case.result.dtype] == "i":  # the sign is open
+            far = np.where(loose > np.iinfo(case.result.dtype).max, np.inf, far)
+        return far
+
+    return found
+
+
+def _all_set(a: Array, b: Array, p: Array, q: Array) -> Array:
+    """What is settled as 0 in one settles both."""
+    return (p & (b | q)) | (q & (a | p))
+
+
+def _any_set(a: Array, b: Array, p: Array, q: Array) -> Array:
+    return (p & (~b | q)) | (q & (~a | p))
+
+
+def _of_differing(case: Open) -> Array:
+    if case.alike:
         return np.zeros(case.result.shape)
-    kind = np.dtype(f"u{case.result.dtype.itemsize}")
-    (a, b), (p, q) = (v.view(kind) for v in case.values), (_loose(*e, kind) for e in case.ends)
-    if case.node.op == "and":  # what is settled as 0 in one settles both
-        loose = (p & (b | q)) | (q & (a | p))
-    elif case.node.op == "or":
-        loose = (p & (~b | q)) | (q & (~a | p))
-    else:
-        loose = p | q
-    far = loose.astype(np.float64)
-    if KIND[case.result.dtype] == "i":  # the sign is open
-        far = np.where(loose > np.iinfo(case.result.dtype).max, np.inf, far)
-    return far
+    return _of_bits(lambda a, b, p, q: p | q)(case)
 
 
 def _loose(low: Array, high: Array, kind: np.dtype[Any]) -> Array:
@@ -211,14 +243,14 @@ def _loose(low: Array, high: Array, kind: np.dtype[Any]) -> Array:
     return np.asarray(made)
 
 
-def _of_popcount(case: Case) -> Array:
+def _of_popcount(case: Open) -> Array:
     return np.full(case.result.shape, 8.0 * case.values[0].dtype.itemsize)
 
 
 # Results within what their operands allow.
 
 
-def _of_remainder(case: Case) -> Array:
+def _of_remainder(case: Open) -> Array:
     """Of either sign, and smaller than the divisor."""
     if case.alike:
         return np.zeros(case.result.shape)
@@ -226,7 +258,7 @@ def _of_remainder(case: Case) -> Array:
     return np.broadcast_to(far, case.result.shape)
 
 
-def _of_quotient(case: Case) -> Array:
+def _of_quotient(case: Open) -> Array:
     """Divisors of one sign keep order; from one of the other sign, no quotient is larger than its
     dividend. The least integer divided by -1 wraps."""
     (low, _), (left, right) = case.ends
@@ -237,7 +269,7 @@ def _of_quotient(case: Case) -> Array:
     return np.where((low == np.iinfo(low.dtype).min) & (left <= -1) & (right >= -1), np.inf, far)
 
 
-def _of_gcd(case: Case) -> Array:
+def _of_gcd(case: Open) -> Array:
     """That of the least integer and 0 wraps."""
     sizes = [size_of(v) + e for v, e in zip(case.values, case.errors, strict=True)]
     far = np.maximum(*sizes)
@@ -247,29 +279,48 @@ def _of_gcd(case: Case) -> Array:
 # Of floats too: comparisons, choices, bits.
 
 
-def _of_comparison(case: Case) -> Array:
-    """Decided where the ranges do not meet. A bound of `SIGN` moves no number past another."""
-    unsettled = _open(case, SIGN)
-    anything = _open(case, _LARGEST)  # floats, which may be NaN
-    if case.alike:  # what is no NaN is as large as itself
-        return np.where(anything & (case.node.op not in ("lt", "gt")), 1.0, 0.0)
-    if not unsettled.any():
-        return np.zeros(case.result.shape)
-    found = _corners(case)
-    if case.node.op in ("eq", "ne"):
-        (a, b), (c, d) = case.ends
-        found = np.where(unsettled & (a <= d) & (c <= b), 1.0, found)
-    return np.where(anything, 1.0, found)
+def _comparison(*, strict: bool = False, equality: bool = False) -> Callable[[Open], Array | None]:
+    """Decided where the ranges do not meet. A bound of `SIGN` moves no number past another.
+    `strict`: nothing is larger than itself, a NaN neither."""
+
+    def found(case: Open) -> Array | None:
+        if "c" in case.kinds:
+            return None
+        unsettled = _open(case, SIGN)
+        anything = _open(case, _LARGEST)  # floats, which may be NaN
+        if case.alike:  # what is no NaN is as large as itself
+            return np.where(anything & (not strict), 1.0, 0.0)
+        if not unsettled.any():
+            return np.zeros(case.result.shape)
+        far = _corners(case)
+        if equality:
+            (a, b), (c, d) = case.ends
+            far = np.where(unsettled & (a <= d) & (c <= b), 1.0, far)
+        return np.where(anything, 1.0, far)
+
+    return found
 
 
-def _of_truth(case: Case) -> Array:
+def _of_cast(case: Open) -> Array | None:
+    if KIND[case.result.dtype] == "b" and case.kinds <= set("iuf"):
+        return _of_truth(case)
+    return _else(_of_same)(case) if case.discrete else None
+
+
+def _of_bitcast(case: Open) -> Array | None:
+    if KIND[case.result.dtype] == "f" and case.kinds <= set("iu"):
+        return _of_float_bits(case)
+    return _else(_of_same)(case) if case.discrete else None
+
+
+def _of_truth(case: Open) -> Array:
     """Whether a number is 0."""
     ((low, high),), (error,) = case.ends, case.errors
     around = (error > SIGN) & ((low <= 0) & (high >= 0) | np.isinf(error))
     return np.where(around, 1.0, 0.0)
 
 
-def _of_float_bits(case: Case) -> Array:
+def _of_float_bits(case: Open) -> Array:
     """Bits taken for a float keep order on either side of zero."""
     ((low, high),) = case.ends
     plain = np.dtype(f"u{low.dtype.itemsize}")
@@ -277,7 +328,7 @@ def _of_float_bits(case: Case) -> Array:
     return np.where(signs > 0, np.inf, _corners(case))
 
 
-def _of_select(case: Case) -> Array:
+def _of_select(case: Open) -> Array:
     """What was chosen with its bound; where the other may be chosen, the way to that and its."""
     condition, yes, no = case.values
     flipped, *errors = case.errors
@@ -289,31 +340,58 @@ def _of_select(case: Case) -> Array:
 # Of many elements.
 
 
-def _of_sums(case: Case) -> Array:
+def _of_sums(case: Open) -> Array:
     (down,), (up,) = (case.ask(case.node, [far]) for far in _reach(case, 0))
     return _on_arc(case.result, down, up)
 
 
-def _of_contraction(case: Case) -> Array:
+def _of_contraction(case: Open) -> Array:
     (a, b), (da, db) = (size_of(v) for v in case.values), case.errors
     (first,), (second,) = case.ask(case.node, [a, db]), case.ask(case.node, [da, b + db])
     return _on_arc(case.result, first + second, first + second)
 
 
-def _of_products(case: Case) -> Array:
-    kept = case.node.op == "cumprod"
-    axes = (case.node["axis"],) if kept else case.node["axes"]
-    found = np.any(case.errors[0] > 0, axis=axes, keepdims=kept)
+def _of_factors(case: Open) -> Array:
+    found = np.any(case.errors[0] > 0, axis=case.node["axes"])
+    return np.where(found, np.inf, 0.0)
+
+
+def _of_running_factors(case: Open) -> Array:
+    found = np.any(case.errors[0] > 0, axis=case.node["axis"], keepdims=True)
     return np.where(np.broadcast_to(found, case.result.shape), np.inf, 0.0)
 
 
-def _of_scatter(case: Case) -> Array:
+def _position(*, least: bool) -> Rule:
+    """Of the position of the least element of a line, or of the largest."""
+
+    def found(case: Open) -> Array:
+        """How far it may be from the one found: any element may be it that is within its bound of
+        the others'. A few trials would miss one of many that are open."""
+        (value,), (error,), axis = case.values, case.errors, case.node["axis"]
+        key = value.astype(np.float64) * (1.0 if least else -1.0)
+        key = np.where(np.isnan(key), -np.inf, key)  # the first NaN is the extreme
+        off = np.where(np.isinf(error) | (np.isinf(key) & (error > 0)), np.inf, error)
+        low = np.where(np.isinf(off), -np.inf, key - off)
+        high = np.where(np.isinf(off), np.inf, key + off)
+        nearest = high.min(axis=axis, keepdims=True, initial=np.inf)
+        open_lines = np.any(error > 0, axis=axis, keepdims=True)
+        shape = [-1 if a == axis else 1 for a in range(value.ndim)]
+        places = np.arange(value.shape[axis]).reshape(shape)
+        far = np.abs(places - np.expand_dims(case.result, axis))
+        may = (low <= nearest) & open_lines
+        return np.asarray(np.where(may, far, 0.0).max(axis=axis, initial=0.0))
+
+    return found
+
+
+def _of_scatter(case: Open) -> Array | None:
     """Of sums and products into places: known where the places are, and all factors."""
     node, places = case.node, case.values[2:]
+    if not case.discrete or node["kind"] not in ("add", "mul"):
+        return None
     if any(e.any() for e in case.errors[2:]):
         return np.full(case.result.shape, np.inf)
-    attributes = tuple((k, "add" if k == "kind" else v) for k, v in node.attributes)
-    adding = Node(node.op, node.inputs, attributes, node.scopes, node.types)
+    adding = joined(node, "add")
     (below, down), (above, up) = zip(_reach(case, 0), _reach(case, 1), strict=True)
     (down,), (up,) = (
         case.ask(adding, [below, down, *places]),
@@ -324,28 +402,42 @@ def _of_scatter(case: Case) -> Array:
     return _on_arc(case.result, down, up)
 
 
-def _of_scattered(case: Case) -> Array:
+def _of_anything(case: Open) -> Array:
     return np.where(_open(case, 0.0), np.inf, 0.0)
 
 
 _LARGEST = float(np.finfo(np.float64).max)
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_RULES: dict[str, Rule] = {
-    **dict.fromkeys(["max", "min", "fmax", "fmin", "clip", "sign", "not"], _corners),
-    **dict.fromkeys(["floor", "ceil", "trunc", "round"], _corners),
-    **dict.fromkeys(["add", "sub", "neg", "abs", "cast", "bitcast"], _else(_of_sum)),
-    **dict.fromkeys(["and", "or", "xor"], _else(_of_bits)),
-    **dict.fromkeys(["mod", "fmod"], _else(_of_remainder)),
-    **dict.fromkeys(["reduce_sum", "cumsum"], _of_sums),
-    **dict.fromkeys(["contract", "conv"], _of_contraction),
-    **dict.fromkeys(["reduce_prod", "cumprod"], _of_products),
-    "mul": _else(_of_product),
-    "shl": _else(_of_shl),
-    "shr": _else(_of_shr),
-    "popcount": _else(_of_popcount),
-    "floordiv": _else(_of_quotient),
-    "gcd": _else(_of_gcd),
-    "pow": _else(_of_scattered),
-    "threefry": _of_scattered,
-    "scatter": _of_scatter,
-}
+
+
+def _discrete(rule: Rule) -> Spread:
+    """A rule for integers and bools; floats are tried."""
+    return Spread(lambda case: rule(case) if case.discrete else None)
+
+
+ORDERED = _discrete(_corners)  # keeps order, in each operand
+ADDED = _discrete(_else(_of_sum))
+SUBTRACTED = _discrete(_else(_of_difference))
+NEGATED = _discrete(_else(_of_negative))
+MAGNITUDE = _discrete(_else(_of_magnitude))
+MULTIPLIED = _discrete(_else(_of_product))
+REMAINDER = _discrete(_else(_of_remainder))
+QUOTIENT = _discrete(_else(_of_quotient))
+DIVISOR = _discrete(_else(_of_gcd))
+POWER = Spread(_discrete(_else(_of_anything)).rule, together=True)
+ALL_SET = _discrete(_else(_of_bits(_all_set)))
+ANY_SET = _discrete(_else(_of_bits(_any_set)))
+DIFFERING = _discrete(_else(_of_differing))
+LEFT, RIGHT = _discrete(_else(_of_shl)), _discrete(_else(_of_shr))
+COUNTED = _discrete(_else(_of_popcount))
+EQUAL = Spread(_comparison(equality=True))
+ABOVE = Spread(_comparison(strict=True))
+NOT_BELOW = Spread(_comparison())
+CHOSEN = Spread(_of_select)
+CAST, BITCAST = Spread(_of_cast), Spread(_of_bitcast)
+SUMS = _discrete(_of_sums)
+CONTRACTION = _discrete(_of_contraction)
+FACTORS, RUNNING_FACTORS = _discrete(_of_factors), _discrete(_of_running_factors)
+LEAST, MOST = Spread(_position(least=True)), Spread(_position(least=False))
+SCATTER = Spread(_of_scatter)
+WITHIN_TWO, WITH_POLES = Spread(range=2.0), Spread(range=np.inf)  # periodic
+RANDOM = _discrete(_of_anything)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.parity.rule.bounds import SIGN
+from tenfold.ops.agreement.units import SIGN
 from tenfold.types import KIND
 
 Array = np.ndarray[Any, Any]
