@@ -49,6 +49,7 @@ _HOMES = {
     ),
     "tenfold.api.parity": "bisect parity",
     "tenfold.api.program": "evaluate parse trace trace_values",
+    "tenfold.api.safetensors": "load_safetensors",
     "tenfold.config": "config",
     "tenfold.errors": "ParityError ParityWarning TenfoldError TraceWarning",
     "tenfold.graph": "Graph",

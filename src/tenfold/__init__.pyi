@@ -182,6 +182,7 @@ from tenfold.api.program import (
     trace as trace,
     trace_values as trace_values,
 )
+from tenfold.api.safetensors import load_safetensors as load_safetensors
 from tenfold.config import config as config
 from tenfold.errors import (
     ParityError as ParityError,

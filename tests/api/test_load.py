@@ -19,7 +19,6 @@ import pytest
 from safetensors_file import write_arrays
 
 import tenfold as tn
-from tenfold.api.safetensors import read_arrays
 from tenfold.backends import registry
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.link.loader import route
@@ -436,7 +435,7 @@ def test_arrays_go_through_safetensors(tmp_path):
         "e": np.ones(4, ml_dtypes.bfloat16),
     }
     write_arrays(tmp_path / "a.safetensors", arrays)
-    found = read_arrays(tmp_path / "a.safetensors")
+    found = tn.load_safetensors(tmp_path / "a.safetensors")
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
         assert found[name].dtype == array.dtype
@@ -450,7 +449,7 @@ def test_damaged_safetensors_are_refused(tmp_path):
     for length in range(0, len(data), 3):
         path.write_bytes(data[:length])
         with pytest.raises(FileError):
-            read_arrays(path)
+            tn.load_safetensors(path)
     draw = random.Random(1)
     begin = 8 + int.from_bytes(data[:8], "little")
     refused = 0
@@ -459,7 +458,7 @@ def test_damaged_safetensors_are_refused(tmp_path):
         wrong[draw.randrange(begin)] = draw.randrange(256)
         path.write_bytes(wrong)
         try:
-            found = read_arrays(path)
+            found = tn.load_safetensors(path)
         except FileError:
             refused += 1
         else:
@@ -467,7 +466,7 @@ def test_damaged_safetensors_are_refused(tmp_path):
     assert refused > 200
     path.write_bytes(data[:-1] + b"\2")  # in the data: of all bytes only a bool may be wrong
     with pytest.raises(FileError, match="truth value"):
-        read_arrays(path)
+        tn.load_safetensors(path)
 
 
 def array_at(start, end, shape=None):
@@ -496,7 +495,7 @@ def test_hostile_safetensors_are_refused(tmp_path, header, why):
     path = tmp_path / "a.safetensors"
     path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(10))
     with pytest.raises(FileError, match=why):
-        read_arrays(path)
+        tn.load_safetensors(path)
 
 
 def test_a_file_larger_than_a_plan_is_not_read(tmp_path):

@@ -16,7 +16,7 @@ from tenfold.api.call.callee import Callee
 from tenfold.api.call.donation import check_donated, donated_leaves, write_back
 from tenfold.api.call.entry_point import EntryPoint
 from tenfold.api.call.signature import Signature
-from tenfold.api.safetensors import read_arrays
+from tenfold.api.safetensors import load_safetensors
 from tenfold.backends.file import SIGNATURE, PlanFile, Reference, write_file
 from tenfold.backends.program import Program
 from tenfold.errors import HookError, PlanError, ValueProblem
@@ -261,10 +261,10 @@ def load(
         trust_code = True
     if captures is None:
         beside = Path(where).with_suffix(".safetensors")
-        captures = read_arrays(beside) if beside.exists() else {}
+        captures = load_safetensors(beside) if beside.exists() else {}
         extra = True
     elif not isinstance(captures, Mapping):
-        captures, extra = read_arrays(captures), True
+        captures, extra = load_safetensors(captures), True
     else:
         extra = False
 

@@ -1,4 +1,4 @@
-"""Arrays in safetensors files: a JSON header and raw bytes; read and written by hand."""
+"""Arrays in safetensors files: a JSON header and raw bytes, read without running anything."""
 
 from __future__ import annotations
 
@@ -23,8 +23,20 @@ _NAMES = {
 _HEADER = 100_000_000  # bytes; the format's own limit
 
 
-def read_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """The arrays in a file, by name, read-only; one of a dtype that Tenfold lacks is left out."""
+def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """The arrays in a file, by name, read-only; one of a dtype that Tenfold lacks is left out.
+
+    They are copies: the file may change afterwards. As captures of a plan, `tn.load` takes the
+    file's name.
+
+    >>> import tempfile, tenfold as tn
+    >>> head = b'{"bias": {"dtype": "I16", "shape": [2], "data_offsets": [0, 4]}}'
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(len(head).to_bytes(8, "little") + head + bytes([1, 0, 2, 0]))
+    ...     file.flush()
+    ...     tn.load_safetensors(file.name)
+    {'bias': array([1, 2], dtype=int16)}
+    """
     data = np.memmap(path, np.uint8, "r") if os.path.getsize(path) else np.empty(0, np.uint8)
     try:
         length = int.from_bytes(data[:8].tobytes(), "little")

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import tenfold as tn
 from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.resolution.patterns import Indices
-from tenfold.apps.prover.rollout.safetensors import read_tensors
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -56,7 +56,10 @@ def random_weights(
 
 def read_weights(path: Path, program: Program) -> tuple[Weights, int]:
     """The weights of a safetensors file, and how many variables they have embeddings for."""
-    tensors = read_tensors(path)
+    try:
+        tensors = tn.load_safetensors(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}", fix="give a readable file") from None
     missing = [name for name in Weights._fields if name not in tensors]
     if missing:
         raise InputError(
