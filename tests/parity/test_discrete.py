@@ -13,7 +13,7 @@ from tenfold.errors import TypeMismatch
 from tenfold.graph import Builder
 from tenfold.graph.op import Op
 from tenfold.ops import TABLE
-from tenfold.ops.agreement import spreads
+from tenfold.ops.agreement import many, spreads
 from tenfold.ops.agreement.moved import distance, moved
 from tenfold.parity.rule.agree import _call, compare, judged
 from tenfold.parity.rule.bounds import settled_spread, spread_of
@@ -23,9 +23,9 @@ Array = np.ndarray[Any, Any]
 
 # Rules of ops that make an element from many, or from others than bytes: tried by hand.
 ELSEWHERE = (
-    spreads.SUMS, spreads.CONTRACTION, spreads.FACTORS, spreads.RUNNING_FACTORS, spreads.SCATTER,
+    many.SUMS, many.CONTRACTION, many.FACTORS, many.RUNNING_FACTORS, many.SCATTER,
     spreads.RANDOM, spreads.CHOSEN,
-    spreads.LEAST, spreads.MOST,
+    many.LEAST, many.MOST,
 )  # fmt: skip
 
 

@@ -32,3 +32,4 @@ def _rule(module: str, name: str) -> Any:
 errors: Rules[Error] = Rules("errors")
 sums: Rules[Error] = Rules("sums")
 spreads: Rules[Spread] = Rules("spreads")
+many: Rules[Spread] = Rules("many")

@@ -20,7 +20,7 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import PRODUCT, Attribute, Op, Routine, TypeRule, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, reads, rules, samples
-from tenfold.ops.agreement.named import spreads, sums
+from tenfold.ops.agreement.named import many, sums
 from tenfold.ops.algebra import products
 from tenfold.ops.batching import guards
 from tenfold.ops.batching import rules as batching
@@ -280,7 +280,7 @@ ROWS = (
         attributes=tuple(attribute.ordered_axes(name) for name in _AXES),
         reads=elements.contract,
         error=sums.CONTRACTION,
-        spread=spreads.CONTRACTION,
+        spread=many.CONTRACTION,
     ),
     factoring(
         "lu",

@@ -16,7 +16,7 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import Composition, Element, Op, Sample, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, rules, samples
-from tenfold.ops.agreement.named import spreads, sums
+from tenfold.ops.agreement.named import many, sums
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.expression import Expression
 from tenfold.ops.reference import Array, plain, widened
@@ -285,7 +285,7 @@ ROWS = (
         batch=batching.unless_none(_batch_conv, "conv"),
         samples=_conv_samples,
         error=sums.CONVOLUTION,
-        spread=spreads.CONTRACTION,
+        spread=many.CONTRACTION,
         attributes=(
             attribute.extents("strides"),
             attribute.integers("low"),

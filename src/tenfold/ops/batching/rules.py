@@ -3,7 +3,7 @@
 A rule is `batch(builder, inputs, batched, size, **attributes)`: `batched` says which inputs
 have the leading axis of extent `size`. It gives values that all have one. The rules shared by
 many ops stand here; an op with a rule of its own keeps it beside its row. Those of ops with
-scopes or effects stand in `batch_control` and `lanes`.
+scopes or effects stand in `control` and `lanes`.
 """
 
 from __future__ import annotations

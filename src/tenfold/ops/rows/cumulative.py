@@ -18,7 +18,7 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import Composition, Error, Op, Spread, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import reads, rules, samples
-from tenfold.ops.agreement.named import errors, spreads, sums
+from tenfold.ops.agreement.named import errors, many, sums
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.batching.rules import make
 from tenfold.ops.expression import Expression, select
@@ -194,7 +194,7 @@ ROWS = (
         bound=2,
         draw=samples.ordinary,
         error=sums.RUNNING_SUM,
-        spread=spreads.SUMS,
+        spread=many.SUMS,
     ),
     row(
         "cumprod",
@@ -205,7 +205,7 @@ ROWS = (
         bound=2,
         draw=samples.ordinary,
         error=sums.RUNNING_FACTORS,
-        spread=spreads.RUNNING_FACTORS,
+        spread=many.RUNNING_FACTORS,
     ),
     row(
         "cummax",

@@ -17,7 +17,7 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import Element, Op, Ranges, Sample, Scatter, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, ranges, rules, samples
-from tenfold.ops.agreement.named import spreads, sums
+from tenfold.ops.agreement.named import many, sums
 from tenfold.ops.batching import guards
 from tenfold.ops.batching import indexing as batch_indexing
 from tenfold.ops.batching.rules import unless_none
@@ -358,7 +358,7 @@ ROWS = (
         heeds=guards.raising,
         guard=guards.zeroed(2),
         error=sums.SCATTER,
-        spread=spreads.SCATTER,
+        spread=many.SCATTER,
         indices=2,
     ),
     Op(

@@ -17,7 +17,7 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import Element, Error, Fold, Op, Run, Sample, Spread, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, reads, rules, samples
-from tenfold.ops.agreement.named import errors, spreads, sums
+from tenfold.ops.agreement.named import errors, many, sums
 from tenfold.ops.batching import control as batch_control
 from tenfold.ops.batching import differs
 from tenfold.ops.batching import rules as batching
@@ -162,7 +162,7 @@ ROWS = (
         bound=1,
         draw=samples.ordinary,
         error=sums.SUM,
-        spread=spreads.SUMS,
+        spread=many.SUMS,
     ),
     row(
         "prod",
@@ -172,7 +172,7 @@ ROWS = (
         bound=2,
         draw=samples.ordinary,
         error=sums.FACTORS,
-        spread=spreads.FACTORS,
+        spread=many.FACTORS,
     ),
     row(
         "max",
@@ -192,8 +192,8 @@ ROWS = (
     ),
     row("any", np.logical_or, "b", edges="of nothing False"),
     row("all", np.logical_and, "b", edges="of nothing True"),
-    extreme("argmax", np.argmax, spreads.MOST),
-    extreme("argmin", np.argmin, spreads.LEAST),
+    extreme("argmax", np.argmax, many.MOST),
+    extreme("argmin", np.argmin, many.LEAST),
     Op(
         name="reduce",
         arity=2,

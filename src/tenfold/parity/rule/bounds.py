@@ -13,7 +13,7 @@ from tenfold.graph.op import Error, Spread
 from tenfold.ops import TABLE
 from tenfold.ops.agreement.case import Ask, Case
 from tenfold.ops.agreement.errors import BY_BOUND
-from tenfold.ops.agreement.spreads import by_rule
+from tenfold.ops.agreement.open import by_rule
 
 Array = np.ndarray[Any, Any]
 

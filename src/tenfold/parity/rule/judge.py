@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tenfold.graph import Graph, Parameter
+from tenfold.graph import Builder, Graph, Node, Parameter
+from tenfold.graph.rewrite import rewrite
 from tenfold.ops import TABLE
 from tenfold.parity.find.narrow import Rows, narrowed, row_axes
 from tenfold.parity.rule.agree import Agreement, Uncertain, Watch, compare, judged, same_bits
@@ -180,13 +181,11 @@ def _narrowed(graph: Graph, size: int, count: int) -> Graph:
     def narrow(type: TensorType) -> TensorType:
         return TensorType(type.dtype, (count,) if type.size == size else ())
 
-    nodes = []
-    for node in graph.nodes:
-        attributes = node.attributes
-        if TABLE[node.op].literal:
-            scalar = repr(narrow(node.types[0]))
-            attributes = tuple((k, scalar if k == "type" else v) for k, v in attributes)
-        types = tuple(narrow(t) for t in node.types)
-        nodes.append(replace(node, types=types, attributes=attributes))
-    parameters = tuple(Parameter(narrow(p.type)) for p in graph.parameters)
-    return Graph(parameters, tuple(nodes), graph.outputs)
+    def visit(builder: Builder, node: Node, inputs: Sequence[int]) -> Sequence[int] | None:
+        if not TABLE[node.op].literal:
+            return None
+        return builder.node(
+            node.op, (), {"data": node["data"], "type": repr(narrow(node.types[0]))}
+        )
+
+    return rewrite(graph, TABLE, visit, lambda given: Parameter(narrow(given.type)))
