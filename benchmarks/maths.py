@@ -2,10 +2,10 @@
 
     python benchmarks/maths.py [function ...]
 
-One thread, 16 lanes, 16,384 elements in cache, the least of many rounds. Columns are instruction
-sets that this machine has; erf, erfc and the sigmoid are beside SciPy's. The errors are taken on
-these elements against the same function of a wider float, where there is one, so they are samples
-of the bounds that tests/backends/cpu/test_maths.py checks.
+One thread, a kernel of one instruction, 16,384 elements in cache, the least of many rounds. Columns
+are levels that this machine runs; erf, erfc and the sigmoid are beside SciPy's. The errors are
+taken on these elements against the same function of a wider float, where there is one, so they are
+samples of the bounds that tests/backends/llvm/test_maths.py checks.
 """
 
 from __future__ import annotations
@@ -16,50 +16,48 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 from scipy import special
 
-from tenfold.backends.llvm.maths import AVX2, AVX512, BASELINE, FUNCTIONS, Target
-from tenfold.backends.llvm.maths.loops import loop_name, module
+from tenfold.backends.cpu.link.compile import compile_kernels
+from tenfold.backends.cpu.link.loader import Image, load
+from tenfold.backends.cpu.target import executable, host_target, named
+from tenfold.kernel import Builder
+from tenfold.kernel.maths import FUNCTIONS
 
 Array = np.ndarray[Any, Any]
 SIZE = 16384
-PROCESSORS = {
-    "avx512": (AVX512, "skylake-avx512", "avx512vl"),
-    "avx2": (AVX2, "haswell", "avx2"),
-    "baseline": (BASELINE, "x86-64", "sse2"),
-}
+LEVELS = executable(host_target())
 PEERS: dict[str, Callable[..., Array]] = {
     "sigmoid": special.expit,
     "erf": special.erf,
     "erfc": special.erfc,
     "rsqrt": lambda x: 1 / np.sqrt(x),
 }
-POSITIVE = {"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "pow", "acosh"}
+POSITIVE = {"log", "log2", "log10", "log1p", "rsqrt", "pow", "acosh"}
 UNIT = {"asin", "acos", "atanh"}
-ENGINES: list[Any] = []  # they own the code
+IMAGES: list[Image] = []  # they own the code
 
 
-def compiled(name: str, dtype: str, target: Target, cpu: str) -> Any:
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=cpu, opt=2, reloc="pic", codemodel="small", jit=True
+def compiled(name: str, dtype: str, level: str) -> Callable[[list[int]], Callable[[], object]]:
+    """A kernel that maps a function over arrays, given their addresses."""
+    b = Builder()
+    i = b.axis(SIZE)
+    inputs = [b.load(b.buffer(dtype, SIZE), i) for _ in range(FUNCTIONS[name].arity)]
+    b.store(b.buffer(dtype, SIZE, "write"), i, b.op(name, dtype, *inputs))
+    module = compile_kernels([b.finish()], named(level, host_target()))
+    (kernel,) = module.kernels
+    IMAGES.append(load([module.data], [kernel.name]))
+    pointer, whole = ctypes.c_void_p, ctypes.c_int64
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, whole, whole)(
+        IMAGES[-1].address(kernel.name)
     )
-    head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
-    parsed = llvm.parse_assembly(head + module([(name, dtype)], 16, target))
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_new_gvn_pass()
-    passes.add_dead_code_elimination_pass()
-    options = llvm.create_pipeline_tuning_options(2)
-    passes.run(parsed, llvm.create_pass_builder(machine, options))
-    engine = llvm.create_mcjit_compiler(parsed, machine)
-    engine.finalize_object()
-    ENGINES.append(engine)
-    pointers = [ctypes.c_void_p] * (FUNCTIONS[name].arity + 1)
-    address = engine.get_function_address(loop_name(name, dtype))
-    return ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(address)
+
+    def call(addresses: list[int]) -> Callable[[], object]:
+        table = (ctypes.c_void_p * (len(addresses) + 2))(*addresses)
+        return lambda: function(table, None, 0, kernel.extent)
+
+    return call
 
 
 def nanoseconds(work: Callable[[], object]) -> float:
@@ -106,12 +104,8 @@ def report(name: str, real: type[Any]) -> str:
     out = np.empty_like(inputs[0])
     pointers = [x.ctypes.data for x in [*inputs, out]]
     cells = []
-    for target, cpu, feature in PROCESSORS.values():
-        if not llvm.get_host_cpu_features().get(feature, False):
-            cells.append(f"{'':15}")
-            continue
-        loop = compiled(name, dtype, target, cpu)
-        spent = nanoseconds(lambda loop=loop: loop(*pointers, SIZE))  # type: ignore[misc]
+    for level in LEVELS:
+        spent = nanoseconds(compiled(name, dtype, level)(pointers))
         cells.append(f"{spent:8.3f} ({ulp(out, true):.2f})")
     if isinstance(peer, np.ufunc):
         spent = nanoseconds(lambda: peer(*inputs, out=out))
@@ -122,9 +116,7 @@ def report(name: str, real: type[Any]) -> str:
 
 
 def main(names: list[str]) -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    print("ns an element (ulp)" + "".join(f"{p:^15}" for p in [*PROCESSORS, "NumPy"]))
+    print("ns an element (ulp)" + "".join(f"{p:^15}" for p in [*LEVELS, "NumPy"]))
     for name in names or FUNCTIONS:
         for real in (np.float32, np.float64):
             print(report(name, real), flush=True)

@@ -1,4 +1,4 @@
-"""Fit the polynomials of the CPU backend's vector maths, and write their table.
+"""Fit the polynomials of the maths functions, and write their table.
 
     python tools/fit_maths.py            # fit all, print the errors, write coefficients.py
     python tools/fit_maths.py log asin   # fit these, print the errors, write nothing
@@ -26,7 +26,7 @@ mp.mp.dps = 60
 Function = Callable[[mp.mpf], mp.mpf]
 LN2, PI = mp.log(2), mp.pi
 HERE = Path(__file__).resolve().parent
-OUT = HERE.parent / "src/tenfold/backends/llvm/maths/coefficients.py"
+OUT = HERE.parent / "src/tenfold/kernel/maths/coefficients.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,7 @@ def all_fits() -> list[Fit]:
 # Fits for float32 results that are evaluated in float64 and keep coefficients of that width.
 WIDE = {("pow_log2", "f32"), ("pow_exp2", "f32"), ("erfc", "f32")}
 
-HEADER = '''"""Coefficients of the vector maths' polynomials, lowest power first, and constants.
+HEADER = '''"""Coefficients of the maths functions' polynomials, lowest power first, and constants.
 
 Written by tools/fit_maths.py, which says what each one approximates; do not edit.
 """

@@ -18,6 +18,7 @@ from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.target import Target, executable, host_target
 from tenfold.backends.llvm.assemble import assemble
 from tenfold.backends.llvm.casts import narrow, widen
+from tenfold.backends.llvm.functions import lookup
 from tenfold.backends.llvm.instructions import instruction
 from tenfold.backends.llvm.target import named
 from tenfold.backends.llvm.writer import LANES, MEMORY, Writer, vector
@@ -280,3 +281,24 @@ def test_every_instruction_is_tried_in_every_dtype_it_takes() -> None:
 def test_what_is_not_legal_is_refused() -> None:
     with pytest.raises(Unsupported, match="tanh of f32"):
         instruction(Writer(HOST), "tanh", "f32", ("f32",), ("%x",), True)
+
+
+@pytest.mark.parametrize("level", TARGETS)
+@pytest.mark.parametrize("dtype", ["u8", "i32", "u64", "f32", "f64"])
+def test_a_lookup_takes_an_element_of_a_table(dtype: str, level: str) -> None:
+    table = np.concatenate([edges(dtype), edges(dtype)[::-1]])
+    position = np.random.default_rng(0).permutation(np.arange(table.size, dtype=np.int32))[:16]
+    for wide in (False, True):
+        w = Writer(TARGETS[level])
+        w.label("entry")
+        x = w.op(f"load {vector('i32', wide)}, ptr %in, align 4")
+        y = lookup(w, dtype, table.tobytes(), x, wide)
+        w.put(f"store {vector(MEMORY[dtype], wide)} {y}, ptr %out, align 1")
+        head = "define void @f(ptr %in, ptr %out) nounwind {"
+        text = "\n".join((*sorted(w.declared), head, *w.lines, "  ret void", "}", ""))
+        image = load([assemble(text, TARGETS[level])], ["f"])
+        out = np.zeros(LANES, DTYPES[dtype])
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(image.address("f"))
+        call(position.ctypes.data, out.ctypes.data)
+        count = LANES if wide else 1
+        assert out[:count].tobytes() == table[position[:count]].tobytes()

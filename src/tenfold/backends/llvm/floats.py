@@ -80,7 +80,8 @@ def _exact(w: Writer, name: str, source: str, args: list[str], wide: bool) -> st
         return _next(w, source, x, args[1], wide)
     if name in ("and", "or", "xor", "not", "shl", "shr", "popcount", "complex"):
         raise Unsupported(f"{name} of {source} on the CPU; it is for integers")
-    return function(w, name, element, args, wide)
+    held = "f64" if source == "f64" else "f32"
+    return function(w, name, held, [(held, a) for a in args], wide)
 
 
 def integer_of(element: str) -> str:

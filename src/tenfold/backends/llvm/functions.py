@@ -1,80 +1,203 @@
-"""Mathematical functions: IR of our own where there is some, else libm lane by lane."""
+"""Functions that are lists of legal instructions, as LLVM IR: each once a module, inlined by LLVM.
+
+What is called rarely is out of line, and compiled without optimisation (optnone): its time hardly
+counts, and the time it takes to compile does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from functools import cache
+from hashlib import sha256
 
-from tenfold.backends.llvm import maths
+import numpy as np
+
+from tenfold.backends.llvm import avx512
+from tenfold.backends.llvm.instructions import instruction
 from tenfold.backends.llvm.target import Target
 from tenfold.backends.llvm.text import Fragment
-from tenfold.backends.llvm.writer import LANES, Writer, vector
+from tenfold.backends.llvm.writer import COMPUTE, LANES, Writer, scalar_text, vector
 from tenfold.errors import Unsupported
+from tenfold.kernel import maths
+from tenfold.kernel.ir.kernel import Instruction
+from tenfold.kernel.maths import Function
+from tenfold.types import DTYPES
 
-_LIBM = """
-    exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh
-    atanh erf erfc cbrt pow atan2 hypot
-"""
-LIBM = frozenset(_LIBM.split())
+Name = tuple[str, str, int]  # of a function: with its dtype, and how many lanes it takes
+_SELDOM = "noinline optnone nounwind"
 
 
-def function(w: Writer, name: str, element: str, args: list[str], wide: bool) -> str:
-    """A function of f32 or f64 operands."""
-    ty = vector(element, wide)
-    dtype = "f32" if element == "float" else "f64"
-    lanes = LANES if wide else 1
-    if ours(name, dtype):
-        w.maths.add((name, dtype, lanes))
-        given = ", ".join(f"{ty} {a}" for a in args)
-        return w.op(f"call {ty} {maths.symbol(name, dtype, lanes)}({given})")
-    if name == "sigmoid":
-        e = function(w, "exp", element, [w.op(f"fneg {ty} {args[0]}")], wide)
-        one = w.const(element, 1.0, wide)
-        return w.op(f"fdiv {ty} {one}, {w.op(f'fadd {ty} {one}, {e}')}")
-    if name == "logaddexp":
-        return _logaddexp(w, element, args[0], args[1], wide)
-    if name not in LIBM:
+def function(w: Writer, name: str, dtype: str, args: Iterable[tuple[str, str]], wide: bool) -> str:
+    """A call of a function of `kernel/maths`; arguments are dtypes and texts."""
+    if not maths.exists(name, dtype):
         raise Unsupported(f"{name} of {dtype} on the CPU")
-    return libm(w, name if element == "double" else name + "f", element, args, wide)
+    lanes = LANES if wide else 1
+    w.maths.add((name, dtype, lanes))
+    given = ", ".join(f"{vector(COMPUTE[d], wide)} {a}" for d, a in args)
+    return w.op(f"call {vector(COMPUTE[dtype], wide)} {symbol(name, dtype, lanes)}({given})")
 
 
-def ours(name: str, dtype: str) -> bool:
-    """Whether our own IR has a function."""
-    return name in maths.FUNCTIONS and dtype in maths.FUNCTIONS[name].ulp
+def symbol(name: str, dtype: str, lanes: int) -> str:
+    """The IR name of a function.
+
+    >>> symbol("exp", "f32", 16)
+    '@tenfold.exp.f32.16'
+    """
+    return f"@tenfold.{name}.{dtype}.{lanes}"
 
 
-def libm(w: Writer, symbol: str, element: str, args: list[str], wide: bool) -> str:
-    """A call of libm for each lane."""
-    w.outside.add(symbol)
+def definitions(needed: Iterable[Name], target: Target) -> list[Fragment]:
+    """The text of functions, and of what they call."""
+    found: dict[Name, None] = {}
+    waiting = list(needed)
+    fragments = []
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = None
+            fragment, more = _defined(*name, target)
+            fragments.append(fragment)
+            waiting += more
+    return fragments
+
+
+@cache
+def _defined(name: str, dtype: str, lanes: int, target: Target) -> tuple[Fragment, list[Name]]:
+    """One function as text, and the others that it calls."""
+    if lanes == LANES and name.startswith(_RARE):
+        return _each_lane(name.removeprefix(_RARE), dtype, target)
+    wide = lanes > 1
+    own = avx512.OWN if wide and target.vector_bytes == 64 else ()
+    f = maths.function(name, dtype, target.fma, own)
+    w = Writer(target)
+    if any(i.op == "rarely" for i in f.instructions):
+        w.label("entry")
+    memory: list[str] = []
+    result = _body(w, f, wide, memory)
+    w.lines[1:1] = memory  # first of all, where inlining moves it out of loops
+    passed = ", ".join(f"{vector(COMPUTE[d], wide)} %a{n}" for n, d in enumerate(f.params))
+    how = _SELDOM if name in maths.RARE else "alwaysinline nounwind"
+    ty = vector(COMPUTE[dtype], wide)
+    head = f"define internal dso_local {ty} {symbol(name, dtype, lanes)}({passed}) {how} {{"
+    text = "\n".join((head, *w.lines, f"  ret {ty} {result}", "}"))
+    return Fragment(tuple(sorted(w.declared)), text), sorted(w.maths)
+
+
+def _body(w: Writer, f: Function, wide: bool, memory: list[str]) -> str:
+    """The instructions of a function; the text of its result."""
+    values: list[str] = []
+    for i in f.instructions:
+        sources = [f.instructions[a].dtype for a in i.args]
+        args = [values[a] for a in i.args]
+        values.append(_printed(w, i, sources, args, wide, memory))
+    return values[-1]
+
+
+def _printed(
+    w: Writer, i: Instruction, sources: list[str], args: list[str], wide: bool, memory: list[str]
+) -> str:
+    if i.op == "param":
+        return f"%a{i.attr[0]}"
+    if i.op == "const":
+        text, element = scalar_text(i.dtype, i.attr[0])[0], COMPUTE[i.dtype]
+        return f"splat ({element} {text})" if wide else text
+    if i.op == "lookup":
+        return lookup(w, i.dtype, i.attr[0], args[0], wide)
+    if i.op == "rarely":
+        given = list(zip(sources, args, strict=True))
+        return _rarely(w, i.attr[0], i.dtype, args[0], args[1], given[2:], wide, memory)
+    if i.op in avx512.PRINTED:
+        return avx512.printed(w, i.op, COMPUTE[i.dtype], args)
+    return instruction(w, i.op, i.dtype, sources, args, wide)
+
+
+def lookup(w: Writer, dtype: str, table: bytes, position: str, wide: bool) -> str:
+    """An element of a constant table."""
+    element = COMPUTE[dtype]
+    values = [scalar_text(dtype, v.tobytes())[0] for v in np.frombuffer(table, DTYPES[dtype])]
+    name = f"@tenfold.table.{sha256(table).hexdigest()[:16]}"
+    ty, text = f"[{len(values)} x {element}]", ", ".join(f"{element} {v}" for v in values)
+    w.declared.add(f"{name} = internal dso_local constant {ty} [{text}]")
+
+    def taken(at: str) -> str:
+        place = w.op(f"getelementptr {element}, ptr {name}, i32 {at}")
+        return w.op(f"load {element}, ptr {place}")
+
     if not wide:
-        return w.call(element, symbol, *((element, a) for a in args))
-    ty, out = vector(element), "poison"
+        return taken(position)
+    found = "poison"
     for lane in range(LANES):
-        given = [w.op(f"extractelement {ty} {a}, i64 {lane}") for a in args]
-        r = w.call(element, symbol, *((element, a) for a in given))
-        out = w.op(f"insertelement {ty} {out}, {element} {r}, i64 {lane}")
-    return out
+        one = taken(w.op(f"extractelement {vector('i32')} {position}, i64 {lane}"))
+        found = w.op(f"insertelement {vector(element)} {found}, {element} {one}, i64 {lane}")
+    return found
 
 
-def _logaddexp(w: Writer, element: str, x: str, y: str, wide: bool) -> str:
-    ty = vector(element, wide)
-    above = w.op(f"fcmp ogt {ty} {x}, {y}")
-    top = w.select(above, ty, x, y)
-    gap = w.op(f"fneg {ty} {w.intrinsic('fabs', ty, w.op(f'fsub {ty} {x}, {y}'))}")
-    tail = function(w, "log1p", element, [function(w, "exp", element, [gap], wide)], wide)
-    total = w.op(f"fadd {ty} {top}, {tail}")
-    same = w.op(f"fcmp oeq {ty} {x}, {y}")  # equal infinities have no gap
-    ln2 = w.const(element, 0.6931471805599453, wide)
-    total = w.select(same, ty, w.op(f"fadd {ty} {x}, {ln2}"), total)
-    nan = w.op(f"fcmp uno {ty} {x}, {y}")
-    return w.select(nan, ty, w.op(f"fadd {ty} {x}, {y}"), total)
+_RARE = "rarely."
 
 
-def definitions(needed: Sequence[tuple[str, str, int]], target: Target) -> list[Fragment]:
-    """The text of our own functions, and of what they call."""
-    machine = maths.Target(fma=target.fma, avx512=target.vector_bytes == 64)
-    texts: dict[str, None] = {}
-    for name, dtype, lanes in needed:
-        texts.update(dict.fromkeys(sorted(maths.requires(name, dtype, lanes, machine))))
-        texts[maths.define(name, dtype, lanes, machine)] = None
-    declared = tuple(t for t in texts if t.startswith("declare"))
-    return [Fragment(declared, "\n".join(t for t in texts if not t.startswith("declare")))]
+def _rarely(
+    w: Writer,
+    name: str,
+    dtype: str,
+    condition: str,
+    value: str,
+    args: list[tuple[str, str]],
+    wide: bool,
+    memory: list[str],
+) -> str:
+    """A call where a condition holds. Vectors go there and back through memory, so that the
+    function takes scalars only, which compile in a fraction of the time."""
+    ty = vector(COMPUTE[dtype], wide)
+    near, far, done = w.block, w.fresh("far"), w.fresh("done")
+    some = condition
+    if wide:
+        some = w.call("i1", f"llvm.vector.reduce.or.v{LANES}i1", (vector("i1"), condition))
+    w.put(f"br i1 {some}, label %{far}, label %{done}")
+    w.label(far)
+    if wide:
+        mask = w.op(f"bitcast {vector('i1')} {condition} to i{LANES}")
+        moved = [(dtype, value), *args]
+        places = [w.fresh("%m") for _ in moved]
+        for place, (d, x) in zip(places, moved, strict=True):
+            memory.append(f"  {place} = alloca {vector(COMPUTE[d])}, align 8")
+            w.put(f"store {vector(COMPUTE[d])} {x}, ptr {place}, align 8")
+        w.maths.add((_RARE + name, dtype, LANES))
+        passed = "".join(f", ptr {place}" for place in places)
+        w.put(f"call void {symbol(_RARE + name, dtype, LANES)}(i{LANES} {mask}{passed})")
+        other = w.op(f"load {ty}, ptr {places[0]}, align 8")
+    else:
+        other = function(w, name, dtype, args, False)
+    w.put(f"br label %{done}")
+    w.label(done)
+    return w.op(f"phi {ty} [ {value}, %{near} ], [ {other}, %{far} ]")
+
+
+def _each_lane(name: str, dtype: str, target: Target) -> tuple[Fragment, list[Name]]:
+    """A function that does in memory what a function does, for the lanes of a mask, not empty."""
+    w = Writer(target)
+    params = maths.function(name, dtype, target.fma).params
+    mask = f"i{LANES}"
+    w.label("entry")
+    w.put("br label %lane")
+    w.label("lane")
+    w.put(f"%left = phi {mask} [ %mask, %entry ], [ %rest, %lane ]")
+    first = w.call(mask, f"llvm.cttz.{mask}", (mask, "%left"), ("i1", "true"))
+    lane = w.op(f"zext {mask} {first} to i64")
+    given = []
+    for n, d in enumerate(params):
+        at = w.op(f"getelementptr {COMPUTE[d]}, ptr %a{n}, i64 {lane}")
+        given.append((d, w.op(f"load {COMPUTE[d]}, ptr {at}")))
+    value = function(w, name, dtype, given, False)
+    at = w.op(f"getelementptr {COMPUTE[dtype]}, ptr %out, i64 {lane}")
+    w.put(f"store {COMPUTE[dtype]} {value}, ptr {at}")
+    w.put(f"%rest = and {mask} %left, {w.op(f'sub {mask} %left, 1')}")
+    w.put(f"%more = icmp ne {mask} %rest, 0")
+    w.put("br i1 %more, label %lane, label %end")
+    w.label("end")
+    passed = "".join(f", ptr %a{n}" for n in range(len(params)))
+    head = (
+        f"define internal dso_local void {symbol(_RARE + name, dtype, LANES)}"
+        f"({mask} %mask, ptr %out{passed}) {_SELDOM} {{"
+    )
+    text = "\n".join((head, *w.lines, "  ret void", "}"))
+    return Fragment(tuple(sorted(w.declared)), text), sorted(w.maths)

@@ -6,7 +6,6 @@ from functools import cache
 
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.floats import REMAINDERS
-from tenfold.backends.llvm.functions import LIBM, ours
 from tenfold.backends.llvm.operations import Parts, elementwise
 from tenfold.backends.llvm.writer import Writer, kind
 from tenfold.errors import Unsupported
@@ -34,6 +33,4 @@ def outside(kernel: Kernel) -> tuple[str, ...]:
         dtype = "f64" if i.dtype == "f64" else "f32"
         if i.op in REMAINDERS:
             found.add(f"fmod of {dtype}")
-        elif i.op in LIBM and not ours(i.op, dtype):
-            found.add(f"{i.op} of {dtype}")
     return tuple(sorted(found))

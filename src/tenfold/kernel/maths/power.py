@@ -1,11 +1,11 @@
-"""pow, and the roots: sqrt, rsqrt, cbrt, hypot."""
+"""pow, and the roots: rsqrt, cbrt, hypot."""
 
 from __future__ import annotations
 
 import math
 
-from tenfold.backends.llvm.maths.coefficients import TABLE
-from tenfold.backends.llvm.maths.doubled import (
+from tenfold.kernel.maths.coefficients import TABLE
+from tenfold.kernel.maths.doubled import (
     Pair,
     constant,
     ordered_total,
@@ -14,7 +14,9 @@ from tenfold.backends.llvm.maths.doubled import (
     scaled_by,
     times,
 )
-from tenfold.backends.llvm.maths.emit import (
+from tenfold.kernel.maths.exponential import exp_part
+from tenfold.kernel.maths.logarithm import parts
+from tenfold.kernel.maths.values import (
     FORMATS,
     Value,
     as_float,
@@ -24,8 +26,6 @@ from tenfold.backends.llvm.maths.emit import (
     rounded,
     scaled,
 )
-from tenfold.backends.llvm.maths.exponential import exp_part
-from tenfold.backends.llvm.maths.logarithm import parts
 
 INF = float("inf")
 NAN = float("nan")
@@ -33,7 +33,7 @@ NAN = float("nan")
 
 def pow(x: Value, y: Value) -> Value:
     """|x|**y by 2**(y log2|x|), the logarithm to twice the precision; then the edges."""
-    power = _narrow_power if x.kind == "float" else _power
+    power = _narrow_power if x.dtype == "f32" else _power
     return _pow_edges(x, y, power(abs(x), y))
 
 
@@ -47,7 +47,7 @@ def _narrow_power(a: Value, y: Value) -> Value:
     w = w.at_most(200.0).at_least(-200.0)
     whole = rounded(w, 1.0)
     root = poly(w - whole.real, TABLE["pow_exp2", "f32"])
-    return (root * power_of_two(whole.n, "double")).narrow()
+    return (root * power_of_two(whole.n, "f64")).narrow()
 
 
 def _log2(a: Value) -> Pair:
@@ -92,16 +92,12 @@ def _pow_edges(x: Value, y: Value, magnitude: Value) -> Value:
     moved = ay + bound
     large = ay.ge(bound)
     whole = large | (moved - bound).eq(ay)
-    units = large.where(ay, moved).bits() << (31 if x.kind == "float" else 63)
+    units = large.where(ay, moved).bits() << (31 if x.dtype == "f32" else 63)
     odd = whole & ay.lt(2.0 * bound)
     result = magnitude.flip(odd.where(x.bits() & form(x).sign & units, 0))
     result = (x.lt(0.0) & ~whole & ~infinite).where(NAN, result)
     result = (x.is_nan() | y.is_nan()).where(x + y, result)
     return (x.eq(1.0) | y.eq(0.0)).where(1.0, result)
-
-
-def sqrt(x: Value) -> Value:
-    return x.sqrt()
 
 
 def rsqrt(x: Value) -> Value:
@@ -110,13 +106,13 @@ def rsqrt(x: Value) -> Value:
 
 def cbrt(x: Value) -> Value:
     """A polynomial on [1, 2), a cubic step, and a last step on an exact remainder."""
-    if x.kind == "float":
+    if x.dtype == "f32":
         return _cbrt(x.wide(), fine=False).narrow()
     return _cbrt(x, fine=True)
 
 
 def _cbrt(x: Value, fine: bool) -> Value:
-    f = FORMATS["double"]
+    f = FORMATS["f64"]
     a = abs(x)
     small = a.lt(2.0 ** (1 - f.bias))
     bits = small.where(a * 2.0**54, a).bits()
@@ -135,14 +131,14 @@ def _cbrt(x: Value, fine: bool) -> Value:
         square = product(y, y)
         cubed = scaled_by(square, y)
         y = y - ((cubed.high - m) + cubed.low) / (square.high * 3.0)
-    y = y * power_of_two(small.where(third.n - 18, third.n), "double")
+    y = y * power_of_two(small.where(third.n - 18, third.n), "f64")
     kept = a.eq(0.0) | a.eq(INF) | a.is_nan()
     return kept.where(x, y.copysign(x))
 
 
 def hypot(x: Value, y: Value) -> Value:
     """√(x² + y²), scaled away from overflow, with the squares' low parts."""
-    if x.kind == "float":
+    if x.dtype == "f32":
         a, b = x.wide(), y.wide()
         result = a.fma(a, b * b).sqrt().narrow()
         return (abs(x).eq(INF) | abs(y).eq(INF)).where(INF, result)

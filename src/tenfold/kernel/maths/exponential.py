@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import math
 
-from tenfold.backends.llvm.maths.coefficients import TABLE
-from tenfold.backends.llvm.maths.emit import Value, Whole, poly, power_of_two, rounded, scaled
 from tenfold.frozen import frozen
+from tenfold.kernel.maths.coefficients import TABLE
+from tenfold.kernel.maths.values import (
+    Value,
+    Whole,
+    poly,
+    power_of_two,
+    replaceable,
+    rounded,
+    scaled,
+)
 
 LN2 = math.log(2.0)
-LESSER_SIZE = 0b0010  # for AVX-512's range: the lesser in size, with the first one's sign, no NaN
 
 
 @frozen
@@ -26,8 +33,8 @@ class Limits:
 
 
 LIMITS = {
-    "float": Limits(89.0, -104.0, -18.0, 9.1),
-    "double": Limits(710.0, -746.0, -38.0, 19.1),
+    "f32": Limits(89.0, -104.0, -18.0, 9.1),
+    "f64": Limits(710.0, -746.0, -38.0, 19.1),
 }
 TINY = 2.0**-60  # below it odd functions return their argument, and keep its sign
 
@@ -49,21 +56,15 @@ def expm1_part(r: Value) -> Value:
     return poly(r, TABLE["expm1", r.dtype]).fma(r * r, r)
 
 
+@replaceable
 def exp(x: Value) -> Value:
-    limits = LIMITS[x.kind]
-    if not x.body.has_avx512(x.kind):
-        r, whole = reduce(x.at_most(limits.overflow).at_least(limits.underflow))
-        return scaled(exp_part(r), whole)
-    # One instruction where two bounds took two: of an x that is no number or too large to be
-    # reduced, r may be anything, and is made small; n alone then says what comes.
-    r, whole = reduce(x)
-    near = x.body.avx512("range", r, x.like(0.5), immediate=LESSER_SIZE)
-    assert near is not None
-    return scaled(exp_part(near), whole)
+    limits = LIMITS[x.dtype]
+    r, whole = reduce(x.at_most(limits.overflow).at_least(limits.underflow))
+    return scaled(exp_part(r), whole)
 
 
 def exp2(x: Value) -> Value:
-    bounds = (129.0, -151.0) if x.kind == "float" else (1025.0, -1076.0)
+    bounds = (129.0, -151.0) if x.dtype == "f32" else (1025.0, -1076.0)
     inside = x.at_most(bounds[0]).at_least(bounds[1])
     whole = rounded(inside, 1.0)
     return scaled(exp_part((inside - whole.real) * LN2), whole)
@@ -79,20 +80,20 @@ def halves_of_expm1(x: Value, halvings: int) -> Value:
     first = whole.real.fma(-high, x)
     r = whole.real.fma(-low, first)
     lost = whole.real.fma(-low, first - r)
-    scale = power_of_two(whole.n - halvings, x.kind)
+    scale = power_of_two(whole.n - halvings, x.dtype)
     rest = poly(r, TABLE["expm1", r.dtype]).fma(r * r, lost)
     return rest.fma(scale, r.fma(scale, scale - 0.5**halvings))
 
 
 def expm1(x: Value) -> Value:
-    limits = LIMITS[x.kind]
+    limits = LIMITS[x.dtype]
     half = halves_of_expm1(x.at_most(limits.overflow).at_least(limits.minus_one), 1)
     return abs(x).lt(TINY).where(x, half + half)
 
 
 def sigmoid(x: Value) -> Value:
     """1 / (1 + exp(-x)), from exp(-|x|), which never overflows and fades to 0 gradually."""
-    r, whole = reduce((-abs(x)).at_least(LIMITS[x.kind].underflow))
+    r, whole = reduce((-abs(x)).at_least(LIMITS[x.dtype].underflow))
     e = scaled(exp_part(r), whole)
     below = e + 1.0
     y = x.lt(0.0).where(e, 1.0) / below
@@ -103,16 +104,16 @@ def sigmoid(x: Value) -> Value:
 def tanh(x: Value) -> Value:
     """An odd polynomial up to 5/8, 1 - 2 / (exp(2|x|) + 1) beyond."""
     a = abs(x)
-    inside = a.at_most(LIMITS[x.kind].tanh)
+    inside = a.at_most(LIMITS[x.dtype].tanh)
     r, whole = reduce(inside + inside)
-    far = 1.0 - 2.0 / exp_part(r).fma(power_of_two(whole.n, x.kind), 1.0)
+    far = 1.0 - 2.0 / exp_part(r).fma(power_of_two(whole.n, x.dtype), 1.0)
     z = x * x
     near = poly(z, TABLE["tanh", x.dtype]).fma(a * z, a)
     return a.lt(0.625).where(near, far).copysign(x)
 
 
 def sinh(x: Value) -> Value:
-    if x.kind == "float":
+    if x.dtype == "f32":
         return sinh(x.wide()).narrow()
     a, z = abs(x), x * x
     quarter = halves_of_expm1(a.at_most(710.6), 2)
@@ -122,9 +123,9 @@ def sinh(x: Value) -> Value:
 
 
 def cosh(x: Value) -> Value:
-    if x.kind == "float":
+    if x.dtype == "f32":
         return cosh(x.wide()).narrow()
     r, whole = reduce(abs(x).at_most(710.6))
-    quarter = exp_part(r) * power_of_two(whole.n - 2, x.kind)
+    quarter = exp_part(r) * power_of_two(whole.n - 2, x.dtype)
     half = quarter + 0.0625 / quarter
     return half + half

@@ -1,4 +1,4 @@
-"""Coefficients of the vector maths' polynomials, lowest power first, and constants.
+"""Coefficients of the maths functions' polynomials, lowest power first, and constants.
 
 Written by tools/fit_maths.py, which says what each one approximates; do not edit.
 """

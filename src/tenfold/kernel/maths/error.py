@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from tenfold.backends.llvm.maths.coefficients import TABLE
-from tenfold.backends.llvm.maths.doubled import ordered_total, product, total
-from tenfold.backends.llvm.maths.emit import Value, poly, scaled
-from tenfold.backends.llvm.maths.exponential import expm1_part, halves_of_expm1, reduce
+from tenfold.kernel.maths.coefficients import TABLE
+from tenfold.kernel.maths.doubled import ordered_total, product, total
+from tenfold.kernel.maths.exponential import expm1_part, halves_of_expm1, reduce
+from tenfold.kernel.maths.values import Value, poly, scaled
 
 
 def erf(x: Value) -> Value:
     """-expm1(-q), q = -log(erfc(|x|)) being a polynomial: one path from 0 to where erf is 1."""
-    a = abs(x).at_most(4.0 if x.kind == "float" else 6.0)
+    a = abs(x).at_most(4.0 if x.dtype == "f32" else 6.0)
     q = poly(a, TABLE["erf", x.dtype]).fma(-a, -a)
     return halves_of_expm1(q, 0).copysign(x)
 
 
 def erfc(x: Value) -> Value:
     """exp(-x²) times a polynomial in (a - 4) / (a + 4), a = |x|; from 2 for negative x."""
-    if x.kind == "float":
+    if x.dtype == "f32":
         return _erfc(x.wide(), "f32").narrow()
     return _erfc(x, "f64")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from tenfold.backends.llvm.maths.coefficients import TABLE
-from tenfold.backends.llvm.maths.doubled import ordered_total, product, total
-from tenfold.backends.llvm.maths.emit import Value, form, horner, poly
-from tenfold.backends.llvm.maths.exponential import TINY
-from tenfold.backends.llvm.maths.logarithm import log_of_sum
+from tenfold.kernel.maths.coefficients import TABLE
+from tenfold.kernel.maths.doubled import ordered_total, product, total
+from tenfold.kernel.maths.exponential import TINY
+from tenfold.kernel.maths.logarithm import log_of_sum
+from tenfold.kernel.maths.values import Value, form, horner, poly
 
 INF = float("inf")
 
@@ -125,7 +125,7 @@ def _log1p_of(y_high: Value, y_low: Value) -> Value:
 
 def asinh(x: Value) -> Value:
     """log1p(a + a² / (1 + √(1 + a²))); log(2a) where a² would drown the 1."""
-    if x.kind == "float":
+    if x.dtype == "f32":
         return asinh(x.wide()).narrow()
     a = abs(x)
     huge = a.gt(2.0**30)
@@ -141,7 +141,7 @@ def asinh(x: Value) -> Value:
 
 def acosh(x: Value) -> Value:
     """log1p(t + √(t (t + 2))), t = x - 1; log(2x) for huge x."""
-    if x.kind == "float":
+    if x.dtype == "f32":
         return acosh(x.wide()).narrow()
     huge = x.gt(2.0**30)
     t = huge.where(1.0, x - 1.0)
@@ -153,12 +153,12 @@ def acosh(x: Value) -> Value:
     far = log_of_sum(huge.where(x, 1.0), x.like(0.0)) + math.log(2.0)
     result = x.eq(INF).where(x, huge.where(far, near))
     result = x.eq(1.0).where(0.0, result)
-    return x.not_ge(1.0).where(float("nan"), result)
+    return x.ge(1.0).where(result, float("nan"))
 
 
 def atanh(x: Value) -> Value:
     """½ log1p(2a / (1 - a))."""
-    if x.kind == "float":
+    if x.dtype == "f32":
         return atanh(x.wide()).narrow()
     a = abs(x)
     below = 1.0 - a

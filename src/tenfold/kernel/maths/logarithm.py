@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import math
 
-from tenfold.backends.llvm.maths.coefficients import TABLE
-from tenfold.backends.llvm.maths.doubled import ordered_total, product, total
-from tenfold.backends.llvm.maths.emit import (
+from tenfold.frozen import frozen
+from tenfold.kernel.maths.coefficients import TABLE
+from tenfold.kernel.maths.doubled import ordered_total, product, total
+from tenfold.kernel.maths.exponential import TINY, exp
+from tenfold.kernel.maths.values import (
     Value,
     as_float,
     form,
     poly,
     power_of_two,
+    replaceable,
 )
-from tenfold.backends.llvm.maths.exponential import TINY, exp
-from tenfold.frozen import frozen
 
-_ROOT_HALF = {"float": 0.707106769084930419921875, "double": 0.7071067811865476}
-_ROOT_HALF_BITS = {"float": 0x3F3504F3, "double": 0x3FE6A09E667F3BCD}
+ROOT_HALF = {"f32": 0x3F3504F3, "f64": 0x3FE6A09E667F3BCD}  # the bits of √½
 INF = float("inf")
 
 
@@ -32,13 +32,9 @@ class Parts:
     f: Value
 
 
+@replaceable
 def parts(x: Value) -> Parts:
     """The exponent and fraction of a positive finite x; anything for other x."""
-    e, m = x.body.avx512("getexp", x), x.body.avx512("getmant", x, immediate=0)
-    if e is not None and m is not None:
-        # Straight from the processor, denormals too, with m between 1 and 2.
-        upper = m.ge(2 * _ROOT_HALF[x.kind])
-        return Parts(upper.where(e + 1.0, e), upper.where(m * 0.5, m) - 1.0)
     shift = form(x).mantissa + 1
     small = x.lt(2.0 ** (1 - form(x).bias))
     n, f = normal_parts(small.where(x * 2.0**shift, x))
@@ -47,12 +43,12 @@ def parts(x: Value) -> Parts:
 
 
 def normal_parts(x: Value) -> tuple[Value, Value]:
-    """The exponent, as an int, and the fraction of a positive normal x."""
+    """The exponent, as bits, and the fraction of a positive normal x."""
     f = form(x)
     bits = x.bits()
     # The exponent with a bias that keeps it positive, as there is no arithmetic shift for i64.
     high_bias = (f.bias + 1) << f.mantissa
-    biased = (bits + (high_bias - _ROOT_HALF_BITS[x.kind])) >> f.mantissa
+    biased = (bits + (high_bias - ROOT_HALF[x.dtype])) >> f.mantissa
     n = biased - (f.bias + 1)
     return n, (bits - (n << f.mantissa)).floats() - 1.0
 
@@ -60,7 +56,7 @@ def normal_parts(x: Value) -> tuple[Value, Value]:
 def tail(f: Value) -> Value:
     """log(1 + f) - f."""
     z = f * f
-    if f.kind == "float":
+    if f.dtype == "f32":
         return z.fma(-0.5, poly(f, TABLE["log", "f32"]) * (f * z))
     s = f / (f + 2.0)
     half, square = z * 0.5, s * s
@@ -72,7 +68,7 @@ def with_edges(x: Value, y: Value) -> Value:
     """log's result y, put right where x is not positive and finite."""
     y = x.eq(INF).where(x, y)
     y = x.eq(0.0).where(-INF, y)
-    return x.not_ge(0.0).where(float("nan"), y)
+    return x.ge(0.0).where(y, float("nan"))
 
 
 def log(x: Value) -> Value:
@@ -106,7 +102,7 @@ def log_of_sum(u: Value, c: Value) -> Value:
     n, f = normal_parts(u)
     e = as_float(n)
     # 2**(1-n) comes out as 0 for the largest exponent, where c does not count.
-    f = (c * 0.5).fma(power_of_two(1 - n, u.kind), f)
+    f = (c * 0.5).fma(power_of_two(1 - n, u.dtype), f)
     return e.fma(high, f + e.fma(low, tail(f)))
 
 
@@ -117,7 +113,7 @@ def log1p(x: Value) -> Value:
 
 
 def logaddexp(a: Value, b: Value) -> Value:
-    if a.kind == "float":
+    if a.dtype == "f32":
         return logaddexp(a.wide(), b.wide()).narrow()
     larger = a.gt(b).where(a, b)
     e = exp(-abs(a - b))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tenfold.backends.llvm.maths.emit import Value, form
 from tenfold.frozen import frozen
+from tenfold.kernel.maths.values import Value, form
 
 
 @frozen
@@ -25,7 +25,7 @@ def product(a: Value, b: Value | float) -> Pair:
     """a · b exactly, unless it under- or overflows."""
     other = a.like(b)
     high = a * other
-    if a.fma_exists:
+    if a.body.fma:
         return Pair(high, a.fma(other, -high))
     a1, a2 = split(a)
     b1, b2 = (a1, a2) if other is a else split(other)
