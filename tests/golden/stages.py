@@ -14,10 +14,12 @@ from tenfold.graph.text import parse, show_node
 from tenfold.kernel import Kernel
 from tenfold.kernel.analyse.nest import Compute, Guard, Item, Write, nest
 from tenfold.kernel.ir.kernel import REDUCED
+from tenfold.kernel.ir.legal import check as check_legal
 from tenfold.kernel.ir.text import _line as shown
 from tenfold.kernel.passes.collapse import collapse
 from tenfold.kernel.passes.flatten import flatten
 from tenfold.kernel.passes.keep import keep
+from tenfold.kernel.passes.legalise import legalise, update
 from tenfold.ops import TABLE
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import Access, Pattern
@@ -205,7 +207,7 @@ def _plan(made: Plan) -> str:
     return "\n".join(lines)
 
 
-# Kernel in: passes, and loops.
+# Kernel in: passes, legal kernels, and loops.
 
 
 def _pass(change: Callable[..., Kernel]) -> Callable[[str, Sequence[str]], str]:
@@ -215,6 +217,19 @@ def _pass(change: Callable[..., Kernel]) -> Callable[[str, Sequence[str]], str]:
         return "the same" if made == kernel else str(made)
 
     return stage
+
+
+def legal(given: str, words: Sequence[str]) -> str:
+    """The legal kernel; `strict` keeps products and sums apart."""
+    made = legalise(parse_kernel(given), fused="strict" not in words)
+    check_legal(made)
+    return str(made)
+
+
+def updated(given: str, _: Sequence[str]) -> str:
+    """What a store with an update makes of memory: `add of f32`."""
+    name, _, dtype = given.split()
+    return str(update(name, dtype))
 
 
 def nested(given: str, words: Sequence[str]) -> str:
@@ -262,6 +277,8 @@ STAGES: dict[str, Callable[[str, Sequence[str]], str]] = {
     "collapse": _pass(collapse),
     "flatten": _pass(flatten),
     "keep": _pass(keep),
+    "legal": legal,
+    "update": updated,
     "nest": nested,
     "slots": slots,
 }
