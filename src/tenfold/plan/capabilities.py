@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tenfold.frozen import frozen
 from tenfold.kernel import Kernel
+from tenfold.plan.steps.plan import HOST
 
 
 def _anything(instruction: str, operands: tuple[str, ...], result: str) -> None:
@@ -29,13 +30,15 @@ def _nothing(kernel: Kernel) -> tuple[str, ...]:
 class Capabilities:
     """What a backend can do for one target. Without any: all instructions, and no routine.
 
-    `supports` says why it lacks an instruction on these dtypes, or None. `routines` are those that
-    its libraries have here, as rows name them; `scratch` says how many bytes of scratch memory one
-    takes over lines of so many elements, None where there is none of that dtype. `tune` gives a
-    kernel the form that it likes, perhaps with scratch buffers at the end. `outside` names the
-    functions of another library that a kernel calls element by element.
+    `device` is the memory that its slots lie in. `supports` says why it lacks an instruction on
+    these dtypes, or None. `routines` are those that its libraries have here, as rows name them;
+    `scratch` says how many bytes of scratch memory one takes over lines of so many elements, None
+    where there is none of that dtype. `tune` gives a kernel the form that it likes, perhaps with
+    scratch buffers at the end. `outside` names the functions of another library that a kernel
+    calls element by element.
     """
 
+    device: str = HOST
     supports: Callable[[str, tuple[str, ...], str], str | None] = _anything
     routines: frozenset[str] = frozenset()
     scratch: Callable[[str, str, int], int | None] = _no_routine

@@ -394,6 +394,7 @@ class _Planner:
                 cells[owner[n]].place,
                 cells[owner[n]].number,
                 at_offset.get(owner[n], 0) + c.shift,
+                self.capabilities.device,
             )
             for n, c in enumerate(cells)
         )

@@ -158,8 +158,10 @@ def check_plan(plan: Plan, capabilities: Capabilities) -> None:
         CONSTANT: [len(raw) for raw in plan.constants],
     }
     for slot in plan.slots:
-        if slot.type.nbytes >= _MOST or slot.number < 0 or slot.offset < 0 or slot.device != "cpu":
+        if slot.type.nbytes >= _MOST or slot.number < 0 or slot.offset < 0:
             bad("a slot is malformed")
+        if slot.device != capabilities.device:
+            bad(f"a slot lies on {slot.device}, where the backend has no memory")
         if slot.place != ARENA and slot.number >= len(places[slot.place]):
             bad(f"a slot is for {slot.place} {slot.number}, which is not there")
         room = plan.arena_bytes if slot.place == ARENA else places[slot.place][slot.number]

@@ -12,6 +12,7 @@ from tenfold.locks import cached_property
 from tenfold.types import TensorType
 
 INPUT, OUTPUT, CONSTANT, ARENA = "input", "output", "constant", "arena"
+HOST = "host"  # the memory that NumPy's arrays lie in
 
 
 @frozen
@@ -26,7 +27,7 @@ class Slot:
     place: str
     number: int = 0
     offset: int = 0
-    device: str = "cpu"
+    device: str = HOST
 
     def __str__(self) -> str:
         at = f"arena+{self.offset}" if self.place == ARENA else f"{self.place} {self.number}"
