@@ -20,8 +20,8 @@ lint: .venv/made
 # once more for each lesser level.
 test: lint
 	$(PY) -m pytest -n 2
-	$(PY) tests/levels.py -m pytest -q -n 2 --ignore tests/execute/test_random.py \
-		tests/execute tests/plan/test_kernels.py tests/plan/test_products.py
+	$(PY) tests/levels.py -m pytest -q -n 2 --ignore tests/backends/cpu/run/test_random.py \
+		tests/backends/cpu/run tests/plan/test_kernels.py tests/plan/test_products.py
 
 # Writes golden files anew: what is meant to change shows in their difference.
 golden: .venv/made
@@ -38,7 +38,7 @@ docs: .venv/made
 fuzz: .venv/made
 	$(PY) tests/fuzz.py 20000 --level all
 	$(PY) tests/fuzz_files.py 200000
-	TENFOLD_HAMMER=200 $(PY) -m pytest tests/execute/test_threads.py tests/test_locks.py
+	TENFOLD_HAMMER=200 $(PY) -m pytest tests/backends/cpu/run/test_threads.py tests/test_locks.py
 
 # Each prints its own table; those of peers that are not installed are left out.
 bench: .venv/made

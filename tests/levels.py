@@ -1,6 +1,6 @@
 """Run Python once for each level below the machine's own that it can execute, best first.
 
-    python tests/levels.py -m pytest tests/execute
+    python tests/levels.py -m pytest tests/backends/cpu/run
 
 ends with the first run that fails.
 """
