@@ -94,8 +94,8 @@ class _Room:
 class _Binding:
     """A door in Python."""
 
-    def __init__(self, types: Sequence[TensorType]) -> None:
-        self.types, self.answered, self.shut = types, 0, False
+    def __init__(self, types: Sequence[TensorType], writes: bool) -> None:
+        self.types, self.writes, self.answered, self.shut = types, writes, 0, False
 
     def close(self) -> None:
         self.shut = True
@@ -164,7 +164,8 @@ class InterpretedProgram(Program):
         packed: bool,
         native: bool,
     ) -> _Bound:
-        binding = _Binding(self.parameters[: len(self.parameters) - len(captures)])
+        types = self.parameters[: len(self.parameters) - len(captures)]
+        binding = _Binding(types, bool(self.donated))
 
         def call(*args: Any, **names: Any) -> Any:
             if names or not binding.lets_in(args) or not all(map(holds, guards)):

@@ -33,6 +33,16 @@ class Binding(Protocol):
     """What a callable over a program is bound to."""
 
     @property
+    def types(self) -> Sequence[TensorType]:
+        """Those of the arguments."""
+        ...
+
+    @property
+    def writes(self) -> bool:
+        """Whether the program writes into arguments."""
+        ...
+
+    @property
     def answered(self) -> int:
         """How many calls were answered."""
         ...
@@ -172,10 +182,13 @@ class Program(ABC):
     ) -> Bound:
         """What `bind` gives, open."""
 
-    @abstractmethod
     def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
         """A callable over this program and others of its backend, and what they are added to once
         they are bound."""
+        from tenfold.backends.dispatch import PlainDispatch  # where there is no better one
+
+        made = PlainDispatch(slow)
+        return made, made
 
     @abstractmethod
     def stepper(self) -> Stepper:

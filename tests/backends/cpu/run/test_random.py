@@ -54,7 +54,7 @@ def test_what_is_drawn() -> None:
 
 def once_wrong() -> Iterator[Any]:
     """Programs that once showed a fault, with their arguments."""
-    text = (Path(__file__).parents[1] / "golden" / "once_wrong.txt").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "golden" / "once_wrong.txt").read_text("utf-8")
     for part in text.split("program ")[1:]:
         name, rest = part.split("\n", 1)
         lines = rest.splitlines()
@@ -94,7 +94,7 @@ if __name__ == "__main__":
 def test_a_run_goes_on_after_crashes_and_hangs_and_names_them_at_the_end(tmp_path: Path) -> None:
     script = tmp_path / "run.py"
     script.write_text(RUN, "utf-8")
-    tests = str(Path(__file__).parents[1])
+    tests = str(Path(__file__).parents[3])
     path = os.pathsep.join([tests, *sys.path])
     done = subprocess.run(
         [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": path},
@@ -113,7 +113,7 @@ def test_a_run_goes_on_after_crashes_and_hangs_and_names_them_at_the_end(tmp_pat
 def ran(*arguments: str) -> str:
     env = {name: value for name, value in os.environ.items() if name != VARIABLE}
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=Path(__file__).parents[2], env=env,
+        [sys.executable, *arguments], cwd=Path(__file__).parents[4], env=env,
         capture_output=True, text=True, timeout=240, check=True,
     )  # fmt: skip
     return done.stdout

@@ -122,6 +122,16 @@ class Binding(str):
         return data_of(self._record)
 
     @property
+    def types(self) -> list[TensorType]:
+        """Those of the arguments."""
+        return [argument.type for argument in self.entry.arguments]
+
+    @property
+    def writes(self) -> bool:
+        """Whether the plan writes into arguments."""
+        return self.entry.writes
+
+    @property
     def answered(self) -> int:
         """How many calls were answered."""
         return int(self._record[Word.ANSWERED])

@@ -16,9 +16,8 @@ from tenfold.backends.cpu.entry import ndarray as nd
 from tenfold.backends.cpu.entry.bind import Binding, Bound, Method, data_of, make_builtin
 from tenfold.backends.cpu.entry.dispatch import REMOVED, Head, Word, first_slot, hash_of, put
 from tenfold.backends.cpu.link.loader import Image
-from tenfold.backends.program import Declined
+from tenfold.backends.dispatch import PlainDispatch
 from tenfold.locks import Lock
-from tenfold.types import DTYPES, SHORT
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -127,57 +126,6 @@ class Dispatch(str):
     def _publish(self, table: Table) -> None:
         self._words[Word.TABLE] = data_of(table.words)  # an aligned word: written in one step
         self._table = table  # the former goes now, or when the last call that has it returns
-
-
-class PlainDispatch:
-    """The same in Python, where the native entry point is not supported."""
-
-    def __init__(self, slow: Callable[..., Any]) -> None:
-        self.slow = slow
-        self._plans: dict[Any, list[Bound]] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._plans.values()))
-
-    def add(self, plan: Bound) -> None:
-        self._list(plan, plan)
-
-    def remove(self, plan: Bound) -> None:
-        self._list(plan)
-
-    def _list(self, plan: Bound, *last: Bound) -> None:
-        kinds = _kinds_of(plan)
-        others = [one for one in self._plans.pop(kinds, ()) if one is not plan]
-        if others or last:
-            self._plans[kinds] = [*others, *last]
-
-    def clear(self) -> None:
-        self._plans.clear()
-
-    def __call__(self, *args: Any, **names: Any) -> Any:
-        array, scalar = np.ndarray, np.generic
-        kinds = tuple(
-            (a.dtype.type, a.shape) if (t := type(a)) is array or issubclass(t, scalar) else t
-            for a in args
-        )
-        for plan in self._plans.get(kinds, ()) if not names else ():
-            given: Iterable[Any] = args
-            if not plan.binding.entry.writes:
-                given = (a if _is_packed(a) else np.array(a, order="C") for a in args)
-            try:
-                return plan.call(*given)
-            except Declined:
-                continue
-        return self.slow(*args, **names)
-
-
-def _kinds_of(plan: Bound) -> tuple[Any, ...]:
-    types = [argument.type for argument in plan.binding.entry.arguments]
-    return tuple((DTYPES[SHORT[type.dtype]].type, type.shape) for type in types)
-
-
-def _is_packed(given: Any) -> bool:
-    return type(given) is not np.ndarray or (given.flags.c_contiguous and given.flags.aligned)
 
 
 def make_dispatch(
