@@ -14,7 +14,7 @@ from tenfold.graph import Builder, Graph, check
 from tenfold.graph.op import (
     Composition,
     Element,
-    Error,
+    ErrorRule,
     Loop,
     Op,
     Pointwise,
@@ -60,7 +60,7 @@ def test_a_row_is_complete(op: Op) -> None:
         assert callable(column)
     assert (op.scopes == 0) != isinstance(op.lowering, Scopes)
     assert op.effect is None or isinstance(op.lowering, Routine)
-    assert op.error is None or isinstance(op.error(), Error)
+    assert op.error is None or isinstance(op.error(), ErrorRule)
     assert op.spread is None or isinstance(op.spread(), Spread)
     assert not op.elementwise or op.scopes == 0
     assert not op.literal or (op.arity == 0 and "data" in names_of(op))

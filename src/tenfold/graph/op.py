@@ -126,11 +126,11 @@ class Inline:
 
 
 @frozen
-class Fold:
-    """Lowering: its scope joins elements two by two, on the host."""
+class Combine:
+    """Lowering: its scope combines elements two by two, on the host."""
 
 
-Scopes = Branch | Loop | Inline | Fold
+Scopes = Branch | Loop | Inline | Combine
 Lowering = Pointwise | Element | Routine | Composition | Ranges | Scatter | Scopes
 
 
@@ -144,7 +144,7 @@ class Effect:
 
 
 @frozen
-class Error:
+class ErrorRule:
     """What a compiled float result may be off by, beyond what its inputs' errors make of it.
 
     `own(case)` is the most, `usual(case)` what rounding makes of most results, and where to begin:
@@ -262,7 +262,7 @@ class Op:
     heeds: Callable[[Types, Mapping[str, Any]], bool] = lambda types, attributes: False
     guard: Callable[..., Sequence[int]] | None = None
     reads: Callable[..., Generator[Any, Any, Any]] | None = None
-    error: Callable[[], Error] | None = None
+    error: Callable[[], ErrorRule] | None = None
     spread: Callable[[], Spread] | None = None
     elementwise: bool = False  # an element of the result is made of the same one of the inputs
     literal: bool = False  # its value is its attribute `data`, its inputs none

@@ -24,27 +24,27 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.graph.op import Error, Pointwise
-from tenfold.ops.agreement.case import Case
+from tenfold.graph.op import ErrorRule, Pointwise
+from tenfold.ops.agreement.evaluation import Evaluation
 from tenfold.ops.agreement.units import EPS, SIGN, size_of, unit
 from tenfold.types import KIND
 
 Array = np.ndarray[Any, Any]
-Rule = Callable[[Case], Array]
+Rule = Callable[[Evaluation], Array]
 
 
 def of_floats(rule: Rule) -> Rule:
     """A rule for results that are floats; all others are exact."""
 
     @wraps(rule)
-    def found(case: Case) -> Array:
+    def found(case: Evaluation) -> Array:
         return rule(case) if case.short in EPS else np.zeros(case.result.shape)
 
     return found
 
 
 @of_floats
-def by_bound(case: Case) -> Array:
+def by_bound(case: Evaluation) -> Array:
     """By the row's bound, in units in the last place; four more of a complex result, unless its
     elements are only moved. 0 is exact, or correctly rounded."""
     pointwise = isinstance(case.row.lowering, Pointwise)
@@ -58,14 +58,14 @@ def by_bound(case: Case) -> Array:
 
 
 @of_floats
-def _rounded(case: Case) -> Array:
+def _rounded(case: Evaluation) -> Array:
     """Correctly rounded; the sign of a NaN may be any."""
     own = _converted(case)
     return np.where(np.isnan(case.result), np.maximum(own, SIGN), own)
 
 
 @of_floats
-def _converted(case: Case) -> Array:
+def _converted(case: Evaluation) -> Array:
     """The very bits on inputs that are right; on others it may be rounded the other way."""
     moved = np.zeros(case.result.shape, bool)
     for error in case.errors:
@@ -73,13 +73,13 @@ def _converted(case: Case) -> Array:
     return np.where(moved & np.isfinite(case.result), unit(case.result), np.zeros(moved.shape))
 
 
-def _of_modulus(case: Case) -> Array:
+def _of_modulus(case: Evaluation) -> Array:
     """The bound is for complex numbers; of real ones it is exact."""
     return by_bound(case) if KIND[case.values[0].dtype] == "c" else _rounded(case)
 
 
 @of_floats
-def _of_product(case: Case) -> Array:
+def _of_product(case: Evaluation) -> Array:
     own = by_bound(case)
     return np.where(_overflows(*case.values), np.inf, own) if case.complex else own
 
@@ -93,7 +93,7 @@ def _overflows(a: Array, b: Array) -> Array:
     return found
 
 
-def _unrounded(case: Case) -> Array | float:
+def _unrounded(case: Evaluation) -> Array | float:
     """Of a product that goes straight into a sum: it does not overflow."""
     if case.short not in ("f32", "f64"):
         return 0.0
@@ -104,7 +104,7 @@ def _unrounded(case: Case) -> Array | float:
 
 
 @of_floats
-def _of_remainder(case: Case) -> Array:
+def _of_remainder(case: Evaluation) -> Array:
     """By what may be off: where the quotient may be one more or less, it is all of the divisor;
     otherwise trials tell."""
     (a, b), (off_a, off_b) = (v.astype(np.float64) for v in case.values), case.errors
@@ -115,7 +115,7 @@ def _of_remainder(case: Case) -> Array:
 
 
 @of_floats
-def _of_extreme(case: Case) -> Array:
+def _of_extreme(case: Evaluation) -> Array:
     return either_zero(case.result, by_bound(case))
 
 
@@ -124,7 +124,7 @@ def either_zero(result: Array, own: Array) -> Array:
     return np.where((result == 0) | np.isnan(result), np.maximum(own, SIGN), own)
 
 
-def _of_bits(case: Case) -> Array:
+def _of_bits(case: Evaluation) -> Array:
     """Of the bits of a float: they follow its order on either side of zero, so nothing is known of
     those of one that may lie on both, of a NaN, or of one that may be anything."""
     value, error = case.values[0], case.errors[0]
@@ -134,11 +134,11 @@ def _of_bits(case: Case) -> Array:
     return np.where(around | (np.isnan(value) & (error > 0)), np.inf, 0.0)
 
 
-BY_BOUND = Error(by_bound)
-BY_PARTS = Error(_rounded)  # complex results too: their parts are each rounded once
-CONVERTED = Error(_converted)
-MODULUS = Error(_of_modulus)
-PRODUCT = Error(_of_product, unrounded=_unrounded)
-REMAINDER = Error(_of_remainder)
-EXTREME = Error(_of_extreme)
-BITS = Error(_of_bits)
+BY_BOUND = ErrorRule(by_bound)
+BY_PARTS = ErrorRule(_rounded)  # complex results too: their parts are each rounded once
+CONVERTED = ErrorRule(_converted)
+MODULUS = ErrorRule(_of_modulus)
+PRODUCT = ErrorRule(_of_product, unrounded=_unrounded)
+REMAINDER = ErrorRule(_of_remainder)
+EXTREME = ErrorRule(_of_extreme)
+BITS = ErrorRule(_of_bits)

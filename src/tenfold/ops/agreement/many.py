@@ -7,31 +7,31 @@ from typing import Any
 import numpy as np
 
 from tenfold.graph.op import Spread
-from tenfold.ops.agreement.case import joined
-from tenfold.ops.agreement.open import Open, Rule, discrete_only, on_arc, reach
+from tenfold.ops.agreement.evaluation import joined
+from tenfold.ops.agreement.intervals import Intervals, Rule, discrete_only, on_arc, reach
 from tenfold.ops.agreement.units import size_of
 from tenfold.types import KIND
 
 Array = np.ndarray[Any, Any]
 
 
-def _of_sums(case: Open) -> Array:
+def _of_sums(case: Intervals) -> Array:
     (down,), (up,) = (case.ask(case.node, [far]) for far in reach(case, 0))
     return on_arc(case.result, down, up)
 
 
-def _of_contraction(case: Open) -> Array:
+def _of_contraction(case: Intervals) -> Array:
     (a, b), (da, db) = (size_of(v) for v in case.values), case.errors
     (first,), (second,) = case.ask(case.node, [a, db]), case.ask(case.node, [da, b + db])
     return on_arc(case.result, first + second, first + second)
 
 
-def _of_factors(case: Open) -> Array:
+def _of_factors(case: Intervals) -> Array:
     found = np.any(case.errors[0] > 0, axis=case.node["axes"])
     return np.where(found, np.inf, 0.0)
 
 
-def _of_running_factors(case: Open) -> Array:
+def _of_running_factors(case: Intervals) -> Array:
     found = np.any(case.errors[0] > 0, axis=case.node["axis"], keepdims=True)
     return np.where(np.broadcast_to(found, case.result.shape), np.inf, 0.0)
 
@@ -39,7 +39,7 @@ def _of_running_factors(case: Open) -> Array:
 def _position(*, least: bool) -> Rule:
     """Of the position of the least element of a line, or of the largest."""
 
-    def found(case: Open) -> Array:
+    def found(case: Intervals) -> Array:
         """How far it may be from the one found: any element may be it that is within its bound of
         the others'. A few trials would miss one of many that are open."""
         (value,), (error,), axis = case.values, case.errors, case.node["axis"]
@@ -59,7 +59,7 @@ def _position(*, least: bool) -> Rule:
     return found
 
 
-def _of_scatter(case: Open) -> Array | None:
+def _of_scatter(case: Intervals) -> Array | None:
     """Of sums and products into places: known where the places are, and all factors."""
     node, places = case.node, case.values[2:]
     if not case.discrete or node["kind"] not in ("add", "mul"):

@@ -10,7 +10,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from tenfold.graph.op import Error, Spread
+from tenfold.graph.op import ErrorRule, Spread
 
 R = TypeVar("R")
 
@@ -29,7 +29,7 @@ def _rule(module: str, name: str) -> Any:
     return getattr(import_module(f"tenfold.ops.agreement.{module}"), name)
 
 
-errors: Rules[Error] = Rules("errors")
-sums: Rules[Error] = Rules("sums")
+errors: Rules[ErrorRule] = Rules("errors")
+sums: Rules[ErrorRule] = Rules("sums")
 spreads: Rules[Spread] = Rules("spreads")
 many: Rules[Spread] = Rules("many")

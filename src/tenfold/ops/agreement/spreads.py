@@ -28,8 +28,16 @@ from typing import Any
 import numpy as np
 
 from tenfold.graph.op import Spread
+from tenfold.ops.agreement.intervals import (
+    Intervals,
+    Rule,
+    corners,
+    discrete_only,
+    is_open,
+    on_arc,
+    reach,
+)
 from tenfold.ops.agreement.moved import distance
-from tenfold.ops.agreement.open import Open, Rule, corners, discrete_only, is_open, on_arc, reach
 from tenfold.ops.agreement.units import SIGN, size_of
 from tenfold.types import KIND
 
@@ -40,7 +48,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 def _else(rule: Rule) -> Rule:
     """Where every operand is off by one at most, corners are all there is; elsewhere a rule."""
 
-    def found(case: Open) -> Array:
+    def found(case: Intervals) -> Array:
         unsettled = is_open(case, 1.0)
         if unsettled.all():
             return rule(case)
@@ -53,42 +61,42 @@ def _else(rule: Rule) -> Rule:
 # Results that wrap.
 
 
-def _of_sum(case: Open) -> Array:
+def _of_sum(case: Intervals) -> Array:
     (down, up), (below, above) = reach(case, 0), reach(case, 1)
     return on_arc(case.result, down + below, up + above)
 
 
-def _of_difference(case: Open) -> Array:
+def _of_difference(case: Intervals) -> Array:
     if case.alike:
         return np.zeros(case.result.shape)
     (down, up), (below, above) = reach(case, 0), reach(case, 1)
     return on_arc(case.result, down + above, up + below)
 
 
-def _of_negative(case: Open) -> Array:
+def _of_negative(case: Intervals) -> Array:
     down, up = reach(case, 0)
     return on_arc(case.result, up, down)
 
 
-def _of_magnitude(case: Open) -> Array:
+def _of_magnitude(case: Intervals) -> Array:
     down, up = reach(case, 0)
     if KIND[case.result.dtype] == "i":
         down = up = np.maximum(down, up)
     return on_arc(case.result, down, up)
 
 
-def _of_same(case: Open) -> Array:
+def _of_same(case: Intervals) -> Array:
     """Of the same number, or bits, in another type."""
     return on_arc(case.result, *reach(case, 0))
 
 
-def _of_product(case: Open) -> Array:
+def _of_product(case: Intervals) -> Array:
     (a, b), (da, db) = (size_of(v) for v in case.values), case.errors
     far = a * db + da * (b + db)
     return on_arc(case.result, far, far)
 
 
-def _of_shl(case: Open) -> Array:
+def _of_shl(case: Intervals) -> Array:
     value, amount = case.values
     inside = (amount >= 0) & (amount < 8 * value.dtype.itemsize)  # others give 0
     by = np.where(inside, np.exp2(np.where(inside, amount, 0).astype(np.float64)), 0.0)
@@ -96,7 +104,7 @@ def _of_shl(case: Open) -> Array:
     return np.where(case.errors[1] > 0, np.inf, on_arc(case.result, down * by, up * by))
 
 
-def _of_shr(case: Open) -> Array:
+def _of_shr(case: Intervals) -> Array:
     return np.where(case.errors[1] > 0, np.inf, corners(case))
 
 
@@ -108,7 +116,7 @@ Bits = Callable[[Array, Array, Array, Array], Array]
 
 
 def _of_bits(bits: Bits) -> Rule:
-    def found(case: Open) -> Array:
+    def found(case: Intervals) -> Array:
         kind = np.dtype(f"u{case.result.dtype.itemsize}")
         (a, b), (p, q) = (v.view(kind) for v in case.values), (_loose(*e, kind) for e in case.ends)
         loose = bits(a, b, p, q)
@@ -129,7 +137,7 @@ def _any_set(a: Array, b: Array, p: Array, q: Array) -> Array:
     return (p & (~b | q)) | (q & (~a | p))
 
 
-def _of_differing(case: Open) -> Array:
+def _of_differing(case: Intervals) -> Array:
     if case.alike:
         return np.zeros(case.result.shape)
     return _of_bits(lambda a, b, p, q: p | q)(case)
@@ -145,14 +153,14 @@ def _loose(low: Array, high: Array, kind: np.dtype[Any]) -> Array:
     return np.asarray(made)
 
 
-def _of_popcount(case: Open) -> Array:
+def _of_popcount(case: Intervals) -> Array:
     return np.full(case.result.shape, 8.0 * case.values[0].dtype.itemsize)
 
 
 # Results within what their operands allow.
 
 
-def _of_remainder(case: Open) -> Array:
+def _of_remainder(case: Intervals) -> Array:
     """Of either sign, and smaller than the divisor."""
     if case.alike:
         return np.zeros(case.result.shape)
@@ -160,7 +168,7 @@ def _of_remainder(case: Open) -> Array:
     return np.broadcast_to(far, case.result.shape)
 
 
-def _of_quotient(case: Open) -> Array:
+def _of_quotient(case: Intervals) -> Array:
     """Divisors of one sign keep order; from one of the other sign, no quotient is larger than its
     dividend. The least integer divided by -1 wraps."""
     (low, _), (left, right) = case.ends
@@ -171,7 +179,7 @@ def _of_quotient(case: Open) -> Array:
     return np.where((low == np.iinfo(low.dtype).min) & (left <= -1) & (right >= -1), np.inf, far)
 
 
-def _of_gcd(case: Open) -> Array:
+def _of_gcd(case: Intervals) -> Array:
     """That of the least integer and 0 wraps."""
     sizes = [size_of(v) + e for v, e in zip(case.values, case.errors, strict=True)]
     far = np.maximum(*sizes)
@@ -181,11 +189,13 @@ def _of_gcd(case: Open) -> Array:
 # Of floats too: comparisons, choices, bits.
 
 
-def _comparison(*, strict: bool = False, equality: bool = False) -> Callable[[Open], Array | None]:
+def _comparison(
+    *, strict: bool = False, equality: bool = False
+) -> Callable[[Intervals], Array | None]:
     """Decided where the ranges do not meet. A bound of `SIGN` moves no number past another.
     `strict`: nothing is larger than itself, a NaN neither."""
 
-    def found(case: Open) -> Array | None:
+    def found(case: Intervals) -> Array | None:
         if "c" in case.kinds:
             return None
         unsettled = is_open(case, SIGN)
@@ -203,26 +213,26 @@ def _comparison(*, strict: bool = False, equality: bool = False) -> Callable[[Op
     return found
 
 
-def _of_cast(case: Open) -> Array | None:
+def _of_cast(case: Intervals) -> Array | None:
     if KIND[case.result.dtype] == "b" and case.kinds <= set("iuf"):
         return _of_truth(case)
     return _else(_of_same)(case) if case.discrete else None
 
 
-def _of_bitcast(case: Open) -> Array | None:
+def _of_bitcast(case: Intervals) -> Array | None:
     if KIND[case.result.dtype] == "f" and case.kinds <= set("iu"):
         return _of_float_bits(case)
     return _else(_of_same)(case) if case.discrete else None
 
 
-def _of_truth(case: Open) -> Array:
+def _of_truth(case: Intervals) -> Array:
     """Whether a number is 0."""
     ((low, high),), (error,) = case.ends, case.errors
     around = (error > SIGN) & ((low <= 0) & (high >= 0) | np.isinf(error))
     return np.where(around, 1.0, 0.0)
 
 
-def _of_float_bits(case: Open) -> Array:
+def _of_float_bits(case: Intervals) -> Array:
     """Bits taken for a float keep order on either side of zero."""
     ((low, high),) = case.ends
     plain = np.dtype(f"u{low.dtype.itemsize}")
@@ -230,7 +240,7 @@ def _of_float_bits(case: Open) -> Array:
     return np.where(signs > 0, np.inf, corners(case))
 
 
-def _of_select(case: Open) -> Array:
+def _of_select(case: Intervals) -> Array:
     """What was chosen with its bound; where the other may be chosen, the way to that and its."""
     condition, yes, no = case.values
     flipped, *errors = case.errors
@@ -239,7 +249,7 @@ def _of_select(case: Open) -> Array:
     return np.broadcast_to(np.where(flipped > 0, other, chosen), case.result.shape)
 
 
-def _of_anything(case: Open) -> Array:
+def _of_anything(case: Intervals) -> Array:
     return np.where(is_open(case, 0.0), np.inf, 0.0)
 
 

@@ -24,16 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.graph.op import Error
-from tenfold.ops.agreement.case import Case, joined
+from tenfold.graph.op import ErrorRule
 from tenfold.ops.agreement.errors import by_bound, either_zero, of_floats
+from tenfold.ops.agreement.evaluation import Evaluation, joined
 from tenfold.ops.agreement.units import EPS, SIGN, WIDER, added_in, finite_size, size_of, unit
 from tenfold.ops.algebra.products import inline
 from tenfold.types import KIND, TensorType
 
 Array = np.ndarray[Any, Any]
 # What the reference's own sum is off by, from the number of its terms and their whole magnitude.
-Measure = Callable[[Case, Array, Array], Any]
+Measure = Callable[[Evaluation, Array, Array], Any]
 
 _LARGE = 1 << 22  # multiplications from which a product of matrices is not asked for in long double
 _PART, _PARTS = 64, 512  # terms of its parts, and how many of those there are at most
@@ -43,7 +43,7 @@ _PART, _PARTS = 64, 512  # terms of its parts, and how many of those there are a
 
 
 def _of_sum(
-    case: Case, measure: Measure, *, products: bool = False, library: bool = False
+    case: Evaluation, measure: Measure, *, products: bool = False, library: bool = False
 ) -> Array:
     """A sum, of `products` perhaps, that may be a `library`'s."""
     values, result, short = case.values, case.result, case.short
@@ -70,38 +70,38 @@ def _of_sum(
     return np.asarray(own)
 
 
-def _measured(case: Case, count: Array, whole: Array) -> Any:
+def _measured(case: Evaluation, count: Array, whole: Array) -> Any:
     """By asking again in a wider type."""
     wide = [v.astype(WIDER[case.short]) if KIND[v.dtype] in "fc" else v for v in case.values]
     (right,) = case.ask(case.node, wide)
     return _off(case, right, whole, 0.0)
 
 
-def _off(case: Case, right: Array, whole: Array, left: float) -> Any:
+def _off(case: Evaluation, right: Array, whole: Array, left: float) -> Any:
     off = np.abs(right - case.result.astype(right.dtype)).astype(np.float64)
     return np.where(np.isfinite(off), off + left * whole, 0.0)
 
 
-def _large(case: Case, count: Array) -> bool:
+def _large(case: Evaluation, count: Array) -> bool:
     """Whether it takes too long in a wider type."""
     terms = float(np.max(count, initial=0))
     return WIDER[case.short] in "gG" and terms * case.result.size > _LARGE
 
 
-def _measured_unless_large(case: Case, count: Array, whole: Array) -> Any:
+def _measured_unless_large(case: Evaluation, count: Array, whole: Array) -> Any:
     if _large(case, count):
         return np.asarray(count / 2 * EPS[case.short] * whole)
     return _measured(case, count, whole)
 
 
-def _measured_in_parts(case: Case, count: Array, whole: Array) -> Any:
+def _measured_in_parts(case: Evaluation, count: Array, whole: Array) -> Any:
     if not _large(case, count):
         return _measured(case, count, whole)
     right, size = _in_parts(case)
     return _off(case, right, whole, size / 2 * EPS[case.short])
 
 
-def _in_parts(case: Case) -> tuple[Array, int]:
+def _in_parts(case: Evaluation) -> tuple[Array, int]:
     """A large product as the sum of short ones, added up in a wider type; and how many terms each
     of those has."""
     node, values = case.node, case.values
@@ -120,12 +120,12 @@ def _in_parts(case: Case) -> tuple[Array, int]:
 
 
 @of_floats
-def _of_plain_sum(case: Case) -> Array:
+def _of_plain_sum(case: Evaluation) -> Array:
     return _of_sum(case, _measured)
 
 
 @of_floats
-def _of_contraction(case: Case) -> Array:
+def _of_contraction(case: Evaluation) -> Array:
     """A sum of products, which may be a library's."""
     types = [TensorType(v.dtype, v.shape) for v in case.values]
     library = not inline(types, case.node.types[0], dict(case.node.attributes))
@@ -133,12 +133,12 @@ def _of_contraction(case: Case) -> Array:
 
 
 @of_floats
-def _of_convolution(case: Case) -> Array:
+def _of_convolution(case: Evaluation) -> Array:
     """A sum of products that is made of a library's."""
     return _of_sum(case, _measured_unless_large, products=True, library=True)
 
 
-def _one_term(case: Case) -> Array | float:
+def _one_term(case: Evaluation) -> Array | float:
     """A contraction of one term is a product, and what becomes of it is the sum's."""
     if case.short not in ("f32", "f64"):
         return 0.0
@@ -148,7 +148,7 @@ def _one_term(case: Case) -> Array | float:
     return np.where(np.isfinite(case.result), unit(case.result), 0.0)
 
 
-def _usual(case: Case, terms: int) -> Array:
+def _usual(case: Evaluation, terms: int) -> Array:
     """What rounding makes of most sums of so many terms, which takes one more sum to find out."""
     sizes = [np.abs(v) if KIND[v.dtype] in "fc" else v for v in case.values]
     (whole,) = case.ask(case.node, sizes)
@@ -156,12 +156,12 @@ def _usual(case: Case, terms: int) -> Array:
     return np.where(np.isfinite(own) & np.isfinite(case.result), own, 0.0)
 
 
-def _usual_sum(case: Case) -> tuple[Array, Array]:
+def _usual_sum(case: Evaluation) -> tuple[Array, Array]:
     read = sum(np.size(v) for v in case.values)
     return case.result, _usual(case, max(read // max(case.result.size, 1), 1))
 
 
-def _usual_running_sum(case: Case) -> tuple[Array, Array]:
+def _usual_running_sum(case: Evaluation) -> tuple[Array, Array]:
     """What one sum is off by is in all that follow: it goes from the exact."""
     (value,) = case.values
     own = _usual(case, value.shape[case.node["axis"]])
@@ -174,7 +174,7 @@ def _usual_running_sum(case: Case) -> tuple[Array, Array]:
 # Products.
 
 
-def _of_product(case: Case, axes: tuple[int, ...], kept: bool) -> Array:
+def _of_product(case: Evaluation, axes: tuple[int, ...], kept: bool) -> Array:
     """Of a product in any order: a unit for each factor, unless a part may overflow or vanish.
     Where axes are `kept`, each element is judged as the product of all."""
     (value,), result, short = case.values, case.result, case.short
@@ -204,12 +204,12 @@ def _of_product(case: Case, axes: tuple[int, ...], kept: bool) -> Array:
 
 
 @of_floats
-def _of_reduction(case: Case) -> Array:
+def _of_reduction(case: Evaluation) -> Array:
     return _of_product(case, case.node["axes"], False)
 
 
 @of_floats
-def _of_running(case: Case) -> Array:
+def _of_running(case: Evaluation) -> Array:
     return _of_product(case, (case.node["axis"],), True)
 
 
@@ -217,7 +217,7 @@ def _of_running(case: Case) -> Array:
 
 
 @of_floats
-def _of_scatter(case: Case) -> Array:
+def _of_scatter(case: Evaluation) -> Array:
     """By how values are joined: they are added in the reference's order."""
     kind = case.node["kind"]
     if kind == "add":
@@ -230,7 +230,7 @@ def _of_scatter(case: Case) -> Array:
     return either_zero(case.result, exact) if kind in ("min", "max") else exact
 
 
-def _of_factors(case: Case) -> Array:
+def _of_factors(case: Evaluation) -> Array:
     """Of complex products, one factor after the other: four units for each. What is not finite is
     not promised, as for any complex product."""
     ones = [np.zeros(case.result.shape), np.ones(case.values[1].shape), *case.values[2:]]
@@ -239,16 +239,16 @@ def _of_factors(case: Case) -> Array:
     return np.where((count > 0) & ~np.isfinite(case.result), np.inf, own)
 
 
-def _usual_scatter(case: Case) -> tuple[Array, Array]:
+def _usual_scatter(case: Evaluation) -> tuple[Array, Array]:
     if case.node["kind"] in ("add", "mul"):
         return _usual_sum(case)
     return case.result, _of_scatter(case)
 
 
-SUM = Error(_of_plain_sum, _usual_sum)
-RUNNING_SUM = Error(_of_plain_sum, _usual_running_sum)
-CONTRACTION = Error(_of_contraction, _usual_sum, _one_term)
-CONVOLUTION = Error(_of_convolution, _usual_sum)
-SCATTER = Error(_of_scatter, _usual_scatter)
-FACTORS = Error(_of_reduction)
-RUNNING_FACTORS = Error(_of_running)
+SUM = ErrorRule(_of_plain_sum, _usual_sum)
+RUNNING_SUM = ErrorRule(_of_plain_sum, _usual_running_sum)
+CONTRACTION = ErrorRule(_of_contraction, _usual_sum, _one_term)
+CONVOLUTION = ErrorRule(_of_convolution, _usual_sum)
+SCATTER = ErrorRule(_of_scatter, _usual_scatter)
+FACTORS = ErrorRule(_of_reduction)
+RUNNING_FACTORS = ErrorRule(_of_running)

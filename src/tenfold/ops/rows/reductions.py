@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Element, Error, Fold, Op, Run, Sample, Spread, Types
+from tenfold.graph.op import Combine, Element, ErrorRule, Op, Run, Sample, Spread, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, reads, rules, samples
 from tenfold.ops.agreement.named import errors, many, sums
@@ -44,7 +44,7 @@ def row(
     empty: bool = True,
     bound: float = 0,
     draw: samples.Draw = samples.anything,
-    error: Callable[[], Error] | None = None,
+    error: Callable[[], ErrorRule] | None = None,
     spread: Callable[[], Spread] | None = None,
 ) -> Op:
     """A row of a reduction by an associative ufunc, over `axes`."""
@@ -199,7 +199,7 @@ ROWS = (
         arity=2,
         infer=_infer_fold,
         reference=_fold,
-        lowering=Fold(),
+        lowering=Combine(),
         edges="from the left in row-major order; of nothing the initial value",
         bound=0,
         batch=batch_control.fold,

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from tenfold.graph import Node
-from tenfold.graph.op import Error, Spread
+from tenfold.graph.op import ErrorRule, Spread
 from tenfold.ops import TABLE
-from tenfold.ops.agreement.case import Ask, Case
 from tenfold.ops.agreement.errors import BY_BOUND
-from tenfold.ops.agreement.open import by_rule
+from tenfold.ops.agreement.evaluation import Ask, Evaluation
+from tenfold.ops.agreement.intervals import by_rule
 
 Array = np.ndarray[Any, Any]
 
 
 @cache
-def error_of(op: str) -> Error:
+def error_of(op: str) -> ErrorRule:
     """What an op may be off by."""
     row = TABLE[op]
     return BY_BOUND if row.error is None else row.error()
@@ -40,7 +40,7 @@ def own_bound(
 ) -> Array:
     """What a compiled result may differ by on inputs that may be off by these errors, beyond what
     those errors make of it."""
-    case = Case(node, TABLE[node.op], values, errors, result, ask)
+    case = Evaluation(node, TABLE[node.op], values, errors, result, ask)
     return np.asarray(error_of(node.op).own(case))
 
 
@@ -49,7 +49,9 @@ def usual_bound(
 ) -> tuple[Array, Array]:
     """What rounding makes of most results on inputs that are right, and what it is off from."""
     rule = error_of(node.op)
-    case = Case(node, TABLE[node.op], values, [np.zeros(np.shape(v)) for v in values], result, ask)
+    case = Evaluation(
+        node, TABLE[node.op], values, [np.zeros(np.shape(v)) for v in values], result, ask
+    )
     if rule.usual is not None:
         return rule.usual(case)
     own = rule.own(case)
@@ -63,7 +65,7 @@ def unrounded(node: Node, values: Sequence[Array], result: Array, ask: Ask) -> A
     rule = error_of(node.op).unrounded
     if rule is None:
         return 0.0
-    found: Array | float = rule(Case(node, TABLE[node.op], values, (), result, ask))
+    found: Array | float = rule(Evaluation(node, TABLE[node.op], values, (), result, ask))
     return found
 
 

@@ -11,14 +11,14 @@ import numpy as np
 from tenfold.errors import TenfoldError
 from tenfold.graph.node import Node
 from tenfold.graph.op import Spread
-from tenfold.ops.agreement.case import Ask
+from tenfold.ops.agreement.evaluation import Ask
 from tenfold.ops.agreement.moved import distance, moved
 from tenfold.types import KIND
 
 Array = np.ndarray[Any, Any]
 
 
-class Open(NamedTuple):
+class Intervals(NamedTuple):
     """A node on the reference's values that may be off, with the least and the largest that each
     may be, how far away these are, and one of its results."""
 
@@ -44,11 +44,11 @@ class Open(NamedTuple):
         return self.kinds <= set("biu") and KIND[self.result.dtype] in "biu"
 
 
-Rule = Callable[[Open], Array]
+Rule = Callable[[Intervals], Array]
 
 
 def by_rule(
-    rule: Callable[[Open], Array | None],
+    rule: Callable[[Intervals], Array | None],
     node: Node,
     values: Sequence[Array],
     errors: Sequence[Array],
@@ -63,14 +63,14 @@ def by_rule(
     ]  # an integer is off by no more than its type holds
     found: list[Array] = []
     for result in results:
-        far = rule(Open(node, values, ends, within, result, ask))
+        far = rule(Intervals(node, values, ends, within, result, ask))
         if far is None:
             return None
         found.append(far)
     return found
 
 
-def is_open(case: Open, above: float) -> Array:
+def is_open(case: Intervals, above: float) -> Array:
     """Where some operand may be off by more than this."""
     found = np.zeros(case.result.shape, bool)
     for error in case.errors:
@@ -78,7 +78,7 @@ def is_open(case: Open, above: float) -> Array:
     return found
 
 
-def corners(case: Open) -> Array:
+def corners(case: Intervals) -> Array:
     """What is tried with every operand left, raised and lowered, in all ways."""
     most = np.zeros(case.result.shape)
     inputs = case.node.inputs
@@ -97,7 +97,7 @@ def corners(case: Open) -> Array:
     return most
 
 
-def reach(case: Open, at: int) -> tuple[Array, Array]:
+def reach(case: Intervals, at: int) -> tuple[Array, Array]:
     """How far an operand may go down and up."""
     low, high = case.ends[at]
     return distance(low, case.values[at]), distance(high, case.values[at])

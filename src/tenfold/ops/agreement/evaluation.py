@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 Ask = Callable[[Node, Sequence[Array]], list[Array]]  # the reference of a node
 
 
-class Case(NamedTuple):
+class Evaluation(NamedTuple):
     """A node with its row, the reference's values of its inputs, what these may be off by, one of
     its results, and a way to ask the reference again."""
 
