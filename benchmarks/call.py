@@ -1,8 +1,8 @@
 """What one call costs: eight floats, one to five inputs, a new output; beside its peers. Then
 calls that the entry leaves to a Python function made for them, containers and keywords, and those
-that are found by the types of their arguments, beside jax.jit.
+of functions with many signatures, beside jax.jit.
 
-    python benchmarks/call.py [--rounds 30] [--compile]
+    python benchmarks/call.py [--rounds 30] [--signatures 1,5,100,2000] [--compile]
 
 Nanoseconds a call, the least of many rounds. The peers take turns within each round, so that a busy
 moment of the machine strikes all alike. Each peer gets the arrays it likes best. `--compile` adds
@@ -161,7 +161,7 @@ def others() -> dict[str, Call]:
 
 
 def found_by_type(jit: Callable[..., Any], array: Callable[..., Any]) -> dict[str, Call]:
-    """Calls that the first door does not take: other signatures, captures and orders of memory."""
+    """Calls of functions with many signatures, captures, arguments in other orders of memory."""
     x = array(np.ones(8, np.float32))
     many = jit(lambda a: a * 2 + 1)
     for size in (8, 9, 10, 11, 12, 13):  # the first of six signatures is called
@@ -190,9 +190,19 @@ def found_by_type(jit: Callable[..., Any], array: Callable[..., Any]) -> dict[st
     }
 
 
+def signatures(number: int) -> Callable[..., Any]:
+    """A function that was called with so many signatures, the first of which is x's."""
+    many = tn.jit(lambda a, b: a * b + 1, verify="off")
+    for size in range(8, 8 + number):
+        x = np.ones(size, np.float32)
+        many(x, x)
+    return many
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="What one call costs.")
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--signatures", default="1,5,100", help="how many; 2000 takes a minute")
     parser.add_argument("--compile", action="store_true", help="torch.compile too")
     options = parser.parse_args()
     draw = np.random.default_rng(0)
@@ -215,6 +225,11 @@ def main() -> None:
             ratios = [a / b for a, b in zip(table[label], table["tenfold"], strict=True)]
             print(f"{label + ' / tenfold':24}" + "".join(f"{ratio:10.1f}" for ratio in ratios))
     for label, least in measure(others(), options.rounds).items():
+        print(f"{label:36}{least:8.0f}")
+    x = np.ones(8, np.float32)
+    numbers = [int(n) for n in options.signatures.split(",")]
+    many: dict[str, Call] = {f"{n} signatures": (signatures(n), [x, x]) for n in numbers}
+    for label, least in measure(many, options.rounds).items():
         print(f"{label:36}{least:8.0f}")
     own = measure(found_by_type(tn.jit, np.asarray), options.rounds)
     theirs: dict[str, float] = {}

@@ -19,7 +19,7 @@ from faults import plant
 
 import tenfold as tn
 from tenfold.api import checking
-from tenfold.cache import plans
+from tenfold.cache import keep_verdict, plans
 from tenfold.errors import ParityWarning
 from tenfold.parity.check import check
 from tenfold.promote.background import held, submit
@@ -105,7 +105,7 @@ def test_a_refutation_on_disk_is_not_lost_to_a_process_that_certifies(cache, mon
         other = plans.get(f.trace(X, X))  # as in another process
         assert one is not other
         checking.refute(one, check(one, one.graph, [X, X]).verdict)
-        checking._certify(other, other.certificate)
+        keep_verdict(other)
         assert other.refuted == one.refuted
         plans.clear()
         assert plans.get(f.trace(X, X)).refuted == one.refuted
@@ -119,7 +119,8 @@ def test_a_whole_certificate_on_disk_is_not_replaced_by_a_partial_one(cache, mon
     plans.clear()
     other = plans.get(f.trace(X, X))
     checking._certify(one, check(one, one.graph, [X, X]).verdict)
-    checking._certify(other, other.certificate)
+    checking.note(one)
+    keep_verdict(other)
     plans.clear()
     assert plans.get(f.trace(X, X)).certificate.state == "whole"
 

@@ -136,7 +136,12 @@ def _certify(program: Program, found: Certificate) -> None:
     if found.unreached:
         program.watch_for(found.unreached)
     program.open()
-    keep_verdict(program)
+
+
+def note(program: Program) -> None:
+    """Write what checks found to disk, unless it is there: at the end of a call, once."""
+    if program.certificate is not program.noted:
+        keep_verdict(program)
 
 
 def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
@@ -165,6 +170,7 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
             refute(program, found)
             return
         _certify(program, found)
+        note(program)
         if waited_for() and not found.complete:  # after the fork; at the end nobody does it
             program.checking = submit(work, failed, size)
 

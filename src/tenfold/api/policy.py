@@ -26,10 +26,8 @@ KEPT = 1024  # graphs that are counted or kept compiled
 
 def planned(graph: Graph) -> Compiled:
     """A graph compiled by its plan, from the cache of plans; checked as a function's is."""
-    from tenfold.api.checking import (
-        answer,
-        go_on,
-    )  # the compiler is loaded when something is compiled
+    # The compiler is loaded when something is compiled.
+    from tenfold.api.checking import answer, go_on, note
     from tenfold.cache import plans
 
     program = plans.get(graph)
@@ -39,6 +37,7 @@ def planned(graph: Graph) -> Compiled:
         outputs = answer(program, graph, given, Callbacks(), verify, strict=False)
         if verify not in ("off", "always"):
             go_on(program, graph, given)
+        note(program)
         return outputs
 
     return compiled

@@ -120,8 +120,7 @@ class Specialised(Callee):
         callbacks: Callbacks,
     ) -> list[np.ndarray[Any, Any]]:
         """The outputs by the plan, once it is certified; by the reference if it is refuted."""
-        from tenfold.api.checking import answer, go_on, settled
-        from tenfold.cache import keep_verdict
+        from tenfold.api.checking import answer, go_on, note, settled
 
         graph, strict = found.traced.graph, self._options.strict
         verify = verify_option(self._options.verify)
@@ -134,11 +133,9 @@ class Specialised(Callee):
             go_on(program, graph, given)
             if self._options.compile == "now":  # else it is what compiles
                 found.job = program.checking
-        checked = program.certificate
         if settled(program, strict) and verify != "always":
             self._enter(call, found, program)
-        if program.certificate is not checked:  # with the guards that its entry point was tried on
-            keep_verdict(program)
+        note(program)  # with the guards that its entry point was tried on
         return outputs
 
     def _promoted(
@@ -179,7 +176,7 @@ class Specialised(Callee):
     ) -> tuple[Program, bool]:
         """Compile and check, in the background; whether the check refuted the program. With
         callbacks the next call is the check: they must run once for each call."""
-        from tenfold.api.checking import answer, go_on
+        from tenfold.api.checking import answer, go_on, note
 
         program = self._program(call, traced)
         verify = verify_option(self._options.verify)
@@ -188,6 +185,7 @@ class Specialised(Callee):
             strict = self._options.strict
             answer(program, traced.graph, arrays, Callbacks(), verify, strict, quiet=True)
             go_on(program, traced.graph, arrays)
+            note(program)
         return program, unchecked and program.refuted is not None
 
     def _program(self, call: Call, traced: Traced) -> Program:

@@ -136,10 +136,12 @@ class Program(ABC):
 
     # What checks found, set by whoever checks.
     certificate: Any = None
+    noted: Any = None  # the certificate that the disk cache knows of
     refuted: str | None = None
     told: bool = False  # whether the user knows that it was refuted
     checksum: bytes | None = None  # of its entry in the disk cache
     seconds = 0.0  # that it took to make
+    counted = 1  # calls that it had answered when the cache looked last; its first is no use
     checking: Any = None  # the job that goes on checking it
     alone = False  # whether it does so to the end, without calls
     turns = 0  # calls that could have gone on checking it

@@ -30,7 +30,7 @@ from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_t
 from tenfold.plan import Plan
 from tenfold.stats import count, timed
 
-CAPACITY = 512
+CAPACITY = 4096
 
 Key = tuple[str, str, bool, tuple[int, ...]]  # backend, digest, strict, donated parameters
 
@@ -93,8 +93,21 @@ class Plans:
             with self._lock:
                 if len(self._held) <= self.capacity:
                     return
-                _, program = self._held.popitem(last=False)[1]
+                program = self._unused()
             program.retire()
+
+    def _unused(self) -> Program:
+        """Take out the first, but for the newest, that answered no call since it was last looked at
+        here: calls that native code answers do not come by."""
+        *others, newest = self._held
+        for key in others:
+            _, program = self._held[key]
+            answered = program.answered
+            if answered <= program.counted:
+                return self._held.pop(key)[1]
+            program.counted = answered
+            self._held.move_to_end(key)
+        return self._held.pop(others[0] if others else newest)[1]
 
     def holds(
         self, graph: Graph, backend: Backend, *, strict: bool, donated: tuple[int, ...]
@@ -162,6 +175,7 @@ def keep_verdict(program: Program) -> None:
     """Write what a check found beside the program on disk, for later processes. What another one
     has found meanwhile is not lost: a refutation is taken over, and a whole certificate stays."""
     options = options_of(program.strict, program.donated)
+    program.noted = program.certificate
     if program.refuted is None:
         known, refuted = _known(program.graph, options, program)
         if refuted is not None:
@@ -178,6 +192,7 @@ def keep_verdict(program: Program) -> None:
 def _take_over(graph: Graph, options: Options, program: Program) -> None:
     """Believe what checks by other processes found of this very code."""
     program.certificate, program.refuted = _known(graph, options, program)
+    program.noted = program.certificate
 
 
 def _known(
