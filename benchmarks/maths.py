@@ -21,7 +21,8 @@ from scipy import special
 
 from tenfold.backends.cpu.link.compile import compile_kernels
 from tenfold.backends.cpu.link.loader import Image, load
-from tenfold.backends.cpu.target import executable, host_target, named
+from tenfold.backends.cpu.target import executable, host_target
+from tenfold.backends.llvm.target import named
 from tenfold.kernel import Builder
 from tenfold.kernel.maths import FUNCTIONS
 

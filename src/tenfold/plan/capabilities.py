@@ -22,10 +22,6 @@ def _as_it_is(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def _nothing(kernel: Kernel) -> tuple[str, ...]:
-    return ()
-
-
 @frozen
 class Capabilities:
     """What a backend can do for one target. Without any: all instructions, and no routine.
@@ -34,8 +30,7 @@ class Capabilities:
     these dtypes, or None. `routines` are those that its libraries have here, as rows name them;
     `scratch` says how many bytes of scratch memory one takes over lines of so many elements, None
     where there is none of that dtype. `tune` gives a kernel the form that it likes, perhaps with
-    scratch buffers at the end. `outside` names the functions of another library that a kernel
-    calls element by element.
+    scratch buffers at the end.
     """
 
     device: str = HOST
@@ -43,4 +38,3 @@ class Capabilities:
     routines: frozenset[str] = frozenset()
     scratch: Callable[[str, str, int], int | None] = _no_routine
     tune: Callable[[Kernel], Kernel] = _as_it_is
-    outside: Callable[[Kernel], tuple[str, ...]] = _nothing

@@ -18,7 +18,7 @@ from tenfold.backends.cpu.link.compile import (
 )
 from tenfold.backends.cpu.link.elf import IMPORTED, read
 from tenfold.backends.cpu.link.loader import load
-from tenfold.backends.cpu.link.support import missing, outside
+from tenfold.backends.cpu.link.support import missing
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import Unsupported
@@ -92,8 +92,6 @@ def test_no_helpers_are_called(target: object) -> None:
         ("tanh", "bf16", "bf16"),
     ):
         arity = 1 if op in ("floor", "round", "exp", "tanh") else 2
-        _, compiled = prepare(mapped(op, dtype, result, arity, (100,)), target)  # type: ignore[arg-type]
-        assert compiled.outside == ()
         data = compile_kernels([mapped(op, dtype, result, arity, (100,))], target).data  # type: ignore[arg-type]
         for name in re.findall(rb"__\w+f\w*|\w+f2\w*", data):
             assert not re.match(rb"__(trunc|extend|fix|float)\w+", name), (op, dtype, name)
@@ -122,25 +120,13 @@ def every_instruction() -> Iterator[Kernel]:
                 yield b.finish()
 
 
-def test_what_libm_is_called_for_is_listed() -> None:
-    """For every instruction: by the generator, and to whoever asks of a plan."""
-    called = {outside(k): prepare(k, HOST)[1].outside for k in every_instruction()}
-    assert called["fmod of f32",] == ("fmodf",)
-    assert called["fmod of f64",] == ("fmod",)
-    assert called[()] == ()
-    for listed, symbols in called.items():
-        assert len(listed) == len(symbols) <= 1
-
-
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
-def test_objects_import_nothing_but_libm(target: Target) -> None:
-    """No instruction on any dtype needs a helper of a compiler's runtime."""
+def test_objects_import_no_library(target: Target) -> None:
+    """No instruction on any dtype needs a maths library, or a helper of a compiler's runtime."""
     module = compile_kernels([*every_instruction(), chain(5)], target)
-    symbols = {s for kernel in module.kernels for s in kernel.outside}
     found = [symbol for data in members(module.data) for symbol in read(data).symbols]
     imported = {name for name, _, section, _ in found if section == IMPORTED and name}
-    assert imported <= symbols | {"memset", "memcpy"}
-    assert "fmodf" in imported
+    assert imported <= {"memset", "memcpy"}
 
 
 def test_what_the_cpu_cannot_do_says_so() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold.backends.cpu.link.loader import Image, load
-from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.assemble import assemble
-from tenfold.backends.llvm.functions import definitions, function
+from tenfold.backends.llvm.functions import called, definitions
+from tenfold.backends.llvm.target import Target
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.backends.llvm.writer import COMPUTE, LANES, Writer, vector
 from tenfold.kernel.maths import FUNCTIONS
@@ -42,8 +42,8 @@ def _loop(w: Writer, name: str, dtype: str, wide: bool) -> str:
     given = []
     for n in inputs:
         at = w.op(f"getelementptr {element}, ptr %in{n}, i64 %i")
-        given.append((dtype, w.op(f"load {ty}, ptr {at}, align 4")))
-    y = function(w, name, dtype, given, wide)
+        given.append(w.op(f"load {ty}, ptr {at}, align 4"))
+    y = called(w, name, dtype, given, wide)
     at = w.op(f"getelementptr {element}, ptr %out, i64 %i")
     w.put(f"store {ty} {y}, ptr {at}, align 4")
     w.put(f"%next = add i64 %i, {LANES if wide else 1}")

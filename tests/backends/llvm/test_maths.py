@@ -106,7 +106,7 @@ REFERENCE: dict[str, Callable[..., Array]] = {
     **{n: getattr(np, n) for n in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p")},
     **{n: getattr(np, n) for n in ("sin", "cos", "tan", "tanh", "sinh", "cosh", "cbrt")},
     **{n: getattr(np, n) for n in ("hypot", "logaddexp", "pow", "asin", "acos", "atan", "atan2")},
-    **{n: getattr(np, n) for n in ("asinh", "acosh", "atanh")},
+    **{n: getattr(np, n) for n in ("asinh", "acosh", "atanh", "fmod")},
 }
 
 
@@ -248,6 +248,27 @@ def test_arguments_of_any_size_are_reduced_exactly(level: str) -> None:
         np.testing.assert_allclose(got, want, rtol=4.5e-16)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_remainders_are_exact_however_far_the_exponents_are_apart(level: str, dtype: str) -> None:
+    rng, count = np.random.default_rng(5), 20_000
+    info = np.finfo(FLOATS[dtype])
+    whole, bits = (np.uint32, 23) if dtype == "f32" else (np.uint64, 52)
+    top = int(info.max.view(whole)) >> bits
+    for apart in (3, 30, 60, top):
+        below = rng.integers(0, top + 1, count)
+        above = np.minimum(below + rng.integers(0, apart + 1, count), top)
+        # Among the mantissas many of all ones, whose products have the most bits.
+        full = (1 << bits) - 1
+        ones = np.where(rng.random((2, count)) < 0.2, full, rng.integers(0, full, (2, count)))
+        x, y = (
+            ((e.astype(whole) << whole(bits)) | m.astype(whole)).view(info.dtype)
+            for e, m in zip((above, below), ones, strict=True)
+        )
+        x = np.where(rng.random(count) < 0.5, -x, x)
+        assert_same_bits(run(level, "fmod", dtype, x, y), np.fmod(x, y), [x, y])
+
+
 def calls(assembly: str) -> set[str]:
     """The names that assembly calls or jumps to, other than our own."""
     found = re.findall(r"^\s+(?:callq?|bl|jmp)\s+\"?([A-Za-z_][\w.]*)", assembly, re.MULTILINE)
@@ -278,6 +299,8 @@ def test_lists_are_legal(dtype: str, fma: bool) -> None:
             assert fma or i.op != "fma"
             if i.op == "rarely":
                 assert given == ["bool", i.dtype, *function(i.attr[0], i.dtype, fma).params]
+            elif i.op == "call":
+                assert given == list(function(i.attr[0], i.dtype, fma).params)
             elif i.op == "lookup":
                 assert given == ["i32"]
             elif i.op not in ("param", "const"):

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.library.sort.sort import scratch_bytes
-from tenfold.backends.cpu.link.support import missing, outside
+from tenfold.backends.cpu.link.support import missing
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cpu.target import Target
 from tenfold.graph.op import PRODUCT
@@ -25,7 +25,6 @@ def capabilities(target: Target) -> Capabilities:
         routines=_SORTS if blas() is None else _SORTS | {PRODUCT},
         scratch=_scratch,
         tune=partial(tune, target=target),
-        outside=outside,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tenfold.backends.llvm.floats import floating
-from tenfold.backends.llvm.functions import function
+from tenfold.backends.llvm.functions import called
 from tenfold.backends.llvm.writer import COMPUTE, Writer, vector
 from tenfold.errors import Unsupported
 
@@ -67,7 +67,7 @@ def complex_op(w: Writer, name: str, source: str, args: list[Parts], wide: bool)
 def _size(w: Writer, element: str, a: str, b: str, wide: bool) -> str:
     """The absolute value; for f32 parts in f64, where squares cannot overflow."""
     if element == "double":
-        return function(w, "hypot", "f64", [("f64", a), ("f64", b)], wide)
+        return called(w, "hypot", "f64", [a, b], wide)
     f32, f64 = vector("float", wide), vector("double", wide)
     x, y = (w.op(f"fpext {f32} {p} to {f64}") for p in (a, b))
     squares = [w.op(f"fmul {f64} {p}, {p}") for p in (x, y)]

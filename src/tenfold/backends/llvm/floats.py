@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from tenfold.backends.llvm.casts import narrow, rounded, widen
-from tenfold.backends.llvm.functions import function
+from tenfold.backends.llvm.functions import called
 from tenfold.backends.llvm.instructions import whole
 from tenfold.backends.llvm.writer import BITS, COMPUTE, Writer, vector
 from tenfold.errors import Unsupported
 
 _ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
-REMAINDERS = frozenset(("fmod", "mod", "floordiv"))  # which libm's fmod is called for
+_REMAINDERS = ("fmod", "mod", "floordiv")
 _ROUND = ("floor", "ceil", "trunc", "round")
 
 
@@ -74,14 +74,13 @@ def _exact(w: Writer, name: str, source: str, args: list[str], wide: bool) -> st
         return x
     if name == "imag":
         return const(0.0)
-    if name in REMAINDERS:
+    if name in _REMAINDERS:
         return _remainder(w, name, element, x, args[1], wide)
     if name == "nextafter":
         return _next(w, source, x, args[1], wide)
     if name in ("and", "or", "xor", "not", "shl", "shr", "popcount", "complex"):
         raise Unsupported(f"{name} of {source} on the CPU; it is for integers")
-    held = "f64" if source == "f64" else "f32"
-    return function(w, name, held, [(held, a) for a in args], wide)
+    return called(w, name, "f64" if source == "f64" else "f32", args, wide)
 
 
 def integer_of(element: str) -> str:
@@ -101,8 +100,7 @@ def _remainder(w: Writer, name: str, element: str, a: str, b: str, wide: bool) -
     """fmod, and NumPy's mod and floor division made from it."""
     ty, i1 = vector(element, wide), vector("i1", wide)
     zero = w.const(element, 0.0, wide)
-    w.outside.add("fmod" if element == "double" else "fmodf")
-    rest = w.op(f"frem {ty} {a}, {b}")
+    rest = called(w, "fmod", "f64" if element == "double" else "f32", [a, b], wide)
     if name == "fmod":
         return rest
     below = w.op(f"fcmp olt {ty} {b}, {zero}")

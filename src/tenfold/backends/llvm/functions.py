@@ -6,7 +6,7 @@ counts, and the time it takes to compile does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
 
@@ -27,13 +27,14 @@ Name = tuple[str, str, int]  # of a function: with its dtype, and how many lanes
 _SELDOM = "noinline optnone nounwind"
 
 
-def function(w: Writer, name: str, dtype: str, args: Iterable[tuple[str, str]], wide: bool) -> str:
-    """A call of a function of `kernel/maths`; arguments are dtypes and texts."""
+def called(w: Writer, name: str, dtype: str, args: Sequence[str], wide: bool) -> str:
+    """A call of a function of `kernel/maths`."""
     if not maths.exists(name, dtype):
         raise Unsupported(f"{name} of {dtype} on the CPU")
     lanes = LANES if wide else 1
     w.maths.add((name, dtype, lanes))
-    given = ", ".join(f"{vector(COMPUTE[d], wide)} {a}" for d, a in args)
+    taken = zip(maths.params(name, dtype), args, strict=True)
+    given = ", ".join(f"{vector(COMPUTE[d], wide)} {a}" for d, a in taken)
     return w.op(f"call {vector(COMPUTE[dtype], wide)} {symbol(name, dtype, lanes)}({given})")
 
 
@@ -103,9 +104,10 @@ def _printed(
         return f"splat ({element} {text})" if wide else text
     if i.op == "lookup":
         return lookup(w, i.dtype, i.attr[0], args[0], wide)
+    if i.op == "call":
+        return called(w, i.attr[0], i.dtype, args, wide)
     if i.op == "rarely":
-        given = list(zip(sources, args, strict=True))
-        return _rarely(w, i.attr[0], i.dtype, args[0], args[1], given[2:], wide, memory)
+        return _rarely(w, i.attr[0], i.dtype, args, wide, memory)
     if i.op in avx512.PRINTED:
         return avx512.printed(w, i.op, COMPUTE[i.dtype], args)
     return instruction(w, i.op, i.dtype, sources, args, wide)
@@ -139,14 +141,13 @@ def _rarely(
     w: Writer,
     name: str,
     dtype: str,
-    condition: str,
-    value: str,
-    args: list[tuple[str, str]],
+    args: list[str],
     wide: bool,
     memory: list[str],
 ) -> str:
     """A call where a condition holds. Vectors go there and back through memory, so that the
     function takes scalars only, which compile in a fraction of the time."""
+    condition, value, *given = args
     ty = vector(COMPUTE[dtype], wide)
     near, far, done = w.block, w.fresh("far"), w.fresh("done")
     some = condition
@@ -156,9 +157,9 @@ def _rarely(
     w.label(far)
     if wide:
         mask = w.op(f"bitcast {vector('i1')} {condition} to i{LANES}")
-        moved = [(dtype, value), *args]
+        moved = (dtype, *maths.params(name, dtype))
         places = [w.fresh("%m") for _ in moved]
-        for place, (d, x) in zip(places, moved, strict=True):
+        for place, d, x in zip(places, moved, (value, *given), strict=True):
             memory.append(f"  {place} = alloca {vector(COMPUTE[d])}, align 8")
             w.put(f"store {vector(COMPUTE[d])} {x}, ptr {place}, align 8")
         w.maths.add((_RARE + name, dtype, LANES))
@@ -166,7 +167,7 @@ def _rarely(
         w.put(f"call void {symbol(_RARE + name, dtype, LANES)}(i{LANES} {mask}{passed})")
         other = w.op(f"load {ty}, ptr {places[0]}, align 8")
     else:
-        other = function(w, name, dtype, args, False)
+        other = called(w, name, dtype, given, False)
     w.put(f"br label %{done}")
     w.label(done)
     return w.op(f"phi {ty} [ {value}, %{near} ], [ {other}, %{far} ]")
@@ -175,7 +176,7 @@ def _rarely(
 def _each_lane(name: str, dtype: str, target: Target) -> tuple[Fragment, list[Name]]:
     """A function that does in memory what a function does, for the lanes of a mask, not empty."""
     w = Writer(target)
-    params = maths.function(name, dtype, target.fma).params
+    params = maths.params(name, dtype)
     mask = f"i{LANES}"
     w.label("entry")
     w.put("br label %lane")
@@ -186,8 +187,8 @@ def _each_lane(name: str, dtype: str, target: Target) -> tuple[Fragment, list[Na
     given = []
     for n, d in enumerate(params):
         at = w.op(f"getelementptr {COMPUTE[d]}, ptr %a{n}, i64 {lane}")
-        given.append((d, w.op(f"load {COMPUTE[d]}, ptr {at}")))
-    value = function(w, name, dtype, given, False)
+        given.append(w.op(f"load {COMPUTE[d]}, ptr {at}"))
+    value = called(w, name, dtype, given, False)
     at = w.op(f"getelementptr {COMPUTE[dtype]}, ptr %out, i64 {lane}")
     w.put(f"store {COMPUTE[dtype]} {value}, ptr {at}")
     w.put(f"%rest = and {mask} %left, {w.op(f'sub {mask} %left, 1')}")

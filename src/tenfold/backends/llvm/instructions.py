@@ -60,8 +60,7 @@ def instruction(
         return w.op(f"{plain} {ty} {', '.join(args)}")
     intrinsic = _INTRINSICS[letter].get(op)
     if intrinsic is not None:
-        if op == "fma" and not w.fma:  # in software: the passes use none for such a target
-            w.outside.add("fmaf" if element == "float" else "fma")
+        # Without fma in hardware LLVM calls a library's; the passes use none for such a target.
         return w.intrinsic(intrinsic, ty, *args)
     if op in _ROUND:
         return whole(w, op, element, args[0], wide)

@@ -78,7 +78,6 @@ class Writer:
     lines: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
     maths: set[tuple[str, str, int]] = field(default_factory=set)
-    outside: set[str] = field(default_factory=set)  # libm functions, called lane by lane
     routines: set[tuple[str, int]] = field(default_factory=set)
     block: str = "entry"
     count: int = 0

@@ -73,15 +73,28 @@ FUNCTIONS: dict[str, Row] = {
     **_rows("inverse", asinh=(0.55, 1.7), acosh=(0.55, 1.6), atanh=(0.55, 2.2)),
     **_rows("power", 2, pow=(0.6, 1.5), hypot=(0.55, 0.6)),
     **_rows("power", rsqrt=(1.5, 1.5), cbrt=(0.55, 0.55)),
+    **_rows("remainder", 2, fmod=(0.0, 0.0)),
 }
 
-# What these call for arguments that are rare: the module that has it, and what it takes beside a
-# float: bits.
-RARE = {"sine_large": ("trigonometric", 1), "tan_large": ("trigonometric", 0)}
+# What these call for arguments that are rare: the module that has it, and what it takes: floats
+# (f) and bits (u).
+RARE = {
+    "sine_large": ("trigonometric", "fu"),
+    "tan_large": ("trigonometric", "f"),
+    "fmod_large": ("remainder", "ff"),
+    "product_modulo": ("remainder", "fff"),
+}
 
 
 def exists(name: str, dtype: str) -> bool:
     return dtype in DTYPES and (name in FUNCTIONS or name in RARE)
+
+
+def params(name: str, dtype: str) -> tuple[str, ...]:
+    """The dtypes of what a function takes."""
+    if name in FUNCTIONS:
+        return (dtype,) * FUNCTIONS[name].arity
+    return tuple([dtype if kind == "f" else BITS[dtype] for kind in RARE[name][1]])
 
 
 @cache
@@ -92,15 +105,13 @@ def function(name: str, dtype: str, fma: bool = True, own: Own = ()) -> Function
             f"{name} of {dtype}: there are {', '.join(FUNCTIONS)} of f32 and f64",
             fix="cast to one of these dtypes, or write it in terms of these functions",
         )
-    if name in FUNCTIONS:
-        module, params = FUNCTIONS[name].module, [dtype] * FUNCTIONS[name].arity
-    else:
-        module, params = RARE[name][0], [dtype, *[BITS[dtype]] * RARE[name][1]]
+    module = FUNCTIONS[name].module if name in FUNCTIONS else RARE[name][0]
     body = Body(fma, dict(own))
     build = body.own.get(name) or getattr(import_module(f"{__name__}.{module}"), name)
-    result = build(*[body.param(p) for p in params])
+    taken = params(name, dtype)
+    result = build(*[body.param(p) for p in taken])
     assert result.dtype == dtype
-    return Function(name, dtype, tuple(params), _live(body.instructions, result.at))
+    return Function(name, dtype, taken, _live(body.instructions, result.at))
 
 
 def _live(instructions: list[Instruction], result: int) -> tuple[Instruction, ...]:

@@ -59,6 +59,10 @@ class Body:
             raw = struct.pack(_CODES[dtype], value)
         return self.write("const", dtype, attr=(raw,))
 
+    def call(self, name: str, *args: Value) -> Value:
+        """Another function, of the dtype of its first argument."""
+        return self.write("call", args[0].dtype, *args, attr=(name,))
+
     def rarely(self, name: str, condition: Value, value: Value, *args: Value) -> Value:
         """A function's result where a condition holds that seldom does, else a value."""
         return self.write("rarely", value.dtype, condition, value, *args, attr=(name,))
@@ -134,6 +138,12 @@ class Value:
 
     def sqrt(self) -> Value:
         return self._same("sqrt")
+
+    def trunc(self) -> Value:
+        return self._same("trunc")
+
+    def round(self) -> Value:
+        return self._same("round")
 
     def fma(self, factor: Value | float, term: Value | float) -> Value:
         """self · factor + term: one rounding where there is an fma, two elsewhere."""

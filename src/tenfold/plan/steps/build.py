@@ -138,8 +138,6 @@ class _Planner:
             f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
             for reason, (count, first) in self.fused.notes.items()
         )
-        outside = {name for k in self.kernels for name in self.capabilities.outside(k)}
-        notes += tuple(f"{name} is called from libm, lane by lane" for name in sorted(outside))
         safe = self.safe()
         slots, arena, live = self.lay_out()
         return Plan(

@@ -58,7 +58,6 @@ class Code:
     name: str
     fragment: Fragment
     maths: frozenset[tuple[str, str, int]]  # functions of ours to define beside it
-    outside: tuple[str, ...]  # functions of libm that are called lane by lane
 
     @property
     def size(self) -> int:
@@ -81,7 +80,7 @@ def emit(
     private = "".join(more).replace("@local.", f"@{name}.")
     body = body.replace("@local.", f"@{name}.")
     fragment = Fragment(tuple(sorted(w.declared)), body + private)
-    return Code(name, fragment, frozenset(w.maths), tuple(sorted(w.outside)))
+    return Code(name, fragment, frozenset(w.maths))
 
 
 class Emitter(Loops):

@@ -27,7 +27,6 @@ class Compiled:
     name: str
     schedule: Schedule
     extent: int  # of the outer axis: the whole kernel is [0, extent)
-    outside: tuple[str, ...]  # functions of libm called lane by lane
 
 
 @frozen
@@ -44,7 +43,7 @@ def prepare(
     """A kernel as text, named by its digest."""
     schedule = schedule or choose(kernel, target)
     code = emit(kernel, schedule, target, symbol(kernel, strict), strict)
-    return code, Compiled(code.name, schedule, outer_extent(kernel, schedule), code.outside)
+    return code, Compiled(code.name, schedule, outer_extent(kernel, schedule))
 
 
 def symbol(kernel: Kernel, strict: bool = False) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from tenfold.backends.cpu.target import Target
-from tenfold.backends.llvm.floats import REMAINDERS
 from tenfold.backends.llvm.operations import Parts, elementwise
 from tenfold.backends.llvm.writer import Writer, kind
 from tenfold.errors import Unsupported
-from tenfold.kernel import Kernel
 
 
 @cache
@@ -22,15 +20,3 @@ def missing(instruction: str, operands: tuple[str, ...], result: str, target: Ta
     except Unsupported as error:
         return error.message
     return None
-
-
-def outside(kernel: Kernel) -> tuple[str, ...]:
-    """The functions of libm that a kernel calls lane by lane, with their dtypes."""
-    found = set()
-    for i in kernel.instructions:
-        if i.dtype not in ("f16", "bf16", "f32", "f64"):
-            continue
-        dtype = "f64" if i.dtype == "f64" else "f32"
-        if i.op in REMAINDERS:
-            found.add(f"fmod of {dtype}")
-    return tuple(sorted(found))
