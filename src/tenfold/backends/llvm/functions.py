@@ -14,6 +14,7 @@ import numpy as np
 
 from tenfold.backends.llvm import avx512
 from tenfold.backends.llvm.instructions import instruction
+from tenfold.backends.llvm.power import power
 from tenfold.backends.llvm.target import Target
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import COMPUTE, LANES, Writer, scalar_text, vector
@@ -28,7 +29,10 @@ _SELDOM = "noinline optnone nounwind"
 
 
 def called(w: Writer, name: str, dtype: str, args: Sequence[str], wide: bool) -> str:
-    """A call of a function of `kernel/maths`."""
+    """A call of a function that a legal kernel names: one of `kernel/maths`, or a power of
+    integers."""
+    if name == "ipow":
+        return power(w, COMPUTE[dtype], args[0], args[1], wide)
     if not maths.exists(name, dtype):
         raise Unsupported(f"{name} of {dtype} on the CPU")
     lanes = LANES if wide else 1
@@ -100,7 +104,7 @@ def _printed(
     if i.op == "param":
         return f"%a{i.attr[0]}"
     if i.op == "const":
-        text, element = scalar_text(i.dtype, i.attr[0])[0], COMPUTE[i.dtype]
+        text, element = scalar_text(i.dtype, i.attr[0]), COMPUTE[i.dtype]
         return f"splat ({element} {text})" if wide else text
     if i.op == "lookup":
         return lookup(w, i.dtype, i.attr[0], args[0], wide)
@@ -116,7 +120,7 @@ def _printed(
 def lookup(w: Writer, dtype: str, table: bytes, position: str, wide: bool) -> str:
     """An element of a constant table."""
     element = COMPUTE[dtype]
-    values = [scalar_text(dtype, v.tobytes())[0] for v in np.frombuffer(table, DTYPES[dtype])]
+    values = [scalar_text(dtype, v.tobytes()) for v in np.frombuffer(table, DTYPES[dtype])]
     name = f"@tenfold.table.{sha256(table).hexdigest()[:16]}"
     ty, text = f"[{len(values)} x {element}]", ", ".join(f"{element} {v}" for v in values)
     w.declared.add(f"{name} = internal dso_local constant {ty} [{text}]")

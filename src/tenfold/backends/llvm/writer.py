@@ -52,17 +52,13 @@ def float_text(element: str, value: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
-def scalar_text(dtype: str, raw: bytes) -> tuple[str, ...]:
-    """The parts of a constant of this dtype given as raw bytes."""
+def scalar_text(dtype: str, raw: bytes) -> str:
+    """A constant of this dtype given as raw bytes."""
     value = np.frombuffer(raw, DTYPES[dtype])[0]
     letter = kind(dtype)
     if letter == "b":
-        return ("true" if value else "false",)
-    if letter in "iu":
-        return (str(int(value)),)
-    if letter == "f":
-        return (float_text(COMPUTE[dtype], float(value)),)
-    return tuple(float_text(COMPUTE[dtype], float(v)) for v in (value.real, value.imag))
+        return "true" if value else "false"
+    return str(int(value)) if letter in "iu" else float_text(COMPUTE[dtype], float(value))
 
 
 def is_constant(text: str) -> bool:
@@ -74,7 +70,6 @@ class Writer:
     """Collects the body of one function and what it refers to."""
 
     target: Target
-    contract: bool = True
     lines: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
     maths: set[tuple[str, str, int]] = field(default_factory=set)

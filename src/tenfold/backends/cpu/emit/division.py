@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from tenfold.backends.llvm.writer import COMPUTE, LANES, Writer, is_constant, kind, vector
 from tenfold.kernel.analyse.nest import Compute, Item
-from tenfold.kernel.ir.kernel import TRANSCENDENTAL
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -37,7 +36,7 @@ def divisors(e: Emitter, items: Iterable[Item], axis: int) -> list[int]:
     if not e.w.fma or e.kernel.axes[axis].extent < _SHORTEST:
         return []
     work = [e.kernel.instructions[item.value] for item in items if isinstance(item, Compute)]
-    if any(i.op in TRANSCENDENTAL for i in work):
+    if any(i.op in ("call", "rarely") for i in work):
         return []
     for i in work:
         if i.op == "div" and kind(i.dtype) == "f":

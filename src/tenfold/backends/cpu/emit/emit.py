@@ -1,4 +1,4 @@
-"""LLVM IR from a kernel and its schedule.
+"""LLVM IR from a legal kernel and its schedule.
 
 A kernel becomes one function,
 
@@ -32,16 +32,16 @@ from tenfold.backends.cpu.emit.tiles import tile_routine, tiled
 from tenfold.backends.cpu.entry.entry import PARAM_BYTES
 from tenfold.backends.cpu.schedule.schedule import Schedule
 from tenfold.backends.cpu.target import Target
-from tenfold.backends.llvm.casts import bitcast, cast, rounded, widen
-from tenfold.backends.llvm.integers import power_routine
-from tenfold.backends.llvm.operations import elementwise
+from tenfold.backends.llvm.casts import widen
+from tenfold.backends.llvm.functions import called
+from tenfold.backends.llvm.instructions import instruction
+from tenfold.backends.llvm.power import power_routine
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import (
     COMPUTE,
     LANES,
     MEMORY,
     Writer,
-    kind,
     scalar_text,
     vector,
 )
@@ -64,11 +64,9 @@ class Code:
         return self.fragment.body.count("\n")
 
 
-def emit(
-    kernel: Kernel, schedule: Schedule, target: Target, name: str, strict: bool = False
-) -> Code:
-    """The text of one kernel. `strict` keeps products and sums apart."""
-    w = Writer(target, contract=not strict)
+def emit(kernel: Kernel, schedule: Schedule, target: Target, name: str) -> Code:
+    """The text of one legal kernel."""
+    w = Writer(target)
     Emitter(kernel, schedule, w).function()
     wide = f' "prefer-vector-width"="{8 * target.vector_bytes}"' if target.vector_bytes > 16 else ""
     head = f"define i32 @{name}(ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind{wide} {{"
@@ -130,9 +128,10 @@ class Emitter(Loops):
         if i.op == "load":
             return load(s, value)
         if i.op == "const":
-            return Val((scalar_text(i.dtype, i.attr[0]),), False)
+            truth = any(i.attr[0]) if i.dtype == "bool" else None
+            return Val(((scalar_text(i.dtype, i.attr[0]),),), False, truth)
         if i.op == "param":
-            return Val((self.param(i.attr[0], i.dtype),), False)
+            return Val((self.param(*i.attr),), False)
         if i.op == "index":
             assert i.index is not None
             return as_value(s, i.index, i.dtype)
@@ -143,28 +142,19 @@ class Emitter(Loops):
         known = self.known(i.op, i.dtype, args)
         if known is not None:
             return known
-        if self.loaded_or_zero(i):
-            return args[1]
         wide = any(a.wide for a in args)
-        source = self.kernel.instructions[i.args[0]].dtype
-        out: list[Parts] = []
+        sources = [self.kernel.instructions[a].dtype for a in i.args]
         # What was loaded before the loop may have more copies than a tail.
         copies = range(min(s.copies, max(len(a.copies) for a in args)))
         if i.op == "div" and ("inverse", i.args[1]) in s.env and args[0].wide:
             return self.divided(i, copies)
+        out: list[Parts] = []
         for copy in copies:
-            given = [s.get(a, copy, wide) for a in i.args]
-            if i.op == "select":
-                element = MEMORY[i.dtype] if i.dtype not in ("bool", "f16", "bf16") else ""
-                ty = vector(element or ("i1" if i.dtype == "bool" else "float"), wide)
-                pairs = zip(given[1], given[2], strict=True)
-                out.append(tuple(w.select(given[0][0], ty, a, b) for a, b in pairs))
-            elif i.op == "cast":
-                out.append(cast(w, source, i.dtype, given[0], wide))
-            elif i.op == "bitcast":
-                out.append((bitcast(w, source, i.dtype, given[0][0], wide),))
+            given = [s.get(a, copy, wide)[0] for a in i.args]
+            if i.op == "call":
+                out.append((called(w, i.attr[0], i.dtype, given, wide),))
             else:
-                out.append(elementwise(w, i.op, i.dtype, source, given, wide))
+                out.append((instruction(w, i.op, i.dtype, sources, given, wide),))
         return Val(tuple(out), wide)
 
     def divided(self, i: Instruction, copies: range) -> Val:
@@ -172,8 +162,6 @@ class Emitter(Loops):
         s, w, (a, by) = self.s, self.w, i.args
         given = [s.get(a, copy, True)[0] for copy in copies]
         found = divide(w, COMPUTE[i.dtype], given, s.get(by, 0, True)[0], s.env["inverse", by])
-        if i.dtype in ("f16", "bf16"):
-            found = [rounded(w, i.dtype, x, True, short=True) for x in found]
         return Val(tuple((x,) for x in found), True)
 
     def known(self, op: str, dtype: str, args: list[Val]) -> Val | None:
@@ -186,21 +174,11 @@ class Emitter(Loops):
                     return other if one.truth is (op == "and") else one
         return None
 
-    def loaded_or_zero(self, i: Instruction) -> bool:
-        """Whether this chooses between a load under a condition and the zero which that gives."""
-        if i.op != "select" or i.args[1] in self.s.tiles:
-            return False
-        found, other = (self.kernel.instructions[a] for a in i.args[1:])
-        zero = other.op == "const" and not any(other.attr[0])
-        return found.op == "load" and found.args == i.args[:1] and zero
-
-    def param(self, number: int, dtype: str) -> Parts:
-        w, ty, parts = self.w, MEMORY[dtype], []
-        for part in range(2 if kind(dtype) == "c" else 1):
-            offset = number * PARAM_BYTES + part * element_size(dtype)
-            at = w.op(f"getelementptr i8, ptr %params, i64 {offset}") if offset else "%params"
-            parts.append(widen(w, dtype, w.op(f"load {ty}, ptr {at}, align 8"), False))
-        return tuple(parts)
+    def param(self, number: int, part: int) -> Parts:
+        w, dtype = self.w, self.kernel.params[number]
+        offset = number * PARAM_BYTES + part * element_size(dtype)
+        at = w.op(f"getelementptr i8, ptr %params, i64 {offset}") if offset else "%params"
+        return (widen(w, dtype, w.op(f"load {MEMORY[dtype]}, ptr {at}, align 8"), False),)
 
     def guard(self, check: int) -> None:
         """Remember a failed check in the fault's bits."""

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from tenfold.backends.cpu.emit.positions import lane_step, narrowest, scalar, vectored
 from tenfold.backends.cpu.emit.state import Parts, State, Val
+from tenfold.backends.cpu.emit.updates import joined
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.casts import narrow, widen
-from tenfold.backends.llvm.operations import elementwise
 from tenfold.backends.llvm.writer import (
     COMPUTE,
     LANES,
     MEMORY,
+    SIZES,
     Writer,
     float_text,
     is_constant,
     kind,
+    scalar_text,
     vector,
 )
 from tenfold.kernel.ir.index import Index
 from tenfold.kernel.ir.kernel import SEQUENTIAL, Store
+from tenfold.kernel.ir.legal import in_memory
 
 _EVEN = "<" + ", ".join(f"i32 {2 * n}" for n in range(LANES)) + ">"
 _ODD = "<" + ", ".join(f"i32 {2 * n + 1}" for n in range(LANES)) + ">"
@@ -29,41 +32,48 @@ _BACK = "<" + ", ".join(f"i32 {LANES - 1 - n}" for n in range(LANES)) + ">"
 def load(s: State, value: int) -> Val:
     """A load instruction, for all copies."""
     instruction = s.kernel.instructions[value]
-    (buffer,), index, dtype = instruction.attr, instruction.index, instruction.dtype
+    (buffer, part), index = instruction.attr, instruction.index
     assert index is not None
     condition: Val | None = s.env[instruction.args[0]] if instruction.args else None
     if condition is not None and condition.truth is not None:
         if not condition.truth:
-            return _zero(dtype)
+            return _zero(instruction.dtype)
         condition = None
     if s.kernel.buffers[buffer].size == 0:
-        return _zero(dtype)
-    if value in s.tiles:
-        return _from_tile(s, value, dtype)
+        return _zero(instruction.dtype)
+    if (buffer, index) in s.tiles and not instruction.args:
+        return _from_tile(s, buffer, index)
     step = lane_step(s, index)
     moving = s.lane is not None and (s.lane in index.axes() or _many(s, index))
     if step == 0 and not (condition is not None and condition.wide):
         many = moving or (condition is not None and len(condition.copies) > 1)
         copies = range(s.copies if many else 1)
-        return Val(
-            tuple(
-                _single(s, buffer, dtype, index, c, condition.at(c)[0] if condition else None)
-                for c in copies
-            ),
-            False,
-        )
+        tests = (condition.at(c)[0] if condition else None for c in copies)
+        found = (_single(s, buffer, part, index, c, test) for c, test in enumerate(tests))
+        return Val(tuple((x,) for x in found), False)
     out = []
     for copy in range(s.copies):
         mask = s.mask(copy)
         if condition is not None:
             mask = both(s.w, mask, s.get(instruction.args[0], copy, True)[0])
         if step == 0:
-            out.append(_spread_one(s, buffer, dtype, index, copy, mask))
-        elif step == 1 or (step == -1 and kind(dtype) != "c"):
-            out.append(_contiguous(s, buffer, dtype, index, copy, mask, step))
+            out.append(_spread_one(s, buffer, part, index, copy, mask))
         else:
-            out.append(_gather(s, buffer, dtype, index, copy, mask))
-    return Val(tuple(out), True)
+            # The parts of complex numbers come together: what was found for one is there still.
+            key = ("parts", buffer, index, copy, instruction.args)
+            if key not in s.env:
+                s.env[key] = _parts(s, buffer, index, copy, mask, step)
+            out.append(s.env[key][part])
+    return Val(tuple((x,) for x in out), True)
+
+
+def _parts(
+    s: State, buffer: int, index: Index, copy: int, mask: str | None, step: int | None
+) -> Parts:
+    """What lies at an index that moves with the lanes."""
+    if step == 1 or (step == -1 and kind(s.kernel.buffers[buffer].dtype) != "c"):
+        return _contiguous(s, buffer, index, copy, mask, step)
+    return _gather(s, buffer, index, copy, mask)
 
 
 def store(s: State, number: int) -> None:
@@ -81,9 +91,9 @@ def store(s: State, number: int) -> None:
         if s.lane is None or s.lane not in axes:
             test = condition.at(copy)[0] if condition else None
             at = pointer(s, item.buffer, item.index, 0)
-            _store_single(s, item, at, s.get(item.value, copy, False), test)
+            _store_single(s, item, at, _given(s, item, copy, False), test)
             continue
-        parts = s.get(item.value, copy, True)
+        parts = _given(s, item, copy, True)
         mask = s.mask(copy)
         if condition is not None:
             assert item.condition is not None
@@ -92,8 +102,9 @@ def store(s: State, number: int) -> None:
             _store_in_order(s, item, copy, parts, mask)
             continue
         if item.update:
-            found = _there(s, item, copy, mask, step)
-            parts = elementwise(s.w, item.update, dtype, dtype, [found, parts], True)
+            there = 1 if step == 1 else None
+            found = _parts(s, item.buffer, item.index, copy, mask, there)
+            parts = joined(s.w, item.update, dtype, found, parts, True)
         raw = tuple(narrow(s.w, dtype, p, True) for p in parts)
         if step == 1 and s.streaming == number and mask is None:
             at = pointer(s, item.buffer, item.index, copy)
@@ -105,6 +116,12 @@ def store(s: State, number: int) -> None:
             _store_contiguous(s.w, at, dtype, raw, mask)
         else:
             _scatter(s, item.buffer, dtype, item.index, copy, raw, mask)
+
+
+def _given(s: State, item: Store, copy: int, wide: bool) -> Parts:
+    """What a store writes: one value, or the parts of a complex number."""
+    first = s.get(item.value, copy, wide)
+    return first if item.second is None else (*first, *s.get(item.second, copy, wide))
 
 
 def prefetch(s: State, buffer: int, index: Index, near: bool = True) -> None:
@@ -140,6 +157,11 @@ def both(w: Writer, a: str | None, b: str | None, lanes: int = LANES) -> str | N
     return w.op(f"and {vector('i1', True, lanes)} {a}, {b}")
 
 
+def computed(dtype: str) -> str:
+    """The type of what is loaded from a buffer of this dtype, as it is computed with."""
+    return COMPUTE[in_memory(dtype)[0]]
+
+
 def element_size(dtype: str) -> int:
     """Bytes of what one address holds: for complex, of a part."""
     return {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}[MEMORY[dtype]]
@@ -151,49 +173,45 @@ def stream_bytes(dtype: str) -> int:
 
 
 def _zero(dtype: str) -> Val:
-    zero = {"b": "false", "f": float_text("float", 0.0), "c": float_text("float", 0.0)}
-    text = zero.get(kind(dtype), "0")
-    return Val(((text,) * (2 if kind(dtype) == "c" else 1),), False)
+    truth = False if dtype == "bool" else None
+    return Val(((scalar_text(dtype, bytes(SIZES[dtype])),),), False, truth)
 
 
 def _many(s: State, index: Index) -> bool:
     return any(len(s.env[v].copies) > 1 for v in index.values())
 
 
-def _single(s: State, buffer: int, dtype: str, index: Index, copy: int, test: str | None) -> Parts:
+def _single(s: State, buffer: int, part: int, index: Index, copy: int, test: str | None) -> str:
     """One element; where the test fails a safe address is read instead."""
-    w, ty = s.w, MEMORY[dtype]
+    w, dtype = s.w, s.kernel.buffers[buffer].dtype
+    ty = MEMORY[dtype]
     at = pointer(s, buffer, index, copy)
     if test is not None:
         at = w.op(f"select i1 {test}, ptr {at}, ptr %b{buffer}")
-    parts = []
-    for part in range(2 if kind(dtype) == "c" else 1):
-        p = w.op(f"getelementptr inbounds {ty}, ptr {at}, i64 1") if part else at
-        x = w.op(f"load {ty}, ptr {p}, align {element_size(dtype)}")
-        if test is not None:
-            zero = float_text(ty, 0.0) if ty in ("float", "double") else "0"
-            x = w.select(test, ty, x, zero)
-        parts.append(widen(w, dtype, x, False))
-    return tuple(parts)
+    if part:
+        at = w.op(f"getelementptr inbounds {ty}, ptr {at}, i64 {part}")
+    x = w.op(f"load {ty}, ptr {at}, align {element_size(dtype)}")
+    if test is not None:
+        zero = float_text(ty, 0.0) if ty in ("float", "double") else "0"
+        x = w.select(test, ty, x, zero)
+    return widen(w, dtype, x, False)
 
 
-def _spread_one(
-    s: State, buffer: int, dtype: str, index: Index, copy: int, mask: str | None
-) -> Parts:
+def _spread_one(s: State, buffer: int, part: int, index: Index, copy: int, mask: str | None) -> str:
     """An address that is the same in all lanes under a condition that is not."""
-    w, element = s.w, COMPUTE[dtype]
+    w, element = s.w, computed(s.kernel.buffers[buffer].dtype)
     if mask is None:
-        return tuple(w.splat(element, p) for p in _single(s, buffer, dtype, index, copy, None))
+        return w.splat(element, _single(s, buffer, part, index, copy, None))
     any_lane = w.call("i1", f"llvm.vector.reduce.or.v{LANES}i1", (vector("i1"), mask))
-    found = _single(s, buffer, dtype, index, copy, any_lane)
-    zero = w.const(element, 0, True)
-    return tuple(w.select(mask, vector(element), w.splat(element, p), zero) for p in found)
+    found = w.splat(element, _single(s, buffer, part, index, copy, any_lane))
+    return w.select(mask, vector(element), found, w.const(element, 0, True))
 
 
 def _contiguous(
-    s: State, buffer: int, dtype: str, index: Index, copy: int, mask: str | None, step: int
+    s: State, buffer: int, index: Index, copy: int, mask: str | None, step: int
 ) -> Parts:
-    w, ty = s.w, MEMORY[dtype]
+    w, dtype = s.w, s.kernel.buffers[buffer].dtype
+    ty = MEMORY[dtype]
     at = pointer(s, buffer, index, copy, 0 if step == 1 else 1 - LANES, mask is None)
     if kind(dtype) == "c":
         return _pair(w, at, ty, mask)
@@ -249,8 +267,9 @@ def _halved(index: Index) -> Index:
     return Index(tuple((a, k // 2) for a, k in index.terms), index.const // 2)
 
 
-def _gather(s: State, buffer: int, dtype: str, index: Index, copy: int, mask: str | None) -> Parts:
-    w, ty = s.w, MEMORY[dtype]
+def _gather(s: State, buffer: int, index: Index, copy: int, mask: str | None) -> Parts:
+    w, dtype = s.w, s.kernel.buffers[buffer].dtype
+    ty = MEMORY[dtype]
     # Where there is no gather, safe addresses are read one by one, with no branches.
     quick = w.masked and element_size(dtype) >= 4
     starts, element, offsets = _places(s, buffer, index, copy, None if quick else mask)
@@ -263,18 +282,10 @@ def _gather(s: State, buffer: int, dtype: str, index: Index, copy: int, mask: st
     return tuple(out)
 
 
-def _there(s: State, item: Store, copy: int, mask: str | None, step: int | None) -> Parts:
-    """What lies where a store goes, in all lanes."""
-    dtype = s.kernel.buffers[item.buffer].dtype
-    if step == 1:
-        return _contiguous(s, item.buffer, dtype, item.index, copy, mask, 1)
-    return _gather(s, item.buffer, dtype, item.index, copy, mask)
-
-
 def _store_in_order(s: State, item: Store, copy: int, parts: Parts, mask: str | None) -> None:
     """A store of one lane after another: a later one may meet an earlier one."""
     w, dtype = s.w, s.kernel.buffers[item.buffer].dtype
-    element, computed = narrowest(s, item.index), COMPUTE[dtype]
+    element, wide = narrowest(s, item.index), vector(computed(dtype))
     lanes: dict[int, str | None] = dict.fromkeys(range(LANES))
     if mask is not None and is_constant(mask):
         lanes = dict.fromkeys(masks.alive(mask, LANES))
@@ -282,12 +293,12 @@ def _store_in_order(s: State, item: Store, copy: int, parts: Parts, mask: str | 
         lanes = {n: w.op(f"extractelement {vector('i1')} {mask}, i64 {n}") for n in lanes}
     offsets = vectored(s, item.index * (2 if kind(dtype) == "c" else 1), copy, element)
     end = ""
-    if mask is None and item.update and computed == MEMORY[dtype] and len(parts) == 1:
+    if mask is None and item.update and dtype != "bool" and len(parts) == 1:
         end = _store_at_one(s, item, offsets, element, parts[0])
     for lane, test in lanes.items():
         offset = w.op(f"extractelement {vector(element)} {offsets}, i64 {lane}")
         at = w.op(f"getelementptr {MEMORY[dtype]}, ptr %b{item.buffer}, {element} {offset}")
-        own = tuple(w.op(f"extractelement {vector(computed)} {p}, i64 {lane}") for p in parts)
+        own = tuple(w.op(f"extractelement {wide} {p}, i64 {lane}") for p in parts)
         _store_single(s, item, at, own, test)
     if end:
         w.put(f"br label %{end}")
@@ -320,11 +331,11 @@ def _store_at_one(s: State, item: Store, offsets: str, element: str, values: str
                 f"shufflevector {vector(ty)} {values}, {vector(ty)} poison, "
                 f"<{LANES} x i32> <{moved}>"
             )
-            (values,) = elementwise(w, item.update, dtype, dtype, [(values,), (next_,)], True)
+            (values,) = joined(w, item.update, dtype, (values,), (next_,), True)
         lanes = range(1)
     for lane in lanes:
         own = w.op(f"extractelement {vector(ty)} {values}, i64 {lane}")
-        held = elementwise(w, item.update, dtype, dtype, [held, (own,)], False)
+        held = joined(w, item.update, dtype, held, (own,), False)
     w.put(f"store {ty} {held[0]}, ptr {at}, align {size}")
     w.put(f"br label %{end}")
     w.label(other)
@@ -345,7 +356,7 @@ def _store_single(s: State, item: Store, at: str, parts: Parts, test: str | None
     if item.update:
         there = [w.op(f"load {ty}, ptr {p}, align {size}") for p in places]
         found = tuple(widen(w, dtype, x, False) for x in there)
-        parts = elementwise(w, item.update, dtype, dtype, [found, parts], False)
+        parts = joined(w, item.update, dtype, found, parts, False)
     for p, part in zip(places, parts, strict=True):
         w.put(f"store {ty} {narrow(w, dtype, part, False)}, ptr {p}, align {size}")
     if test is not None:
@@ -372,10 +383,11 @@ def _scatter(
         masks.scatter(s.w, start, ty, element, offsets, x, mask)
 
 
-def _from_tile(s: State, value: int, dtype: str) -> Val:
+def _from_tile(s: State, buffer: int, index: Index) -> Val:
     """A transposed load, from the tile that holds it the right way round."""
-    tile, row_axis, width, row, column = s.tiles[value]
-    w, ty = s.w, MEMORY[dtype]
+    tile, row_axis, width, row, column = s.tiles[buffer, index]
+    w, dtype = s.w, s.kernel.buffers[buffer].dtype
+    ty = MEMORY[dtype]
     assert s.lane is not None
     down = w.op(f"sub nsw i64 {s.base[row_axis]}, {row}")
     across = w.op(f"sub nsw i64 {s.base[s.lane]}, {column}")

@@ -45,17 +45,14 @@ def early(e: Emitter, loop: Loop) -> bool:
         here, e.s.env = e.s.env, outside
         with e.s.inside(axis, at, 0, extent):
             e.block(head)
-            found = [text for v in carried for text in e.s.env[v].copies[0]]
+            found = [e.s.env[v].copies[0][0] for v in carried]
         e.s.env = here
         return found
 
     def body(i: Position, held: list[str]) -> list[str]:
         with e.s.inside(axis, i, 0, extent):
-            rest = list(held)
-            for v in carried:
-                width = len(_types(e, v))
-                e.s.env[v] = Val((tuple(rest[:width]),), False)
-                del rest[:width]
+            for v, text in zip(carried, held, strict=True):
+                e.s.env[v] = Val(((text,),), False)
             e.block(middle)
             following = e.w.op(f"add nuw nsw i64 {i}, 1")
             following = e.w.intrinsic("smin", "i64", following, str(extent - 1))
@@ -66,7 +63,7 @@ def early(e: Emitter, loop: Loop) -> bool:
     start: Position = begin
     if isinstance(begin, str):
         start = e.w.intrinsic("smin", "i64", begin, str(extent - 1))
-    types = [ty for v in carried for ty in _types(e, v)]
+    types = [COMPUTE[e.kernel.instructions[v].dtype] for v in carried]
     slots: list[Slot] = list(zip(types, reductions(start), strict=True))
     e.loop(begin, end, 1, slots, body, extent)
     return True
@@ -94,8 +91,3 @@ def _made(e: Emitter, items: Sequence[Item]) -> set[int]:
             found.update(item.members)
     states = (n for n, i in enumerate(e.kernel.instructions) if i.op == "state")
     return found | {n for n in states if e.kernel.instructions[n].args[0] in found}
-
-
-def _types(e: Emitter, value: int) -> tuple[str, ...]:
-    dtype = e.kernel.instructions[value].dtype
-    return (COMPUTE[dtype],) * (2 if dtype in ("c64", "c128") else 1)

@@ -19,6 +19,7 @@ from math import prod
 
 from tenfold.backends.cpu.entry.entry import STOPPED
 from tenfold.backends.llvm.writer import Writer
+from tenfold.kernel.analyse.nest import carried_out
 from tenfold.kernel.ir.kernel import Kernel
 
 _SPACE = 1 << 20  # elements: a kernel of fewer never takes long
@@ -39,7 +40,8 @@ class Patience:
 
     def __init__(self, kernel: Kernel) -> None:
         self.rows = len(kernel.buffers)
-        spaces = (prod(kernel.axes[a].extent for a in free) for free in kernel.free)
+        axes = (carried_out(kernel, n) for n in range(len(kernel.instructions)))
+        spaces = (prod(kernel.axes[a].extent for a in bound) for bound in axes)
         self.counts = max(spaces, default=0) >= _SPACE
         self.inner = 0  # lines that loops inside run through, beyond those they have
 

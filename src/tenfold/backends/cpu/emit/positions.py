@@ -165,9 +165,9 @@ def inside(s: State, index: Index, low: int, high: int) -> Val:
     """Whether an index lies in [low, high)."""
     least, most = index.range(s.bounds)
     if low <= least and most < high:
-        return Val((("true",),), False)
+        return Val((("true",),), False, True)
     if most < low or least >= high:
-        return Val((("false",),), False)
+        return Val((("false",),), False, False)
     shifted, size = index - low, high - low  # one unsigned comparison does for both ends
     parts = []
     if lane_step(s, index) == 0:

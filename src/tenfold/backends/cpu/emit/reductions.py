@@ -7,9 +7,6 @@ import math
 import numpy as np
 
 from tenfold.backends.cpu.emit.state import Parts, Val
-from tenfold.backends.llvm.casts import rounded
-from tenfold.backends.llvm.complexes import complex_op
-from tenfold.backends.llvm.floats import extreme
 from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, Writer, kind, vector
 from tenfold.frozen import frozen
 from tenfold.types import DTYPES
@@ -25,7 +22,7 @@ class Reduction:
     w: Writer
     kind: str
     dtype: str
-    place: str  # the dtype of the position, for argmin and argmax
+    place: str  # the dtype of a second operand: a position, a factor or an imaginary part
     copies: int
     wide: bool
     crossing: bool
@@ -46,7 +43,12 @@ class Reduction:
     @property
     def flushed(self) -> bool:
         """Whether long runs go through a second set of accumulators, to keep the error small."""
-        return self.kind == "sum" and kind(self.dtype) in "fc"
+        return self.kind in ("sum", "dot") and self.floating
+
+    @property
+    def _pairs(self) -> bool:
+        """Complex numbers are multiplied."""
+        return self.kind.endswith("prod") and bool(self.place)
 
     @property
     def _watches(self) -> bool:
@@ -81,10 +83,9 @@ class Reduction:
 
     def identity(self) -> Parts:
         w, e = self.w, self.element
-        if kind(self.dtype) == "c":
-            start = 1.0 if self.kind == "prod" else 0.0
-            return w.const(e, start, self.wide), w.const(e, 0.0, self.wide)
-        if self.kind == "sum":
+        if self._pairs:
+            return w.const(e, 1.0, self.wide), w.const(e, 0.0, self.wide)
+        if self.kind in ("sum", "dot"):
             return (w.const(e, 0, self.wide),)
         if self.kind in ("prod", "all"):
             return (w.const(e, 1, self.wide),)
@@ -93,8 +94,6 @@ class Reduction:
         high = self.kind in ("min", "argmin")
         if self.floating:
             return (w.const(e, math.inf if high else -math.inf, self.wide),)
-        if self.dtype == "bool":
-            return (w.const(e, high, self.wide),)
         info = np.iinfo(DTYPES[self.dtype])
         return (w.const(e, info.max if high else info.min, self.wide),)
 
@@ -108,6 +107,8 @@ class Reduction:
         """What is carried after the values of a trip have joined, copy by copy."""
         out: list[str] = []
         at = 0
+        if self._pairs:
+            values = [(*v, other) for v, other in zip(values, places, strict=True)]
         living = [self._alive(v, m) for v, m in zip(values, masks, strict=True)]
         for copy in range(self.copies):
             width = self._width(copy)
@@ -119,6 +120,9 @@ class Reduction:
             y = living[copy]
             if self.kind in ("argmin", "argmax"):
                 out += self._better(mine, y[0], places[copy], masks[copy])
+                continue
+            if self.kind == "dot":
+                out.append(self._added(copy, mine, values[copy][0], places[copy], masks[copy]))
                 continue
             if self._first(copy, mine):
                 out += y
@@ -135,13 +139,22 @@ class Reduction:
                 out.append(self.w.op(f"or {self._watch} {mine[-1]}, {seen}"))
         return out
 
+    def _added(self, copy: int, held: list[str], a: str, b: str, mask: str | None) -> str:
+        """What is held with a product, unrounded, added to it."""
+        mask = mask if self.crossing else None
+        if self._first(copy, held):
+            product, other = self.w.op(f"fmul {self.ty} {a}, {b}"), self.identity()[0]
+        else:
+            product, other = self.w.intrinsic("fma", self.ty, a, b, held[0]), held[0]
+        return product if mask is None else self.w.select(mask, self.ty, product, other)
+
     def _first(self, copy: int, held: list[str]) -> bool:
         """Whether a value may take the place of what nothing has joined yet. Sums begin with 0 in
         one of the copies that come together, so that none is -0; that a NaN was seen by max or min
         is kept beside."""
         if not self.crossing or held[0] != self.identity()[0]:
             return False
-        return self.kind in ("max", "min") if not copy else self.kind in ("max", "min", "sum")
+        return self.kind in ("max", "min") or (copy > 0 and self.flushed)
 
     def merge(self, a: list[str], b: list[str]) -> list[str]:
         """Two sets of sums as one; only flushed reductions are merged."""
@@ -165,12 +178,12 @@ class Reduction:
                 )
             best, place = self._first_best(groups)
             return Val(((best,),), False), Val(((place,),), False)
-        parts = 2 if kind(self.dtype) == "c" else 1
+        parts = 2 if self._pairs else 1
         found = [tuple(g[:parts]) for g in groups]
         seen = [g[parts] if len(g) > parts else None for g in groups]
         if not self.crossing:
             made = [(self._or_nan(f, s)) for f, s in zip(found, seen, strict=True)]
-            return Val(tuple(self._rounded(m, self.wide) for m in made), self.wide), None
+            return self._results(made, self.wide)
         while len(found) > 1:
             pairs = [found[n : n + 2] for n in range(0, len(found), 2)]
             found = [self._join(p[0], p[1]) if len(p) == 2 else p[0] for p in pairs]
@@ -185,20 +198,20 @@ class Reduction:
             any_lane = self.w.call("i1", f"llvm.vector.reduce.or.v{LANES}i1", (vector("i1"), whole))
             nan = self.w.const(self.element, math.nan, False)
             result = (self.w.select(any_lane, self.element, nan, result[0]),)
-        return Val((self._rounded(result, False),), False), None
+        return self._results([result], False)
 
-    def _rounded(self, parts: Parts, wide: bool) -> Parts:
-        if self.dtype not in ("f16", "bf16"):
-            return parts
-        return tuple(rounded(self.w, self.dtype, p, wide) for p in parts)
+    def _results(self, found: list[Parts], wide: bool) -> tuple[Val, Val | None]:
+        """What was found for each copy; the second part is a further result."""
+        first = Val(tuple(parts[:1] for parts in found), wide)
+        return first, Val(tuple(parts[1:] for parts in found), wide) if self._pairs else None
 
     def _width(self, copy: int) -> int:
         if self.kind in ("argmin", "argmax"):
             return 2
-        return (2 if kind(self.dtype) == "c" else 1) + self._watched(copy)
+        return (2 if self._pairs else 1) + self._watched(copy)
 
     def _alive(self, value: Parts, mask: str | None) -> Parts:
-        if mask is None or not self.crossing or self.kind in ("argmin", "argmax"):
+        if mask is None or not self.crossing or self.kind in ("argmin", "argmax", "dot"):
             return value
         return tuple(
             self.w.select(mask, self.ty, p, i) for p, i in zip(value, self.identity(), strict=True)
@@ -207,27 +220,37 @@ class Reduction:
     def _join(self, a: Parts, b: Parts, quick: bool = False, ty: str = "") -> Parts:
         """Two values as one. `quick` drops NaN from max and min."""
         w, t = self.w, ty or self.ty
-        if kind(self.dtype) == "c":
-            if self.kind == "sum":
-                return tuple(w.op(f"fadd {t} {x}, {y}") for x, y in zip(a, b, strict=True))
-            return complex_op(w, "mul", self.dtype, [a, b], t.startswith("<"))
+        if self._pairs:
+            return self._times(a, b, t)
         x, y = a[0], b[0]
-        fast = "contract " if w.contract and self.dtype in ("f32", "f64") else ""
-        if self.kind in ("sum", "prod"):
-            op = "add" if self.kind == "sum" else "mul"
-            return (w.op(f"f{op} {fast}{t} {x}, {y}" if self.floating else f"{op} {t} {x}, {y}"),)
+        if self.kind in ("sum", "dot", "prod"):
+            op = "mul" if self.kind == "prod" else "add"
+            return (w.op(f"{'f' if self.floating else ''}{op} {t} {x}, {y}"),)
         if self.kind in ("any", "all"):
             return (w.op(f"{'or' if self.kind == 'any' else 'and'} {t} {x}, {y}"),)
         high = self.kind in ("max", "argmax")
-        if self.floating and self.careful:
-            return (extreme(w, self.kind, t, y, x),)
         if self.floating:
-            test = "ogt" if high else "olt"
-            return (w.select(w.op(f"fcmp {test} {t} {y}, {x}"), t, y, x),)
-        if self.dtype == "bool":
-            return (w.op(f"{'or' if high else 'and'} {t} {x}, {y}"),)
+            test = w.op(f"fcmp {'ogt' if high else 'olt'} {t} {y}, {x}")
+            best = w.select(test, t, y, x)
+            if self.careful:
+                best = w.select(w.op(f"fcmp uno {t} {y}, {y}"), t, y, best)
+            return (best,)
         sign = "s" if kind(self.dtype) == "i" else "u"
         return (w.intrinsic(f"{sign}{'max' if high else 'min'}", t, x, y),)
+
+    def _times(self, a: Parts, b: Parts, ty: str) -> Parts:
+        """The product of two complex numbers."""
+        w = self.w
+        if self.kind == "fused prod":
+            less = w.op(f"fneg {ty} {w.op(f'fmul {ty} {a[1]}, {b[1]}')}")
+            more = w.op(f"fmul {ty} {a[1]}, {b[0]}")
+            return w.intrinsic("fma", ty, a[0], b[0], less), w.intrinsic(
+                "fma", ty, a[0], b[1], more
+            )
+        xx, yy, xy, yx = (
+            w.op(f"fmul {ty} {a[m]}, {b[n]}") for m, n in ((0, 0), (1, 1), (0, 1), (1, 0))
+        )
+        return w.op(f"fsub {ty} {xx}, {yy}"), w.op(f"fadd {ty} {xy}, {yx}")
 
     def _or_nan(self, parts: Parts, seen: str | None) -> Parts:
         if seen is None:
@@ -241,7 +264,7 @@ class Reduction:
     def _across(self, parts: Parts) -> Parts:
         """The lanes of one vector folded by halves: a fixed tree."""
         w, lanes = self.w, LANES
-        if kind(self.dtype) == "c" and self.kind == "prod":
+        if self._pairs:
             return self._product(parts)
         while lanes > 1:
             old, half = vector(self.element, True, lanes), lanes // 2

@@ -9,6 +9,7 @@ from typing import Any
 
 from tenfold.backends.llvm.writer import COMPUTE, Writer
 from tenfold.frozen import frozen
+from tenfold.kernel.ir.index import Index
 from tenfold.kernel.ir.kernel import Kernel
 
 Parts = tuple[str, ...]
@@ -16,20 +17,15 @@ Parts = tuple[str, ...]
 
 @frozen
 class Val:
-    """An emitted value: its parts (two for complex) for each copy; `wide` if it is a vector
-    along the lane axis. A value that is the same for all copies has one entry."""
+    """An emitted value, for each copy; `wide` if it is a vector along the lane axis. A value that
+    is the same for all copies has one entry."""
 
     copies: tuple[Parts, ...]
     wide: bool
+    truth: bool | None = None  # what a condition is known to be
 
     def at(self, copy: int) -> Parts:
         return self.copies[copy if len(self.copies) > 1 else 0]
-
-    @property
-    def truth(self) -> bool | None:
-        """What a condition is known to be, or None."""
-        text = self.copies[0][0]
-        return None if text not in ("true", "false") else text == "true"
 
 
 @dataclass(slots=True)
@@ -47,8 +43,8 @@ class State:
     aligned: bool = True  # the lane axis stands at a multiple of the lanes
     streaming: int | None = None  # the store that goes past the caches, aligned
     multiple: int = 1  # and at a multiple of this, at copy 0
-    # transposed load -> the tile that holds it, its row axis and width, and where it begins
-    tiles: dict[int, tuple[str, int, int, str, str]] = field(default_factory=dict)
+    # buffer and place of a transposed load -> the tile, its row axis and width, where it begins
+    tiles: dict[tuple[int, Index], tuple[str, int, int, str, str]] = field(default_factory=dict)
 
     @contextmanager
     def inside(self, axis: int, position: int | str, low: int, high: int) -> Iterator[None]:

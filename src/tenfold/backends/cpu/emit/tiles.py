@@ -20,6 +20,7 @@ from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import LANES, Writer, vector
 from tenfold.kernel.analyse.nest import Loop
+from tenfold.kernel.ir.index import Index
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -32,7 +33,7 @@ def tiled(e: Emitter, loop: Loop) -> None:
     assert isinstance(inner, Loop)
     row, lane = loop.axis, inner.axis
     height, width = e.kernel.axes[row].extent, e.kernel.axes[lane].extent
-    sizes = {v: element_size(e.kernel.instructions[v].dtype) for v in tile.loads}
+    sizes = {v: element_size(e.kernel.buffers[v[0]].dtype) for v in tile.loads}
     memory = {v: e.private(TILE_ROWS * TILE_COLUMNS * size) for v, size in sizes.items()}
     begin, end = e.part(row, 0, height)
     above = _over(e, _source(e, tile.loads[0], row, lane, begin))
@@ -94,15 +95,16 @@ def _over(e: Emitter, place: tuple[str, int] | None) -> str | None:
     return e.w.op(f"udiv i64 {beyond}, {size}")
 
 
-def _source(e: Emitter, value: int, row: int, lane: int, begin: Position) -> tuple[str, int] | None:
+def _source(
+    e: Emitter, load: tuple[int, Index], row: int, lane: int, begin: Position
+) -> tuple[str, int] | None:
     """Where a tile's load begins, if all its runs lie alike in the lines of memory."""
-    i = e.kernel.instructions[value]
-    size = element_size(i.dtype)
-    assert i.index is not None
-    if not alike(i.index, row, size):
+    buffer, index = load
+    size = element_size(e.kernel.buffers[buffer].dtype)
+    if not alike(index, row, size):
         return None
     with e.s.inside(row, begin, 0, 1), e.s.inside(lane, 0, 0, 1):
-        return pointer(e.s, i.attr[0], i.index, 0), size
+        return pointer(e.s, buffer, index, 0), size
 
 
 def _target(e: Emitter, row: int, lane: int, begin: Position) -> tuple[str, int] | None:
@@ -128,23 +130,22 @@ def _least(w: Writer, start: Position, size: int, end: Position, exact: bool) ->
 
 def _fill(
     e: Emitter,
-    value: int,
+    load: tuple[int, Index],
     memory: str,
     size: int,
     down: tuple[int, Position, Position],
     across: tuple[int, Position, Position],
 ) -> None:
     """Copy what a load reads of one tile, the other way round."""
-    w, i = e.w, e.kernel.instructions[value]
-    assert i.index is not None
+    w, (buffer, index) = e.w, load
     row, top, bottom = down
     lane, left, right = across
     with e.s.inside(row, top, 0, 1), e.s.inside(lane, left, 0, 1):
-        source = pointer(e.s, i.attr[0], i.index, 0)
+        source = pointer(e.s, buffer, index, 0)
     w.routines.add(("tile", size))
     lines = w.op(f"sub nsw i64 {right}, {left}")
     length = w.op(f"sub nsw i64 {bottom}, {top}")
-    step = (i.index.stride(lane) or 0) * size
+    step = (index.stride(lane) or 0) * size
     w.put(
         f"call void @local.tile.{size}(ptr {source}, i64 {step}, ptr {memory}, i64 {lines}, "
         f"i64 {length})"

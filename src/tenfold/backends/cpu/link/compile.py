@@ -13,6 +13,7 @@ from tenfold.backends.llvm.functions import definitions
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import Kernel
+from tenfold.kernel.passes.legalise import legalise
 
 # Lines of a module, at least; the last has what is left. A module costs 2 ms whatever is in it, as
 # much as 30 lines do; several can be compiled at once. How they are parted depends on the kernels
@@ -40,9 +41,11 @@ class Module:
 def prepare(
     kernel: Kernel, target: Target, strict: bool = False, schedule: Schedule | None = None
 ) -> tuple[Code, Compiled]:
-    """A kernel as text, named by its digest."""
+    """A kernel as text, named by its digest. The schedule is chosen by what is to be computed,
+    the text is of the legal kernel; `strict` keeps products and sums apart."""
     schedule = schedule or choose(kernel, target)
-    code = emit(kernel, schedule, target, symbol(kernel, strict), strict)
+    legal = legalise(kernel, fused=target.fma and not strict)
+    code = emit(legal, schedule, target, symbol(kernel, strict))
     return code, Compiled(code.name, schedule, outer_extent(kernel, schedule))
 
 

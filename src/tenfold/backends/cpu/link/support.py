@@ -1,22 +1,24 @@
-"""Which instructions the CPU's code generator has, found by asking it."""
+"""Which instructions a kernel may have on the CPU, found by asking the passes."""
 
 from __future__ import annotations
 
 from functools import cache
 
 from tenfold.backends.cpu.target import Target
-from tenfold.backends.llvm.operations import Parts, elementwise
-from tenfold.backends.llvm.writer import Writer, kind
 from tenfold.errors import Unsupported
+from tenfold.kernel.ir.build import Builder
+from tenfold.kernel.ir.index import Index
+from tenfold.kernel.passes.legalise import legalise
 
 
 @cache
 def missing(instruction: str, operands: tuple[str, ...], result: str, target: Target) -> str | None:
     """Why there is no code for an elementwise instruction on these dtypes, or None."""
-    w = Writer(target)
-    given: list[Parts] = [("%re", "%im") if kind(dtype) == "c" else ("%x",) for dtype in operands]
+    b = Builder()
+    out = b.buffer(result, 1, "write")
+    b.store(out, Index(), b.op(instruction, result, *(b.param(dtype) for dtype in operands)))
     try:
-        elementwise(w, instruction, result, operands[0], given, True)
+        legalise(b.finish(), fused=target.fma)
     except Unsupported as error:
         return error.message
     return None

@@ -16,6 +16,7 @@ from tenfold.backends.cpu.schedule.traffic import ahead, in_place, streamed
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.writer import LANES, SIZES, kind
 from tenfold.frozen import frozen
+from tenfold.kernel.analyse.nest import carried_out
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, Index
 from tenfold.kernel.ir.kernel import (
     BOTH,
@@ -47,7 +48,7 @@ class Tile:
     """Loads that step over memory along the lane axis and lie packed along `row`."""
 
     row: int
-    loads: tuple[int, ...]
+    loads: tuple[tuple[int, Index], ...]  # buffer and place
 
 
 @frozen
@@ -209,7 +210,7 @@ class _Facts:
             if i.op == "load" and i.index is not None:
                 total += trips(free) * self.access(i.index, free, lanes)
             elif i.op == "reduce":
-                inside = free.union(*(kernel.free[a] for a in i.args))
+                inside = carried_out(kernel, n)
                 total += trips(inside)
                 if self.lane_of(inside, lanes) in self.reduced:
                     total += trips(free) * _ACROSS
@@ -353,7 +354,7 @@ class _Facts:
         kernel = self.kernel
         if lane is None or self.reduces or self.sequential:
             return None
-        found: dict[int, list[int]] = {}
+        found: dict[int, list[tuple[int, Index]]] = {}
         for n, i in enumerate(kernel.instructions):
             if i.op != "load" or i.index is None or i.args or not self.plain(i.index):
                 continue
@@ -362,18 +363,18 @@ class _Facts:
                 continue
             for a in self.parallel:
                 if a != lane and i.index.stride(a) == 1:
-                    found.setdefault(a, []).append(n)
+                    found.setdefault(a, []).append((i.attr[0], i.index))
         if not found:
             return None
         row = max(found, key=lambda a: (len(found[a]), -a))
         extents = kernel.axes[row].extent, kernel.axes[lane].extent
         if min(extents) < LANES:
             return None
-        loads, left = [], STACK
-        for n in found[row]:  # those that find no room are gathered
-            left -= TILE_ROWS * TILE_COLUMNS * SIZES[kernel.instructions[n].dtype]
+        loads, left = list[tuple[int, Index]](), STACK
+        for buffer, index in found[row]:  # those that find no room are gathered
+            left -= TILE_ROWS * TILE_COLUMNS * SIZES[kernel.buffers[buffer].dtype]
             if left >= 0:
-                loads.append(n)
+                loads.append((buffer, index))
         return Tile(row, tuple(loads))
 
     def cuts(self) -> tuple[tuple[int, int], ...]:
