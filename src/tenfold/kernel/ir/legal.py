@@ -170,6 +170,8 @@ def _wrong(kernel: Kernel, i: Instruction) -> str:
         if i.op == "reduce" and i.attr[0] not in REDUCTIONS:
             return f"no reduction {i.attr[0]}"
         if i.op in ("load", "param"):
+            if len(i.attr) != 2:
+                return f"{i.op} of no part"
             held = kernel.buffers[i.attr[0]].dtype if i.op == "load" else kernel.params[i.attr[0]]
             if i.dtype != in_memory(held)[i.attr[1]]:
                 return f"{i.op} of {held} gives {i.dtype}"
