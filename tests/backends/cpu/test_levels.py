@@ -60,7 +60,7 @@ def test_elementwise_instructions(dtype: str) -> None:
     assert done >= 20
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "c64", "i32"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "c64", "i32", "bool"])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("shape", [(3, 5000), (700, 33), (90, 300), (70, 1003)])
 def test_reductions(shape: tuple[int, int], axis: int, dtype: str) -> None:

@@ -48,6 +48,10 @@ def _rule(b: Rewriter, i: Instruction, args: list[Values]) -> Values:
         return (b.part(i, i.dtype, 0),)
     if i.op == "reduce":
         return (_reduce(b, i),)
+    if i.op == "state":
+        found = b.first[i.args[0]]
+        made = b.instructions[found]  # a reduction, or a truth made of one of bytes
+        return (b.state(found if made.op == "reduce" else made.args[0], *i.attr),)
     given = [a for (a,) in args]
     if i.op == "select":
         return (b.select(*given),)
@@ -63,10 +67,13 @@ def _rule(b: Rewriter, i: Instruction, args: list[Values]) -> Values:
 
 
 def _reduce(b: Rewriter, i: Instruction) -> int:
-    """Of bools the greatest is whether any holds, and the least whether all do."""
-    which = {"max": "any", "sum": "any", "min": "all", "prod": "all"}.get(i.attr[0])
-    if which is None or i.dtype != "bool":
+    """Of bools the greatest is whether any holds, and the least whether all do; which is first is
+    asked of bytes."""
+    if i.dtype != "bool":
         return b.same(i)
-    return b.put(
-        Instruction("reduce", "bool", tuple(b.first[a] for a in i.args), (which, *i.attr[1:]))
-    )
+    which = {"max": "any", "sum": "any", "min": "all", "prod": "all"}.get(i.attr[0], i.attr[0])
+    value, *place = (b.first[a] for a in i.args)
+    if not place:
+        return b.put(Instruction("reduce", "bool", (value,), (which, *i.attr[1:])))
+    found = b.put(Instruction("reduce", "u8", (b.cast(value, "u8"), *place), i.attr))
+    return b.do("ne", found, b.like(found, 0))

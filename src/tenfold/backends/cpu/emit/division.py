@@ -14,8 +14,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tenfold.backends.llvm.writer import COMPUTE, LANES, Writer, is_constant, kind, vector
-from tenfold.kernel.analyse.nest import Compute, Item
+from tenfold.backends.llvm.writer import COMPUTE, LANES, Writer, is_constant, vector
+from tenfold.kernel.analyse.nest import Item
+from tenfold.kernel.analyse.uses import divisors
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -27,29 +28,12 @@ _LEAST = {"float": 2.0**-126, "double": 2.0**-1022}
 _SHORTEST = 8 * LANES  # elements: for fewer, or where a row stays in registers, it does not pay
 
 
-def divisors(e: Emitter, items: Iterable[Item], axis: int) -> list[int]:
-    """What the divisions among these items divide by that does not change along an axis.
-
-    Divisions beside longer work take no time of their own, for they have a unit of their own.
-    """
-    found: dict[int, None] = {}
-    if not e.w.fma or e.kernel.axes[axis].extent < _SHORTEST:
-        return []
-    work = [e.kernel.instructions[item.value] for item in items if isinstance(item, Compute)]
-    if any(i.op in ("call", "rarely") for i in work):
-        return []
-    for i in work:
-        if i.op == "div" and kind(i.dtype) == "f":
-            a, s = i.args
-            if axis in e.kernel.free[a] and axis not in e.kernel.free[s]:
-                found[s] = None
-    return list(found)
-
-
 def invert(e: Emitter, items: Iterable[Item], axis: int) -> None:
     """Before a loop whose lanes lie along an axis: reciprocals of what it divides by."""
     s = e.s
-    for value in divisors(e, items, axis):
+    if not e.w.fma or e.kernel.axes[axis].extent < _SHORTEST:
+        return
+    for value in divisors(e.kernel, items, axis):
         val = s.env.get(value)
         if val is None or val.wide or len(val.copies) > 1 or is_constant(val.copies[0][0]):
             continue

@@ -8,7 +8,6 @@ trip; the last row's are computed twice. What horizontal steps have to wait for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.loops import Position
@@ -16,7 +15,8 @@ from tenfold.backends.cpu.emit.reductions import Slot
 from tenfold.backends.cpu.emit.spread import used
 from tenfold.backends.cpu.emit.state import Val
 from tenfold.backends.llvm.writer import COMPUTE
-from tenfold.kernel.analyse.nest import Compute, Item, Loop, Write
+from tenfold.kernel.analyse.nest import Loop
+from tenfold.kernel.analyse.uses import made, writes
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -33,9 +33,10 @@ def early(e: Emitter, loop: Loop) -> bool:
     inside = [item for item in middle if isinstance(item, Loop)]
     if not isinstance(tail, Loop) or tail.members or tail.axis not in e.schedule.lanes:
         return False
-    if not inside or not all(item.members for item in inside) or _writes(head):
+    # A row's scratch is still wanted when the next row is begun: it must not be written then.
+    if not inside or not all(item.members for item in inside) or writes(head):
         return False
-    carried = sorted(_made(e, head) & used(e, (*middle, tail)))
+    carried = sorted(made(e.kernel, head) & used(e, (*middle, tail)))
     extent = e.kernel.axes[axis].extent
     begin, end = e.part(axis, 0, extent)
     outside = e.s.env
@@ -67,27 +68,3 @@ def early(e: Emitter, loop: Loop) -> bool:
     slots: list[Slot] = list(zip(types, reductions(start), strict=True))
     e.loop(begin, end, 1, slots, body, extent)
     return True
-
-
-def _writes(items: Sequence[Item]) -> bool:
-    """Whether anything is stored: a row's scratch is still wanted when the next row is begun."""
-    stack = list(items)
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Write) or (isinstance(item, Loop) and not item.members):
-            return True
-        if isinstance(item, Loop):
-            stack += item.body
-    return False
-
-
-def _made(e: Emitter, items: Sequence[Item]) -> set[int]:
-    """What these items compute, with the further results of their reductions."""
-    found: set[int] = set()
-    for item in items:
-        if isinstance(item, Compute):
-            found.add(item.value)
-        elif isinstance(item, Loop):
-            found.update(item.members)
-    states = (n for n, i in enumerate(e.kernel.instructions) if i.op == "state")
-    return found | {n for n in states if e.kernel.instructions[n].args[0] in found}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenfold.backends.cpu.emit.state import State, Val
 from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, is_constant, kind, vector
+from tenfold.kernel.analyse.access import reach
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, VALUE, Atom, Index
 
 
@@ -142,7 +143,7 @@ def _period(s: State, atom: Atom, copy: int, element: str) -> str:
 
 def narrowest(s: State, index: Index) -> str:
     """i32 where every step of the arithmetic stays within it, else i64."""
-    return "i32" if _reach(index) < 2**31 else "i64"
+    return "i32" if reach(index) < 2**31 else "i64"
 
 
 def as_value(s: State, index: Index, dtype: str) -> Val:
@@ -198,16 +199,3 @@ def _resize(s: State, x: str, old: str, new: str, unsigned: bool, wide: bool) ->
         return x
     op = "trunc" if BITS[old] > BITS[new] else "zext" if unsigned else "sext"
     return s.w.op(f"{op} {vector(old, wide)} {x} to {vector(new, wide)}")
-
-
-def _reach(index: Index) -> int:
-    """The greatest size any part of an index can take while it is summed up."""
-    total = abs(index.const)
-    for atom, k in index.terms:
-        if atom.kind in (DIV, MOD):
-            inner = _reach(atom.of) + atom.bound
-            if inner >= 2**31:
-                return inner
-        low, high = atom.range({})
-        total += abs(k) * max(abs(low), abs(high))
-    return total

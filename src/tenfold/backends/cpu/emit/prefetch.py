@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.loops import Position
 from tenfold.backends.cpu.emit.memory import element_size, prefetch
 from tenfold.backends.cpu.schedule.traffic import far
-from tenfold.kernel.analyse.nest import Compute, Loop
-from tenfold.kernel.ir.kernel import Instruction
+from tenfold.kernel.analyse.nest import Loop
+from tenfold.kernel.analyse.uses import loads, needed
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -25,7 +24,7 @@ def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
     if s.lane is None or isinstance(position, int):
         return
     rows = []
-    for i in _loads(e, loop):
+    for i in loads(kernel, loop.body):
         assert i.index is not None
         if i.index.stride(s.lane) != 1 or not far(kernel.buffers[i.attr[0]]):
             continue
@@ -33,14 +32,14 @@ def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
             rows.append((i.attr[0], i.index))
     if not rows:
         return
-    needed = _needed(e, (v for _, index in rows for v in index.values()), axis)
-    if any(s.lane in kernel.free[v] for v in needed):
+    wanted = needed(kernel, (v for _, index in rows for v in index.values()), axis)
+    if any(s.lane in kernel.free[v] for v in wanted):
         return
     extent = kernel.axes[axis].extent
     later = e.w.op(f"add nsw i64 {position}, {_TRIPS}")
     later = e.w.intrinsic("smin", "i64", later, str(extent - 1))
     with s.inside(axis, later, 0, extent):
-        for v in sorted(needed):
+        for v in sorted(wanted):
             s.env[v] = e.compute(v)
         for number, index in rows:
             prefetch(s, number, index)
@@ -60,29 +59,8 @@ def ask_for_rows(e: Emitter, loop: Loop, rows: int) -> None:
     behind in memory, but not beyond the end of a page, which a row may be."""
     s, kernel = e.s, e.kernel
     assert s.lane is not None
-    for i in _loads(e, loop):
+    for i in loads(kernel, loop.body):
         assert i.index is not None
         buffer, step = kernel.buffers[i.attr[0]], i.index.stride(loop.axis)
         if step and i.index.stride(s.lane) == 1 and not i.index.values() and far(buffer):
             prefetch(s, i.attr[0], i.index + step * rows)
-
-
-def _loads(e: Emitter, loop: Loop) -> Iterator[Instruction]:
-    """The loads of a loop's body that no condition guards."""
-    for item in loop.body:
-        if isinstance(item, Compute):
-            i = e.kernel.instructions[item.value]
-            if i.op == "load" and i.index is not None and not i.args:
-                yield i
-
-
-def _needed(e: Emitter, roots: Iterable[int], axis: int) -> set[int]:
-    """What these values are computed from inside the loop over an axis."""
-    found: set[int] = set()
-    stack = list(roots)
-    while stack:
-        v = stack.pop()
-        if v not in found and axis in e.kernel.free[v]:
-            found.add(v)
-            stack += e.kernel.instructions[v].uses()
-    return found

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from tenfold.backends.cpu.emit.loops import Position
 from tenfold.backends.cpu.emit.memory import element_size, pointer
 from tenfold.backends.cpu.schedule.schedule import TILE_COLUMNS, TILE_ROWS
-from tenfold.backends.cpu.schedule.traffic import LINE, alike
+from tenfold.backends.cpu.schedule.traffic import LINE
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import LANES, Writer, vector
+from tenfold.kernel.analyse.access import alike
 from tenfold.kernel.analyse.nest import Loop
 from tenfold.kernel.ir.index import Index
 
@@ -101,7 +102,7 @@ def _source(
     """Where a tile's load begins, if all its runs lie alike in the lines of memory."""
     buffer, index = load
     size = element_size(e.kernel.buffers[buffer].dtype)
-    if not alike(index, row, size):
+    if not alike(index, row, size, LINE):
         return None
     with e.s.inside(row, begin, 0, 1), e.s.inside(lane, 0, 0, 1):
         return pointer(e.s, buffer, index, 0), size
@@ -112,7 +113,7 @@ def _target(e: Emitter, row: int, lane: int, begin: Position) -> tuple[str, int]
     store = e.kernel.stores[0]
     size = element_size(e.kernel.buffers[store.buffer].dtype)
     index = store.index
-    if index.stride(lane) != 1 or index.values() or not alike(index, lane, size):
+    if index.stride(lane) != 1 or index.values() or not alike(index, lane, size, LINE):
         return None
     with e.s.inside(row, begin, 0, 1), e.s.inside(lane, 0, 0, 1):
         return pointer(e.s, store.buffer, index, 0), size

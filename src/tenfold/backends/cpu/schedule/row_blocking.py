@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tenfold.backends.cpu.schedule.traffic import in_place
 from tenfold.backends.llvm.writer import LANES
-from tenfold.kernel.ir.kernel import REDUCED, SEQUENTIAL, TRANSCENDENTAL, Kernel
+from tenfold.kernel.analyse.access import in_place
+from tenfold.kernel.analyse.cost import functions
+from tenfold.kernel.ir.kernel import REDUCED, SEQUENTIAL, Kernel
 
 _MANY = 1 << 18  # elements of a kernel that is worth longer code
 _VECTORS, _ROWS = 12, 6  # in registers at once
@@ -34,7 +35,6 @@ def rows_at_once(kernel: Kernel, lane: int, order: Sequence[int], copies: int, b
         return 1
     if any(a.kind == SEQUENTIAL for a in kernel.axes) or any(b.rows for b in kernel.buffers):
         return 1
-    functions = any(i.op in TRANSCENDENTAL for i in kernel.instructions)
-    if not functions or prod(kernel.axes[a].extent for a in order) < _MANY:
+    if not functions(kernel) or prod(kernel.axes[a].extent for a in order) < _MANY:
         return 1
     return max(1, min(_ROWS, _VECTORS // vectors, budget // vectors))

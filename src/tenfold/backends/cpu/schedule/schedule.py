@@ -12,10 +12,22 @@ from itertools import pairwise
 from math import gcd, lcm
 
 from tenfold.backends.cpu.schedule.row_blocking import rows_at_once
-from tenfold.backends.cpu.schedule.traffic import ahead, in_place, streamed
+from tenfold.backends.cpu.schedule.traffic import ahead, streamed
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.writer import LANES, SIZES, kind
 from tenfold.frozen import frozen
+from tenfold.kernel.analyse.access import (
+    GATHERED,
+    PACKED,
+    STRIDED,
+    TRANSPOSED,
+    UNIFORM,
+    access,
+    affine,
+    contiguity,
+    in_place,
+)
+from tenfold.kernel.analyse.cost import size, work
 from tenfold.kernel.analyse.nest import carried_out
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, Index
 from tenfold.kernel.ir.kernel import (
@@ -23,7 +35,6 @@ from tenfold.kernel.ir.kernel import (
     PARALLEL,
     REDUCED,
     SEQUENTIAL,
-    TRANSCENDENTAL,
     Free,
     Kernel,
     stages,
@@ -76,9 +87,9 @@ class Schedule:
         return tuple(position for a, position in self.cuts if a == axis)
 
 
-# In vector instructions: what work and access cost beside an addition.
-_WORK = {"div": 3.0, "sqrt": 4.0, "rsqrt": 7.0, "floordiv": 12.0, "mod": 12.0, "fmod": 12.0}
-_UNIFORM, _PACKED, _TILED, _ACROSS, _STRIDED, _GATHERED = 0.5, 1.0, 4.0, 8.0, 12.0, 16.0
+# In vector instructions: what access costs beside an addition, and a step across lanes.
+_ACCESS = {UNIFORM: 0.5, PACKED: 1.0, TRANSPOSED: 4.0, STRIDED: 12.0, GATHERED: 16.0}
+_ACROSS = 8.0
 
 
 @lru_cache(64)
@@ -150,19 +161,7 @@ class _Facts:
             axes = kernel.instructions[r].attr[1:]
             free = [a for a in axes if not any(a in kernel.free[q] for q in self.reduces)]
             if free:
-                yield max(free, key=lambda a: (self.packed(a), kernel.axes[a].extent, -a))
-
-    def packed(self, axis: int) -> int:
-        found = 0
-        for n, i in enumerate(self.kernel.instructions):
-            if i.op == "load" and i.index is not None and axis in self.kernel.free[n]:
-                found += (
-                    {1: 2, 0: 1}.get(i.index.stride(axis) or 0, 0) if self.plain(i.index) else 0
-                )
-        return found
-
-    def plain(self, index: Index) -> bool:
-        return all(atom.kind == AXIS for atom, _ in index.terms)
+                yield max(free, key=lambda a: (contiguity(kernel, a), kernel.axes[a].extent, -a))
 
     def lane_of(self, free: Free, lanes: Free) -> int | None:
         """The axis across lanes where these axes are bound: the outermost in the nest."""
@@ -181,20 +180,6 @@ class _Facts:
             total *= -(-extent // LANES) if axis == lane else extent
         return total
 
-    def access(self, index: Index, free: Free, lanes: Free, load: bool = True) -> float:
-        lane = self.lane_of(free, lanes)
-        if lane is None:
-            return _UNIFORM
-        if any(lane in self.kernel.free[v] for v in index.values()):
-            return _GATHERED
-        step = index.stride(lane)
-        if step is None:
-            return _GATHERED
-        if step in (0, 1, -1):
-            return _PACKED if step else _UNIFORM
-        other = load and any(index.stride(a) == 1 for a in self.parallel if a != lane)
-        return _TILED if other and lane in self.parallel else _STRIDED
-
     def cost(self, lanes: Free) -> float:
         kernel, total = self.kernel, 0.0
         known: dict[Free, float] = {}
@@ -208,25 +193,19 @@ class _Facts:
         for n, i in enumerate(kernel.instructions):
             free = kernel.free[n]
             if i.op == "load" and i.index is not None:
-                total += trips(free) * self.access(i.index, free, lanes)
+                total += trips(free) * _ACCESS[access(kernel, i.index, self.lane_of(free, lanes))]
             elif i.op == "reduce":
                 inside = carried_out(kernel, n)
                 total += trips(inside)
                 if self.lane_of(inside, lanes) in self.reduced:
                     total += trips(free) * _ACROSS
             elif i.op not in ("const", "param"):
-                total += trips(free) * self.work(i.op)
+                total += trips(free) * work(i.op)
         for store in kernel.stores:
             free = kernel.store_free(store)
-            total += trips(free) * self.access(store.index, free, lanes, False)
+            lane = self.lane_of(free, lanes)
+            total += trips(free) * _ACCESS[access(kernel, store.index, lane, False)]
         return total
-
-    def work(self, op: str) -> float:
-        return 10.0 if op in TRANSCENDENTAL else _WORK.get(op, 0.5)
-
-    def size(self) -> float:
-        """About how long the code of one vector is."""
-        return max(1, sum(1 + 2 * self.work(i.op) for i in self.kernel.instructions))
 
     def schedule(self, lanes: Free, target: Target) -> Schedule:
         kernel = self.kernel
@@ -258,7 +237,7 @@ class _Facts:
         early = stream is not None and max((stages(kernel)[r] for r in self.reduces), default=0) > 1
         rows = 1
         if lane is not None and not (tile or period or chunk):
-            rows = rows_at_once(kernel, lane, order, copies, int(_BUDGET / self.size()))
+            rows = rows_at_once(kernel, lane, order, copies, int(_BUDGET / size(kernel)))
         asked = ahead(kernel, lane, order, lanes, early) if not (tile or chunk) else ()
         return Schedule(
             order=tuple(order),
@@ -295,7 +274,7 @@ class _Facts:
         """Vectors interleaved along the lanes, and the chunk of accumulators kept in memory."""
         kernel = self.kernel
         # A power of two, so that a grain is a whole number of trips.
-        most = 1 << max(0, int(_BUDGET / self.size()).bit_length() - 1)
+        most = 1 << max(0, int(_BUDGET / size(kernel)).bit_length() - 1)
         nested = [r for r in self.reduces if lane is not None and lane in kernel.free[r]]
         if nested and lane is not None:
             vectors = -(-kernel.axes[lane].extent // LANES)
@@ -311,7 +290,7 @@ class _Facts:
             return self.after(lane, max(1, min(kernel.fold.copies, most))), 0
         if tile is not None:
             return max(1, min(4, most)), 0
-        heavy = sum(self.work(i.op) for i in kernel.instructions) > _HEAVY and self.serial is None
+        heavy = sum(work(i.op) for i in kernel.instructions) > _HEAVY and self.serial is None
         return (max(1, min(4, most)) if heavy else 1), 0
 
     def after(self, lane: int | None, most: int) -> int:
@@ -321,7 +300,7 @@ class _Facts:
         if lane is None or kernel.axes[lane].extent <= LANES * kernel.fold.copies:
             return most
         inside = (i.op for n, i in enumerate(kernel.instructions) if lane in kernel.free[n])
-        return most if sum(map(self.work, inside)) > _HEAVY else 1
+        return most if sum(map(work, inside)) > _HEAVY else 1
 
     def chunk(self, lane: int) -> int:
         """Elements of the lane axis whose values and accumulators fit the stack's share."""
@@ -356,7 +335,7 @@ class _Facts:
             return None
         found: dict[int, list[tuple[int, Index]]] = {}
         for n, i in enumerate(kernel.instructions):
-            if i.op != "load" or i.index is None or i.args or not self.plain(i.index):
+            if i.op != "load" or i.index is None or i.args or not affine(i.index):
                 continue
             step = i.index.stride(lane)
             if lane not in kernel.free[n] or step in (0, 1, -1) or kind(i.dtype) == "c":

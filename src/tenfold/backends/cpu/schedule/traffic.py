@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.writer import SIZES, kind
-from tenfold.kernel.ir.index import AXIS, Index, axis
+from tenfold.kernel.analyse.access import affine, alike, in_place
+from tenfold.kernel.analyse.cost import functions
+from tenfold.kernel.ir.index import Index, axis
 from tenfold.kernel.ir.kernel import (
-    BOTH,
     REDUCED,
     SEQUENTIAL,
-    TRANSCENDENTAL,
-    WRITE,
     Buffer,
     Free,
     Kernel,
@@ -44,7 +43,7 @@ def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: Target) -> i
         and s.index.stride(lane) == 1
         and s.condition is None
         and lane in kernel.store_free(s)
-        and (not tiled or alike(s.index, lane, SIZES[kernel.buffers[s.buffer].dtype]))
+        and (not tiled or alike(s.index, lane, SIZES[kernel.buffers[s.buffer].dtype], LINE))
         and kind(kernel.buffers[s.buffer].dtype) != "c"
     ]
     outputs = [s for s in kernel.stores if not kernel.buffers[s.buffer].rows]
@@ -68,14 +67,14 @@ def ahead(
     row, extent = order[-2], kernel.axes[lane].extent
     if extent < _LONG_ROW or any(a.kind == SEQUENTIAL for a in kernel.axes):
         return ()
-    alike = (REDUCED, extent)
-    over = [a for a in lanes if (kernel.axes[a].kind, kernel.axes[a].extent) == alike]
-    busiest = max((lane, *sorted(over)), key=lambda a: _functions(kernel, a))
+    same = (REDUCED, extent)
+    over = [a for a in lanes if (kernel.axes[a].kind, kernel.axes[a].extent) == same]
+    busiest = max((lane, *sorted(over)), key=lambda a: functions(kernel, a))
     place = axis(busiest, extent)
     for n, i in enumerate(kernel.instructions):
         if i.op != "load" or i.index is None or i.args:
             continue
-        if any(atom.kind != AXIS for atom, _ in i.index.terms):
+        if not affine(i.index):
             continue
         buffer, step = kernel.buffers[i.attr[0]], i.index.stride(row)
         if buffer.rows or not step or not far(buffer):
@@ -83,7 +82,7 @@ def ahead(
         across = [
             a
             for a in kernel.free[n]
-            if (kernel.axes[a].kind, kernel.axes[a].extent) == alike and i.index.stride(a) == 1
+            if (kernel.axes[a].kind, kernel.axes[a].extent) == same and i.index.stride(a) == 1
         ]
         if len(across) == 1 and kernel.free[n] <= {*order, *across}:
             # By the last element of a line: where a row ends inside one, nobody else asks for it.
@@ -94,26 +93,6 @@ def ahead(
             rows = 2 if early and busiest == lane else 1
             found[busiest, i.attr[0], moved + rows * step + more] = None
     return tuple(found)
-
-
-def _functions(kernel: Kernel, axis: int) -> int:
-    """How many functions a loop over an axis computes."""
-    inside = (i for n, i in enumerate(kernel.instructions) if axis in kernel.free[n])
-    return sum(i.op in TRANSCENDENTAL for i in inside)
-
-
-def alike(index: Index, along: int, size: int) -> bool:
-    """Whether the rows along an axis begin at equal places in lines of memory."""
-    others = (k for atom, k in index.terms if not (atom.kind == AXIS and atom.of == along))
-    return not any(k * size % LINE for k in others)
-
-
-def in_place(kernel: Kernel) -> bool:
-    """Whether an element may be read where another has been written."""
-    if any(b.role == BOTH for b in kernel.buffers):
-        return True
-    groups = {b.alias for b in kernel.buffers if b.alias and b.role == WRITE}
-    return any(b.alias in groups for b in kernel.buffers if b.role != WRITE)
 
 
 def far(buffer: Buffer) -> bool:
