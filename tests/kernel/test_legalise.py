@@ -90,6 +90,18 @@ def test_casts_mean_what_their_code_does(source: str) -> None:
         compared(b.finish(), [x.copy(), np.zeros(x.size, DTYPES[dtype])])
 
 
+@pytest.mark.parametrize("source", [d for d in DTYPES if d not in PARTS])
+def test_bits_mean_what_their_code_does(source: str) -> None:
+    (x,) = drawn(source, 1)
+    size = DTYPES[source].itemsize
+    for dtype in (d for d in DTYPES if d not in (*PARTS, "bool") and DTYPES[d].itemsize == size):
+        b = Builder()
+        given, out = b.buffer(source, x.size), b.buffer(dtype, x.size, "write")
+        i = b.axis(x.size)
+        b.store(out, i, b.bitcast(b.load(given, i), dtype))
+        compared(b.finish(), [x.copy(), np.zeros(x.size, DTYPES[dtype])])
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reductions_are_legal(dtype: str) -> None:
     kinds = ["sum", "prod"] if dtype in PARTS else ["sum", "prod", "max", "min", "argmax", "argmin"]

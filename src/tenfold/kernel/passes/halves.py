@@ -40,7 +40,7 @@ def _rule(b: Rewriter, i: Instruction, args: list[Values]) -> Values:
     if i.op == "cast":
         return (_cast(b, i.dtype, x),)
     if i.op == "bitcast":
-        return (_value(b, i.dtype, b.bitcast(x, "u16")),)
+        return (_value(b, i.dtype, b.bitcast(_bits(b, source, args[0])[0], "u16")),)
     if i.op == "nextafter":
         return (_following(b, i.dtype, x, args[1][0]),)
     if i.op == "state":
