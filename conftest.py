@@ -12,6 +12,9 @@ from hypothesis import settings
 
 import tenfold.api  # noqa: F401
 from tenfold.cache.memory import plans
+from tests.legality import hold_kernels_to_it
+
+hold_kernels_to_it()
 
 # The same examples in every run, so that what fails is a change's doing; `make fuzz` draws others.
 settings.register_profile("repeatable", derandomize=True)

@@ -35,6 +35,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from draw import draw_program
+from legality import hold_kernels_to_it
 
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run.compiled import CompiledProgram
@@ -44,6 +45,8 @@ from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
 from tenfold.parity.rule.agree import Uncertain, disagreement, judged, same_bits
+
+hold_kernels_to_it()
 
 Array = np.ndarray[Any, Any]
 SLOW = 20  # seconds from which a program is named as slow

@@ -17,8 +17,6 @@ from tenfold.backends.llvm.assemble import assemble
 from tenfold.backends.llvm.target import named
 from tenfold.kernel import Builder, Kernel, verify
 from tenfold.kernel.ir.index import Index, flat, strides
-from tenfold.kernel.ir.legal import check
-from tenfold.kernel.passes.legalise import legalise
 from tenfold.types import DTYPES, SHORT
 
 HOST = host_target()
@@ -47,7 +45,6 @@ class Program:
             kernel = tune(kernel, target)
             verify(kernel)
         self.kernel = kernel
-        check(legalise(kernel, fused=target.fma and not strict))
         code, self.compiled = prepare(kernel, target, strict, schedule)
         self.text = module_text([code], target)
         self.image = load([assemble(self.text, target)], [code.name])
