@@ -207,9 +207,13 @@ class Kernel:
         return free
 
     def with_instructions(
-        self, instructions: Sequence[Instruction], at: Mapping[int, int] | Sequence[int]
+        self,
+        instructions: Sequence[Instruction],
+        at: Mapping[int, int] | Sequence[int],
+        free: Sequence[Free] = (),
     ) -> Kernel:
-        """The kernel with other instructions; `at` says where each old one's value is now."""
+        """The kernel with other instructions; `at` says where each old one's value is now, and
+        `free` what they depend on, where that is known."""
         return Kernel(
             self.axes,
             self.buffers,
@@ -228,6 +232,7 @@ class Kernel:
             ),
             tuple(Check(at[c.condition], c.code) for c in self.checks),
             self.fold,
+            tuple(free),
         )
 
     def live(self) -> Kernel:
@@ -240,7 +245,8 @@ class Kernel:
             return self
         order = sorted(wanted)
         at = {old: new for new, old in enumerate(order)}
-        return self.with_instructions([renumbered(self.instructions[n], at) for n in order], at)
+        kept = [renumbered(self.instructions[n], at) for n in order]
+        return self.with_instructions(kept, at, [self.free[n] for n in order])
 
     def __str__(self) -> str:
         from tenfold.kernel.ir.text import show
@@ -273,9 +279,12 @@ def free_axes(
     buffers: Sequence[Buffer],
 ) -> Free:
     """The axes an instruction's result depends on, given those of the earlier ones."""
-    result: Free = frozenset().union(*(free[v] for v in instruction.uses()))
-    if instruction.index is not None:
-        result |= instruction.index.axes()
+    index, args = instruction.index, instruction.args
+    result: Free = free[args[0]] if args else frozenset()
+    for v in args[1:] if index is None else instruction.uses():
+        result |= free[v]
+    if index is not None:
+        result |= index.axes()
     if instruction.op == "load":
         buffer = buffers[instruction.attr[0]]
         result |= frozenset(buffer.rows)
