@@ -16,6 +16,7 @@ from tenfold.backends.llvm import avx512
 from tenfold.backends.llvm.instructions import instruction
 from tenfold.backends.llvm.power import power
 from tenfold.backends.llvm.target import Target
+from tenfold.backends.llvm.ternary import TWICE
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import COMPUTE, LANES, Writer, scalar_text, vector
 from tenfold.errors import Unsupported
@@ -39,7 +40,9 @@ def called(w: Writer, name: str, dtype: str, args: Sequence[str], wide: bool) ->
     w.maths.add((name, dtype, lanes))
     taken = zip(maths.params(name, dtype), args, strict=True)
     given = ", ".join(f"{vector(COMPUTE[d], wide)} {a}" for d, a in taken)
-    return w.op(f"call {vector(COMPUTE[dtype], wide)} {symbol(name, dtype, lanes)}({given})")
+    result = w.op(f"call {vector(COMPUTE[dtype], wide)} {symbol(name, dtype, lanes)}({given})")
+    w.logic[result] = TWICE  # it is put in place, and may end with some
+    return result
 
 
 def symbol(name: str, dtype: str, lanes: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.backends.llvm.casts import from_half, to_half
+from tenfold.backends.llvm.ternary import note_logic, selected
 from tenfold.backends.llvm.writer import (
     BITS,
     COMPUTE,
@@ -50,6 +51,16 @@ def instruction(
 ) -> str:
     """Print one instruction: `dtype` is the result's, `sources` are the operands'. All operands
     are vectors, or none is."""
+    if op == "select" and wide:
+        args = args[0], selected(w, dtype, args[1]), selected(w, dtype, args[2])
+    result = _printed(w, op, dtype, sources, args, wide)
+    note_logic(w, kind(sources[0]), op, args, result)
+    return result
+
+
+def _printed(
+    w: Writer, op: str, dtype: str, sources: Sequence[str], args: Sequence[str], wide: bool
+) -> str:
     source = sources[0]
     letter, element = kind(source), COMPUTE[source]
     ty = vector(element, wide)

@@ -77,6 +77,7 @@ class Writer:
     block: str = "entry"
     count: int = 0
     held: list[str] | None = None  # stores that are to come last
+    logic: dict[str, int] = field(default_factory=dict)  # by value: see `ternary`
 
     @property
     def masked(self) -> bool:
