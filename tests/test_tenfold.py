@@ -65,7 +65,7 @@ def test_parts_do_not_hide_names() -> None:
         "import tenfold.trace.array, tenfold.parity.rule.agree, tenfold.config, tenfold.stats\n"
         "import tenfold as tn\n"
         "from tenfold import parity\n"
-        "assert tn.trace.__module__ == 'tenfold.api.program', tn.trace\n"
+        "assert tn.trace.__module__ == 'tenfold.api.graphs', tn.trace\n"
         "assert parity.__module__ == 'tenfold.api.parity', parity\n"
         "assert tn.config.cache_bytes and callable(tn.stats)\n"
     )

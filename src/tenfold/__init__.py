@@ -48,7 +48,7 @@ _HOMES = {
         "all any cumulative_prod cumulative_sum diff max mean min prod std sum var"
     ),
     "tenfold.api.parity": "bisect parity",
-    "tenfold.api.program": "evaluate parse trace trace_values",
+    "tenfold.api.graphs": "evaluate parse trace trace_values",
     "tenfold.api.safetensors": "load_safetensors",
     "tenfold.config": "config",
     "tenfold.errors": "ParityError ParityWarning TenfoldError TraceWarning",

@@ -176,7 +176,7 @@ from tenfold.api.namespace.statistics import (
     var as var,
 )
 from tenfold.api.parity import bisect as bisect, parity as parity
-from tenfold.api.program import (
+from tenfold.api.graphs import (
     evaluate as evaluate,
     parse as parse,
     trace as trace,

@@ -162,7 +162,6 @@ class InterpretedProgram(Program):
         captures: Sequence[Array],
         guards: Sequence[Guard],
         packed: bool,
-        native: bool,
     ) -> _Bound:
         types = self.parameters[: len(self.parameters) - len(captures)]
         binding = _Binding(types, bool(self.donated))

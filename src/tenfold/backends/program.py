@@ -180,7 +180,6 @@ class Program(ABC):
         captures: Sequence[Array],
         guards: Sequence[Guard],
         packed: bool,
-        native: bool,
     ) -> Bound:
         """What `bind` gives, open."""
 
@@ -223,7 +222,6 @@ class Program(ABC):
         guards: Sequence[Guard] = (),
         *,
         packed: bool = False,
-        native: bool = True,
     ) -> Bound:
         """A callable over positional arrays, native where that is supported; `slow` answers what
         its guards turn away, and everything while the program is closed. It keeps the code alive,
@@ -231,7 +229,7 @@ class Program(ABC):
 
         `captures` stand for the graph's last parameters. `packed`: one output comes in a tuple.
         """
-        bound = self.make_bound(slow, captures, guards, packed, native)
+        bound = self.make_bound(slow, captures, guards, packed)
         self._bindings = [one for one in self._bindings if one() is not None]
         self._bindings.append(ref(bound.binding))
         if self.shut:  # found while it was bound

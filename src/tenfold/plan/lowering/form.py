@@ -18,11 +18,11 @@ from tenfold.plan.lowering.lower import (
     LITERAL,
     PLAIN,
     SAME,
+    Destination,
     Form,
     FormNode,
     Place,
     Scattered,
-    Target,
 )
 from tenfold.types import DType
 
@@ -222,7 +222,7 @@ class Former:
                 ),
                 tuple(of[kind] for kind in arriving),
                 tuple(
-                    Target(node, place, None if kind is None else of[kind], starts, scatter)
+                    Destination(node, place, None if kind is None else of[kind], starts, scatter)
                     for node, place, kind, starts, scatter in targets
                 ),
                 *key[3:],

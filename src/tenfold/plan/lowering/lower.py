@@ -49,7 +49,7 @@ class Scattered:
 
 
 @frozen
-class Target:
+class Destination:
     """What a kernel writes: a node's value along these axes, whole or into a range of a larger
     value, whose address is then that of the range."""
 
@@ -69,7 +69,7 @@ class Form:
 
     nodes: tuple[FormNode, ...]
     inputs: tuple[TensorType, ...]
-    targets: tuple[Target, ...]
+    targets: tuple[Destination, ...]
     reductions: tuple[tuple[int, Place], ...]
     extents: tuple[int, ...]  # of the axes that places name
 
@@ -174,7 +174,7 @@ class _Lowering:
                 found.update(a for a in places if a is not None)
         return found
 
-    def asked(self, target: Target, scatter: Scattered) -> tuple[Scatter, list[TensorType]]:
+    def asked(self, target: Destination, scatter: Scattered) -> tuple[Scatter, list[TensorType]]:
         lowering = self.table[scatter.op].lowering
         assert isinstance(lowering, Scatter)
         assert target.into is not None
@@ -182,7 +182,7 @@ class _Lowering:
         return lowering, [target.into, self.typed(target.node), *indices]
 
     def scattered(
-        self, target: Target, scatter: Scattered, position: Position
+        self, target: Destination, scatter: Scattered, position: Position
     ) -> tuple[Position, str]:
         """Where an element of a scatter's updates goes, and what joins it to what is there."""
         lowering, types = self.asked(target, scatter)

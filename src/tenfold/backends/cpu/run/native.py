@@ -63,7 +63,6 @@ class NativeProgram(Program):
         captures: Sequence[Array],
         guards: Sequence[Guard],
         packed: bool,
-        native: bool,
     ) -> Bound:
         own = self.parameters[: len(self.parameters) - len(captures)]
         entry = Entry(
@@ -79,7 +78,7 @@ class NativeProgram(Program):
         )
         entry = passed("entry", entry)
         bound = make_entry(
-            entry, self.image, self._gate(), slow, captures, guards, native, self.given, self.kept
+            entry, self.image, self._gate(), slow, captures, guards, True, self.given, self.kept
         )
         passed("binding", bound.binding)
         return bound
@@ -128,7 +127,7 @@ class NativeProgram(Program):
     def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
         own = self._own
         if own is None:
-            own = self._own = self.make_bound(_declining(self.parameters), (), (), True, True)
+            own = self._own = self.make_bound(_declining(self.parameters), (), (), True)
         given = [_fitted(array, type) for array, type in zip(arrays, self.parameters, strict=True)]
         for n in self.donated:  # what can't be written to is not taken over
             if not given[n].flags.writeable:
