@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.library.sort.sort import scratch_bytes, sort_name, sort_text
+from tenfold.backends.cpu.library.sort import sort_name
+from tenfold.backends.cpu.library.sort.sort import scratch_bytes, sort_text
 from tenfold.backends.cpu.link.compile import module_text, prepare
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.schedule.schedule import tune

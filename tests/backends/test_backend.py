@@ -30,7 +30,7 @@ X, W = RNG.standard_normal((2, 5, 4))
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The interpreter is known, and the CPU can't be asked for."""
-    missing = replace(registry.record_of("cpu"), missing=lambda: "the test says so")
+    missing = replace(registry.backend_record("cpu"), missing=lambda: "the test says so")
     monkeypatch.setattr(registry, "_records", {"interpreter": INTERPRETER, "cpu": missing})
     plans.clear()
     yield

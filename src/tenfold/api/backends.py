@@ -13,11 +13,11 @@ def backends() -> dict[str, dict[str, str]]:
     >>> sorted(tn.backends()["cpu"])
     ['compiler', 'entry', 'loader', 'products', 'target']
     """
-    from tenfold.backends.registry import backend_names, record_of
+    from tenfold.backends.registry import backend_names, backend_record
 
     found = {"reference": {"entry": "the evaluator, in NumPy"}}
     for name in backend_names():
-        record = record_of(name)
+        record = backend_record(name)
         why = record.missing()
         found[name] = dict(record.describe()) if why is None else {"missing": why}
     return found

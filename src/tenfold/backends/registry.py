@@ -22,7 +22,7 @@ def backend_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_MODULES, *_records)))
 
 
-def record_of(name: str) -> Backend:
+def backend_record(name: str) -> Backend:
     """The record of a backend, whether it can be used here or not."""
     found = _records.get(name)
     if found is None:
@@ -42,7 +42,7 @@ def backend_named(name: str | None = None) -> Backend:
     chosen, names = name or DEFAULT, backend_names()
     if chosen not in names:
         raise Unsupported(f"there is no backend {name!r}", fix=f"there are: {_listed(names)}")
-    found = record_of(chosen)
+    found = backend_record(chosen)
     why = found.missing()
     if why is not None:
         raise Unsupported(
@@ -53,5 +53,5 @@ def backend_named(name: str | None = None) -> Backend:
 
 def _listed(names: tuple[str, ...]) -> str:
     """The names, each with why it can't be used here."""
-    reasons = [(name, record_of(name).missing()) for name in names]
+    reasons = [(name, backend_record(name).missing()) for name in names]
     return ", ".join(name if why is None else f"{name} (not here: {why})" for name, why in reasons)

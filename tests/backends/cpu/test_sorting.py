@@ -16,8 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from running import HOST, every_target
 
 from tenfold.backends.cpu.entry.entry import STOPPED
+from tenfold.backends.cpu.library.sort import sort_name
 from tenfold.backends.cpu.library.sort.poll import POLLED
-from tenfold.backends.cpu.library.sort.sort import LONGEST, scratch_bytes, sort_name, sort_text
+from tenfold.backends.cpu.library.sort.sort import LONGEST, scratch_bytes, sort_text
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.assemble import assemble

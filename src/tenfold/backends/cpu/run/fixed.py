@@ -17,7 +17,6 @@ from functools import cache
 from tenfold.backends.cpu.entry.bind import GATE_TEXT
 from tenfold.backends.cpu.entry.entry import PARAM_BYTES
 from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
-from tenfold.backends.cpu.library.sort.sort import sort_text
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.steps import STEPS_TEXT
 from tenfold.backends.cpu.target import Target
@@ -80,7 +79,11 @@ def bring(part: str, target: Target, data: bytes) -> None:
 
 
 def _text(part: str, target: Target) -> str:
-    return TEXTS[part] if part in TEXTS else sort_text(part, target)
+    if part in TEXTS:
+        return TEXTS[part]
+    from tenfold.backends.cpu.library.sort.sort import sort_text  # few plans sort
+
+    return sort_text(part, target)
 
 
 def _name(part: str, target: Target) -> str:

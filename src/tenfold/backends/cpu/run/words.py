@@ -11,7 +11,7 @@ import numpy as np
 
 from tenfold.backends.cpu.entry.entry import PARAM_BYTES
 from tenfold.backends.cpu.library.blas import PLAIN, TRANSPOSED
-from tenfold.backends.cpu.library.sort.sort import sort_name
+from tenfold.backends.cpu.library.sort import sort_name
 from tenfold.backends.cpu.run.steps import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Word
 from tenfold.graph.op import PRODUCT
 from tenfold.kernel import Kernel

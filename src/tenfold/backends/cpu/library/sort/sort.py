@@ -38,11 +38,6 @@ _NEEDS = (
 )
 
 
-def sort_name(name: str, dtype: str) -> str:
-    """The name of the function."""
-    return f"tn_{name}_{dtype}"
-
-
 def scratch_bytes(name: str, dtype: str, length: int) -> int | None:
     """The scratch memory that a sort of lines of this length takes; None where there is none of
     this dtype (complex elements have no keys) or length."""
