@@ -83,11 +83,15 @@ def _nothing() -> None:
 
 @frozen(kw_only=True, eq=False)
 class Backend:
-    """One backend.
+    """One backend. All that it says holds for this machine and this process.
 
-    `target` is what this process makes code for; `named` a further one, by its name. `code_of` is
-    what is kept of a program, `whole` if it is to need no compiler where there is no cache either;
-    `code_for` that of a plan on another target; `read_code` reads either.
+    `target` is what code is made for, as the environment asks; `named` a further target, by its
+    name. `capabilities` are what a planner asks about: instructions and routines, the form of
+    kernels, the memory of slots. `bind` compiles a plan's kernels and gives a program, which knows
+    how it is called and how its steps are replayed for a check.
+
+    `code_of` is what is kept of a program, `whole` if it is to need no compiler where there is no
+    cache either; `code_for` that of a plan on another target; `read_code` reads either.
     """
 
     name: str

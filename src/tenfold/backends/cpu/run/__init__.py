@@ -1,1 +1,2 @@
-"""How a plan runs: its words, the native function that reads them, callbacks, interrupts."""
+"""How a plan runs: programs, the code that is kept of them, the words of a plan and the native
+function that reads them, callbacks, interrupts."""
