@@ -26,6 +26,7 @@ from tenfold.plan import (
     Slot,
     Step,
 )
+from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
 from tenfold.types import KIND, SHORT
 
 Array = np.ndarray[Any, Any]
@@ -164,11 +165,11 @@ class Words:
         return words
 
     def place(self, plan: Plan, slot: Slot, constants: Sequence[int]) -> tuple[int, int]:
-        if slot.place == "arena":
+        if slot.place == ARENA:
             return ARENA_BASE, slot.offset
-        if slot.place == "constant":
+        if slot.place == CONSTANT:
             return NULL_BASE, constants[slot.number] + slot.offset
-        first = TABLE_BASE + (len(plan.graph.parameters) if slot.place == "output" else 0)
+        first = TABLE_BASE + (len(plan.graph.parameters) if slot.place == OUTPUT else 0)
         return first + slot.number, slot.offset
 
     def params(self, plan: Plan) -> dict[int, int]:
