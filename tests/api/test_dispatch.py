@@ -222,6 +222,23 @@ def test_static_values_keywords_and_containers_of_many_forms(slow_calls: SlowCal
     assert slow_calls() == 0
 
 
+def test_static_values_are_told_apart_by_type_and_bits(slow_calls: SlowCalls) -> None:
+    @tn.jit(static="by", verify="off")
+    def f(x: Any, by: Any) -> Any:
+        return (np.copysign(x + 1, by) if type(by) is float else x + (by or 7)), type(by) is bool
+
+    x = np.arange(3.0)
+    values = [1, True, 1.0, 0, 0.0, -0.0, False, None, np.float32(1), 2.5, float("nan"), 1 + 0j]
+    for _ in range(2):
+        slow_calls.reset()
+        for by in [*values, float("nan")]:
+            found, wanted = f(x, by), f.__wrapped__(x, by)
+            np.testing.assert_array_equal(found[0], wanted[0])
+            assert found[1] is wanted[1]
+    assert slow_calls() == 0
+    assert f.traces == len(values)
+
+
 def test_parameters_may_have_any_names(slow_calls: SlowCalls) -> None:
     f = tn.jit(
         lambda type, len, _r, _c0, __v1=1.0, call=2: (type[0] + len, _r * _c0 + __v1 * call),

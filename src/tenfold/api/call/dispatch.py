@@ -75,7 +75,6 @@ class Dispatch:
         with self._lock:
             if entry_point in self._known:
                 return
-            self._known.add(entry_point)
             if entry_point.flat:
                 if self._flat is None:
                     call, self._flat = entry_point.program.dispatch(self._behind)
@@ -83,6 +82,7 @@ class Dispatch:
                 self._flat.add(entry_point.bound)
             elif entry_point.form.small:
                 self._unpack(entry_point).table.add(entry_point.bound)
+            self._known.add(entry_point)
 
     def drop(self, entry_point: EntryPoint) -> None:
         """Let it answer no more. Any thread may say so."""

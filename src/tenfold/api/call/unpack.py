@@ -81,7 +81,8 @@ def chooser(signature: Signature, static: Collection[str], known: Outlines, slow
         kind = f"{writer.type}({name})"
         sizes = f"({kind}, {writer.len}({name}))"
         if name in static:
-            kinds.append(f"({kind}, {name}) if {kind} in {use(PLAIN)} else None")
+            known_by = f"{kind} in {use(_COMPARED)} and {name} == {name}"
+            kinds.append(f"({kind}, {name}) if {known_by} else None")
         else:
             is_number = f"{kind} if {kind} in {use(SCALARS)} else None"
             kinds.append(f"{sizes} if {kind} in {use(_SIZED)} else {is_number}")
@@ -97,6 +98,7 @@ def chooser(signature: Signature, static: Collection[str], known: Outlines, slow
 
 
 _SIZED = (tuple, list, dict)
+_COMPARED = PLAIN | {float, complex}  # static values that an outline has, NaN excepted
 
 
 def outline_of(form: Form, static: Collection[str]) -> tuple[Any, ...]:
@@ -116,8 +118,8 @@ def outline_of(form: Form, static: Collection[str]) -> tuple[Any, ...]:
             if inner == LEAF:
                 next(numbers)
     for name in static:
-        value = values.get(name, (None, None))
-        found[name] = value if value[0] in PLAIN else None
+        kind, value = values.get(name, (None, None))
+        found[name] = (kind, value) if kind in _COMPARED and value == value else None
     return tuple([found.get(name) for name in form.signature.parameters])
 
 
