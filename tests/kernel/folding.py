@@ -1,4 +1,4 @@
-"""Sums as a kernel's fold says, one addition at a time by NumPy: what compiled code must give."""
+"""Sums in the order of `kernel/analyse/reduction`, by NumPy: what compiled code must give."""
 
 from __future__ import annotations
 
@@ -7,75 +7,80 @@ from typing import Any
 import numpy as np
 
 from tenfold.kernel import Fold
+from tenfold.kernel.analyse.reduction import Tree
 
 Array = np.ndarray[Any, Any]
 
 
+def interpreted(values: Array, tree: Tree) -> Array:
+    """The sum over the first axis, one addition at a time."""
+    if isinstance(tree, int):
+        return np.asarray(values[tree])
+    left, right = (interpreted(values, part) for part in tree)
+    return np.asarray(left + right)
+
+
+def depth(tree: Tree) -> int:
+    """The most additions that a term goes through."""
+    return 0 if isinstance(tree, int) else 1 + max(depth(part) for part in tree)
+
+
 def rounds_folded(rounds: Array, fold: Fold) -> Array:
     """The sums over the first axis, of which each element is a round."""
-    waiting: dict[int, Array] = {}
-    total = np.zeros(rounds.shape[1:], rounds.dtype)
-    for number, start in enumerate(range(0, len(rounds), fold.chunk)):
-        part, place = _block(rounds[start : start + fold.chunk], fold, fold.levels - 1), 0
-        while number >> place & 1:
-            part = waiting.pop(place) + part
-            place += 1
-        waiting[place] = part
-    for n, place in enumerate(sorted(waiting)):
-        total = waiting[place] + total if n else waiting[place]
-    return np.asarray(total + np.zeros((), rounds.dtype))
+    return balanced([_serial(rounds[n : n + fold.run]) for n in range(0, len(rounds), fold.run)])
 
 
 def across_lanes(values: Array, fold: Fold) -> Array:
-    """The sum of a vector that lies across lanes."""
-    copies = min(fold.copies, max(1, -(-values.size // fold.lanes)))
-    reach = fold.lanes * copies
-    whole = values.size // reach * reach
-    held = rounds_folded(values[:whole].reshape(-1, reach), fold)
-    rest = np.zeros(reach, values.dtype)
-    rest[: values.size - whole] = values[whole:]
-    held = (held + rest).reshape(copies, fold.lanes)
-    while len(held) > 1:
-        pairs = [held[n : n + 2] for n in range(0, len(held), 2)]
-        held = np.stack([p[0] + p[1] if len(p) == 2 else p[0] for p in pairs])
-    lanes = held[0]
-    while lanes.size > 1:
-        lanes = lanes[: lanes.size // 2] + lanes[lanes.size // 2 :]
-    return np.asarray(lanes[0])
+    """The sum over the last axis, where rounds lie along it."""
+    starts = range(0, values.shape[-1], fold.stretch)
+    return balanced([halved(by_lanes(values[..., n : n + fold.stretch], fold)) for n in starts])
 
 
-def _block(rounds: Array, fold: Fold, level: int) -> Array:
-    if level:
-        size = fold.block**level
-        parts = range(0, len(rounds), size)
-        rounds = np.stack([_block(rounds[n : n + size], fold, level - 1) for n in parts])
-    total = np.zeros(rounds.shape[1:], rounds.dtype)
-    for one in rounds:
+def by_lanes(values: Array, fold: Fold) -> Array:
+    """The sums of each lane over the last axis, of one chunk at most; 0 where there is none."""
+    extent, size = values.shape[-1], fold.round * fold.run
+    runs = -(-extent // size)
+    padded = np.zeros((*values.shape[:-1], runs * size), values.dtype)
+    padded[..., :extent] = values
+    each = padded.reshape(*values.shape[:-1], runs, fold.run, fold.copies, fold.lanes)
+    copies = _serial(np.moveaxis(each, -3, 0))
+    return balanced(list(np.moveaxis(balanced(list(np.moveaxis(copies, -2, 0))), -2, 0)))
+
+
+def halved(lanes: Array) -> Array:
+    while (half := lanes.shape[-1] // 2) > 0:
+        lanes = lanes[..., :half] + lanes[..., half:]
+    return lanes[..., 0]
+
+
+def balanced(parts: list[Array]) -> Array:
+    while len(parts) > 1:
+        pairs = [parts[n : n + 2] for n in range(0, len(parts), 2)]
+        parts = [p[0] + p[1] if len(p) == 2 else p[0] for p in pairs]
+    return parts[0]
+
+
+def _serial(parts: Array) -> Array:
+    total = parts[0] + np.zeros((), parts.dtype)
+    for one in parts[1:]:
         total = total + one
-    return total
+    return np.asarray(total)
 
 
-def additions(rounds: int, fold: Fold) -> int:
-    """The most additions that a round goes through in a sum of so many."""
-
-    def block(count: int, level: int) -> int:
-        size = fold.block**level
-        if not level:
-            return count - 1
-        if count <= size:
-            return block(count, level - 1)
-        whole, left = divmod(count, size)
-        depth = block(size, level - 1) + whole - 1
-        return max(depth, block(left, level - 1)) + 1 if left else depth
-
-    if rounds <= fold.chunk:
-        return block(rounds, fold.levels - 1) if rounds else 0
-    return block(fold.chunk, fold.levels - 1) + (fold.chunks(rounds) - 1).bit_length()
+def additions(extent: int, fold: Fold) -> int:
+    """The most additions that one of so many elements goes through, where a round is one."""
+    return min(extent, fold.run) - 1 + _levels(-(-extent // fold.run))
 
 
 def additions_across(extent: int, fold: Fold) -> int:
-    """The same of an element that lies across lanes."""
-    copies = min(fold.copies, -(-extent // fold.lanes))
-    whole, left = divmod(extent, fold.lanes * copies)
-    tree = (copies - 1).bit_length() + (min(extent, fold.lanes) - 1).bit_length()
-    return (additions(whole, fold) + (left > 0) if whole else 0) + tree
+    """The same where rounds lie along the axis."""
+    first = min(extent, fold.stretch)
+    tree = (-(-extent // size) for size in (fold.stretch, fold.lanes))
+    chunks, copies = _levels(next(tree)), _levels(min(next(tree), fold.copies))
+    runs = _levels(-(-first // (fold.round * fold.run)))
+    lanes = _levels(min(first, fold.lanes))
+    return min(-(-first // fold.round), fold.run) - 1 + copies + runs + lanes + chunks
+
+
+def _levels(count: int) -> int:
+    return (count - 1).bit_length()

@@ -135,33 +135,29 @@ class Check:
 
 @frozen
 class Fold:
-    """The shape of a sum of floats, which fixes its bits. It follows from the extent alone.
+    """The shape of a sum of floats, which fixes its bits: `kernel/analyse/reduction` has it as a
+    tree. It follows from the extent, and from whether rounds lie along the axis.
 
-    Along a reduced axis that lies across lanes, element i goes to accumulator
-    i % (lanes * copies); a round gives one to each. Elsewhere a round is one element. Rounds are
-    added one after the other in blocks of `block`, these in blocks of `block` again, up to
-    chunks of `levels` levels; chunks are joined as a binary counter carries. What is left after
-    the last whole round joins the accumulators then, and they are folded as a balanced tree,
-    copies first, then lanes. So the error grows with the logarithm of the extent, no faster than
-    that of NumPy's pairwise sum.
+    Where they do, a round is `lanes * copies` neighbours; elsewhere it is one element. Rounds are
+    added one after the other in runs of `run`, then the copies of a run as a balanced tree. Runs
+    are joined as a balanced tree up to a chunk of `chunk` runs, whose lanes are folded by halves;
+    chunks are joined as a balanced tree. So whoever takes whole chunks has one number of each.
     """
 
     lanes: int = 16
     copies: int = 4
-    block: int = 4
-    levels: int = 3
+    run: int = 4
+    chunk: int = 32
 
     @property
-    def chunk(self) -> int:
-        """Rounds in a chunk."""
-        return int(self.block**self.levels)
+    def round(self) -> int:
+        """Elements in a round that lies along the axis."""
+        return self.lanes * self.copies
 
-    def chunks(self, rounds: int) -> int:
-        return -(-rounds // self.chunk)
-
-    def waiting(self, rounds: int) -> int:
-        """How many sums of chunks wait for others of their size at most."""
-        return self.chunks(rounds).bit_length()
+    @property
+    def stretch(self) -> int:
+        """Elements in a chunk."""
+        return self.round * self.run * self.chunk
 
 
 Free = frozenset[int]
@@ -356,7 +352,7 @@ def to_data(kernel: Kernel) -> list[Any]:
         [[i.op, i.dtype, list(i.args), list(i.attr), _pack(i.index)] for i in kernel.instructions],
         [[s.buffer, _pack(s.index), s.value, s.condition, s.update] for s in kernel.stores],
         [[c.condition, c.code] for c in kernel.checks],
-        [kernel.fold.lanes, kernel.fold.copies, kernel.fold.block, kernel.fold.levels],
+        [kernel.fold.lanes, kernel.fold.copies, kernel.fold.run, kernel.fold.chunk],
     ]
 
 

@@ -62,8 +62,8 @@ def check_kernel(kernel: Kernel) -> None:
     if any(p not in DTYPES for p in kernel.params):
         bad("a kernel's parameter is of no dtype")
     fold = kernel.fold
-    shape = (fold.lanes, fold.copies, fold.block, fold.levels)
-    if any(not _size(n) or not 2 <= n <= 64 for n in shape):
+    shape = (fold.lanes, fold.copies, fold.run, fold.chunk)
+    if any(not _size(n) or not 2 <= n <= 64 for n in shape) or fold.chunk.bit_count() > 1:
         bad("the shape of a kernel's reductions is malformed")
     for n, i in enumerate(kernel.instructions):
         before = range(n)

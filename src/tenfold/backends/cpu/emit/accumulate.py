@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.division import invert
-from tenfold.backends.cpu.emit.fold import folded, fresh, merged
+from tenfold.backends.cpu.emit.fold import Form, Forms, begun, folded, merged, short
 from tenfold.backends.cpu.emit.loops import Body, Position
 from tenfold.backends.cpu.emit.prefetch import ask_for_next, look_ahead
-from tenfold.backends.cpu.emit.reductions import Reduction, Slot
+from tenfold.backends.cpu.emit.reductions import Reduction
 from tenfold.backends.llvm.writer import LANES
 from tenfold.kernel.analyse.nest import Loop
 
@@ -18,21 +18,27 @@ if TYPE_CHECKING:
 
 def reduce(e: Emitter, loop: Loop) -> None:
     """The loop of some reductions, and their results."""
-    s = e.s
+    s, fold = e.s, e.kernel.fold
     crossing = _crossing(e, loop)
+    extent = 0 if crossing is None else e.kernel.axes[crossing.axis].extent
     makers = []
     for m in loop.members:
         i = e.kernel.instructions[m]
         dtype = e.kernel.instructions[i.args[0]].dtype
         place = e.kernel.instructions[i.args[1]].dtype if len(i.args) > 1 else ""
         # Lanes that only the operand's own loops bind make the result a vector.
-        wide = crossing or (s.lane is not None and s.lane in e.kernel.free[m])
-        copies = _fold_copies(e, loop) if crossing else s.copies if wide else 1
-        makers.append(Reduction(e.w, i.attr[0], dtype, place, copies, wide, crossing))
-    slots = [slot for maker in makers for slot in maker.slots()]
-    held = _accumulate(e, loop, makers, slots)
+        wide = crossing is not None or (s.lane is not None and s.lane in e.kernel.free[m])
+        copies = s.copies if wide else 1
+        if crossing is not None:
+            copies = min(fold.copies, -(-extent // LANES))
+        makers.append(Reduction(e.w, i.attr[0], dtype, place, copies, wide, crossing is not None))
+    forms = Forms(makers, makers, makers)
+    if crossing is not None:
+        forms = Forms.along(makers, -(-extent // fold.stretch))
+    held = [x for maker in forms.whole for _, x in maker.slots()]
+    held = _accumulate(e, loop, forms, held)
     at = 0
-    for m, maker in zip(loop.members, makers, strict=True):
+    for m, maker in zip(loop.members, forms.whole, strict=True):
         width = len(maker.slots())
         result, place_val = maker.finish(held[at : at + width])
         at += width
@@ -43,49 +49,70 @@ def reduce(e: Emitter, loop: Loop) -> None:
                     s.env[n] = place_val
 
 
-def _crossing(e: Emitter, loop: Loop) -> bool:
-    """Whether lanes lie along one of the axes that a reduction runs over."""
-    inner: Loop | None = loop
-    while inner is not None:
-        if inner.axis in e.schedule.lanes and e.s.lane is None:
-            return True
+def _crossing(e: Emitter, loop: Loop) -> Loop | None:
+    """The loop, of those that a reduction runs over, along which lanes lie."""
+    inner: Loop | None = loop if e.s.lane is None else None
+    while inner is not None and inner.axis not in e.schedule.lanes:
         inner = inner.inner
-    return False
+    return inner
 
 
-def _fold_copies(e: Emitter, loop: Loop) -> int:
-    inner = loop
-    while inner.inner is not None:
-        inner = inner.inner
-    extent = e.kernel.axes[inner.axis].extent
-    return max(1, min(e.kernel.fold.copies, -(-extent // LANES)))
-
-
-def _accumulate(e: Emitter, loop: Loop, makers: list[Reduction], slots: list[Slot]) -> list[str]:
+def _accumulate(e: Emitter, loop: Loop, forms: Forms, held: list[str]) -> list[str]:
     """Run the loop, or the loops, over the reduced axes; what they hold in the end."""
     extent = e.kernel.axes[loop.axis].extent
     if loop.axis in e.schedule.lanes and e.s.lane is None:
-        return _accumulate_lanes(e, loop, makers, slots, extent)
+        return _accumulate_lanes(e, loop, forms, held, extent)
+    form = forms.whole if e.s.lane is None else forms.run
 
     def body(i: Position, held: list[str]) -> list[str]:
         look_ahead(e, loop, i)
         with e.s.inside(loop.axis, i, 0, extent):
-            return _trip(e, loop, makers, slots, held)
+            return _trip(e, loop, forms, form, held)
 
-    return folded(e, extent, 1, makers, slots, body)
+    return _folded(e, loop, extent, 1, Forms(form, form, form), held, body, None)
 
 
-def _trip(
-    e: Emitter, loop: Loop, makers: list[Reduction], slots: list[Slot], held: list[str]
+def _folded(
+    e: Emitter,
+    loop: Loop,
+    extent: int,
+    step: int,
+    forms: Forms,
+    held: list[str],
+    body: Body,
+    rest: Body | None,
 ) -> list[str]:
+    """The loop in its shape. Where a trip is short, those of a run are written out."""
+    trips = e.kernel.fold.run
+    if extent < step * trips or not short(e, loop, max(m.copies for m in forms.run)):
+        return folded(e, extent, step, forms, held, body, rest)
+
+    def several(count: int, last: Body | None) -> Body:
+        def run(i: Position, held: list[str]) -> list[str]:
+            for n in range(count):
+                at = i + n * step if isinstance(i, int) else i
+                if n and not isinstance(i, int):
+                    at = e.w.op(f"add nuw nsw i64 {i}, {n * step}")
+                held = body(at, held)
+            return held if last is None else last(extent // step * step, held)
+
+        return run
+
+    left = extent % (step * trips)
+    more = several(left // step, rest) if left else None
+    return folded(e, extent, step * trips, forms, held, several(trips, None), more, 1)
+
+
+def _trip(e: Emitter, loop: Loop, forms: Forms, form: Form, held: list[str]) -> list[str]:
     """One trip: the body, then the next axis or the joining of values."""
     inner = loop.inner
     if inner is not None:
         e.block(loop.body[:-1])
-        return merged(makers, held, _accumulate(e, inner, makers, fresh(makers, held)))
+        more = [x for _, x in begun(form, form, held)]
+        return merged(form, held, _accumulate(e, inner, forms, more))
     e.block(loop.body)
     s, out, at = e.s, list[str](), 0
-    for m, maker in zip(loop.members, makers, strict=True):
+    for m, maker in zip(loop.members, form, strict=True):
         args = e.kernel.instructions[m].args
         width = len(maker.slots())
         copies = range(min(s.copies, maker.copies) if maker.wide else 1)
@@ -98,10 +125,9 @@ def _trip(
 
 
 def _accumulate_lanes(
-    e: Emitter, loop: Loop, makers: list[Reduction], slots: list[Slot], extent: int
+    e: Emitter, loop: Loop, forms: Forms, held: list[str], extent: int
 ) -> list[str]:
-    copies = max((m.copies for m in makers), default=1)
-    reach = LANES * copies
+    reach = LANES * max((m.copies for m in forms.run), default=1)
     rest = extent % reach
     invert(e, loop.body, loop.axis)
 
@@ -113,12 +139,10 @@ def _accumulate_lanes(
                 if masked:
                     e.s.masks[-1] = e.first_lanes(extent % LANES)
                 ask_for_next(e, loop)
-                return _trip(e, loop, makers, slots, held)
+                return _trip(e, loop, forms, forms.run, held)
 
         return body
 
-    held = folded(e, extent - rest, reach, makers, slots, body_of(copies, False))
-    if rest:
-        body = body_of(-(-rest // LANES), extent % LANES != 0)
-        held = body(extent - rest, held)
-    return held
+    last = body_of(-(-rest // LANES), extent % LANES != 0) if rest else None
+    whole = body_of(reach // LANES, False)
+    return _folded(e, loop, extent, reach, forms, held, whole, last)

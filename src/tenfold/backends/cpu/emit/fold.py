@@ -1,148 +1,258 @@
-"""Long sums of floats: rounds in blocks, blocks in chunks, and a balanced tree over chunks.
+"""Sums and products of floats in the shape of the kernel's fold: runs of rounds, and a balanced
+tree over runs. `kernel/analyse/reduction` says which; it is the same on every target.
 
-The shape is the kernel's (`Fold`), so it is the same whatever the target. Reductions other than
-float sums that share a loop with one go through it unbroken.
+The tree is a nest of loops of two trips each, and every level holds one set of partial sums.
+Reductions of no shape that share a loop with one go through it unbroken.
 """
 
 from __future__ import annotations
 
-from itertools import accumulate
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.loops import Body, Position
 from tenfold.backends.cpu.emit.reductions import Reduction, Slot
-from tenfold.backends.llvm.writer import size_of
+from tenfold.backends.llvm.writer import LANES, size_of
+from tenfold.frozen import frozen
+from tenfold.kernel.analyse.nest import Compute, Loop
+from tenfold.kernel.ir.kernel import TRANSCENDENTAL
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
 
+Form = Sequence[Reduction]
+_NEST = 8  # runs joined by loops alone, which take the compiler long where they are deep
+_SHORT = 16  # vector instructions of a trip, of which a run is written out
+
+
+@frozen
+class Forms:
+    """What reductions hold in a run, in a chunk's tree and in the tree over chunks: where lanes lie
+    along the axis all copies, one vector, one number; else the same."""
+
+    run: Form
+    chunk: Form
+    whole: Form
+
+    @classmethod
+    def along(cls, makers: Form, chunks: int) -> Forms:
+        """Those of an axis that lanes lie along."""
+        chunk = [replace(m, copies=1) if m.shaped else m for m in makers]
+        if chunks == 1:
+            return cls(makers, chunk, chunk)
+        one = [replace(m, wide=False, crossing=False) if m.shaped else m for m in chunk]
+        return cls(makers, chunk, one)
+
 
 def folded(
-    e: Emitter, extent: int, step: int, makers: list[Reduction], slots: list[Slot], body: Body
+    e: Emitter,
+    extent: int,
+    step: int,
+    forms: Forms,
+    held: list[str],
+    body: Body,
+    rest: Body | None = None,
+    trips: int = 0,
 ) -> list[str]:
-    """The loop over an axis whose every trip is a round; what is held in the end."""
-    fold = e.kernel.fold
-    if not any(m.flushed for m in makers):
-        return e.loop(0, extent, step, slots, body)
+    """The loop over an axis whose every trip is a round, and the `rest` less than one. What has a
+    shape begins anew, all else goes on from what is held; the answer is in the form of the whole.
+    A run takes so many `trips`, where it is not as many as it has rounds."""
+    fold, full = e.kernel.fold, extent // step * step
+    unit = step * (trips or fold.run)
 
-    def blocks(
-        low: Position, high: Position, most: int, whole: bool, level: int, held: list[Slot]
-    ) -> list[str]:
-        """So many rounds, or fewer unless it is `whole`, from what is held on: in blocks of the
-        level below, each from nothing."""
+    def rounds(low: Position, high: Position, slots: list[Slot], most: int) -> list[str]:
+        if rest is None and most == step:
+            return body(low, [x for _, x in slots])
+        if rest is None:
+            return e.loop(low, high, step, slots, body, most, empty=False)
+        stop = _least(e, high, full)
+        made = e.loop(low, stop, step, slots, body, most, empty=full % unit == 0)
+        more = [(ty, x) for (ty, _), x in zip(slots, made, strict=True)]
+        return e.loop(stop, high, step, more, lambda _, held: rest(full, held), step)
+
+    if not any(m.shaped for m in forms.run):
+        return rounds(0, extent, begun(forms.run, forms.run, held), extent)
+
+    def run(low: Position, high: Position, held: list[str]) -> list[str]:
+        made = rounds(low, high, begun(forms.chunk, forms.run, held), unit)
+        return narrowed(forms.run, forms.chunk, made)
+
+    def nest(level: int, low: Position, high: Position, held: list[str]) -> list[str]:
+        """Up to 2**level runs, by loops of two trips."""
         if level == 0:
-            return e.loop(low, high, step, held, body, most, empty=False)
-        size = step * fold.block**level
-        if most <= size:
-            return blocks(low, high, most, whole, level - 1, held)
-        whole = whole and most % size == 0
+            return run(low, high, held)
+        size = unit << level - 1
+        if level == 1 and trips == 1 and extent % (2 * unit) == 0:  # written out as well
+            made = run(low, _ending(e, low, size, high, True), held)
+            more = run(_ending(e, low, size, high, True), high, made)
+            return merged(forms.chunk, made, more)
 
-        def block(i: Position, held: list[str]) -> list[str]:
-            end = ending(e, i, size, high, whole)
-            more = blocks(i, end, size, whole, level - 1, fresh(makers, held))
-            return merged(makers, held, more)
+        def half(i: Position, held: list[str]) -> list[str]:
+            made = nest(level - 1, i, _ending(e, i, size, high, extent % size == 0), held)
+            return merged(forms.chunk, held, made)
 
-        return e.loop(low, high, size, held, block, most, empty=False)
+        return e.loop(low, high, size, begun(forms.chunk, forms.chunk, held), half, 2 * size)
 
-    chunk, rounds = step * fold.chunk, extent // step
-    if fold.chunks(rounds) <= 2:
-        return blocks(0, extent, extent, True, fold.levels, slots)
-    tree = _Tree(e, makers, rounds)
-    whole = extent % chunk == 0
+    def chunk(low: Position, high: Position, most: int, held: list[str]) -> list[str]:
+        """Up to so many runs: a few by loops, more by a counter."""
+        if most <= _NEST:
+            return nest((most - 1).bit_length(), low, high, held)
+        # A run of vectors is long enough; of single elements several go to the counter at once.
+        level = 0 if forms.run[0].crossing else 2
+        size = unit << level
+        counter = _Counter(e, forms.chunk, -(-most // (1 << level)))
+
+        def one(i: Position, held: list[str]) -> list[str]:
+            made = nest(level, i, _ending(e, i, size, high, extent % size == 0), held)
+            return counter.join(_count(e, low, i, size), made)
+
+        slots = begun(forms.chunk, forms.chunk, held)
+        made = e.loop(low, high, size, slots, one, most * unit, empty=False)
+        return counter.total(_count(e, low, high, size), made)
+
+    runs = -(-extent // unit)
+    if forms.whole is forms.chunk or runs <= fold.chunk:
+        return chunk(0, extent, runs, held)
+    size = unit * fold.chunk
+    counter = _Counter(e, forms.whole, -(-runs // fold.chunk))
 
     def one(i: Position, held: list[str]) -> list[str]:
-        end = ending(e, i, chunk, extent, whole)
-        more = blocks(i, end, chunk, whole, fold.levels - 1, fresh(makers, held))
-        return tree.join(e.w.op(f"udiv i64 {i}, {chunk}"), held, more)
+        end = _ending(e, i, size, extent, extent % size == 0)
+        made = chunk(i, end, fold.chunk, [x for _, x in begun(forms.whole, forms.chunk, held)])
+        return counter.join(_count(e, 0, i, size), narrowed(forms.chunk, forms.whole, made))
 
-    return tree.whole(e.loop(0, extent, chunk, slots, one))
-
-
-def ending(e: Emitter, start: Position, size: int, high: Position, whole: bool) -> str:
-    """Where a block that starts here ends."""
-    stop = e.w.op(f"add nsw i64 {start}, {size}")
-    return stop if whole else e.w.intrinsic("smin", "i64", stop, str(high))
+    made = e.loop(0, extent, size, begun(forms.whole, forms.whole, held), one)
+    return counter.total(counter.most, made)
 
 
-def fresh(makers: list[Reduction], held: list[str]) -> list[Slot]:
-    """Where a block starts: float sums from nothing, all others where they are."""
+class _Counter:
+    """Partial sums joined as a binary counter carries: that of 2**n waits in place n."""
+
+    def __init__(self, e: Emitter, form: Form, most: int) -> None:
+        self.e, self.form, self.most = e, form, most
+        self.slots = [(ty, m.shaped) for m in form for ty, _ in m.slots()]
+        self.row = sum(size_of(ty) for ty, shaped in self.slots if shaped)
+        self.memory = e.private(most.bit_length() * self.row)
+
+    def join(self, number: str, made: list[str]) -> list[str]:
+        """The sum of this number with as many as wait for it."""
+        w = self.e.w
+        following = w.op(f"add i64 {number}, 1")
+        place = w.call("i64", "llvm.cttz.i64", ("i64", following), ("i1", "true"))
+        first = [(ty, x) for (ty, _), x in zip(self.slots, made, strict=True)]
+        made = self.e.loop(0, place, 1, first, self.carried, self.most.bit_length())
+        for at, (ty, _), x in zip(self.places(place), self.slots, made, strict=True):
+            if at:
+                w.put(f"store {ty} {x}, ptr {at}, align 8")
+        return made
+
+    def total(self, count: Position, made: list[str]) -> list[str]:
+        """All that waits after so many, the smallest first."""
+        w = self.e.w
+        if isinstance(count, int):
+            waiting = [place for place in range(count.bit_length()) if count >> place & 1]
+            made = self.recalled(waiting[0], made)
+            for place in waiting[1:]:
+                made = self.carried(place, made)
+            return made
+
+        def place(_: Position, held: list[str]) -> list[str]:
+            least = w.call("i64", "llvm.cttz.i64", ("i64", held[0]), ("i1", "true"))
+            left = w.op(f"and i64 {held[0]}, {w.op(f'add i64 {held[0]}, -1')}")
+            return [left, *self.carried(least, held[1:])]
+
+        slots = [("i64", count), *begun(self.form, self.form, made)]
+        places = w.intrinsic("ctpop", "i64", count)
+        return self.e.loop(0, places, 1, slots, place, self.most.bit_length(), empty=False)[1:]
+
+    def carried(self, place: Position, held: list[str]) -> list[str]:
+        return merged(self.form, self.recalled(place, held), held)
+
+    def recalled(self, place: Position, held: list[str]) -> list[str]:
+        """What waits in a place; what has no shape as it is."""
+        trio = zip(self.places(place), self.slots, held, strict=True)
+        return [self.e.w.op(f"load {ty}, ptr {at}, align 8") if at else x for at, (ty, _), x in trio]
+
+    def places(self, place: Position) -> list[str]:
+        w = self.e.w
+        row = w.op(f"mul i64 {place}, {self.row}")
+        row = w.op(f"getelementptr i8, ptr {self.memory}, i64 {row}")
+        out, offset = list[str](), 0
+        for ty, shaped in self.slots:
+            out.append(w.op(f"getelementptr i8, ptr {row}, i64 {offset}") if shaped else "")
+            offset += size_of(ty) * shaped
+        return out
+
+
+def _ending(e: Emitter, start: Position, size: int, high: Position, whole: bool) -> Position:
+    """Where a part that starts here ends."""
+    end = start + size if isinstance(start, int) else e.w.op(f"add nsw i64 {start}, {size}")
+    return end if whole else _least(e, end, high)
+
+
+def _count(e: Emitter, low: Position, high: Position, size: int) -> Position:
+    """How many parts there are, the last one perhaps shorter."""
+    if isinstance(low, int) and isinstance(high, int):
+        return -(-(high - low) // size)
+    length = e.w.op(f"sub i64 {high}, {low}") if low else high
+    return e.w.op(f"udiv i64 {e.w.op(f'add i64 {length}, {size - 1}')}, {size}")
+
+
+def _least(e: Emitter, a: Position, b: Position) -> Position:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return e.w.intrinsic("smin", "i64", str(a), str(b))
+
+
+def short(e: Emitter, loop: Loop, copies: int = 1) -> bool:
+    """Whether the trips of a run had better be written out than be a loop."""
+    return _length(e, loop) * copies <= _SHORT
+
+
+def _length(e: Emitter, loop: Loop) -> int:
+    """About how many vector instructions a trip has, of one copy."""
+    inner = loop.inner
+    if inner is not None:
+        rounds = -(-e.kernel.axes[inner.axis].extent // LANES)
+        return len(loop.body) - 1 + _length(e, inner) * rounds
+    ops = [e.kernel.instructions[i.value].op for i in loop.body if isinstance(i, Compute)]
+    return sum(1 + 9 * (op in TRANSCENDENTAL) for op in ops if op != "const") + len(loop.members)
+
+
+def begun(old: Form, new: Form, held: list[str]) -> list[Slot]:
+    """Where partial sums of another form begin: from nothing, and all else where it is."""
     out: list[Slot] = []
-    for maker in makers:
-        mine = maker.slots()
-        now = held[len(out) : len(out) + len(mine)]
-        out += mine if maker.flushed else [(t, x) for (t, _), x in zip(mine, now, strict=True)]
+    at = 0
+    for before, after in zip(old, new, strict=True):
+        width, slots = len(before.slots()), after.slots()
+        now = held[at : at + width]
+        at += width
+        kept = [(ty, x) for (ty, _), x in zip(slots, now, strict=False)]
+        out += slots if after.shaped else kept
     return out
 
 
-def merged(makers: list[Reduction], held: list[str], more: list[str]) -> list[str]:
-    """What is held after a block: float sums of both, all others as the block left them."""
+def merged(form: Form, held: list[str], more: list[str]) -> list[str]:
+    """Two partial sums as one; all else as it was left."""
     out: list[str] = []
-    for maker in makers:
+    for maker in form:
         here = slice(len(out), len(out) + len(maker.slots()))
-        out += maker.merge(held[here], more[here]) if maker.flushed else more[here]
+        out += maker.merge(held[here], more[here]) if maker.shaped else more[here]
     return out
 
 
-class _Tree:
-    """Chunks joined as a binary counter carries: the sum of 2**n chunks waits in place n."""
-
-    def __init__(self, e: Emitter, makers: list[Reduction], rounds: int) -> None:
-        self.e, self.makers = e, makers
-        self.count, self.most = e.kernel.fold.chunks(rounds), e.kernel.fold.waiting(rounds)
-        self.slots = [slot for maker in makers if maker.flushed for slot in maker.slots()]
-        self.sizes = [size_of(ty) for ty, _ in self.slots]
-        self.row = sum(self.sizes)
-        self.memory = e.private(self.most * self.row)
-
-    def join(self, number: str, held: list[str], more: list[str]) -> list[str]:
-        """Put a chunk's sums in their place; what the loop holds."""
-        w = self.e.w
-        place = w.call(
-            "i64", "llvm.cttz.i64", ("i64", w.op(f"add i64 {number}, 1")), ("i1", "true")
-        )
-
-        def carry(level: Position, sums: list[str]) -> list[str]:
-            return self.added(self.recall(level), sums)
-
-        first = [(ty, x) for (ty, _), x in zip(self.slots, self.mine(more), strict=True)]
-        sums = self.e.loop(0, place, 1, first, carry, self.most)
-        for at, (ty, _), x in zip(self.places(place), self.slots, sums, strict=True):
-            w.put(f"store {ty} {x}, ptr {at}, align 8")
-        return self.put_back(more, self.mine(held))
-
-    def whole(self, held: list[str]) -> list[str]:
-        """What is held after the last chunk."""
-        waiting = [level for level in range(self.most) if self.count >> level & 1]
-        sums = self.recall(waiting[0])
-        for level in waiting[1:]:
-            sums = self.added(self.recall(level), sums)
-        return self.put_back(held, sums)
-
-    def recall(self, level: Position) -> list[str]:
-        pairs = zip(self.places(level), self.slots, strict=True)
-        return [self.e.w.op(f"load {ty}, ptr {at}, align 8") for at, (ty, _) in pairs]
-
-    def added(self, a: list[str], b: list[str]) -> list[str]:
-        return [
-            self.e.w.op(f"fadd {ty} {x}, {y}")
-            for (ty, _), x, y in zip(self.slots, a, b, strict=True)
-        ]
-
-    def places(self, level: Position) -> list[str]:
-        w = self.e.w
-        at = w.op(f"mul i64 {level}, {self.row}")
-        row = w.op(f"getelementptr i8, ptr {self.memory}, i64 {at}")
-        offsets = accumulate(self.sizes[:-1], initial=0)
-        return [w.op(f"getelementptr i8, ptr {row}, i64 {offset}") for offset in offsets]
-
-    def mine(self, held: list[str]) -> list[str]:
-        """The float sums of what is held."""
-        return [x for x, flushed in zip(held, self.flags(), strict=True) if flushed]
-
-    def put_back(self, held: list[str], sums: list[str]) -> list[str]:
-        """What is held with other float sums."""
-        rest = iter(sums)
-        return [next(rest) if f else x for x, f in zip(held, self.flags(), strict=True)]
-
-    def flags(self) -> list[bool]:
-        return [maker.flushed for maker in self.makers for _ in maker.slots()]
+def narrowed(old: Form, new: Form, held: list[str]) -> list[str]:
+    """Partial sums in another form: copies joined, lanes folded."""
+    out: list[str] = []
+    at = 0
+    for before, after in zip(old, new, strict=True):
+        width = len(before.slots())
+        part = held[at : at + width]
+        at += width
+        if before.copies > after.copies:
+            part = before.joined(part)
+        if before.wide and not after.wide:
+            part = before.across(part)
+        out += part
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -41,9 +42,9 @@ class Reduction:
         return kind(self.dtype) == "f"
 
     @property
-    def flushed(self) -> bool:
-        """Whether long runs go through a second set of accumulators, to keep the error small."""
-        return self.kind in ("sum", "dot") and self.floating
+    def shaped(self) -> bool:
+        """Whether the order of joining shows in the bits, and is that of the kernel's fold."""
+        return self.kind in ("sum", "dot", "prod") and self.floating and not self._pairs
 
     @property
     def _pairs(self) -> bool:
@@ -154,14 +155,25 @@ class Reduction:
         is kept beside."""
         if not self.crossing or held[0] != self.identity()[0]:
             return False
-        return self.kind in ("max", "min") or (copy > 0 and self.flushed)
+        return self.kind in ("max", "min") or (copy > 0 and self.shaped)
 
-    def merge(self, a: list[str], b: list[str]) -> list[str]:
-        """Two sets of sums as one; only flushed reductions are merged."""
-        return [
-            self.w.op(f"fadd {ty} {x}, {y}")
-            for (ty, _), x, y in zip(self.slots(), a, b, strict=True)
-        ]
+    def merge(self, a: Sequence[str], b: Sequence[str]) -> list[str]:
+        """Two partial sums as one; only what has a shape is merged."""
+        op = "fmul" if self.kind == "prod" else "fadd"
+        return [self.w.op(f"{op} {self.ty} {x}, {y}") for x, y in zip(a, b, strict=True)]
+
+    def joined(self, held: list[str]) -> list[str]:
+        """The copies of a partial sum as one, by a balanced tree."""
+        width = self._width(0)
+        found = [held[n : n + width] for n in range(0, len(held), width)]
+        while len(found) > 1:
+            pairs = [found[n : n + 2] for n in range(0, len(found), 2)]
+            found = [self.merge(*p) if len(p) == 2 else p[0] for p in pairs]
+        return found[0]
+
+    def across(self, held: list[str]) -> list[str]:
+        """The lanes of a partial sum of one copy as one."""
+        return list(self._across(tuple(held)))
 
     def finish(self, held: list[str]) -> tuple[Val, Val | None]:
         """The result, and the position for argmin and argmax."""

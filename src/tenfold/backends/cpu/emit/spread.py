@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tenfold.backends.cpu.emit.fold import ending, fresh, merged
+from tenfold.backends.cpu.emit.fold import merged
 from tenfold.backends.cpu.emit.loops import Position
 from tenfold.backends.cpu.emit.memory import store
 from tenfold.backends.cpu.emit.prefetch import ask_for_rows
@@ -124,10 +124,11 @@ class _Spread:
         """Where the vector of this position is kept, in one of several rows."""
         e, size = self.e, max(1, BITS[element] // 8)
         if key not in self.memory:
-            self.memory[key] = e.private(rows * e.schedule.chunk * size + _APART)
+            self.memory[key] = e.private(rows * (e.schedule.chunk * size + _APART))
         at = e.w.op(f"sub nsw i64 {e.s.base[self.loop.axis]}, {self.start}")
         if row != 0:
-            at = e.w.op(f"add i64 {at}, {e.w.op(f'mul i64 {row}, {e.schedule.chunk}')}")
+            step = e.schedule.chunk + _APART // size
+            at = e.w.op(f"add i64 {at}, {e.w.op(f'mul i64 {row}, {step}')}")
         ty = "i8" if element == "i1" else element
         return e.w.op(f"getelementptr {ty}, ptr {self.memory[key]}, i64 {at}")
 
@@ -192,16 +193,14 @@ class _Spread:
 
 
 class _Rows:
-    """Reductions over rows, of which a block at once joins what is held.
+    """Reductions over rows, of which a run at once joins what is held.
 
-    Of a float sum an accumulator is held for each level of blocks in a chunk, as the kernel's fold
-    has them. It is added to the next, and begins anew, when the next block of its level begins: so
-    all are still open when the rows after the last whole block are joined.
+    Of what has a shape runs are joined as a binary counter carries: 2**n of them wait in place n.
     """
 
     def __init__(self, spread: _Spread, loop: Loop) -> None:
         e = self.e = spread.e
-        self.spread, self.loop, self.fold = spread, loop, e.kernel.fold
+        self.spread, self.loop, self.size = spread, loop, e.kernel.fold.run
         self.extent = e.kernel.axes[loop.axis].extent
         self.makers: list[Reduction] = []
         for m in loop.members:
@@ -210,61 +209,71 @@ class _Rows:
             dtype = e.kernel.instructions[i.args[0]].dtype
             self.makers.append(Reduction(e.w, i.attr[0], dtype, place, 1, True, False, True))
         self.slots = [slot for maker in self.makers for slot in maker.slots()]
-        self.flushed = [m.flushed for m in self.makers for _ in m.slots()]
-        self.levels = range(1, self.fold.levels if any(self.flushed) else 2)
-        self.rows = self.fold.waiting(self.extent)  # of sums that wait
+        self.shaped = [m.shaped for m in self.makers for _ in m.slots()]
+        self.count = self.extent // self.size  # whole runs
+        self.places = self.count.bit_length()
 
     def run(self) -> None:
-        e, spread, fold, extent = self.e, self.spread, self.fold, self.extent
-        reads, whole = used(e, [self.loop]), extent // fold.block * fold.block
+        e, spread = self.e, self.spread
+        reads = used(e, [self.loop])
 
-        def block(i: Position, _: list[str]) -> list[str]:
-            spread.lanes(lambda: self.block(i), reads)
+        def rows(i: Position, _: list[str]) -> list[str]:
+            number = e.w.op(f"udiv i64 {i}, {self.size}")
+            number = e.w.op(f"add i64 {number}, 1")
+            place = e.w.call("i64", "llvm.cttz.i64", ("i64", number), ("i1", "true"))
+            spread.lanes(lambda: self.join(i, place), reads)
             return []
 
-        def chunk(i: Position, _: list[str]) -> list[str]:
-            self.turn(i)
-            end = ending(e, i, fold.chunk, whole, whole % fold.chunk == 0)
-            e.loop(i, end, fold.block, (), block, fold.chunk, empty=False)
-            return []
+        spread.lanes(lambda: self.hold([first for _, first in self.slots]), set())
+        e.loop(0, self.count * self.size, self.size, (), rows)
+        spread.lanes(self.finish, reads)
 
-        spread.lanes(self.begin, set())
-        if any(self.flushed) and extent > fold.chunk:
-            e.loop(0, whole, fold.chunk, (), chunk)
-            if whole < extent and whole % fold.chunk == 0:
-                self.turn(whole)
-        else:
-            e.loop(0, whole, fold.block, (), block)
-        if whole < extent:
-            spread.lanes(lambda: self.rest(whole), reads)
-        spread.lanes(self.finish, set())
+    def join(self, i: Position, place: str) -> None:
+        """A run, with as many as wait for it."""
+        made = self.rows(i, self.size)
+        if any(self.shaped):
+            slots = [(ty, x) for (ty, _), x in zip(self.slots, made, strict=True)]
+            made = self.e.loop(0, place, 1, slots, self.carried, self.places)
+        for n, ((ty, _), x) in enumerate(zip(self.slots, made, strict=True)):
+            if self.shaped[n]:
+                self.e.w.put(f"store {ty} {x}, ptr {self.waits(n, place)}, align 8")
+        self.hold(made)
 
-    def begin(self) -> None:
-        for level in self.levels:
-            self.hold(level, [first for _, first in self.slots])
+    def finish(self) -> None:
+        """The rows that are left, then all that waits, and the results."""
+        e = self.e
+        first = self.count * self.size
+        made = self.rows(first, self.extent - first)
+        for place in range(self.places if any(self.shaped) else 0):
+            if self.count >> place & 1:
+                made = self.carried(place, made)
+        for m, maker in zip(self.loop.members, self.makers, strict=True):
+            result, where = maker.finish(made[: len(maker.slots())])
+            del made[: len(maker.slots())]
+            e.s.env[m] = result
+            self.spread.keep(m)
+            if where is not None:
+                for v, i in enumerate(e.kernel.instructions):
+                    if i.op == "state" and i.args == (m,):
+                        self.spread.remember(v, COMPUTE[i.dtype], where.at(0)[0])
 
-    def block(self, i: Position) -> None:
-        """The rows of a block, which may be the first of one of the next level."""
-        held = self.opened(i, 1, self.held(1))
-        made = self.nothing(held)
-        for row in range(self.fold.block):
-            here = i + row if isinstance(i, int) else i
-            if row and not isinstance(i, int):
-                here = self.e.w.op(f"add nsw i64 {i}, {row}")
-            made = self.row(here, made)
-        self.hold(1, merged(self.makers, held, made))
-
-    def rest(self, first: int) -> None:
-        """The rows after the last whole block."""
-        held = self.opened(first, 1, self.held(1))
-        slots = [(ty, x) for (ty, _), x in zip(self.slots, self.nothing(held), strict=True)]
-        made = self.e.loop(first, self.extent, 1, slots, self.row)
-        self.hold(1, merged(self.makers, held, made))
+    def rows(self, start: Position, count: int) -> list[str]:
+        """So many rows, one after the other."""
+        held = [
+            x if shaped else self.spread.recall((self.loop, n), element_of(ty))
+            for n, ((ty, x), shaped) in enumerate(zip(self.slots, self.shaped, strict=True))
+        ]
+        for n in range(count):
+            at = start + n if isinstance(start, int) else start
+            if n and not isinstance(start, int):
+                at = self.e.w.op(f"add nsw i64 {start}, {n}")
+            held = self.row(at, held)
+        return held
 
     def row(self, i: Position, held: list[str]) -> list[str]:
         e, loop, made = self.e, self.loop, list[str]()
         with e.s.inside(loop.axis, i, 0, self.extent):
-            ask_for_rows(e, loop, self.fold.block)
+            ask_for_rows(e, loop, self.size)
             e.block(loop.body)
             for m, maker in zip(loop.members, self.makers, strict=True):
                 args = e.kernel.instructions[m].args
@@ -273,103 +282,20 @@ class _Rows:
                 made += maker.step(mine, [e.s.get(args[0], 0, True)], places, [None])
         return made
 
-    def nothing(self, held: list[str]) -> list[str]:
-        """Where a block starts: float sums from -0, which any value takes the place of."""
-        zeros = [self.e.w.const(element_of(ty), -0.0, True) for ty, _ in self.slots]
-        pairs = zip(zeros, held, self.flushed, strict=True)
-        return [zero if flushed else x for zero, x, flushed in pairs]
+    def hold(self, values: list[str]) -> None:
+        """Keep what has no shape."""
+        for n, ((ty, _), x) in enumerate(zip(self.slots, values, strict=True)):
+            if not self.shaped[n]:
+                self.spread.remember((self.loop, n), element_of(ty), x)
 
-    def opened(self, i: Position, level: int, held: list[str]) -> list[str]:
-        """What a level goes on from where a block begins. If that is the first of a block of the
-        level above, it is nothing, and what was held is added there."""
-        size = self.fold.block ** (level + 1)
-        if level == self.levels[-1] or i == 0:
-            return held
-
-        def close(_: Position, held: list[str]) -> list[str]:
-            above = merged(self.makers, self.held(level + 1), held)
-            self.hold(level + 1, self.opened(i, level + 1, above))
-            return [x for _, x in fresh(self.makers, held)]
-
-        if isinstance(i, int):
-            return held if i % size else close(0, held)
-        w = self.e.w
-        first = w.op(f"icmp eq i64 {w.op(f'urem i64 {i}, {size}')}, 0")
-        slots = [(ty, x) for (ty, _), x in zip(self.slots, held, strict=True)]
-        return self.e.loop(0, w.op(f"zext i1 {first} to i64"), 1, slots, close, 1)
-
-    def turn(self, i: Position) -> None:
-        """A chunk begins: the last one waits for another as long."""
-        e, w = self.e, self.e.w
-        number = w.op(f"udiv i64 {i}, {self.fold.chunk}")
-
-        def wait(_: Position, __: list[str]) -> list[str]:
-            place = w.call("i64", "llvm.cttz.i64", ("i64", number), ("i1", "true"))
-            self.spread.lanes(lambda: self.put_aside(place), set())
-            return []
-
-        e.loop(0, w.intrinsic("umin", "i64", number, "1"), 1, (), wait, 1)  # none at first
-
-    def put_aside(self, place: str) -> None:
-        """What all levels hold, with as many chunks as wait."""
-
-        def carry(waiting: Position, held: list[str]) -> list[str]:
-            return self.carried(waiting, held)
-
-        held = self.closed()
-        slots = [(ty, x) for (ty, _), x in zip(self.slots, held, strict=True)]
-        sums = self.e.loop(0, place, 1, slots, carry, self.rows)
-        for n, ((ty, _), x) in enumerate(zip(self.slots, sums, strict=True)):
-            if self.flushed[n]:
-                self.e.w.put(f"store {ty} {x}, ptr {self.waits(n, place)}, align 8")
-        for level in self.levels:
-            self.hold(level, [x for _, x in fresh(self.makers, held)])
-
-    def closed(self) -> list[str]:
-        """Every level added to the next: all of a chunk."""
-        held = self.held(1)
-        for level in self.levels[1:]:
-            held = merged(self.makers, self.held(level), held)
-        return held
-
-    def carried(self, waiting: Position, held: list[str]) -> list[str]:
-        """A chunk, or several, with as many that waited."""
-        others = []
-        for n, (ty, x) in enumerate(self.slots):
-            load = f"load {ty}, ptr {self.waits(n, waiting)}, align 8" if self.flushed[n] else ""
-            others.append(self.e.w.op(load) if load else x)
+    def carried(self, place: Position, held: list[str]) -> list[str]:
+        """A run, or several, with as many that waited."""
+        others = [
+            self.e.w.op(f"load {ty}, ptr {self.waits(n, place)}, align 8") if shaped else x
+            for n, ((ty, _), x, shaped) in enumerate(zip(self.slots, held, self.shaped, strict=True))
+        ]
         return merged(self.makers, others, held)
 
     def waits(self, slot: int, place: Position) -> str:
         element = element_of(self.slots[slot][0])
-        return self.spread.place((self.loop, slot, "waits"), element, place, self.rows)
-
-    def finish(self) -> None:
-        e, before = self.e, self.fold.chunks(self.extent) - 1
-        held = self.closed()
-        for n in range(before.bit_length() if any(self.flushed) else 0):
-            if before >> n & 1:
-                held = self.carried(n, held)
-        for m, maker in zip(self.loop.members, self.makers, strict=True):
-            result, place = maker.finish(held[: len(maker.slots())])
-            del held[: len(maker.slots())]
-            e.s.env[m] = result
-            self.spread.keep(m)
-            if place is not None:
-                for v, i in enumerate(e.kernel.instructions):
-                    if i.op == "state" and i.args == (m,):
-                        self.spread.remember(v, COMPUTE[i.dtype], place.at(0)[0])
-
-    def held(self, level: int) -> list[str]:
-        """What a level holds; others than float sums have the first alone."""
-        return [
-            self.spread.recall((self.loop, n, level), element_of(ty))
-            if level == 1 or self.flushed[n]
-            else x
-            for n, (ty, x) in enumerate(self.slots)
-        ]
-
-    def hold(self, level: int, values: list[str]) -> None:
-        for n, ((ty, _), x) in enumerate(zip(self.slots, values, strict=True)):
-            if level == 1 or self.flushed[n]:
-                self.spread.remember((self.loop, n, level), element_of(ty), x)
+        return self.spread.place((self.loop, slot), element, place, self.places)

@@ -308,10 +308,9 @@ class _Facts:
         for n, i in enumerate(kernel.instructions):
             if kernel.free[n] == {lane}:
                 size += SIZES[i.dtype] + (8 * len(i.args) if i.op == "reduce" else 0)
-                if i.op == "reduce" and i.attr[0] == "sum" and kind(i.dtype) == "f":
-                    rows = kernel.axes[i.attr[1]].extent
-                    held = kernel.fold.levels - 1 + kernel.fold.waiting(rows)
-                    size += max(4, SIZES[i.dtype]) * held
+                if i.op == "reduce" and i.attr[0] in ("sum", "prod") and kind(i.dtype) == "f":
+                    runs = kernel.axes[i.attr[1]].extent // kernel.fold.run
+                    size += max(4, SIZES[i.dtype]) * runs.bit_length()
         fitting = STACK // max(1, size) // _LEAST_CHUNK * _LEAST_CHUNK
         return min(CHUNK, fitting)
 
