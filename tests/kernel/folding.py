@@ -12,12 +12,16 @@ from tenfold.kernel.analyse.reduction import Tree
 Array = np.ndarray[Any, Any]
 
 
-def interpreted(values: Array, tree: Tree) -> Array:
-    """The sum over the first axis, one addition at a time."""
+def interpreted(values: Array, tree: Tree, join: np.ufunc = np.add) -> Array:
+    """The sum over the first axis, or the product, one step at a time."""
     if isinstance(tree, int):
         return np.asarray(values[tree])
-    left, right = (interpreted(values, part) for part in tree)
-    return np.asarray(left + right)
+    left, right = (interpreted(values, part, join) for part in tree)
+    return np.asarray(join(left, right))
+
+
+def leaves(tree: Tree) -> list[int]:
+    return [tree] if isinstance(tree, int) else [n for part in tree for n in leaves(part)]
 
 
 def depth(tree: Tree) -> int:
@@ -25,7 +29,7 @@ def depth(tree: Tree) -> int:
     return 0 if isinstance(tree, int) else 1 + max(depth(part) for part in tree)
 
 
-def rounds_folded(rounds: Array, fold: Fold) -> Array:
+def down(rounds: Array, fold: Fold) -> Array:
     """The sums over the first axis, of which each element is a round."""
     return balanced([_serial(rounds[n : n + fold.run]) for n in range(0, len(rounds), fold.run)])
 
@@ -74,12 +78,11 @@ def additions(extent: int, fold: Fold) -> int:
 
 def additions_across(extent: int, fold: Fold) -> int:
     """The same where rounds lie along the axis."""
-    first = min(extent, fold.stretch)
-    tree = (-(-extent // size) for size in (fold.stretch, fold.lanes))
-    chunks, copies = _levels(next(tree)), _levels(min(next(tree), fold.copies))
-    runs = _levels(-(-first // (fold.round * fold.run)))
-    lanes = _levels(min(first, fold.lanes))
-    return min(-(-first // fold.round), fold.run) - 1 + copies + runs + lanes + chunks
+    first = min(extent, fold.stretch)  # the elements of the first chunk
+    rounds = -(-first // fold.round)
+    copies = min(fold.copies, -(-first // fold.lanes))
+    counts = (copies, -(-rounds // fold.run), min(first, fold.lanes), -(-extent // fold.stretch))
+    return min(rounds, fold.run) - 1 + sum(_levels(count) for count in counts)
 
 
 def _levels(count: int) -> int:

@@ -13,14 +13,31 @@ import pytest
 import tenfold as tn
 from tenfold.backends.cpu.target import Target
 from tenfold.kernel import Builder, Fold, Kernel
+from tenfold.kernel.analyse.reduction import along, elsewhere
+from tenfold.kernel.ir.index import Index
 from tenfold.types import DTYPES, SHORT
 from tests.backends.cpu.running import TARGETS, Program, every_target, random, reduction
-from tests.kernel.folding import across_lanes, additions, additions_across, rounds_folded
+from tests.kernel.folding import (
+    across_lanes,
+    additions,
+    additions_across,
+    balanced,
+    by_lanes,
+    depth,
+    down,
+    halved,
+    interpreted,
+    leaves,
+)
 
 Array = np.ndarray[Any, Any]
 FOLD = Fold()
-LENGTHS = [1, 17, 64, 65, 130, 1000, 4097, 16384, 32768, 50_000, 180_001]
-ROWS = [1, 5, 35, 64, 100, 256, 257, 513, 1030, 2051]
+# Around every level: lanes, copies, rounds, runs, pairs and nests of them, chunks, pairs of chunks.
+LENGTHS = [1, 3, 15, 16, 17, 40, 63, 64, 65, 128, 130, 200, 255, 256, 257, 300, 320, 511, 512, 513]
+LENGTHS += [1000, 1024, 1025, 2047, 2048, 2049, 2304, 4097, 8191, 8192, 8193, 8256, 9000, 16384]
+LENGTHS += [16385, 24_576, 24_577, 32_768, 50_000, 180_001]
+ROWS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 35, 36, 64, 65, 100, 127, 128, 129, 256]
+ROWS += [257, 513, 1030, 2051]
 
 
 def summed(x: Array, axis: int, target: Target) -> Array:
@@ -30,26 +47,91 @@ def summed(x: Array, axis: int, target: Target) -> Array:
     return out
 
 
+@pytest.mark.parametrize("extent", [*range(1, 70), 100, 255, 256, 257, 513, 1000, 8200, 24_577])
+def test_the_interpreter_adds_in_the_order_of_the_tree(extent: int) -> None:
+    x = random((extent,), "f32", extent)
+    for tree, fast in ((along(extent, FOLD), across_lanes), (elsewhere(extent, FOLD), down)):
+        assert interpreted(x, tree) == fast(x, FOLD)
+        assert sorted(leaves(tree)) == list(range(extent))
+    assert depth(along(extent, FOLD)) == additions_across(extent, FOLD)
+    assert depth(elsewhere(extent, FOLD)) == additions(extent, FOLD)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 8, 264])
+@pytest.mark.parametrize("extent", [8192, 8193, 50_000, 180_001])
+def test_partial_sums_of_chunks_join_in_any_grouping_by_position(extent: int, parts: int) -> None:
+    """As threads or blocks do: each has stretches of a power of two of chunks."""
+    x = random((extent,), "f32", extent)
+    chunks = -(-extent // FOLD.stretch)
+    share = 1 << max(0, -(-chunks // parts) - 1).bit_length()
+    size = FOLD.stretch * share
+    partial = [across_lanes(x[n : n + size], FOLD) for n in range(0, extent, size)]
+    assert balanced(partial) == across_lanes(x, FOLD)
+
+
 @every_target
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_a_sum_across_lanes_has_the_bits_of_the_fold(dtype: str, target: Target) -> None:
-    for length in LENGTHS:
+    for length in LENGTHS if dtype == "f32" else LENGTHS[::4]:
         x = random((length,), dtype, length)
         assert summed(x, 0, target) == across_lanes(x, FOLD), length
         rows = random((3, length), dtype, length)
-        want = [across_lanes(row, FOLD) for row in rows]
+        want = across_lanes(rows, FOLD)
         np.testing.assert_array_equal(summed(rows, 1, target), want, str(length))
 
 
 @every_target
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-@pytest.mark.parametrize("width", [3, 20, 300])  # in registers, and in memory
+@pytest.mark.parametrize("width", [3, 20, 64, 300])  # in registers, and in memory
 def test_a_sum_down_columns_has_the_bits_of_the_fold(
     dtype: str, width: int, target: Target
 ) -> None:
-    for length in ROWS:
+    for length in ROWS if dtype == "f32" else ROWS[::4]:
         x = random((length, width), dtype, length)
-        np.testing.assert_array_equal(summed(x, 0, target), rounds_folded(x, FOLD), str(length))
+        np.testing.assert_array_equal(summed(x, 0, target), down(x, FOLD), str(length))
+
+
+def of_both(outer: int, inner: int, packed: bool) -> Kernel:
+    """The sum over two axes that are no single one, for a row in memory is longer than what is
+    read of it; the inner axis is packed, or the outer one."""
+    b = Builder()
+    step = (outer if packed else inner) + (inner if packed else outer) + 5
+    x, out = b.buffer("f32", step * max(outer, inner)), b.buffer("f32", 1, "write")
+    (first, i), (second, j) = b.reduced(outer, 1, 0), b.reduced(inner, 1, 1)
+    at = i * step + j if packed else j * step + i
+    b.store(out, Index(), b.reduce("sum", [first, second], b.load(x, at)))
+    return b.finish()
+
+
+@every_target
+@pytest.mark.parametrize("inner", [5, 20, 64, 100, 300, 8200])
+@pytest.mark.parametrize("outer", [2, 4, 7, 33])
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_sum_over_two_axes_keeps_lanes_to_the_end(
+    outer: int, inner: int, packed: bool, target: Target
+) -> None:
+    kernel = of_both(outer, inner, packed)
+    x = random((kernel.buffers[0].size,), "f32", outer)
+    out = np.full(1, 5, np.float32)
+    Program(kernel, target)(x, out)
+    step = outer + inner + 5
+    rows = x.reshape(-1, step)[: outer if packed else inner, : inner if packed else outer]
+    if rows.shape[1] > FOLD.stretch:
+        want = down(across_lanes(rows, FOLD), FOLD)
+    else:
+        want = halved(down(by_lanes(rows, FOLD), FOLD))
+    assert out[0] == want
+
+
+@every_target
+@pytest.mark.parametrize(("shape", "axis"), [((3000,), 0), ((70, 40), 0), ((300, 300), 0)])
+def test_products_have_the_tree_of_sums(shape: tuple[int, ...], axis: int, target: Target) -> None:
+    x = (1 + random(shape, "f32", 3) / 100).astype(np.float32)
+    out = np.zeros(shape[1:], np.float32)
+    places = np.empty(out.shape, np.int64)
+    Program(reduction("prod", "f32", shape, (axis,)), target)(x, out, places)
+    tree = (elsewhere if len(shape) > 1 else along)(shape[0], FOLD)
+    np.testing.assert_array_equal(out, interpreted(x, tree, np.multiply))
 
 
 def product(rows: int, columns: int) -> Kernel:

@@ -1,6 +1,6 @@
 """The shape of a reduction: which values are added to which, whatever runs it.
 
-Sums of floats have one tree, the kernel's `Fold`. A balanced tree joins neighbours by position:
+Sums of floats have one tree, the kernel's `Fold`, and products of floats the same. A balanced tree joins neighbours by position:
 of more than 2**k of them the first 2**k stand left of the last addition, for the largest such k.
 So it is the same however many take part, if each has stretches that begin at multiples of a power
 of two and are as long: partial sums are joined by position, and one without a neighbour goes up as
@@ -11,10 +11,9 @@ Over several axes each position of the outer ones is a round of one element: wha
 gives, by lanes where it has one chunk at most. Lanes are then folded in the end.
 
 All other reductions come out the same in any order: integers wrap, `any`, `all`, `min` and `max`
-choose, a NaN wins over all. Products of floats are the exception: one after the other in each
-accumulator, which are joined as those of a round are. `argmin` and `argmax` have the first NaN,
-else the least position among equals. Stores that update an element do so in the order of the
-sequential axes.
+choose, and a NaN wins. `argmin` and `argmax` have the first NaN, else the least position among
+equals. Complex products alone are joined as a backend likes, and judged by agreement. Stores that
+update an element do so in the order of the sequential axes.
 """
 
 from __future__ import annotations

@@ -90,10 +90,7 @@ def _folded(
     def several(count: int, last: Body | None) -> Body:
         def run(i: Position, held: list[str]) -> list[str]:
             for n in range(count):
-                at = i + n * step if isinstance(i, int) else i
-                if n and not isinstance(i, int):
-                    at = e.w.op(f"add nuw nsw i64 {i}, {n * step}")
-                held = body(at, held)
+                held = body(e.sum(i, n * step), held)
             return held if last is None else last(extent // step * step, held)
 
         return run

@@ -1,8 +1,9 @@
 """Sums and products of floats in the shape of the kernel's fold: runs of rounds, and a balanced
 tree over runs. `kernel/analyse/reduction` says which; it is the same on every target.
 
-The tree is a nest of loops of two trips each, and every level holds one set of partial sums.
-Reductions of no shape that share a loop with one go through it unbroken.
+A tree of few runs is a nest of loops of two trips each; more are joined as a binary counter
+carries, which gives the same tree. Reductions of no shape that share a loop with one go through it
+unbroken.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def folded(
             return body(low, [x for _, x in slots])
         if rest is None:
             return e.loop(low, high, step, slots, body, most, empty=False)
-        stop = _least(e, high, full)
+        stop = e.least(high, full)
         made = e.loop(low, stop, step, slots, body, most, empty=full % unit == 0)
         more = [(ty, x) for (ty, _), x in zip(slots, made, strict=True)]
         return e.loop(stop, high, step, more, lambda _, held: rest(full, held), step)
@@ -84,9 +85,9 @@ def folded(
             return run(low, high, held)
         size = unit << level - 1
         if level == 1 and trips == 1 and extent % (2 * unit) == 0:  # written out as well
-            made = run(low, _ending(e, low, size, high, True), held)
-            more = run(_ending(e, low, size, high, True), high, made)
-            return merged(forms.chunk, made, more)
+            middle = e.sum(low, size)
+            made = run(low, middle, held)
+            return merged(forms.chunk, made, run(middle, high, made))
 
         def half(i: Position, held: list[str]) -> list[str]:
             made = nest(level - 1, i, _ending(e, i, size, high, extent % size == 0), held)
@@ -135,7 +136,7 @@ class _Counter:
         self.row = sum(size_of(ty) for ty, shaped in self.slots if shaped)
         self.memory = e.private(most.bit_length() * self.row)
 
-    def join(self, number: str, made: list[str]) -> list[str]:
+    def join(self, number: Position, made: list[str]) -> list[str]:
         """The sum of this number with as many as wait for it."""
         w = self.e.w
         following = w.op(f"add i64 {number}, 1")
@@ -157,14 +158,14 @@ class _Counter:
                 made = self.carried(place, made)
             return made
 
-        def place(_: Position, held: list[str]) -> list[str]:
+        def next_place(_: Position, held: list[str]) -> list[str]:
             least = w.call("i64", "llvm.cttz.i64", ("i64", held[0]), ("i1", "true"))
             left = w.op(f"and i64 {held[0]}, {w.op(f'add i64 {held[0]}, -1')}")
             return [left, *self.carried(least, held[1:])]
 
         slots = [("i64", count), *begun(self.form, self.form, made)]
         places = w.intrinsic("ctpop", "i64", count)
-        return self.e.loop(0, places, 1, slots, place, self.most.bit_length(), empty=False)[1:]
+        return self.e.loop(0, places, 1, slots, next_place, self.most.bit_length(), empty=False)[1:]
 
     def carried(self, place: Position, held: list[str]) -> list[str]:
         return merged(self.form, self.recalled(place, held), held)
@@ -172,7 +173,9 @@ class _Counter:
     def recalled(self, place: Position, held: list[str]) -> list[str]:
         """What waits in a place; what has no shape as it is."""
         trio = zip(self.places(place), self.slots, held, strict=True)
-        return [self.e.w.op(f"load {ty}, ptr {at}, align 8") if at else x for at, (ty, _), x in trio]
+        return [
+            self.e.w.op(f"load {ty}, ptr {at}, align 8") if at else x for at, (ty, _), x in trio
+        ]
 
     def places(self, place: Position) -> list[str]:
         w = self.e.w
@@ -187,8 +190,8 @@ class _Counter:
 
 def _ending(e: Emitter, start: Position, size: int, high: Position, whole: bool) -> Position:
     """Where a part that starts here ends."""
-    end = start + size if isinstance(start, int) else e.w.op(f"add nsw i64 {start}, {size}")
-    return end if whole else _least(e, end, high)
+    end = e.sum(start, size)
+    return end if whole else e.least(end, high)
 
 
 def _count(e: Emitter, low: Position, high: Position, size: int) -> Position:
@@ -197,12 +200,6 @@ def _count(e: Emitter, low: Position, high: Position, size: int) -> Position:
         return -(-(high - low) // size)
     length = e.w.op(f"sub i64 {high}, {low}") if low else high
     return e.w.op(f"udiv i64 {e.w.op(f'add i64 {length}, {size - 1}')}, {size}")
-
-
-def _least(e: Emitter, a: Position, b: Position) -> Position:
-    if isinstance(a, int) and isinstance(b, int):
-        return min(a, b)
-    return e.w.intrinsic("smin", "i64", str(a), str(b))
 
 
 def short(e: Emitter, loop: Loop, copies: int = 1) -> bool:

@@ -29,6 +29,14 @@ class Loops:
         self.patience = Patience(kernel)
         self.memory: list[tuple[str, int]] = []  # private memory: name and bytes
 
+    def sum(self, a: Position, b: int) -> Position:
+        return a + b if isinstance(a, int) else self.w.op(f"add nsw i64 {a}, {b}") if b else a
+
+    def least(self, a: Position, b: Position) -> Position:
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        return self.w.intrinsic("smin", "i64", str(a), str(b))
+
     def private(self, size: int) -> str:
         """Memory on the stack, reserved once for the whole call."""
         name = "%" + self.w.fresh("m")

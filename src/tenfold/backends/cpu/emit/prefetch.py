@@ -21,7 +21,8 @@ def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
     """Ask for the rows that a later trip reads at a computed place, as one of a table by its
     number. In the last trips the last row is asked for again."""
     s, kernel, axis = e.s, e.kernel, loop.axis
-    if s.lane is None or isinstance(position, int):
+    extent = kernel.axes[axis].extent
+    if s.lane is None or position == extent - 1:
         return
     rows = []
     for i in loads(kernel, loop.body):
@@ -35,9 +36,7 @@ def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
     wanted = needed(kernel, (v for _, index in rows for v in index.values()), axis)
     if any(s.lane in kernel.free[v] for v in wanted):
         return
-    extent = kernel.axes[axis].extent
-    later = e.w.op(f"add nsw i64 {position}, {_TRIPS}")
-    later = e.w.intrinsic("smin", "i64", later, str(extent - 1))
+    later = e.least(e.sum(position, _TRIPS), extent - 1)
     with s.inside(axis, later, 0, extent):
         for v in sorted(wanted):
             s.env[v] = e.compute(v)

@@ -264,10 +264,7 @@ class _Rows:
             for n, ((ty, x), shaped) in enumerate(zip(self.slots, self.shaped, strict=True))
         ]
         for n in range(count):
-            at = start + n if isinstance(start, int) else start
-            if n and not isinstance(start, int):
-                at = self.e.w.op(f"add nsw i64 {start}, {n}")
-            held = self.row(at, held)
+            held = self.row(self.e.sum(start, n), held)
         return held
 
     def row(self, i: Position, held: list[str]) -> list[str]:
@@ -292,7 +289,9 @@ class _Rows:
         """A run, or several, with as many that waited."""
         others = [
             self.e.w.op(f"load {ty}, ptr {self.waits(n, place)}, align 8") if shaped else x
-            for n, ((ty, _), x, shaped) in enumerate(zip(self.slots, held, self.shaped, strict=True))
+            for n, ((ty, _), x, shaped) in enumerate(
+                zip(self.slots, held, self.shaped, strict=True)
+            )
         ]
         return merged(self.makers, others, held)
 
