@@ -1,11 +1,12 @@
 """The shape of a reduction: which values are added to which, whatever runs it.
 
-Sums of floats have one tree, the kernel's `Fold`, and products of floats the same. A balanced tree joins neighbours by position:
-of more than 2**k of them the first 2**k stand left of the last addition, for the largest such k.
-So it is the same however many take part, if each has stretches that begin at multiples of a power
-of two and are as long: partial sums are joined by position, and one without a neighbour goes up as
-it is. One adder joins them as a binary counter carries, and in the end adds what still waits, the
-smallest to the next.
+Sums of floats have the tree of the kernel's `Fold`, products of floats the same. Whether rounds lie
+along an axis is the kernel's too (`kernel/analyse/lanes`). A balanced tree joins neighbours by
+position: of more than 2**k of them the first 2**k stand left of the last addition, for the largest
+such k. So it is the same however many take part, if each has stretches that begin at multiples of
+a power of two and are as long: partial sums are joined by position, and one without a neighbour
+goes up as it is. One adder alone joins them as a binary counter carries, and in the end adds what
+still waits, the smallest to the next.
 
 Over several axes each position of the outer ones is a round of one element: what the last axis
 gives, by lanes where it has one chunk at most. Lanes are then folded in the end.

@@ -17,7 +17,6 @@ from tenfold.backends.cpu.emit.reductions import Reduction, Slot
 from tenfold.backends.llvm.writer import LANES, size_of
 from tenfold.frozen import frozen
 from tenfold.kernel.analyse.nest import Compute, Loop
-from tenfold.kernel.ir.kernel import TRANSCENDENTAL
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -214,7 +213,7 @@ def _length(e: Emitter, loop: Loop) -> int:
         rounds = -(-e.kernel.axes[inner.axis].extent // LANES)
         return len(loop.body) - 1 + _length(e, inner) * rounds
     ops = [e.kernel.instructions[i.value].op for i in loop.body if isinstance(i, Compute)]
-    return sum(1 + 9 * (op in TRANSCENDENTAL) for op in ops if op != "const") + len(loop.members)
+    return sum(1 + 9 * (op == "call") for op in ops if op != "const") + len(loop.members)
 
 
 def begun(old: Form, new: Form, held: list[str]) -> list[Slot]:

@@ -1,12 +1,11 @@
 """How a kernel runs on a CPU: the order of its axes, what lies across lanes, tails and tiles.
 
-The schedule is chosen by counting: trips × cost of access and work, for each axis that could
-lie across lanes. It depends on the kernel and the target alone.
+Which axes lie across lanes is the kernel's (`kernel/analyse/lanes`), for the shape of sums hangs on
+it. All else depends on the kernel and the target alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 from math import gcd, lcm
@@ -17,24 +16,13 @@ from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.writer import LANES, SIZES, kind
 from tenfold.frozen import frozen
 from tenfold.kernel.analyse.access import (
-    GATHERED,
-    PACKED,
-    STRIDED,
-    TRANSPOSED,
-    UNIFORM,
-    access,
     affine,
-    contiguity,
     in_place,
 )
 from tenfold.kernel.analyse.cost import size, work
-from tenfold.kernel.analyse.nest import carried_out
+from tenfold.kernel.analyse.lanes import Lanes
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, Index
 from tenfold.kernel.ir.kernel import (
-    BOTH,
-    PARALLEL,
-    REDUCED,
-    SEQUENTIAL,
     Free,
     Kernel,
     stages,
@@ -87,133 +75,21 @@ class Schedule:
         return tuple(position for a, position in self.cuts if a == axis)
 
 
-# In vector instructions: what access costs beside an addition, and a step across lanes.
-_ACCESS = {UNIFORM: 0.5, PACKED: 1.0, TRANSPOSED: 4.0, STRIDED: 12.0, GATHERED: 16.0}
-_ACROSS = 8.0
-
-
 @lru_cache(64)
 def choose(kernel: Kernel, target: Target) -> Schedule:
     """The schedule of a kernel for a target. It is chosen while a kernel is brought into form, and
     asked for again when that is compiled."""
     facts = _Facts(kernel)
-    best = min(facts.candidates(), key=lambda lanes: (facts.cost(lanes), sorted(lanes)))
-    return facts.schedule(best, target)
+    return facts.schedule(facts.best(), target)
 
 
-class _Facts:
+class _Facts(Lanes):
     """What the choice is made from."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        axes = kernel.axes
-        self.parallel = [n for n, a in enumerate(axes) if a.kind == PARALLEL]
-        self.sequential = [n for n, a in enumerate(axes) if a.kind == SEQUENTIAL]
-        self.reduces = [n for n, i in enumerate(kernel.instructions) if i.op == "reduce"]
-        self.reduced = frozenset(n for n, a in enumerate(axes) if a.kind == REDUCED)
-        self.order = self.ordered()
-        self.serial = self.serially()
-
-    def ordered(self) -> list[int]:
-        """Axes that reductions depend on outermost, then by the stride of the outputs."""
-        kernel = self.kernel
-        nested = {a: sum(a in kernel.free[r] for r in self.reduces) for a in self.parallel}
-        steps = dict.fromkeys(self.parallel, 0)
-        for store in kernel.stores:
-            for a in self.parallel:
-                steps[a] = max(steps[a], abs(store.index.stride(a) or 0))
-        return sorted(self.parallel, key=lambda a: (-nested[a], -steps[a], a))
-
-    def serially(self) -> int | None:
-        """The sequential axis to lie across lanes: what is written there is computed side by side
-        and stored lane by lane. None where windows lie packed along a parallel axis, or where
-        there is more to the order than stores."""
-        kernel = self.kernel
-        if not self.sequential or self.reduces:
-            return None
-        stores = [s for s in kernel.stores if kernel.buffers[s.buffer].role == BOTH]
-        written = {s.buffer for s in stores}
-        if any(i.op == "load" and i.attr[0] in written for i in kernel.instructions):
-            return None
-        for store in stores:
-            for axis in self.parallel:
-                if store.index.stride(axis) == 1 and kernel.axes[axis].extent > 1:
-                    return None
-        return self.sequential[-1]
-
-    def candidates(self) -> Iterator[Free]:
-        """Each parallel axis with the reductions that may lie across lanes beside it. What is kept
-        of a row is kept of one row at a time: rows do not lie across lanes."""
-        inner = frozenset(self.across())
-        rows = {axis for buffer in self.kernel.buffers for axis in buffer.rows}
-        if self.serial is not None:
-            yield frozenset({self.serial})
-            return
-        for axis in self.parallel:
-            if self.kernel.axes[axis].extent > 1 and axis not in rows:
-                yield frozenset({axis}) | inner
-        yield inner
-
-    def across(self) -> Iterator[int]:
-        """For each reduction the axis with the most packed loads, unless reductions nest in it."""
-        kernel = self.kernel
-        for r in self.reduces:
-            axes = kernel.instructions[r].attr[1:]
-            free = [a for a in axes if not any(a in kernel.free[q] for q in self.reduces)]
-            if free:
-                yield max(free, key=lambda a: (contiguity(kernel, a), kernel.axes[a].extent, -a))
-
-    def lane_of(self, free: Free, lanes: Free) -> int | None:
-        """The axis across lanes where these axes are bound: the outermost in the nest."""
-        for axis in self.order:
-            if axis in lanes and axis in free:
-                return axis
-        return min((a for a in free if a in lanes), default=None)
-
-    def trips(self, free: Free, lanes: Free) -> float:
-        """How often a value over these axes is computed, in vectors where lanes lie in them."""
-        depth = max((self.order.index(a) + 1 for a in free if a in self.order), default=0)
-        bound = free | frozenset(self.order[:depth])
-        lane, total = self.lane_of(bound, lanes), 1.0
-        for axis in bound:
-            extent = self.kernel.axes[axis].extent
-            total *= -(-extent // LANES) if axis == lane else extent
-        return total
-
-    def cost(self, lanes: Free) -> float:
-        kernel, total = self.kernel, 0.0
-        known: dict[Free, float] = {}
-
-        def trips(free: Free) -> float:
-            found = known.get(free)
-            if found is None:
-                found = known[free] = self.trips(free, lanes)
-            return found
-
-        for n, i in enumerate(kernel.instructions):
-            free = kernel.free[n]
-            if i.op == "load" and i.index is not None:
-                total += trips(free) * _ACCESS[access(kernel, i.index, self.lane_of(free, lanes))]
-            elif i.op == "reduce":
-                inside = carried_out(kernel, n)
-                total += trips(inside)
-                if self.lane_of(inside, lanes) in self.reduced:
-                    total += trips(free) * _ACROSS
-            elif i.op not in ("const", "param"):
-                total += trips(free) * work(i.op)
-        for store in kernel.stores:
-            free = kernel.store_free(store)
-            lane = self.lane_of(free, lanes)
-            total += trips(free) * _ACCESS[access(kernel, store.index, lane, False)]
-        return total
 
     def schedule(self, lanes: Free, target: Target) -> Schedule:
         kernel = self.kernel
         lane = next((a for a in self.order if a in lanes), None)
-        order = list(self.order)
-        if lane is not None and not any(lane in kernel.free[r] for r in self.reduces):
-            order.remove(lane)
-            order.append(lane)
+        order = self.within(lanes)
         tile = self.tile(lane)
         if tile is not None and lane is not None:
             order = [a for a in order if a not in (tile.row, lane)] + [tile.row, lane]
