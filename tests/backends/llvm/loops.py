@@ -12,7 +12,7 @@ from tenfold.backends.llvm.functions import called, definitions
 from tenfold.backends.llvm.target import Target
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.backends.llvm.writer import COMPUTE, LANES, Writer, vector
-from tenfold.kernel.maths import FUNCTIONS
+from tenfold.kernel.maths import params
 
 
 def module(wanted: Sequence[tuple[str, str]], wide: bool, target: Target) -> str:
@@ -24,7 +24,7 @@ def module(wanted: Sequence[tuple[str, str]], wide: bool, target: Target) -> str
 
 
 def compiled(name: str, dtype: str, image: Image) -> Any:
-    pointers = [ctypes.c_void_p] * (FUNCTIONS[name].arity + 1)
+    pointers = [ctypes.c_void_p] * (len(params(name, dtype)) + 1)
     address = image.address(f"loop.{name}.{dtype}")
     return ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(address)
 
@@ -36,16 +36,16 @@ def loaded(wanted: Sequence[tuple[str, str]], wide: bool, target: Target) -> Ima
 
 def _loop(w: Writer, name: str, dtype: str, wide: bool) -> str:
     element, ty = COMPUTE[dtype], vector(COMPUTE[dtype], wide)
-    inputs = range(FUNCTIONS[name].arity)
+    inputs = range(len(params(name, dtype)))
     w.label("body")
     w.put("%i = phi i64 [ 0, %entry ], [ %next, %body ]")
     given = []
     for n in inputs:
         at = w.op(f"getelementptr {element}, ptr %in{n}, i64 %i")
-        given.append(w.op(f"load {ty}, ptr {at}, align 4"))
+        given.append(w.op(f"load {ty}, ptr {at}, align 1"))
     y = called(w, name, dtype, given, wide)
     at = w.op(f"getelementptr {element}, ptr %out, i64 %i")
-    w.put(f"store {ty} {y}, ptr {at}, align 4")
+    w.put(f"store {ty} {y}, ptr {at}, align 1")
     w.put(f"%next = add i64 %i, {LANES if wide else 1}")
     w.put("%more = icmp ult i64 %next, %n")
     w.put("br i1 %more, label %body, label %done")

@@ -16,7 +16,8 @@ from tenfold.backends.llvm.functions import definitions
 from tenfold.backends.llvm.target import named, target_machine, target_with
 from tenfold.errors import Unsupported
 from tenfold.kernel.ir.legal import ELEMENTWISE, mismatch
-from tenfold.kernel.maths import FUNCTIONS, RARE, function
+from tenfold.kernel.maths import FUNCTIONS, INTEGERS, RARE, WHOLE, exists, function
+from tenfold.types import DTYPES
 from tests.backends.llvm.loops import compiled, loaded, module
 
 Array = np.ndarray[Any, Any]
@@ -269,6 +270,26 @@ def test_remainders_are_exact_however_far_the_exponents_are_apart(level: str, dt
         assert_same_bits(run(level, "fmod", dtype, x, y), np.fmod(x, y), [x, y])
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_powers_of_integers_wrap(level: str) -> None:
+    rng = np.random.default_rng(3)
+    for dtype in INTEGERS:
+        info, width = np.iinfo(DTYPES[dtype]), int(dtype[1:])
+        some = [0, 1, 2, 3, 7, 10, info.max, info.min, info.max - 4, *([-1, -2] * (info.min < 0))]
+        powers = [*range(12), 15, 16, 31, 63, 64, 65, 100, 127, info.max, info.min]
+        x, n = (g.ravel() for g in np.meshgrid(*(np.array(v, info.dtype) for v in (some, powers))))
+        x = np.concatenate([x, rng.integers(info.min, info.max, 320, info.dtype, True)])
+        n = np.concatenate([n, rng.integers(0, 127, 320, info.dtype)])
+        top = 1 << width
+        want = [pow(int(a) % top, int(b) % top, top) for a, b in zip(x, n, strict=True)]
+        for wide in (False, True):
+            loops = loaded([("ipow", dtype)], wide, LEVELS[level])
+            x, n = (np.resize(v, -(-x.size // 16) * 16) for v in (x, n))
+            got = np.empty_like(x)
+            compiled("ipow", dtype, loops)(x.ctypes.data, n.ctypes.data, got.ctypes.data, x.size)
+            assert got.view(f"u{got.itemsize}").tolist()[: len(want)] == want, dtype
+
+
 def calls(assembly: str) -> set[str]:
     """The names that assembly calls or jumps to, other than our own."""
     found = re.findall(r"^\s+(?:callq?|bl|jmp)\s+\"?([A-Za-z_][\w.]*)", assembly, re.MULTILINE)
@@ -286,10 +307,10 @@ def test_no_library_is_called(target: Any, wide: bool) -> None:
 
 
 @pytest.mark.parametrize("fma", [True, False])
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
 def test_lists_are_legal(dtype: str, fma: bool) -> None:
     """Every instruction is one of the specification, on dtypes that it takes."""
-    for name in (*FUNCTIONS, *RARE):
+    for name in (n for n in (*FUNCTIONS, *WHOLE, *RARE) if exists(n, dtype)):
         f = function(name, dtype, fma)
         assert f.instructions[-1].dtype == dtype
         assert [i.dtype for i in f.instructions if i.op == "param"] == list(f.params)

@@ -14,7 +14,6 @@ import numpy as np
 
 from tenfold.backends.llvm import avx512
 from tenfold.backends.llvm.instructions import instruction
-from tenfold.backends.llvm.power import power
 from tenfold.backends.llvm.target import Target
 from tenfold.backends.llvm.ternary import TWICE
 from tenfold.backends.llvm.text import Fragment
@@ -30,10 +29,7 @@ _SELDOM = "noinline optnone nounwind"
 
 
 def called(w: Writer, name: str, dtype: str, args: Sequence[str], wide: bool) -> str:
-    """A call of a function that a legal kernel names: one of `kernel/maths`, or a power of
-    integers."""
-    if name == "ipow":
-        return power(w, COMPUTE[dtype], args[0], args[1], wide)
+    """A call of a function of `kernel/maths`."""
     if not maths.exists(name, dtype):
         raise Unsupported(f"{name} of {dtype} on the CPU")
     lanes = LANES if wide else 1

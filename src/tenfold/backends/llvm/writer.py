@@ -73,7 +73,7 @@ class Writer:
     lines: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
     maths: set[tuple[str, str, int]] = field(default_factory=set)
-    routines: set[tuple[str, int]] = field(default_factory=set)
+    routines: set[int] = field(default_factory=set)  # that transpose tiles of elements so large
     block: str = "entry"
     count: int = 0
     held: list[str] | None = None  # stores that are to come last

@@ -23,6 +23,7 @@ from tenfold.kernel.ir.kernel import Instruction, renumbered
 from tenfold.kernel.maths.values import Body
 
 DTYPES = ("f32", "f64")
+INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 BITS = {"f32": "u32", "f64": "u64"}
 
 # What a backend does in its own way: functions of the table, or what they are made of and is
@@ -76,39 +77,45 @@ FUNCTIONS: dict[str, Row] = {
     **_rows("remainder", 2, fmod=(0.0, 0.0)),
 }
 
-# What these call for arguments that are rare: the module that has it, and what it takes: floats
-# (f) and bits (u).
+# Of integers: the module that has it, and what it takes.
+WHOLE = {"ipow": ("integers", "ii")}
+
+# What these call for arguments that are rare: likewise, of floats (f), bits (u) and integers (i).
 RARE = {
     "sine_large": ("trigonometric", "fu"),
     "tan_large": ("trigonometric", "f"),
     "fmod_large": ("remainder", "ff"),
     "product_modulo": ("remainder", "fff"),
+    "ipow_large": ("integers", "ii"),
+    "ipow_digit": ("integers", "ii"),
 }
 
 
+_SIGNATURES = {n: (row.module, "f" * row.arity) for n, row in FUNCTIONS.items()} | WHOLE | RARE
+
+
 def exists(name: str, dtype: str) -> bool:
-    return dtype in DTYPES and (name in FUNCTIONS or name in RARE)
+    if name not in _SIGNATURES:
+        return False
+    return dtype in (INTEGERS if "i" in _SIGNATURES[name][1] else DTYPES)
 
 
 def params(name: str, dtype: str) -> tuple[str, ...]:
     """The dtypes of what a function takes."""
-    if name in FUNCTIONS:
-        return (dtype,) * FUNCTIONS[name].arity
-    return tuple([dtype if kind == "f" else BITS[dtype] for kind in RARE[name][1]])
+    return tuple([BITS[dtype] if kind == "u" else dtype for kind in _SIGNATURES[name][1]])
 
 
 @cache
 def function(name: str, dtype: str, fma: bool = True, own: Own = ()) -> Function:
-    """A function of f32 or f64."""
+    """A function of a dtype, which is that of its result."""
     if not exists(name, dtype):
         raise Unsupported(
             f"{name} of {dtype}: there are {', '.join(FUNCTIONS)} of f32 and f64",
             fix="cast to one of these dtypes, or write it in terms of these functions",
         )
-    module = FUNCTIONS[name].module if name in FUNCTIONS else RARE[name][0]
-    body = Body(fma, dict(own))
-    build = body.own.get(name) or getattr(import_module(f"{__name__}.{module}"), name)
-    taken = params(name, dtype)
+    body, taken = Body(fma, dict(own)), params(name, dtype)
+    module = import_module(f"{__name__}.{_SIGNATURES[name][0]}")
+    build = body.own.get(name) or getattr(module, name)
     result = build(*[body.param(p) for p in taken])
     assert result.dtype == dtype
     return Function(name, dtype, taken, _live(body.instructions, result.at))

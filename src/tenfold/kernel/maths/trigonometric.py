@@ -82,8 +82,8 @@ def _sine(reduced: Reduced, quarter: bool = False) -> Value:
 def tan(x: Value) -> Value:
     if in_double(x):
         return tan(x.wide()).narrow()
-    y = x.eq(0.0).where(x, _tangent(reduce(x)))
-    return x.body.rarely("tan_large", large(x), y, x)
+    y = x.body.rarely("tan_large", large(x), _tangent(reduce(x)), x)
+    return x.eq(0.0).where(x, y)
 
 
 def tan_large(x: Value) -> Value:

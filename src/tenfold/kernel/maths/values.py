@@ -17,10 +17,9 @@ from typing import Any, TypeVar
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import Instruction
 
-_UNSIGNED = {"f32": "u32", "f64": "u64", "i32": "u32", "i64": "u64"}
-_SIGNED = {"u32": "i32", "u64": "i64"}
 _FLOAT = {"u32": "f32", "u64": "f64"}
-_CODES = {"f32": "<f", "f64": "<d", "u32": "<I", "u64": "<Q", "i32": "<i", "i64": "<q"}
+_BITS = {real: bits for bits, real in _FLOAT.items()}
+_CODES = {"f32": "<f", "f64": "<d"}
 
 
 class Body:
@@ -51,12 +50,13 @@ class Body:
 
     def constant(self, dtype: str, value: float | int) -> Value:
         """A constant; integers wrap."""
-        if dtype == "bool":
-            raw = b"\1" if value else b"\0"
-        elif dtype in _FLOAT:
-            raw = struct.pack(_CODES[dtype], int(value) % (1 << int(dtype[1:])))
-        else:
+        if dtype in _CODES:
             raw = struct.pack(_CODES[dtype], value)
+        elif dtype == "bool":
+            raw = b"\1" if value else b"\0"
+        else:
+            bits = int(dtype[1:])
+            raw = (int(value) % (1 << bits)).to_bytes(bits // 8, "little")
         return self.write("const", dtype, attr=(raw,))
 
     def call(self, name: str, *args: Value) -> Value:
@@ -202,7 +202,7 @@ class Value:
 
     def bits(self) -> Value:
         """The bits of this float, as an unsigned integer."""
-        return self._as(_UNSIGNED[self.dtype])
+        return self._as(_BITS[self.dtype])
 
     def floats(self) -> Value:
         """The float that has these bits."""
@@ -210,10 +210,10 @@ class Value:
 
     def signed(self) -> Value:
         """These bits as a signed integer."""
-        return self._as(_SIGNED[self.dtype])
+        return self._as("i" + self.dtype[1:])
 
     def unsigned(self) -> Value:
-        return self._as(_UNSIGNED[self.dtype])
+        return self._as("u" + self.dtype[1:])
 
     def wide(self) -> Value:
         """This float32 as float64."""

@@ -35,7 +35,6 @@ from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.casts import widen
 from tenfold.backends.llvm.functions import called
 from tenfold.backends.llvm.instructions import instruction
-from tenfold.backends.llvm.power import power_routine
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import (
     COMPUTE,
@@ -71,10 +70,7 @@ def emit(kernel: Kernel, schedule: Schedule, target: Target, name: str) -> Code:
     wide = f' "prefer-vector-width"="{8 * target.vector_bytes}"' if target.vector_bytes > 16 else ""
     head = f"define i32 @{name}(ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind{wide} {{"
     body = "\n".join((head, *w.lines, "}", ""))
-    more = [
-        power_routine(number) if which == "power" else tile_routine(number, target, w.declared)
-        for which, number in sorted(w.routines)
-    ]
+    more = [tile_routine(size, target, w.declared) for size in sorted(w.routines)]
     private = "".join(more).replace("@local.", f"@{name}.")
     body = body.replace("@local.", f"@{name}.")
     fragment = Fragment(tuple(sorted(w.declared)), body + private)

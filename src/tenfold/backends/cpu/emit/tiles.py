@@ -143,7 +143,7 @@ def _fill(
     lane, left, right = across
     with e.s.inside(row, top, 0, 1), e.s.inside(lane, left, 0, 1):
         source = pointer(e.s, buffer, index, 0)
-    w.routines.add(("tile", size))
+    w.routines.add(size)
     lines = w.op(f"sub nsw i64 {right}, {left}")
     length = w.op(f"sub nsw i64 {bottom}, {top}")
     step = (index.stride(lane) or 0) * size
