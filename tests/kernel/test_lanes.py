@@ -1,4 +1,4 @@
-"""Along which axes the rounds of sums lie: the kernel alone tells, and the CPU's code goes by it."""
+"""Along which axes the rounds of sums lie: the kernel alone tells, the CPU's code goes by it."""
 
 from __future__ import annotations
 
