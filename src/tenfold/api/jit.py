@@ -283,13 +283,13 @@ def jit(
     `static` names arguments (or gives their positions) that are Python values rather than
     arrays: each value is traced apart. `donate` names arguments that the function may update in
     place: the caller gives their memory up, and finds in it what the function made of them.
-    `compile="never"` stays on the reference evaluator;
-    `compile="background"` has it answer until the plan is ready and certified, so that no call
-    waits for the compiler. `buckets={"x": [1, 8, 64]}` pads the rows of x to one of these sizes,
-    where the graph shows that this changes nothing; other programs are refused. `backend` names
-    what runs it, one of `tn.backends()`. `strict` forbids
-    contraction and reassociation of floating-point operations, and makes a plan that
-    disagrees with the reference an error.
+    `backend` names what compiles and runs it, "cpu" if none is named: see `tn.backends()`.
+    `compile="never"` stays on the reference evaluator; `compile="background"` has it answer until
+    the plan is ready and certified, so that no call waits for the compiler.
+    `buckets={"x": [1, 8, 64]}` pads the rows of x to one of these sizes, where the graph shows
+    that this changes nothing; other programs are refused. `strict` forbids contraction and
+    reassociation of floating-point operations, and makes a plan that disagrees with the reference
+    an error.
 
     `verify="first"`, the default, checks a new plan against the reference in its first call, on
     drawn values and on the arguments of that call, for about as long as compiling took, 0.03 s at
