@@ -29,6 +29,7 @@ from tenfold.ops.numbers import divisors, special, threefry
 from tenfold.ops.rows import (
     casts,
     choosing,
+    comparing,
     constants,
     control,
     cumulative,
@@ -43,6 +44,7 @@ from tenfold.ops.rows import (
 
 _ROWS = (
     *elementwise.ROWS,
+    *comparing.ROWS,
     *choosing.ROWS,
     *casts.ROWS,
     *constants.ROWS,
