@@ -1,9 +1,12 @@
 """Rows of cumulative ops: each element is folded with all those before it along an axis.
 
-They compile in blocks: within a block each element is the reduction of all up to it, the
-last elements of the blocks are taken the same way, and what comes before a block is
-folded into all of it. Every part is parallel, and the graph has a few nodes for each sixteenfold
-extent. The bound is as of a reduction over the same axis.
+They compile in blocks of 16: within a block each element is the reduction of all up to it, in the
+shape of a reduction over the block; the last elements of blocks are blocks of the next level, until
+at most 32 are left. What comes before a block is what comes before the block above it, joined with
+what comes before it there; that is joined with every element of the block. So each tile of 16**n
+elements has a sum of its own and needs one number more, what comes before it, whoever runs it:
+every part is parallel, and the graph has a few nodes for each sixteenfold extent. The bound is as
+of a reduction over the same axis.
 """
 
 from __future__ import annotations
@@ -116,15 +119,22 @@ def running(x: Expression, axis: int, step: str) -> Expression:
         ends = inner.part(axis + 1, _BLOCK - 1, _BLOCK)
         x = ends.reshape(*shape[: axis + 1], *shape[axis + 2 :])
     made = _within(x, axis, step, nothing)
+    if levels:
+        made = _shifted(made, axis, nothing)
     while levels:
         inner, extent = levels.pop()
         count = made.shape[axis]
-        before = _padded(made.part(axis, 0, count - 1), axis, 1, 0, nothing)
-        tall = before.reshape(*made.shape[: axis + 1], 1, *made.shape[axis + 1 :])
-        whole = tall.op(step, inner)
+        before = made.reshape(*made.shape[: axis + 1], 1, *made.shape[axis + 1 :])
+        inner = _shifted(inner, axis + 1, nothing) if levels else inner
+        whole = before.op(step, inner)
         flat = whole.reshape(*made.shape[:axis], count * _BLOCK, *made.shape[axis + 1 :])
         made = flat.part(axis, 0, extent)
     return made
+
+
+def _shifted(x: Expression, axis: int, nothing: Expression) -> Expression:
+    """What comes before each element."""
+    return _padded(x.part(axis, 0, x.shape[axis] - 1), axis, 1, 0, nothing)
 
 
 def _added(x: Expression, axis: int) -> Expression:
@@ -172,14 +182,15 @@ def _within(x: Expression, axis: int, step: str, nothing: Expression) -> Express
     extent, rank = x.shape[axis], len(x.shape)
     if extent < 2 or 0 in x.shape:
         return x
-    # One axis more: the places, then what is folded into them.
+    # One axis more: what is folded, then the places it is folded into. So the condition lies
+    # packed along the places, and a round is one element.
     square = (extent, extent, *[1] * (rank - axis - 1))
-    places, seen = (
+    seen, places = (
         Expression(x.builder, make(x.builder, "iota", dtype="i32", shape=square, axis=a))
         for a in (0, 1)
     )
-    tall = x.reshape(*x.shape[:axis], 1, *x.shape[axis:])
-    return select(seen <= places, tall, nothing).op(_REDUCE[step], axes=(axis + 1,))
+    tall = x.reshape(*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
+    return select(seen <= places, tall, nothing).op(_REDUCE[step], axes=(axis,))
 
 
 _ORDER = "the order of {} is free within the bound; sixteen-bit floats in f32, rounded at the end"
