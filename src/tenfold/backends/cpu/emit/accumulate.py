@@ -21,6 +21,9 @@ def reduce(e: Emitter, loop: Loop) -> None:
     s, fold = e.s, e.kernel.fold
     crossing = _crossing(e, loop)
     extent = 0 if crossing is None else e.kernel.axes[crossing.axis].extent
+    nothing = crossing is not None and not extent  # then there is nothing across the lanes, either
+    if nothing:
+        crossing = None
     makers = []
     for m in loop.members:
         i = e.kernel.instructions[m]
@@ -36,7 +39,8 @@ def reduce(e: Emitter, loop: Loop) -> None:
     if crossing is not None:
         forms = Forms.along(makers, -(-extent // fold.stretch))
     held = [x for maker in forms.whole for _, x in maker.slots()]
-    held = _accumulate(e, loop, forms, held)
+    if not nothing:
+        held = _accumulate(e, loop, forms, held)
     at = 0
     for m, maker in zip(loop.members, forms.whole, strict=True):
         width = len(maker.slots())
