@@ -47,7 +47,8 @@ def _mode() -> str:
 
 @dataclass(slots=True)
 class Config:
-    """`cache` is the folder of the disk cache, None for none; `cache_bytes` how large it may grow.
+    """`cache` is the folder of the disk cache, None or 'off' for none; `cache_bytes` how large it
+    may grow.
 
     Of graphs of lazy arrays, `compile` says which are compiled: 'always' all, 'never' none, 'auto'
     those that are run for the `compile_runs`-th time or compute `compile_work` elements at once.
@@ -76,6 +77,8 @@ class Config:
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "compile" and value not in MODES:
             raise ValueProblem(f"compile is {value!r}", fix=f"give one of {', '.join(MODES)}")
+        if name == "cache" and isinstance(value, str):  # as the environment's
+            value = None if value.lower() in _OFF else os.path.expanduser(value)
         object.__setattr__(self, name, value)
 
 
