@@ -107,7 +107,7 @@ class Jitted(Specialised):
         elif self._options.compile == "background":
             with self._lock:
                 if found.job is None or found.job.lost:
-                    found.job = submit(lambda: self._promote(call, found.traced, None))
+                    found.job = submit(lambda: self._promote(call, found, None))
 
     def ready_to_run(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
         """The trace for these arguments, and the arrays that its graph is run on."""

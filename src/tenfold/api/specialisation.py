@@ -77,7 +77,7 @@ class Padding:
         return all(w.holds() for w in self.watched)
 
 
-@dataclass(slots=True, weakref_slot=True)
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class Specialisation:
     """A function traced for a signature: its graph, and what has to hold for it to serve again."""
 

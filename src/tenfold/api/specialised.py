@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from inspect import Signature
 from typing import TYPE_CHECKING, Any
-from weakref import ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class Specialised(Callee):
         self._traces = Traces(self._drop)
         self._lock = Lock()
         self._watch: Watch | None = None
+        self._users: WeakKeyDictionary[Program, WeakSet[Specialisation]] = WeakKeyDictionary()
         self.traces = 0
 
     @cached_property
@@ -146,7 +147,7 @@ class Specialised(Callee):
             job = found.job
             if job is None or job.lost:
                 kept = [np.array(a) for a in arrays]  # the caller may change the arrays meanwhile
-                found.job = submit(lambda: self._promote(call, found.traced, kept))
+                found.job = submit(lambda: self._promote(call, found, kept))
                 return None
         if not job.done.is_set():
             return None
@@ -172,13 +173,15 @@ class Specialised(Callee):
         return program
 
     def _promote(
-        self, call: Call, traced: Traced, arrays: list[np.ndarray[Any, Any]] | None
+        self, call: Call, found: Specialisation, arrays: list[np.ndarray[Any, Any]] | None
     ) -> tuple[Program, bool]:
         """Compile and check, in the background; whether the check refuted the program. With
         callbacks the next call is the check: they must run once for each call."""
         from tenfold.api.checking import answer, go_on, note
 
+        traced = found.traced
         program = self._program(call, traced)
+        self._use(program, found)
         verify = verify_option(self._options.verify)
         unchecked = program.certificate is None and program.refuted is None
         if arrays is not None and unchecked and verify != "off" and not traced.graph.effects:
@@ -239,7 +242,7 @@ class Specialised(Callee):
                     stands=_standing(self._lock, found, captures),
                     apart=[(n, array) for n in self._donated(call) for array in own],
                 )
-                program.hold(self)
+                self._use(program, found)
             self._dispatch.add(found.entry_point)
 
     def _drop(self, found: Specialisation) -> None:
@@ -248,9 +251,14 @@ class Specialised(Callee):
         if entry_point is not None:
             self._dispatch.drop(entry_point)
 
+    def _use(self, program: Program, found: Specialisation) -> None:
+        """Remember who is to let go of a program."""
+        self._users.setdefault(program, WeakSet()).add(found)
+        program.hold(self)
+
     def forget(self, program: Program) -> None:
         """Let go of a program that is not to be used any more. Any thread may say so."""
-        for one in self._traces.every():
+        for one in list(self._users.pop(program, ())):
             if one.entry_point is not None and one.entry_point.program is program:
                 self._drop(one)
             job = one.job

@@ -99,15 +99,15 @@ class Plans:
     def _unused(self) -> Program:
         """Take out the first, but for the newest, that answered no call since it was last looked at
         here: calls that native code answers do not come by."""
-        *others, newest = self._held
-        for key in others:
-            _, program = self._held[key]
+        oldest = next(iter(self._held))
+        for _ in range(len(self._held) - 1):
+            key, (_, program) = next(iter(self._held.items()))
             answered = program.answered
             if answered <= program.counted:
                 return self._held.pop(key)[1]
             program.counted = answered
             self._held.move_to_end(key)
-        return self._held.pop(others[0] if others else newest)[1]
+        return self._held.pop(oldest)[1]
 
     def holds(
         self, graph: Graph, backend: Backend, *, strict: bool, donated: tuple[int, ...]

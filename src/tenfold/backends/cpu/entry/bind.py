@@ -109,6 +109,7 @@ class Binding(str):
         record[Word.SINGLE] = entry.single
         record[Word.WRITES] = entry.writes
         self = super().__new__(cls, "tenfold")
+        record[Word.OWNER] = id(self)
         self.entry = entry
         self.held = (*captures, *guards)
         self._kept = (slow, block, *kept)

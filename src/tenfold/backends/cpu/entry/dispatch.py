@@ -9,8 +9,9 @@ way (`tn_packed`), but for plans that write into arguments: the copy would be gi
 
 A table is a block of words, `Head`, then slots of two words, a hash and a record; a hash is odd, 0
 marks a free slot, REMOVED one that was used. At most half of the slots are used, so a search ends.
-All this runs with the GIL held, but a guard or a plan may let other threads run, which may publish
-another table: a call keeps the one that it began with (`table`).
+All this runs with the GIL held, but a guard or a plan may let other threads run. So a call keeps
+what it enters alive, and where a record declines it looks whether the table is still the one that
+it began with: if not, it begins anew.
 """
 
 from __future__ import annotations
@@ -38,10 +39,9 @@ class Word(IntEnum):
 class Head(IntEnum):
     """The words a table begins with."""
 
-    OWNER = 0  # the Python object that keeps the table and its records alive
-    ONLY = 1  # the record, where there is just one
-    MASK = 2  # the number of slots, less one
-    SLOTS = 3
+    ONLY = 0  # the record, where there is just one
+    MASK = 1  # the number of slots, less one
+    SLOTS = 2
 
 
 REMOVED = 2
@@ -171,45 +171,43 @@ _DISPATCH = f"""
 define dso_local ptr @tn_dispatch(ptr %self, ptr %args, i64 %nargs, ptr %names) nounwind {{
 begin:
 {load_field("%words", "ptr", "%self", nd.CAPSULE_POINTER)}
-{load_field("%table", "ptr", "%words", 8 * Word.TABLE)}
+{load_field("%published", "ptr", "%words", 8 * Word.TABLE)}
   %unnamed = icmp eq ptr %names, null
   br i1 %unnamed, label %known, label %slow, {LIKELY}
 known:
-{load_field("%owner", "ptr", "%table", 8 * Head.OWNER)}
-  call void @Py_IncRef(ptr %owner)
+  %table = phi ptr [ %published, %begin ], [ %now, %declines ]
 {load_field("%only", "ptr", "%table", 8 * Head.ONLY)}
   %single = icmp ne ptr %only, null
   br i1 %single, label %enter, label %search
 search:
   %hash = call i64 @tn_hash(ptr %args, i64 %nargs)
 {load_field("%mask", "i64", "%table", 8 * Head.MASK)}
-  %slots = getelementptr i8, ptr %table, i64 {8 * Head.SLOTS}
   %high = lshr i64 %hash, 32
   %first = and i64 %high, %mask
   br label %probe
 probe:
   %at = phi i64 [ %first, %search ], [ %next, %other ], [ %after, %onward ]
-  %from = phi i64 [ %hash, %search ], [ %from, %other ], [ %from.on, %onward ]
+  %sought = phi i64 [ %hash, %search ], [ %sought, %other ], [ %sought.on, %onward ]
   %bound = phi i64 [ %mask, %search ], [ %bound, %other ], [ %bound.on, %onward ]
-  %base = phi ptr [ %slots, %search ], [ %base, %other ], [ %base.on, %onward ]
-  %slot = getelementptr [2 x i64], ptr %base, i64 %at
+  %slots = getelementptr i8, ptr %table, i64 {8 * Head.SLOTS}
+  %slot = getelementptr [2 x i64], ptr %slots, i64 %at
   %key = load i64, ptr %slot, align 8
-  %same = icmp eq i64 %key, %from
+  %same = icmp eq i64 %key, %sought
   br i1 %same, label %found, label %other, {LIKELY}
 other:
   %one.on = add i64 %at, 1
   %next = and i64 %one.on, %bound
   %free = icmp eq i64 %key, 0
-  br i1 %free, label %absent, label %probe
+  br i1 %free, label %slow, label %probe
 found:
 {load_field("%match", "ptr", "%slot", 8)}
   br label %enter
 enter:
   %record = phi ptr [ %only, %known ], [ %match, %found ]
   %at.on = phi i64 [ 0, %known ], [ %at, %found ]
-  %from.on = phi i64 [ 0, %known ], [ %from, %found ]
-  %bound.on = phi i64 [ 0, %known ], [ %bound, %found ]
-  %base.on = phi ptr [ null, %known ], [ %base, %found ]
+  %sought.on = phi i64 [ 0, %known ], [ %sought, %found ]
+{load_field("%owner", "ptr", "%record", 8 * RecordWord.OWNER)}
+  call void @Py_IncRef(ptr %owner)
   %answer = call ptr @tn_enter(ptr %record, ptr %args, i64 %nargs)
   %number = ptrtoint ptr %answer to i64
   %beyond = sub i64 %number, {MISSED}
@@ -222,19 +220,22 @@ pack:
   %packed = call ptr @tn_packed(ptr %record, ptr %args, i64 %nargs)
   %packed.missed = icmp eq ptr %packed, inttoptr (i64 {MISSED} to ptr)
   br i1 %packed.missed, label %declines, label %done
-declines:
-  br i1 %single, label %absent, label %onward
-onward:
-  %two.on = add i64 %at.on, 1
-  %after = and i64 %two.on, %bound.on
-  br label %probe
 done:
   %result = phi ptr [ %answer, %enter ], [ %packed, %pack ]
   call void @Py_DecRef(ptr %owner)
   ret ptr %result
-absent:
+declines:
   call void @Py_DecRef(ptr %owner)
-  br label %slow
+{load_field("%now", "ptr", "%words", 8 * Word.TABLE)}
+  %stays = icmp eq ptr %now, %table
+  br i1 %stays, label %others, label %known
+others:
+  br i1 %single, label %slow, label %onward
+onward:
+{load_field("%bound.on", "i64", "%table", 8 * Head.MASK)}
+  %two.on = add i64 %at.on, 1
+  %after = and i64 %two.on, %bound.on
+  br label %probe
 slow:
 {load_field("%slow.path", "ptr", "%words", 8 * Word.SLOW)}
   call void @Py_IncRef(ptr %slow.path) ; another may take its place meanwhile
@@ -247,17 +248,26 @@ slow:
 DISPATCH = Fragment(("declare ptr @tn_new_copy(ptr, i32)",), _HASH + _COPY + _DISPATCH)
 
 
-def first_slot(hash: int, mask: int) -> int:
-    """Where a search for a hash begins."""
-    return hash >> 32 & mask
-
-
 def put(words: np.ndarray[Any, np.dtype[np.uint64]], hash: int, record: int) -> None:
     """Fill the first free slot for a hash. The record is written first: a slot counts by its
     hash."""
+    at = slot_of(words, hash, 0)
+    words[at + 1] = record
+    words[at] = hash
+
+
+def take_out(words: np.ndarray[Any, np.dtype[np.uint64]], hash: int, record: int) -> None:
+    """Mark the slot of a record as one that was used."""
+    words[slot_of(words, hash, record)] = REMOVED
+
+
+def slot_of(words: np.ndarray[Any, np.dtype[np.uint64]], hash: int, record: int) -> int:
+    """Which word the slot of a record begins with, or the first free one for this hash."""
     mask = int(words[Head.MASK])
-    at = first_slot(hash, mask)
-    while words[Head.SLOTS + 2 * at]:
-        at = at + 1 & mask
-    words[Head.SLOTS + 2 * at + 1] = record
-    words[Head.SLOTS + 2 * at] = hash
+    number = hash >> 32 & mask
+    while True:
+        at = Head.SLOTS + 2 * number
+        key = int(words[at])
+        if (key == hash and words[at + 1] == record) if record else not key:
+            return at
+        number = number + 1 & mask

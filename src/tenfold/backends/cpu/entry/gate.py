@@ -54,7 +54,8 @@ class Word(IntEnum):
     WRITES = 13  # whether the plan writes into arguments
     GIVEN = 14  # what the plan's function is called with
     ANSWERED = 15  # calls that were answered
-    POOL = 16  # arenas at rest
+    OWNER = 16  # the Python object that keeps the record alive
+    POOL = 17  # arenas at rest
 
 
 RECORD_WORDS = Word.POOL + POOL_SLOTS

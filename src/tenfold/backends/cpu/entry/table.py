@@ -1,8 +1,7 @@
 """The dispatch table of a callable: plans come and go while other threads call.
 
-A plan is added in place: a reader finds it or does not. To remove one, or to grow, another table
-takes the place of this one in a single store; calls under way keep the table that they began with,
-and with it the plans in it, until the last of them returns.
+A plan is added or removed in place: a reader, which has the GIL, finds it or does not. To grow,
+another table takes the place of this one in a single store. What a call has entered it keeps alive.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 from tenfold.backends.cpu.entry import ndarray as nd
 from tenfold.backends.cpu.entry.bind import Binding, Bound, Method, data_of, make_builtin
-from tenfold.backends.cpu.entry.dispatch import REMOVED, Head, Word, first_slot, hash_of, put
+from tenfold.backends.cpu.entry.dispatch import Head, Word, hash_of, put, take_out
 from tenfold.backends.cpu.link.loader import Image
 from tenfold.backends.dispatch import PlainDispatch
 from tenfold.locks import Lock
@@ -27,7 +26,7 @@ _LEAST = 8  # slots
 class Table:
     """The words that `dispatch` reads, and the plans that they name."""
 
-    __slots__ = ("__weakref__", "plans", "used", "words")
+    __slots__ = ("plans", "used", "words")
 
     def __init__(self, plans: Iterable[Binding]) -> None:
         self.plans = {plan.address: plan for plan in plans}
@@ -35,7 +34,6 @@ class Table:
         while size < 4 * len(self.plans):
             size *= 2
         self.words = np.zeros(Head.SLOTS + 2 * size, np.uint64)
-        self.words[Head.OWNER] = id(self)
         self.words[Head.MASK] = size - 1
         self.used = len(self.plans)  # slots, those of plans that were removed too
         for address, plan in self.plans.items():
@@ -52,21 +50,10 @@ class Table:
         self._count()
         return True
 
-    def without(self, plan: Binding) -> Table:
-        """A table without this plan: a copy, so that calls under way keep it."""
-        made = Table.__new__(Table)
-        made.plans = {a: kept for a, kept in self.plans.items() if kept is not plan}
-        made.used = self.used
-        words = made.words = self.words.copy()
-        words[Head.OWNER] = id(made)
-        mask = int(words[Head.MASK])
-        at = first_slot(hash_of(plan.entry.arguments), mask)
-        while words[Head.SLOTS + 2 * at + 1] != plan.address:
-            at = at + 1 & mask
-        words[Head.SLOTS + 2 * at] = REMOVED
-        words[Head.SLOTS + 2 * at + 1] = 0
-        made._count()
-        return made
+    def remove(self, plan: Binding) -> None:
+        take_out(self.words, hash_of(plan.entry.arguments), plan.address)
+        del self.plans[plan.address]
+        self._count()
 
     def _count(self) -> None:
         self.words[Head.ONLY] = next(iter(self.plans)) if len(self.plans) == 1 else 0
@@ -117,7 +104,7 @@ class Dispatch(str):
     def remove(self, plan: Bound) -> None:
         with self._lock:
             if plan.binding.address in self._table.plans:
-                self._publish(self._table.without(plan.binding))
+                self._table.remove(plan.binding)
 
     def clear(self) -> None:
         with self._lock:
@@ -125,7 +112,7 @@ class Dispatch(str):
 
     def _publish(self, table: Table) -> None:
         self._words[Word.TABLE] = data_of(table.words)  # an aligned word: written in one step
-        self._table = table  # the former goes now, or when the last call that has it returns
+        self._table = table
 
 
 def make_dispatch(
