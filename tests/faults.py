@@ -24,7 +24,7 @@ from tenfold import seam
 from tenfold.backends.cpu.entry import ndarray as nd
 from tenfold.backends.cpu.entry.bind import Binding
 from tenfold.backends.cpu.entry.entry import Argument, Entry
-from tenfold.backends.cpu.entry.gate import RECORD_WORDS
+from tenfold.backends.cpu.entry.record import RECORD_WORDS
 from tenfold.kernel import Kernel
 from tenfold.kernel.ir.index import AXIS, Atom, Index
 from tenfold.kernel.ir.kernel import PARALLEL, REDUCED, SEQUENTIAL, Instruction, renumbered

@@ -15,8 +15,10 @@ from tenfold.backends.cpu.entry.by_ctypes import make_plain
 from tenfold.backends.cpu.entry.dispatch import DISPATCH
 from tenfold.backends.cpu.entry.distinct import DISTINCT, WRITES
 from tenfold.backends.cpu.entry.entry import Argument, Entry
-from tenfold.backends.cpu.entry.gate import GATE, GATE_EXPORTS, RECORD_WORDS, Word
+from tenfold.backends.cpu.entry.gate import GATE, GATE_EXPORTS
 from tenfold.backends.cpu.entry.pool import POOL, POOL_SLOTS
+from tenfold.backends.cpu.entry.record import RECORD_WORDS, Word
+from tenfold.backends.cpu.entry.release import RELEASE
 from tenfold.backends.cpu.entry.watch import WATCH
 from tenfold.backends.cpu.link.loader import Image, load, process_symbol
 from tenfold.backends.guard import KINDS, Guard
@@ -33,7 +35,7 @@ _FASTCALL_KEYWORDS = 0x80 | 0x02
 _NEVER = 1 << 62
 _POOL = range(Word.POOL, Word.POOL + POOL_SLOTS)
 
-GATE_TEXT = join([POOL, DISTINCT, GATE, DISPATCH, WATCH])
+GATE_TEXT = join([POOL, DISTINCT, RELEASE, GATE, DISPATCH, WATCH])
 
 _gates: list[Image] = []
 _making = Lock()

@@ -23,8 +23,9 @@ import numpy as np
 
 from tenfold.backends.cpu.entry import ndarray as nd
 from tenfold.backends.cpu.entry.entry import Argument
-from tenfold.backends.cpu.entry.gate import LIKELY, MISSED, UNPACKED, load_field
-from tenfold.backends.cpu.entry.gate import Word as RecordWord
+from tenfold.backends.cpu.entry.gate import LIKELY, MISSED, UNPACKED
+from tenfold.backends.cpu.entry.record import Word as RecordWord
+from tenfold.backends.cpu.entry.record import load_field
 from tenfold.backends.llvm.text import Fragment
 from tenfold.types import DTYPES, SHORT
 

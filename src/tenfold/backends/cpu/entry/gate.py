@@ -1,65 +1,34 @@
 """The gate: the native function through which Python calls every plan, as LLVM IR.
 
 CPython calls `tn_gate` as it calls its own built-ins (METH_FASTCALL with keywords). `self` is a
-capsule around a record that says what the plan wants; so the gate is compiled once, whatever the
-plans, and holds no address. `tn_enter` guards each argument in the ndarray's own fields, looks
-where captured arrays are to be found, makes the outputs, finds an arena, runs the plan and hands
-the outputs back. Whatever does not fit goes to the slow path with the same arguments. Where a
-callable has many plans, `tn_dispatch` finds the record first (see `dispatch`).
+capsule around a record that says what the plan wants (see `record`); so the gate is compiled once,
+whatever the plans, and holds no address. `tn_enter` guards each argument in the ndarray's own
+fields, looks where captured arrays are to be found, makes the outputs, finds an arena, runs the
+plan and hands the outputs back. Whatever does not fit goes to the slow path with the same
+arguments. Where a callable has many plans, `tn_dispatch` finds the record first (see `dispatch`).
 
 `ptr @tn_enter(ptr record, ptr args, i64 nargs)` answers with the result; null where an exception is
 set; MISSED where the plan does not take these arguments; UNPACKED where it would if those that are
 not contiguous or aligned were. Whoever calls it keeps the record alive.
-
-A record is a row of words, in the order of `Word`, with the parts they point at behind it:
-
-- an argument: its dtype, the type of scalar that may stand for it (or null), the flags it must have
-  and its rank (two halves), then its extents;
-- an output: its dtype, its rank, its extents;
-- what is bound: for each guard its kind, where to look, the key, and the object to be found there
-  (see `watch`); the captures' data; where the plan writes into arguments, the sizes of arguments
-  and captures (see `distinct`).
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from tenfold.backends.cpu.entry import ndarray as nd
 from tenfold.backends.cpu.entry.entry import DONE, FAILED, STACK_ARENA
-from tenfold.backends.cpu.entry.pool import POOL_SLOTS
+from tenfold.backends.cpu.entry.record import (
+    ARGUMENT_HEAD,
+    GUARD_SIZE,
+    OUTPUT_HEAD,
+    Word,
+    load_field,
+)
 from tenfold.backends.cpu.run.poll import STATE_WORDS
 from tenfold.backends.llvm.text import Fragment
 
 GATE_EXPORTS = ("tn_gate", "tn_dispatch", "tn_run")
 MISSED, UNPACKED = 1, 2  # no addresses
 
-
-class Word(IntEnum):
-    """The words a record begins with."""
-
-    PLAN = 0  # the plan's function
-    RELEASE = 1  # whether the GIL is given up
-    SLOW = 2  # the slow path's callable
-    BOUND = 3  # where guards and captures lie
-    ARGUMENTS = 4  # how many, and where
-    ARGUMENTS_AT = 5
-    OUTPUTS = 6
-    OUTPUTS_AT = 7
-    GUARDS = 8
-    CAPTURES = 9
-    TABLE = 10  # the length of the plan's table
-    ARENA = 11  # bytes
-    SINGLE = 12  # whether one output comes bare
-    WRITES = 13  # whether the plan writes into arguments
-    GIVEN = 14  # what the plan's function is called with
-    ANSWERED = 15  # calls that were answered
-    OWNER = 16  # the Python object that keeps the record alive
-    POOL = 17  # arenas at rest
-
-
-RECORD_WORDS = Word.POOL + POOL_SLOTS
-ARGUMENT_HEAD, GUARD_SIZE, OUTPUT_HEAD = 24, 32, 16  # bytes
 
 _DECLARATIONS = (
     "@tn_ndarray = external global i8",
@@ -73,18 +42,7 @@ _DECLARATIONS = (
     "declare i32 @PyTuple_SetItem(ptr, i64, ptr)",
     "declare void @Py_IncRef(ptr)",
     "declare void @Py_DecRef(ptr)",
-    "declare ptr @PyEval_SaveThread()",
-    "declare void @PyEval_RestoreThread(ptr)",
 )
-
-
-def load_field(name: str, kind: str, base: str, offset: int) -> str:
-    """Two lines: a field at an offset in bytes."""
-    align = 4 if kind == "i32" else 8
-    return (
-        f"  {name}.at = getelementptr i8, ptr {base}, i64 {offset}\n"
-        f"  {name} = load {kind}, ptr {name}.at, align {align}"
-    )
 
 
 def _word(name: str, kind: str, word: Word) -> str:
@@ -92,42 +50,6 @@ def _word(name: str, kind: str, word: Word) -> str:
 
 
 LIKELY = '!prof !{!"branch_weights", i32 2000, i32 1}'
-
-# The plan, with the GIL given up where it is long enough for that. Called with the GIL held.
-_RUN = """
-define dso_local i32 @tn_run(
-    ptr %plan, i64 %release, ptr %table, ptr %arena, ptr %poll, ptr %given) nounwind {
-  %hold = icmp eq i64 %release, 0
-  br i1 %hold, label %held, label %released
-held:
-  %code = call i32 %plan(ptr %table, ptr %arena, ptr %poll, ptr %given)
-  ret i32 %code
-released:
-  %thread = call ptr @PyEval_SaveThread()
-  %answer = call i32 %plan(ptr %table, ptr %arena, ptr %poll, ptr %given)
-  call void @PyEval_RestoreThread(ptr %thread)
-  ret i32 %answer
-}
-"""
-
-_DROP = """
-define internal void @tn_drop(ptr %made, i64 %count) nounwind cold {
-begin:
-  br label %test
-test:
-  %i = phi i64 [ 0, %begin ], [ %next, %one ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %one, label %end
-one:
-  %slot = getelementptr ptr, ptr %made, i64 %i
-  %object = load ptr, ptr %slot, align 8
-  call void @Py_DecRef(ptr %object)
-  %next = add i64 %i, 1
-  br label %test
-end:
-  ret void
-}
-"""
 
 _ARGUMENTS = f"""
 begin:
@@ -457,5 +379,5 @@ slow:
 
 GATE = Fragment(
     (*_DECLARATIONS, "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"),
-    "\n".join((_RUN, _DROP, *(part.strip("\n") for part in _ENTER), _GATE)),
+    "\n".join((*(part.strip("\n") for part in _ENTER), _GATE)),
 )

@@ -1,0 +1,53 @@
+"""The record of a plan: what the gate reads of it, as words in memory.
+
+It is a row of words, in the order of `Word`, with the parts they point at behind it:
+
+- an argument: its dtype, the type of scalar that may stand for it (or null), the flags it must have
+  and its rank (two halves), then its extents;
+- an output: its dtype, its rank, its extents;
+- what is bound: for each guard its kind, where to look, the key, and the object to be found there
+  (see `watch`); the captures' data; where the plan writes into arguments, the sizes of arguments
+  and captures (see `distinct`).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from tenfold.backends.cpu.entry.pool import POOL_SLOTS
+
+
+class Word(IntEnum):
+    """The words a record begins with."""
+
+    PLAN = 0  # the plan's function
+    RELEASE = 1  # whether the GIL is given up
+    SLOW = 2  # the slow path's callable
+    BOUND = 3  # where guards and captures lie
+    ARGUMENTS = 4  # how many, and where
+    ARGUMENTS_AT = 5
+    OUTPUTS = 6
+    OUTPUTS_AT = 7
+    GUARDS = 8
+    CAPTURES = 9
+    TABLE = 10  # the length of the plan's table
+    ARENA = 11  # bytes
+    SINGLE = 12  # whether one output comes bare
+    WRITES = 13  # whether the plan writes into arguments
+    GIVEN = 14  # what the plan's function is called with
+    ANSWERED = 15  # calls that were answered
+    OWNER = 16  # the Python object that keeps the record alive
+    POOL = 17  # arenas at rest
+
+
+RECORD_WORDS = Word.POOL + POOL_SLOTS
+ARGUMENT_HEAD, GUARD_SIZE, OUTPUT_HEAD = 24, 32, 16  # bytes
+
+
+def load_field(name: str, kind: str, base: str, offset: int) -> str:
+    """Two lines: a field at an offset in bytes."""
+    align = 4 if kind == "i32" else 8
+    return (
+        f"  {name}.at = getelementptr i8, ptr {base}, i64 {offset}\n"
+        f"  {name} = load {kind}, ptr {name}.at, align {align}"
+    )
