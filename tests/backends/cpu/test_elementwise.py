@@ -397,3 +397,18 @@ def test_strict_keeps_rounding() -> None:
     got = np.zeros(n, np.float32)
     Program(b.finish(), strict=True)(x, y, z, got)
     assert (got == 0).all()
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "i64", "u8", "u32", "u64"])
+def test_division_by_what_all_elements_share(dtype: str, target: Target) -> None:
+    (x,) = samples(dtype, 1)
+    for op in ("floordiv", "mod", "fmod"):
+        b = Builder()
+        given, out = b.buffer(dtype, x.size), b.buffer(dtype, x.size, "write")
+        i = b.axis(x.size)
+        b.store(out, i, b.op(op, dtype, b.load(given, i), b.param(dtype)))
+        program, got = Program(b.finish(), target), np.zeros_like(x)
+        for y in x:
+            program(x, got, params=[y.tobytes()])
+            assert np.array_equal(got, reference(op)(x, y)), (op, y)

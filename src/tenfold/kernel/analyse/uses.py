@@ -64,6 +64,7 @@ def divisors(kernel: Kernel, items: Iterable[Item], axis: int) -> list[int]:
     for i in work:
         if i.op == "div" and i.dtype in ("f32", "f64"):
             a, s = i.args
-            if axis in kernel.free[a] and axis not in kernel.free[s]:
+            short = kernel.instructions[a].op == "cast"  # a short integer, which divides at once
+            if axis in kernel.free[a] and axis not in kernel.free[s] and not short:
                 found[s] = None
     return list(found)

@@ -106,18 +106,23 @@ def _shift(b: Rewriter, op: str, x: int, by: int) -> int:
 
 def _divide(b: Rewriter, op: str, x: int, y: int) -> int:
     """Division rounding down, its remainder, and the remainder of rounding towards zero. By zero
-    all give 0, and the least integer by -1 gives itself and 0."""
-    signed, known = kind(b.dtype(x)) == "i", b.known(y)
-    zero, one, minus = b.like(x, 0), b.like(x, 1), b.like(x, -1)
-    divisor, plain = y, known is not None and known not in (0, -1)
+    all give 0, and the least integer by -1 gives itself and 0. What is asked of a divisor that
+    many elements share is asked once, and no condition of it is spread over them."""
+    known, zero, one, minus = b.known(y), b.like(x, 0), b.like(x, 1), b.like(x, -1)
+    signed, shared = kind(b.dtype(x)) == "i", b.free[y] < b.free[x]
+    divisor, turned = y, zero
+    plain = known is not None and known not in (0, -1)
     if not plain:
-        by_zero = b.do("eq", y, zero)
+        by_zero, by_minus = b.do("eq", y, zero), b.do("eq", y, minus)
         divisor = b.select(by_zero, one, y)
         if signed and _width(b, x) >= 32:  # the least integer by 1 gives the same bits
-            safe = b.select(b.do("eq", y, minus), one, divisor)
+            safe = b.select(by_minus, one, divisor)
             least = b.do("eq", x, b.like(x, -(1 << (_width(b, x) - 1))))
-            divisor = b.select(least, safe, divisor)
+            divisor = safe if shared else b.select(least, safe, divisor)
+            turned = b.select(by_minus, minus, zero) if shared else zero
     quotient = _quotient(b, x, divisor)
+    if turned != zero:  # by -1: the sign turned
+        quotient = b.do("sub", b.do("xor", quotient, turned), turned)
     rest = b.do("sub", x, b.do("mul", quotient, y))
     if op != "fmod" and signed:
         # Rounded towards zero so far; one less where the signs differ and it is inexact.
@@ -128,7 +133,7 @@ def _divide(b: Rewriter, op: str, x: int, y: int) -> int:
     found = quotient if op == "floordiv" else rest
     if plain:
         return found
-    if b.free[y] < b.free[x]:  # all ones or none, once for many elements
+    if shared:  # all ones or none, once for many elements
         return b.do("and", found, b.select(by_zero, zero, minus))
     return b.select(by_zero, zero, found)
 
