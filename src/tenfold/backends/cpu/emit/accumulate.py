@@ -117,10 +117,9 @@ def _trip(e: Emitter, loop: Loop, forms: Forms, form: Form, held: list[str]) -> 
         args = e.kernel.instructions[m].args
         width = len(maker.slots())
         copies = range(min(s.copies, maker.copies) if maker.wide else 1)
-        values = [s.get(args[0], c, maker.wide) for c in copies]
-        places = [s.get(args[1], c, maker.wide)[0] for c in copies] if len(args) > 1 else []
+        values = [tuple(s.get(a, c, maker.wide) for a in args) for c in copies]
         masks = [s.mask(c) if maker.wide else None for c in copies]
-        out += maker.step(held[at : at + width], values, places, masks)
+        out += maker.step(held[at : at + width], values, masks)
         at += width
     return out
 

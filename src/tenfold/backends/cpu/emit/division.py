@@ -35,10 +35,10 @@ def invert(e: Emitter, items: Iterable[Item], axis: int) -> None:
         return
     for value in divisors(e.kernel, items, axis):
         val = s.env.get(value)
-        if val is None or val.wide or len(val.copies) > 1 or is_constant(val.copies[0][0]):
+        if val is None or val.wide or len(val.copies) > 1 or is_constant(val.copies[0]):
             continue
         element = COMPUTE[e.kernel.instructions[value].dtype]
-        r = reciprocal(e.w, element, val.copies[0][0], False)
+        r = reciprocal(e.w, element, val.copies[0], False)
         s.get(value, 0, True)
         s.env["inverse", value] = e.w.splat(element, r)
 

@@ -27,7 +27,7 @@ from tenfold.backends.cpu.emit.positions import as_value, inside, periodic
 from tenfold.backends.cpu.emit.prefetch import ask_for_next
 from tenfold.backends.cpu.emit.row_blocking import several
 from tenfold.backends.cpu.emit.spread import spread
-from tenfold.backends.cpu.emit.state import Parts, Val
+from tenfold.backends.cpu.emit.state import Val
 from tenfold.backends.cpu.emit.tiles import tile_routine, tiled
 from tenfold.backends.cpu.entry.entry import PARAM_BYTES
 from tenfold.backends.cpu.schedule.schedule import Schedule
@@ -125,7 +125,7 @@ class Emitter(Loops):
             return load(s, value)
         if i.op == "const":
             truth = any(i.attr[0]) if i.dtype == "bool" else None
-            return Val(((scalar_text(i.dtype, i.attr[0]),),), False, truth)
+            return Val((scalar_text(i.dtype, i.attr[0]),), False, truth)
         if i.op == "param":
             return Val((self.param(*i.attr),), False)
         if i.op == "index":
@@ -144,21 +144,21 @@ class Emitter(Loops):
         copies = range(min(s.copies, max(len(a.copies) for a in args)))
         if i.op == "div" and ("inverse", i.args[1]) in s.env and args[0].wide:
             return self.divided(i, copies)
-        out: list[Parts] = []
+        out: list[str] = []
         for copy in copies:
-            given = [s.get(a, copy, wide)[0] for a in i.args]
+            given = [s.get(a, copy, wide) for a in i.args]
             if i.op == "call":
-                out.append((called(w, i.attr[0], i.dtype, given, wide),))
+                out.append(called(w, i.attr[0], i.dtype, given, wide))
             else:
-                out.append((instruction(w, i.op, i.dtype, sources, given, wide),))
+                out.append(instruction(w, i.op, i.dtype, sources, given, wide))
         return Val(tuple(out), wide)
 
     def divided(self, i: Instruction, copies: range) -> Val:
         """A quotient by what has its reciprocal at hand."""
         s, w, (a, by) = self.s, self.w, i.args
-        given = [s.get(a, copy, True)[0] for copy in copies]
-        found = divide(w, COMPUTE[i.dtype], given, s.get(by, 0, True)[0], s.env["inverse", by])
-        return Val(tuple((x,) for x in found), True)
+        given = [s.get(a, copy, True) for copy in copies]
+        found = divide(w, COMPUTE[i.dtype], given, s.get(by, 0, True), s.env["inverse", by])
+        return Val(tuple(found), True)
 
     def known(self, op: str, dtype: str, args: list[Val]) -> Val | None:
         """What conditions settled by the bounds of a loop make of an instruction."""
@@ -170,11 +170,11 @@ class Emitter(Loops):
                     return other if one.truth is (op == "and") else one
         return None
 
-    def param(self, number: int, part: int) -> Parts:
+    def param(self, number: int, part: int) -> str:
         w, dtype = self.w, self.kernel.params[number]
         offset = number * PARAM_BYTES + part * element_size(dtype)
         at = w.op(f"getelementptr i8, ptr %params, i64 {offset}") if offset else "%params"
-        return (widen(w, dtype, w.op(f"load {MEMORY[dtype]}, ptr {at}, align 8"), False),)
+        return widen(w, dtype, w.op(f"load {MEMORY[dtype]}, ptr {at}, align 8"), False)
 
     def guard(self, check: int) -> None:
         """Remember a failed check in the fault's bits."""
@@ -183,14 +183,14 @@ class Emitter(Loops):
         val: Val = s.env[condition]
         for copy in range(s.copies if val.wide else len(val.copies)):
             if val.wide:
-                ok = s.get(condition, copy, True)[0]
+                ok = s.get(condition, copy, True)
                 mask = s.mask(copy)
                 bad = w.op(f"xor {vector('i1')} {ok}, {w.const('i1', True, True)}")
                 if mask is not None:
                     bad = w.op(f"and {vector('i1')} {bad}, {mask}")
                 failed = w.call("i1", f"llvm.vector.reduce.or.v{LANES}i1", (vector("i1"), bad))
             else:
-                failed = w.op(f"xor i1 {val.at(copy)[0]}, true")
+                failed = w.op(f"xor i1 {val.at(copy)}, true")
             bit = w.op(f"select i1 {failed}, i32 {1 << code}, i32 0")
             old = w.op("load i32, ptr %fault, align 4")
             w.put(f"store i32 {w.op(f'or i32 {old}, {bit}')}, ptr %fault, align 4")

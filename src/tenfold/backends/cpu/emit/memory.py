@@ -48,14 +48,14 @@ def load(s: State, value: int) -> Val:
     if step == 0 and not (condition is not None and condition.wide):
         many = moving or (condition is not None and len(condition.copies) > 1)
         copies = range(s.copies if many else 1)
-        tests = (condition.at(c)[0] if condition else None for c in copies)
+        tests = (condition.at(c) if condition else None for c in copies)
         found = (_single(s, buffer, part, index, c, test) for c, test in enumerate(tests))
-        return Val(tuple((x,) for x in found), False)
+        return Val(tuple(found), False)
     out = []
     for copy in range(s.copies):
         mask = s.mask(copy)
         if condition is not None:
-            mask = both(s.w, mask, s.get(instruction.args[0], copy, True)[0])
+            mask = both(s.w, mask, s.get(instruction.args[0], copy, True))
         if step == 0:
             out.append(_spread_one(s, buffer, part, index, copy, mask))
         else:
@@ -64,7 +64,7 @@ def load(s: State, value: int) -> Val:
             if key not in s.env:
                 s.env[key] = _parts(s, buffer, index, copy, mask, step)
             out.append(s.env[key][part])
-    return Val(tuple((x,) for x in out), True)
+    return Val(tuple(out), True)
 
 
 def _parts(
@@ -89,7 +89,7 @@ def store(s: State, number: int) -> None:
     step = lane_step(s, item.index)
     for copy in range(s.copies if s.lane in axes else 1):
         if s.lane is None or s.lane not in axes:
-            test = condition.at(copy)[0] if condition else None
+            test = condition.at(copy) if condition else None
             at = pointer(s, item.buffer, item.index, 0)
             _store_single(s, item, at, _given(s, item, copy, False), test)
             continue
@@ -97,7 +97,7 @@ def store(s: State, number: int) -> None:
         mask = s.mask(copy)
         if condition is not None:
             assert item.condition is not None
-            mask = both(s.w, mask, s.get(item.condition, copy, True)[0])
+            mask = both(s.w, mask, s.get(item.condition, copy, True))
         if s.kernel.axes[s.lane].kind == SEQUENTIAL and not step:
             _store_in_order(s, item, copy, parts, mask)
             continue
@@ -120,8 +120,8 @@ def store(s: State, number: int) -> None:
 
 def _given(s: State, item: Store, copy: int, wide: bool) -> Parts:
     """What a store writes: one value, or the parts of a complex number."""
-    first = s.get(item.value, copy, wide)
-    return first if item.second is None else (*first, *s.get(item.second, copy, wide))
+    parts = (item.value, item.second)
+    return tuple(s.get(v, copy, wide) for v in parts if v is not None)
 
 
 def prefetch(s: State, buffer: int, index: Index, near: bool = True) -> None:
@@ -174,7 +174,7 @@ def stream_bytes(dtype: str) -> int:
 
 def _zero(dtype: str) -> Val:
     truth = False if dtype == "bool" else None
-    return Val(((scalar_text(dtype, bytes(SIZES[dtype])),),), False, truth)
+    return Val((scalar_text(dtype, bytes(SIZES[dtype])),), False, truth)
 
 
 def _many(s: State, index: Index) -> bool:
@@ -397,5 +397,5 @@ def _from_tile(s: State, buffer: int, index: Index) -> Val:
     for copy in range(s.copies):
         q = w.op(f"getelementptr inbounds {ty}, ptr {p}, i64 {copy * LANES}") if copy else p
         x = masks.load(w, q, ty, s.mask(copy))
-        out.append((widen(w, dtype, x, True),))
+        out.append(widen(w, dtype, x, True))
     return Val(tuple(out), True)

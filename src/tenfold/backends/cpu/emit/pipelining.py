@@ -46,14 +46,14 @@ def early(e: Emitter, loop: Loop) -> bool:
         here, e.s.env = e.s.env, outside
         with e.s.inside(axis, at, 0, extent):
             e.block(head)
-            found = [e.s.env[v].copies[0][0] for v in carried]
+            found = [e.s.env[v].copies[0] for v in carried]
         e.s.env = here
         return found
 
     def body(i: Position, held: list[str]) -> list[str]:
         with e.s.inside(axis, i, 0, extent):
             for v, text in zip(carried, held, strict=True):
-                e.s.env[v] = Val(((text,),), False)
+                e.s.env[v] = Val((text,), False)
             e.block(middle)
             following = e.w.op(f"add nuw nsw i64 {i}, 1")
             following = e.w.intrinsic("smin", "i64", following, str(extent - 1))

@@ -100,7 +100,7 @@ def vectored(s: State, index: Index, copy: int, element: str) -> str:
             continue
         if atom.kind == VALUE:
             dtype = s.kernel.instructions[atom.of].dtype
-            (x,) = s.get(atom.of, copy, True)
+            x = s.get(atom.of, copy, True)
             x = _resize(s, x, COMPUTE[dtype], element, kind(dtype) in "bu", True)
         elif periodic(s, atom):
             x = _period(s, atom, copy, element)
@@ -155,30 +155,30 @@ def as_value(s: State, index: Index, dtype: str) -> Val:
             x = whole(s, index, copy)
             if not is_constant(x):
                 x = _resize(s, x, "i64", element, False, False)
-            parts.append((x,))
+            parts.append(x)
         return Val(tuple(parts), False)
     compute = element if BITS[element] >= 32 else "i32"
     made = (vectored(s, index, c, compute) for c in range(s.copies))
-    return Val(tuple((_resize(s, x, compute, element, False, True),) for x in made), True)
+    return Val(tuple(_resize(s, x, compute, element, False, True) for x in made), True)
 
 
 def inside(s: State, index: Index, low: int, high: int) -> Val:
     """Whether an index lies in [low, high)."""
     least, most = index.range(s.bounds)
     if low <= least and most < high:
-        return Val((("true",),), False, True)
+        return Val(("true",), False, True)
     if most < low or least >= high:
-        return Val((("false",),), False, False)
+        return Val(("false",), False, False)
     shifted, size = index - low, high - low  # one unsigned comparison does for both ends
     parts = []
     if lane_step(s, index) == 0:
         copies = range(s.copies if _moves(s, index) else 1)
-        parts = [(s.w.op(f"icmp ult i64 {whole(s, shifted, c)}, {size}"),) for c in copies]
+        parts = [s.w.op(f"icmp ult i64 {whole(s, shifted, c)}, {size}") for c in copies]
         return Val(tuple(parts), False)
     element = narrowest(s, shifted)
     for copy in range(s.copies):
         x = vectored(s, shifted, copy, element)
-        parts.append((s.w.op(f"icmp ult {vector(element)} {x}, {s.w.const(element, size, True)}"),))
+        parts.append(s.w.op(f"icmp ult {vector(element)} {x}, {s.w.const(element, size, True)}"))
     return Val(tuple(parts), True)
 
 
@@ -190,7 +190,7 @@ def _moves(s: State, index: Index) -> bool:
 
 def _integer(s: State, value: int, copy: int) -> str:
     dtype = s.kernel.instructions[value].dtype
-    (x,) = s.get(value, copy, False)
+    x = s.get(value, copy, False)
     return _resize(s, x, COMPUTE[dtype], "i64", kind(dtype) in "bu", False)
 
 

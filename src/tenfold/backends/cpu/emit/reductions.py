@@ -102,14 +102,12 @@ class Reduction:
         self,
         held: list[str],
         values: list[Parts],
-        places: list[str],
         masks: list[str | None],
     ) -> list[str]:
-        """What is carried after the values of a trip have joined, copy by copy."""
+        """What is carried after the values of a trip have joined, copy by copy: for each all that
+        the reduction takes."""
         out: list[str] = []
         at = 0
-        if self._pairs:
-            values = [(*v, other) for v, other in zip(values, places, strict=True)]
         living = [self._alive(v, m) for v, m in zip(values, masks, strict=True)]
         for copy in range(self.copies):
             width = self._width(copy)
@@ -120,10 +118,10 @@ class Reduction:
                 continue
             y = living[copy]
             if self.kind in ("argmin", "argmax"):
-                out += self._better(mine, y[0], places[copy], masks[copy])
+                out += self._better(mine, values[copy], masks[copy])
                 continue
             if self.kind == "dot":
-                out.append(self._added(copy, mine, values[copy][0], places[copy], masks[copy]))
+                out.append(self._added(copy, mine, values[copy], masks[copy]))
                 continue
             if self._first(copy, mine):
                 out += y
@@ -140,8 +138,9 @@ class Reduction:
                 out.append(self.w.op(f"or {self._watch} {mine[-1]}, {seen}"))
         return out
 
-    def _added(self, copy: int, held: list[str], a: str, b: str, mask: str | None) -> str:
+    def _added(self, copy: int, held: list[str], factors: Parts, mask: str | None) -> str:
         """What is held with a product, unrounded, added to it."""
+        a, b = factors
         mask = mask if self.crossing else None
         if self._first(copy, held):
             product, other = self.w.op(f"fmul {self.ty} {a}, {b}"), self.identity()[0]
@@ -185,11 +184,11 @@ class Reduction:
         if self.kind in ("argmin", "argmax"):
             if not self.crossing:
                 return (
-                    Val(tuple((g[0],) for g in groups), self.wide),
-                    Val(tuple((g[1],) for g in groups), self.wide),
+                    Val(tuple(g[0] for g in groups), self.wide),
+                    Val(tuple(g[1] for g in groups), self.wide),
                 )
             best, place = self._first_best(groups)
-            return Val(((best,),), False), Val(((place,),), False)
+            return Val((best,), False), Val((place,), False)
         parts = 2 if self._pairs else 1
         found = [tuple(g[:parts]) for g in groups]
         seen = [g[parts] if len(g) > parts else None for g in groups]
@@ -214,8 +213,8 @@ class Reduction:
 
     def _results(self, found: list[Parts], wide: bool) -> tuple[Val, Val | None]:
         """What was found for each copy; the second part is a further result."""
-        first = Val(tuple(parts[:1] for parts in found), wide)
-        return first, Val(tuple(parts[1:] for parts in found), wide) if self._pairs else None
+        first = Val(tuple(parts[0] for parts in found), wide)
+        return first, Val(tuple(parts[1] for parts in found), wide) if self._pairs else None
 
     def _width(self, copy: int) -> int:
         if self.kind in ("argmin", "argmax"):
@@ -306,10 +305,10 @@ class Reduction:
             each = [self._join(each[n], each[n + half], ty=self.element) for n in range(half)]
         return each[0]
 
-    def _better(self, held: list[str], y: str, place: str, mask: str | None) -> list[str]:
+    def _better(self, held: list[str], value: Parts, mask: str | None) -> list[str]:
         """The extreme so far and where: the first NaN wins, else the first of equals."""
         w, one = self.w, vector("i1", self.wide)
-        best, where = held
+        (y, place), (best, where) = value, held
         high = self.kind == "argmax"
         if self.floating:
             ahead = w.op(f"fcmp {'ugt' if high else 'ult'} {self.ty} {y}, {best}")

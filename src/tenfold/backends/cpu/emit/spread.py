@@ -112,9 +112,8 @@ class _Spread:
         def inner() -> None:
             for v in sorted(reads):
                 if v not in e.s.env and v in self.memory:
-                    e.s.env[v] = Val(
-                        ((self.recall(v, COMPUTE[e.kernel.instructions[v].dtype]),),), True
-                    )
+                    element = COMPUTE[e.kernel.instructions[v].dtype]
+                    e.s.env[v] = Val((self.recall(v, element),), True)
             body()
 
         extent, chunk = e.kernel.axes[axis].extent, e.schedule.chunk
@@ -149,7 +148,7 @@ class _Spread:
     def keep(self, value: int) -> None:
         if value in self.wanted:
             element = COMPUTE[self.e.kernel.instructions[value].dtype]
-            self.remember(value, element, self.e.s.get(value, 0, True)[0])
+            self.remember(value, element, self.e.s.get(value, 0, True))
 
     def straight(self, items: Sequence[Item]) -> None:
         e = self.e
@@ -255,7 +254,7 @@ class _Rows:
             if where is not None:
                 for v, i in enumerate(e.kernel.instructions):
                     if i.op == "state" and i.args == (m,):
-                        self.spread.remember(v, COMPUTE[i.dtype], where.at(0)[0])
+                        self.spread.remember(v, COMPUTE[i.dtype], where.at(0))
 
     def rows(self, start: Position, count: int) -> list[str]:
         """So many rows, one after the other."""
@@ -273,10 +272,9 @@ class _Rows:
             ask_for_rows(e, loop, self.size)
             e.block(loop.body)
             for m, maker in zip(loop.members, self.makers, strict=True):
-                args = e.kernel.instructions[m].args
-                places = [e.s.get(args[1], 0, True)[0]] if len(args) > 1 else []
+                value = tuple(e.s.get(a, 0, True) for a in e.kernel.instructions[m].args)
                 mine = held[len(made) : len(made) + len(maker.slots())]
-                made += maker.step(mine, [e.s.get(args[0], 0, True)], places, [None])
+                made += maker.step(mine, [value], [None])
         return made
 
     def hold(self, values: list[str]) -> None:

@@ -12,7 +12,7 @@ from tenfold.frozen import frozen
 from tenfold.kernel.ir.index import Index
 from tenfold.kernel.ir.kernel import Kernel
 
-Parts = tuple[str, ...]
+Parts = tuple[str, ...]  # what an element in memory is made of: two for a complex number
 
 
 @frozen
@@ -20,11 +20,11 @@ class Val:
     """An emitted value, for each copy; `wide` if it is a vector along the lane axis. A value that
     is the same for all copies has one entry."""
 
-    copies: tuple[Parts, ...]
+    copies: tuple[str, ...]
     wide: bool
     truth: bool | None = None  # what a condition is known to be
 
-    def at(self, copy: int) -> Parts:
+    def at(self, copy: int) -> str:
         return self.copies[copy if len(self.copies) > 1 else 0]
 
 
@@ -62,17 +62,16 @@ class State:
             self.lane, self.copies, self.masks, self.aligned, self.multiple = lane
             self.streaming = streaming
 
-    def get(self, value: int, copy: int, wide: bool) -> Parts:
-        """The parts of a value for one copy, spread over the lanes if a vector is wanted."""
+    def get(self, value: int, copy: int, wide: bool) -> str:
+        """A value for one copy, spread over the lanes if a vector is wanted."""
         val: Val = self.env[value]
-        parts = val.at(copy)
         if not wide or val.wide:
-            return parts
+            return val.at(copy)
         key = ("splat", value, copy if len(val.copies) > 1 else 0)
         if key not in self.env:
             element = COMPUTE[self.kernel.instructions[value].dtype]
-            self.env[key] = tuple(self.w.splat(element, p) for p in parts)
-        found: Parts = self.env[key]
+            self.env[key] = self.w.splat(element, val.at(copy))
+        found: str = self.env[key]
         return found
 
     def mask(self, copy: int) -> str | None:
