@@ -17,8 +17,8 @@ def fmod(x: Value, y: Value) -> Value:
     a, b = abs(x), abs(y)
     far, r = _near(a.wide(), b.wide(), 24) if _in_double(x) else _near(a, b, 0)
     r = r.narrow() if _in_double(x) else r
-    found = a.lt(b).where(x, r.copysign(x))  # of an infinite y too
-    return x.body.rarely("fmod_large", far, found, x, y)
+    r = a.lt(b).where(a, r)  # of an infinite y too
+    return x.body.rarely("fmod_large", far, r.copysign(x), x, y)
 
 
 def _in_double(x: Value) -> bool:
