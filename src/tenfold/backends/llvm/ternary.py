@@ -20,14 +20,16 @@ from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, Writer, vector
 # What may be logic in the end: sums of what has no bits in common are.
 _LOGIC = {"b": (), "i": ("and", "or", "xor", "add", "sub"), "f": ("neg", "abs")}
 _LOGIC["u"] = _LOGIC["i"]
-TWICE = 2  # logic upon logic, or perhaps
+SIGN, ONCE, TWICE = 1, 2, 3  # a sign set, logic of two operands, logic upon logic or perhaps
 
 
 def note_logic(w: Writer, letter: str, op: str, args: Sequence[str], result: str) -> None:
     """Remember how much logic upon logic a value is."""
     depth = max((w.logic.get(a, 0) for a in args), default=0)
-    if op in _LOGIC[letter]:
-        w.logic[result] = min(depth + 1, TWICE)
+    if letter == "f" and op in _LOGIC["f"] and depth <= SIGN:
+        w.logic[result] = SIGN  # by a constant, however often
+    elif op in _LOGIC[letter]:
+        w.logic[result] = TWICE if depth else ONCE
     elif op == "bitcast" and depth:
         w.logic[result] = depth
 
