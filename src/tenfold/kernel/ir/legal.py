@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from tenfold.errors import GraphError
 from tenfold.frozen import frozen
+from tenfold.kernel import maths
 from tenfold.kernel.ir.kernel import REDUCED, SCRATCH, Instruction, Kernel
 
 BOOL, SIGNED, UNSIGNED, FLOAT = "b", "i", "u", "f"
@@ -90,8 +91,9 @@ ELEMENTWISE = {
 #   param   attr (number, part)   likewise
 #   lookup  attr (raw bytes,)     args (position,)  an element of a constant table; position i32,
 #                                 undefined outside it
-#   call    attr (function,)      args              a function of `kernel/maths`: a list of legal
-#                                                   instructions, to be printed once
+#   call    attr (function,)      args              a function of `kernel/maths` that gives this
+#                                                   dtype: a list of legal instructions, to be
+#                                                   printed once
 #   rarely  attr (function,)      args (condition, value, …)  function(…) where the condition
 #                                 holds, else the value; a printer may skip the call where no lane
 #                                 needs it
@@ -169,6 +171,10 @@ def _wrong(kernel: Kernel, i: Instruction) -> str:
             return f"no instruction {i.op}"
         if i.op == "reduce" and i.attr[0] not in REDUCTIONS:
             return f"no reduction {i.attr[0]}"
+        if i.op in ("call", "rarely"):
+            return misuse(i, given)
+        if i.op == "lookup" and given != ["i32"]:
+            return f"a lookup by {', '.join(given)}"
         if i.op in ("load", "param"):
             if len(i.attr) != 2:
                 return f"{i.op} of no part"
@@ -177,6 +183,16 @@ def _wrong(kernel: Kernel, i: Instruction) -> str:
                 return f"{i.op} of {held} gives {i.dtype}"
         return ""
     return mismatch(rule, i.op, given, i.dtype)
+
+
+def misuse(i: Instruction, given: list[str]) -> str:
+    """What is wrong with the function that an instruction calls, or nothing."""
+    name = i.attr[0]
+    if not maths.exists(name, i.dtype):
+        return f"no function {name} of {i.dtype}"
+    before = [] if i.op == "call" else ["bool", i.dtype]
+    right = given == [*before, *maths.params(name, i.dtype)]
+    return "" if right else f"{i.op} {name} of {', '.join(given)}"
 
 
 def mismatch(rule: Rule, op: str, given: list[str], result: str) -> str:
