@@ -20,6 +20,7 @@ from tenfold.kernel.ir.legal import ELEMENTWISE, mismatch, misuse
 from tenfold.kernel.maths import FUNCTIONS, INTEGERS, RARE, WHOLE, exists, function
 from tenfold.types import DTYPES
 from tests.backends.llvm.loops import compiled, loaded, module
+from tests.backends.llvm.test_instructions import Case, expected
 
 Array = np.ndarray[Any, Any]
 HOST = host_target()
@@ -325,6 +326,39 @@ def test_lists_are_legal(dtype: str, fma: bool) -> None:
                 assert given == ["i32"]
             elif i.op not in ("param", "const"):
                 assert not mismatch(ELEMENTWISE[i.op], i.op, given, i.dtype), (name, i)
+
+
+def interpreted(name: str, dtype: str, args: list[Array]) -> Array:
+    """A list without fma, instruction for instruction by NumPy."""
+    f = function(name, dtype, fma=False)
+    values: list[Array] = []
+    for i in f.instructions:
+        given = [values[a] for a in i.args]
+        match i.op:
+            case "param":
+                value = args[i.attr[0]]
+            case "const":
+                value = np.full(args[0].shape, np.frombuffer(i.attr[0], DTYPES[i.dtype])[0])
+            case "lookup":
+                value = np.frombuffer(i.attr[0], DTYPES[i.dtype])[given[0]]
+            case "call":
+                value = interpreted(i.attr[0], i.dtype, given)
+            case "rarely":
+                value = np.where(given[0], interpreted(i.attr[0], i.dtype, given[2:]), given[1])
+            case _:
+                sources = tuple(f.instructions[a].dtype for a in i.args)
+                value = expected(Case(i.op, sources, i.dtype), given)
+        values.append(value)
+    return values[-1]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("name", "dtype"), ALL)
+def test_code_does_what_its_list_says(name: str, dtype: str) -> None:
+    """No more and no less: nothing is contracted, reassociated or flushed to zero."""
+    inputs = [x[-9000:] for x in samples(name, dtype, 500, seed=4)]
+    got = run("x86-64", name, dtype, *inputs)
+    assert_same_bits(got, interpreted(name, dtype, inputs), inputs)
 
 
 def test_texts_need_no_flags() -> None:
