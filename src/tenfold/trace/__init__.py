@@ -1,1 +1,28 @@
-"""Tracing: from a Python function to a graph."""
+"""Tracing: from a Python function to a graph.
+
+- `Array` is a mutable handle on a value. `x += v` and `x[i] = v` move the handle, so aliases see
+  it. A view knows its base and the base's version: reading a stale view raises, as does writing
+  through a view; `x[1:] += v` works, because Python writes the result back to `x` itself. A view
+  whose base nobody else sees may be written, but for those in which an element stands at several
+  places or that NumPy makes read-only (broadcasts, windows, diagonals): these never.
+- A traced array does not lie in memory: `order="K"` and `"A"` of a `ravel` are refused where they
+  matter, `"C"` and `"F"` are counted out.
+- An argument may be updated where it is donated: what became of it is an output of the graph
+  after the function's own (`Traced.updates`), and is written back into the caller's array when
+  the call ends. A donated array that shares memory with another argument or a captured array is
+  refused, by native code too (`api/call/donation`).
+- Python numbers are weak: they take the dtype of the array they meet. A Python number given as an
+  argument stays weak inside the function, and comes back as a Python number.
+- A Python number put into an array (`x[i] = v`, `fill`, `insert`, `initial=`) goes in as NumPy
+  puts it there, or is refused as there: 300 into uint8, NaN into integers, 1j into floats.
+  Arguments are looked at in each call. Where NumPy itself cuts such a number without a word
+  (`np.full`, `np.pad`, `np.where`), it is refused too. Arrays are cast, as the column of edges
+  says.
+- Promotion asks NumPy (`ufunc.resolve_dtypes`) and keeps the answer. One difference: with
+  bfloat16, Python numbers take bfloat16, where NumPy gives float32.
+- Source lines are taken as a code object and an offset, and resolved when the graph is finished.
+- Arrays of subclasses that compute in their own way (masked arrays, matrices, any that overrides
+  what NumPy's arrays do) are refused as arguments, captures and operands (`types.plain`); native
+  code takes exact arrays alone. Memory maps and arrays with fields added are taken.
+- 0-d results come back as NumPy scalars, as NumPy's own do.
+"""

@@ -1,2 +1,33 @@
-"""How a plan runs: programs, the code that is kept of them, the words of a plan and the native
-function that reads them, callbacks, interrupts."""
+"""How a plan runs on the CPU: programs, the code that is kept of them, the words of a plan and the
+native function that reads them.
+
+A `Plan` is plain data: slots, steps (kernel, routine, host, copy, loop, branch), outputs,
+sub-plans. The blueprint links a plan into native code of its own; here a plan is turned into
+words that one native function reads (`backends/cpu/run/steps`). Native code of its own cost about
+1.5 ms a step to compile; words cost none of that, and it makes a plan on disk a matter of data.
+
+- Loops and branches run inside that function; a hook or host step calls back into Python.
+- Carries alternate between two slots; outputs alias nothing; a loop of no trips copies.
+- Back edges poll, so that Ctrl-C stops a plan within 0.2 s. Long kernels poll too, in the loop
+  that is long while each of its trips is short (`backends/cpu/emit/polling`); long products and
+  copies are cut into parts with polls between them, and so are the loops of sorts. What a stopped
+  plan has written is thrown away.
+- A check that fails in a kernel (an index out of range) has the step's nodes run again by the
+  evaluator, which raises the error with the user's line.
+- Products of matrices are the library's. Small ones are kernels, and so are products of vectors
+  and of vectors with long or large matrices (`plan/lowering/product`): a kernel adds long sums up
+  in blocks, the library one term after the other.
+- Sorts are routines of ours, called as kernels are, one function for each dtype whatever the
+  length (`backends/cpu/library/sort/sort`), compiled when first needed and kept with the gate and
+  the steps. Keys are integers that sort as the elements do. Lines lie along the last axis:
+  `plan/passes/lines` puts transposes around other sorts.
+- All plans share the function that reads words; a record holds the address of its plan's. So a
+  plan has no code but its kernels', and these lie in pooled pages (`backends/cpu/link/pages`):
+  one mapping of the system's holds the code of hundreds of kernels, one their constants.
+- At most 4096 plans are kept in memory, 512 signatures of a function, 64 traces of one signature.
+  When a plan is dropped, its entry points are closed, and it is freed, its pages with it, as soon
+  as no call is in it: no cycle of references waits for Python's collector. It is made again, or
+  read from disk, when it is asked for again.
+- What the code generator lacks, and lu, qr, svd, sorts of complex numbers, are host steps, each
+  with its reason.
+"""
