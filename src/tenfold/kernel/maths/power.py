@@ -94,7 +94,7 @@ def _pow_edges(x: Value, y: Value, magnitude: Value) -> Value:
     whole = large | (moved - bound).eq(ay)
     units = large.where(ay, moved).bits() << (31 if x.dtype == "f32" else 63)
     odd = whole & ay.lt(2.0 * bound)
-    result = magnitude.flip(odd.where(x.bits() & form(x).sign & units, 0))
+    result = magnitude.flip(odd.where(units, 0) & (x.bits() & form(x).sign))
     result = (x.lt(0.0) & ~whole & ~infinite).where(NAN, result)
     result = (x.is_nan() | y.is_nan()).where(x + y, result)
     return (x.eq(1.0) | y.eq(0.0)).where(1.0, result)
