@@ -24,6 +24,7 @@ SCALAR_VALUE = 16  # of a NumPy scalar
 CAPSULE_POINTER = 16  # of a capsule
 CELL_VALUE = 16  # of a closure cell
 METHOD_FUNCTION = 16  # of a bound method
+SIZE = 16  # of a list or a tuple
 LIST_ITEMS = 24  # where a list says where its items lie
 TUPLE_ITEMS = 24  # where those of a tuple begin
 
@@ -128,7 +129,10 @@ def _wrong_field() -> str | None:
     for count in (1, 5):
         listed, row = [fixed] * count, (fixed,) * count
         first = (_word(id(listed) + LIST_ITEMS), id(row) + TUPLE_ITEMS)
-        if any(_word(at + 8 * k) != id(fixed) for at in first for k in range(count)):
+        sizes = {_word(id(listed) + SIZE), _word(id(row) + SIZE), count}
+        if len(sizes) > 1 or any(
+            _word(at + 8 * k) != id(fixed) for at in first for k in range(count)
+        ):
             return "a list or a tuple keeps its items elsewhere"
     return None
 

@@ -20,7 +20,6 @@ WATCH = Fragment(
         "declare void @PyErr_Clear()",
         "declare i64 @PyTuple_Size(ptr)",
         "declare ptr @PyTuple_GetItem(ptr, i64)",
-        "declare i64 @PyList_Size(ptr)",
         "declare i32 @memcmp(ptr, ptr, i64)",
         "declare i64 @PyDict_Size(ptr)",
         "declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)",
@@ -66,8 +65,10 @@ dropped:
   call void @Py_DecRef(ptr %held)
   br i1 %is.found, label %yes, label %no
 list:
-  %list.size = call i64 @PyList_Size(ptr %where)
-  %list.wanted = call i64 @PyTuple_Size(ptr %expected)
+  %list.size.at = getelementptr i8, ptr %where, i64 {nd.SIZE}
+  %list.size = load i64, ptr %list.size.at, align 8
+  %list.wanted.at = getelementptr i8, ptr %expected, i64 {nd.SIZE}
+  %list.wanted = load i64, ptr %list.wanted.at, align 8
   %list.same = icmp eq i64 %list.size, %list.wanted
   br i1 %list.same, label %list.compare, label %no
 list.compare:
