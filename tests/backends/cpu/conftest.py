@@ -1,14 +1,16 @@
-"""Compile LLVM IR for the tests of loading and calling."""
+"""Compile LLVM IR for the tests of loading and calling; run again in C what kernels gave."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import pytest
 
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm.target import target_machine
+from tests.backends.as_c import COMPILER, differences
+from tests.backends.cpu.running import runs
 
 
 @cache
@@ -26,3 +28,14 @@ def _assemble(text: str) -> bytes:
 @pytest.fixture(scope="session")
 def assemble() -> Callable[[str], bytes]:
     return _assemble
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _as_c(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whatever kernel a module's tests ran on a target with fma gives the same bits in C."""
+    runs.clear()
+    yield
+    found = differences(runs.every, tmp_path_factory.mktemp("c")) if COMPILER else []
+    runs.clear()
+    if found:
+        pytest.fail(f"{len(found)} runs differ in C\n\n" + "\n\n".join(found[:9]), pytrace=False)

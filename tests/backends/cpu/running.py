@@ -17,7 +17,9 @@ from tenfold.backends.llvm.assemble import assemble
 from tenfold.backends.llvm.target import named
 from tenfold.kernel import Builder, Kernel, verify
 from tenfold.kernel.ir.index import Index, flat, strides
+from tenfold.kernel.passes.legalise import legalise
 from tenfold.types import DTYPES, SHORT
+from tests.backends.as_c import Run, Runs, comparable
 
 HOST = host_target()
 LEVELS = executable(HOST)  # of which x86-64-v2 differs from the least in few instructions alone
@@ -26,6 +28,7 @@ TARGETS = {HOST.cpu: HOST} | {
 }
 
 
+runs = Runs()  # of programs on targets with fma: `conftest` does them again in C
 every_target = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 
 
@@ -44,7 +47,8 @@ class Program:
         if tuned:
             kernel = tune(kernel, target)
             verify(kernel)
-        self.kernel = kernel
+        self.kernel, self.target = kernel, target
+        self.legal = legalise(kernel, fused=target.fma and not strict)
         code, self.compiled = prepare(kernel, target, strict, schedule)
         self.text = module_text([code], target)
         self.image = load([assemble(self.text, target)], [code.name])
@@ -79,7 +83,11 @@ class Program:
         return call
 
     def __call__(self, *arrays: np.ndarray[Any, Any], params: Sequence[bytes] = ()) -> int:
-        return int(self.bind(arrays, params)())
+        call = self.bind(arrays, params)
+        if not comparable(self.legal, self.target):
+            return int(call())
+        raw, compiled = b"".join(p.ljust(16, b"\0") for p in params), self.compiled
+        return runs.do(Run(self.legal, compiled.schedule, compiled.extent, raw), arrays, call)
 
 
 def position(b: Builder, shape: Sequence[int]) -> tuple[Index, ...]:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from running import Program, every_target
 
 from tenfold.backends.cpu.schedule.schedule import choose
 from tenfold.backends.cpu.target import Target
@@ -20,6 +14,7 @@ from tenfold.kernel import Builder, Kernel, from_data, show, to_data, verify
 from tenfold.kernel.ir.kernel import SEQUENTIAL
 from tenfold.kernel.passes.collapse import collapse
 from tenfold.types import DTYPES, KIND
+from tests.backends.cpu.running import Program, every_target
 
 FOLDS = {"": None, "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 random = np.random.default_rng(23)
