@@ -22,7 +22,7 @@ from tenfold.kernel.analyse.access import (
 )
 from tenfold.kernel.analyse.cost import functions, size, work
 from tenfold.kernel.analyse.nest import carried_out, nest
-from tenfold.kernel.analyse.uses import divisors, loads, made, needed, writes
+from tenfold.kernel.analyse.uses import divisors, loads, made, needed, read_later, used, writes
 from tenfold.kernel.passes.legalise import legalise
 
 ROWS, COLUMNS = 6, 40
@@ -132,6 +132,9 @@ def test_what_the_items_of_a_nest_need() -> None:
     summing, last = rows.body[0], rows.body[-1]  # type: ignore[union-attr]
     (total,) = summing.members
     assert made(kernel, [summing]) == {total}
+    assert total in used(kernel, [last])
+    assert total not in used(kernel, [summing])
+    assert read_later(kernel, rows.body) == {total}  # type: ignore[union-attr]
     assert not writes([summing])
     assert writes([last])
     assert [i.index for i in loads(kernel, summing.body)] == [

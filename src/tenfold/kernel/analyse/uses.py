@@ -4,8 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tenfold.kernel.analyse.nest import Compute, Item, Loop, Write
+from tenfold.kernel.analyse.nest import Compute, Guard, Item, Loop, Write
 from tenfold.kernel.ir.kernel import Instruction, Kernel
+
+
+def used(kernel: Kernel, items: Sequence[Item]) -> set[int]:
+    """What these items read."""
+    found: set[int] = set()
+    stack = list(items)
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Compute):
+            found.update(kernel.instructions[item.value].uses())
+        elif isinstance(item, Write):
+            found.update(kernel.stores[item.store].uses())
+        elif isinstance(item, Guard):
+            found.add(kernel.checks[item.check].condition)
+        else:
+            stack += item.body
+            for member in item.members:
+                found.update(kernel.instructions[member].args)
+    return found
+
+
+def read_later(kernel: Kernel, items: Sequence[Item]) -> set[int]:
+    """The values that are read in another run of items than they are made in; a loop is a run of
+    its own."""
+    made: dict[int, int] = {}
+    found: set[int] = set()
+    run = 0
+    for item in items:
+        alone = isinstance(item, Loop)
+        run += alone
+        found |= {v for v in used(kernel, [item]) if made.get(v, run) != run}
+        if isinstance(item, Compute):
+            made[item.value] = run
+        elif isinstance(item, Loop):
+            made.update(dict.fromkeys(item.members, run))
+        run += alone
+    return found
 
 
 def made(kernel: Kernel, items: Sequence[Item]) -> set[int]:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.loops import Position
 from tenfold.backends.cpu.emit.reductions import Slot
-from tenfold.backends.cpu.emit.spread import used
 from tenfold.backends.cpu.emit.state import Val
 from tenfold.backends.llvm.writer import COMPUTE
 from tenfold.kernel.analyse.nest import Loop
-from tenfold.kernel.analyse.uses import made, writes
+from tenfold.kernel.analyse.uses import made, used, writes
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -36,7 +35,7 @@ def early(e: Emitter, loop: Loop) -> bool:
     # A row's scratch is still wanted when the next row is begun: it must not be written then.
     if not inside or not all(item.members for item in inside) or writes(head):
         return False
-    carried = sorted(made(e.kernel, head) & used(e, (*middle, tail)))
+    carried = sorted(made(e.kernel, head) & used(e.kernel, (*middle, tail)))
     extent = e.kernel.axes[axis].extent
     begin, end = e.part(axis, 0, extent)
     outside = e.s.env

@@ -18,7 +18,8 @@ from tenfold.backends.cpu.emit.prefetch import ask_for_rows
 from tenfold.backends.cpu.emit.reductions import Reduction
 from tenfold.backends.cpu.emit.state import Val
 from tenfold.backends.llvm.writer import BITS, COMPUTE, element_of, vector
-from tenfold.kernel.analyse.nest import Compute, Guard, Item, Loop, Write
+from tenfold.kernel.analyse.nest import Compute, Item, Loop, Write
+from tenfold.kernel.analyse.uses import read_later, used
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -31,7 +32,7 @@ def spread(e: Emitter, loop: Loop) -> None:
     """The outermost loop, over the lane axis, chunk by chunk."""
     extent = e.kernel.axes[loop.axis].extent
     begin, end = e.part(loop.axis, 0, extent)
-    work = _Spread(e, loop, _wanted(e, loop.body))
+    work = _Spread(e, loop, read_later(e.kernel, loop.body))
 
     def chunk(start: Position, _: list[str]) -> list[str]:
         size = e.schedule.chunk
@@ -43,43 +44,6 @@ def spread(e: Emitter, loop: Loop) -> None:
         return []
 
     e.loop(begin, end, e.schedule.chunk, (), chunk, extent)
-
-
-def _wanted(e: Emitter, items: Sequence[Item]) -> set[int]:
-    """The values over the lane axis that are read in another run of items than they are made in;
-    a loop is a run of its own."""
-    made: dict[int, int] = {}
-    found: set[int] = set()
-    run = 0
-    for item in items:
-        alone = isinstance(item, Loop)
-        run += alone
-        found |= {v for v in used(e, [item]) if made.get(v, run) != run}
-        if isinstance(item, Compute):
-            made[item.value] = run
-        elif isinstance(item, Loop):
-            made.update(dict.fromkeys(item.members, run))
-        run += alone
-    return found
-
-
-def used(e: Emitter, items: Sequence[Item]) -> set[int]:
-    """What these items read."""
-    found: set[int] = set()
-    stack = list(items)
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Compute):
-            found.update(e.kernel.instructions[item.value].uses())
-        elif isinstance(item, Write):
-            found.update(e.kernel.stores[item.store].uses())
-        elif isinstance(item, Guard):
-            found.add(e.kernel.checks[item.check].condition)
-        else:
-            stack += item.body
-            for member in item.members:
-                found.update(e.kernel.instructions[member].args)
-    return found
 
 
 class _Spread:
@@ -168,13 +132,13 @@ class _Spread:
                 elif isinstance(item, Write):
                     store(e.s, item.store)
 
-        self.lanes(body, (used(e, items) - made) | states)
+        self.lanes(body, (used(e.kernel, items) - made) | states)
 
     def inner(self, loop: Loop) -> None:
         """A parallel loop inside: the lanes go inside it."""
         e = self.e
         extent = e.kernel.axes[loop.axis].extent
-        reads = used(e, loop.body)
+        reads = used(e.kernel, loop.body)
 
         def body() -> None:
             ask_for_rows(e, loop, 2)
@@ -214,7 +178,7 @@ class _Rows:
 
     def run(self) -> None:
         e, spread = self.e, self.spread
-        reads = used(e, [self.loop])
+        reads = used(e.kernel, [self.loop])
 
         def rows(i: Position, _: list[str]) -> list[str]:
             number = e.w.op(f"udiv i64 {i}, {self.size}")
