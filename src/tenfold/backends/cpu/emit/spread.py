@@ -187,7 +187,8 @@ class _Rows:
             spread.lanes(lambda: self.join(i, place), reads)
             return []
 
-        spread.lanes(lambda: self.hold([first for _, first in self.slots]), set())
+        if not all(self.shaped):
+            spread.lanes(lambda: self.hold([first for _, first in self.slots]), set())
         e.loop(0, self.count * self.size, self.size, (), rows)
         spread.lanes(self.finish, reads)
 
