@@ -23,7 +23,7 @@ from tenfold.kernel.passes.legalise import legalise, update
 from tenfold.ops import TABLE
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import Access, Pattern
-from tenfold.plan.fusion.fuse import Fused, fuse
+from tenfold.plan.fusion.fuse import Fusion, fuse
 from tenfold.plan.lowering.form import Bound, Former
 from tenfold.plan.lowering.lower import Form, Place, lower
 from tenfold.plan.steps.build import make_plan
@@ -42,7 +42,7 @@ def graph_of(text: str) -> Graph:
     return parse(text, lambda g: check(g, TABLE))
 
 
-def fused_of(text: str) -> Fused:
+def fused_of(text: str) -> Fusion:
     return fuse(graph_of(text), TABLE, Capabilities())
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from tenfold.frozen import frozen
@@ -22,6 +23,7 @@ from tenfold.types import SHORT, Shape, TensorType
 # One read of an input: for each of its axes the axis of the result (or, from the result's rank
 # on, the reduced axis) that runs along it, or None where it has extent 1.
 Pattern = tuple[int | None, ...]
+IDENTITY: Pattern = (-1,)  # the pattern that composes to the other
 
 GATHERED = 16  # the weight of a read at a computed position: not a cheap one
 
@@ -50,6 +52,22 @@ class Access:
     view: bool = False
     same: bool = False
     instructions: frozenset[Named] = frozenset()
+
+
+def composed(pattern: Pattern, through: Pattern | None) -> Pattern | None:
+    """How a root is read by who reads a view of it in this pattern."""
+    if through is IDENTITY:
+        return pattern
+    if through is None:
+        return None
+    return tuple(None if t is None else pattern[t] for t in through)
+
+
+@cache
+def transposes(pattern: Pattern | None) -> bool:
+    """Whether the last axis is moved from its place."""
+    axes = [a for a in pattern or () if a is not None]
+    return bool(axes) and axes[-1] != max(axes)
 
 
 def broadcast_pattern(shape: Shape, rank: int) -> Pattern:

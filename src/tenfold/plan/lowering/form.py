@@ -12,7 +12,7 @@ from tenfold.frozen import frozen
 from tenfold.graph.op import Ranges, Scatter, Table
 from tenfold.kernel.ir.index import strides
 from tenfold.ops.ranges import Range, Start
-from tenfold.plan.fusion.fuse import Fused
+from tenfold.plan.fusion.fuse import Fusion
 from tenfold.plan.fusion.groups import Group, find
 from tenfold.plan.lowering.lower import (
     LITERAL,
@@ -60,7 +60,7 @@ class _Wish:
 class Former:
     """Makes the forms of the groups of one graph."""
 
-    def __init__(self, fused: Fused, table: Table) -> None:
+    def __init__(self, fused: Fusion, table: Table) -> None:
         self.fused = fused
         self.table = table
         self.graph = fused.graph

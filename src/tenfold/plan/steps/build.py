@@ -11,7 +11,7 @@ from tenfold.kernel import Kernel
 from tenfold.kernel.ir.kernel import SCRATCH
 from tenfold.ops import TABLE
 from tenfold.plan.capabilities import Capabilities
-from tenfold.plan.fusion.fuse import Fused, fuse
+from tenfold.plan.fusion.fuse import Fusion, fuse
 from tenfold.plan.lowering.form import Bound, Former
 from tenfold.plan.lowering.lower import Form, Lowered, lower
 from tenfold.plan.passes.expand import expand
@@ -104,7 +104,7 @@ class _Planner:
         self.forms = forms
         self.capabilities = capabilities
         self.donated = donated
-        self.fused: Fused = fuse(graph, table, capabilities)
+        self.fused: Fusion = fuse(graph, table, capabilities)
         self.cells: list[_Cell] = []
         self.cell: dict[int, int] = {}  # by value
         self.steps: list[Step] = []

@@ -1,0 +1,192 @@
+"""Which group a new member joins: that of its inputs, merged where there are several.
+
+A group has a time; it may be deferred until something reads from it, and whatever it reads from
+memory was made before its time. A member whose inputs stand in groups of one time, or in groups
+that can be deferred, merges them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tenfold.plan.fusion.access import IDENTITY, Access, composed, transposes
+from tenfold.plan.fusion.groups import Axes, Group, find
+from tenfold.plan.fusion.union import Edge, Place, Union, join
+from tenfold.plan.fusion.values import CONSTANT, Values
+
+# Why a member may not join a group that it reads from, or None.
+Refuse = Callable[[Group, Edge], str | None]
+
+
+class Grouping:
+    """The groups so far, and which of them each value stands in."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        count = len(values.types)
+        self.axes = Axes()
+        self.groups: list[Group] = []
+        self.home: list[Group | None] = [None] * count  # by value
+        self.place: list[Place | None] = [None] * count  # by value: its axes of the group
+        self.ready: list[float] = [0] * count  # by value: when it may be read from memory
+        self.notes: dict[str, tuple[int, int]] = {}  # why groups stay apart: count, first node
+        self.numbers = 0
+
+    def attach(
+        self,
+        position: int,
+        inputs: Sequence[int],
+        access: Access,
+        shape: Sequence[int],
+        after: float = 0,
+        refuse: Refuse | None = None,
+    ) -> tuple[Group, Place]:
+        """The group that a new member with this access belongs to, and its place there. It is not
+        before the time `after`, and joins no group that it has to `refuse`."""
+        if access.reduced:
+            self.store_transposed(inputs)
+        streams: set[int] = set()
+        edges, earliest = self.edges(inputs, access, streams)
+        earliest = max(earliest, after)
+        if refuse is not None:
+            for group, edge in edges.items():
+                edge.reason = edge.reason or refuse(group, edge)
+        if len(edges) == 1:
+            ((group, edge),) = edges.items()
+            if edge.reason is None and (earliest <= group.time or group.consumer > earliest):
+                found = join(self.axes, self.place, group, edge, access, shape, streams)
+                if found is not None:
+                    group.time = max(group.time, earliest)
+                    return group, found
+        while True:
+            time = self.settle(edges, earliest)
+            union = Union(self.axes, self.place, access, shape, streams)
+            order = edges.items()
+            if len(edges) > 1:
+                order = sorted(  # type: ignore[assignment]
+                    order, key=lambda e: (not e[1].aligned, -e[0].time, e[0].number)
+                )
+            for group, edge in order:
+                if edge.reason is None:
+                    edge.reason = union.add(group, edge)
+                    if edge.reason is not None:
+                        break
+            else:
+                break
+        for group, edge in edges.items():
+            if edge.reason is not None:
+                group.consumer = min(group.consumer, time)
+                streams.update(edge.values)
+                count, first = self.notes.get(edge.reason, (0, position))
+                self.notes[edge.reason] = count + 1, first
+        target, place, fresh = union.commit(time, self.number(), streams)
+        if fresh:
+            self.groups.append(target)
+        return target, place
+
+    def edges(
+        self, inputs: Sequence[int], access: Access, streams: set[int]
+    ) -> tuple[dict[Group, Edge], float]:
+        """The groups that inputs stand in, and the earliest time by the inputs in memory."""
+        earliest: float = 0
+        edges: dict[Group, Edge] = {}
+        for i, value in enumerate(inputs):
+            root = self.values.root[value]
+            home = self.home[root]
+            if home is None:
+                if not self.values.inline[root]:
+                    streams.add(root)
+                    if self.ready[root] > earliest:
+                        earliest = self.ready[root]
+                continue
+            through = self.values.pattern[value] if root != value else IDENTITY
+            group, dead = find(home)
+            edge = edges.get(group)
+            if edge is None:
+                edge = edges[group] = Edge()
+            edge.count += value not in inputs[:i]  # as uses are counted
+            edge.values.append(root)
+            edge.pulls += access.moved[i]
+            edge.turned = edge.turned or transposes(through)
+            if access.computed[i]:
+                edge.reason = "it is read at computed positions"
+            for pattern in access.patterns[i]:
+                whole = composed(pattern, through)
+                if not access.reduced:
+                    edge.turned = edge.turned or transposes(pattern)
+                if dead or whole is None:
+                    edge.pulls += 1
+                else:
+                    edge.aligned.append((root, whole))
+        return edges, earliest
+
+    def settle(self, edges: dict[Group, Edge], earliest: float) -> float:
+        """The time of the merged group; groups that can't be deferred until then are kept out."""
+        while True:
+            time = earliest
+            for group, edge in edges.items():
+                time = max(time, group.time if edge.reason is None else group.time + 1)
+            late = False
+            for group, edge in edges.items():
+                if edge.reason is None and group.time < time and group.consumer <= time:
+                    edge.reason = "something between the two needs it first"
+                    late = True
+            if not late:
+                return time
+
+    def take(self, value: int, group: Group, place: Place) -> None:
+        group.members.append(value)
+        group.exits += self.values.uses[value]
+        self.home[value] = group
+        self.place[value] = place
+
+    def store_transposed(self, inputs: Sequence[int]) -> None:
+        """Store a transpose that moves the last axis and is read twice, once by a reduction."""
+        for value in inputs:
+            if (
+                self.values.view[value]
+                and self.values.uses[value] > 1
+                and transposes(self.values.pattern[value])
+                and not self.values.inline[value]
+            ):
+                self.materialise(value)
+
+    def materialise(self, value: int) -> None:
+        """Make of a view a value of its own, for all who read it later."""
+        position = self.values.maker[value]
+        access, node = self.values.accesses[position], self.values.graph.nodes[position]
+        assert access is not None
+        if access is CONSTANT:
+            access = Access((), (), ())
+        group, place = self.attach(position, node.inputs, access, self.values.types[value].shape)
+        group.turned = group.turned or transposes(self.values.pattern[value])
+        self.take(value, group, place)
+        self.values.own(value)
+
+    def reads(self, value: int, other: int) -> bool:
+        """Whether a value is computed from another that lies in memory, or is a view of it."""
+        root, other = self.values.root[value], self.values.root[other]
+        home = self.home[root]
+        return root == other or (home is not None and other in find(home)[0].streams)
+
+    def demand(self, value: int) -> float:
+        """Have a value in memory; when it can be read from there."""
+        if self.values.view[value]:
+            if self.values.alias[value] == value or self.values.inline[value]:
+                self.materialise(value)
+            value = self.values.alias[value]
+            if self.values.view[value]:
+                self.materialise(value)
+        home = self.home[value]
+        return self.ready[value] if home is None else find(home)[0].time + 1
+
+    def needed(self, value: int, time: float) -> None:
+        """A step at this time reads a value from memory: its group can't be deferred until then."""
+        home = self.home[self.values.alias[value]]
+        if home is not None:
+            group = find(home)[0]
+            group.consumer = min(group.consumer, time)
+
+    def number(self) -> int:
+        self.numbers += 1
+        return self.numbers

@@ -1,0 +1,168 @@
+"""What each value of a graph is to fusion: computed, a view of another, or a constant; how the node
+that makes it reads its inputs, and how often it is read itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold.graph import Graph, Node
+from tenfold.graph.op import Element, Pointwise, Ranges, Routine, Scatter, Table
+from tenfold.ops.ranges import Range, Start
+from tenfold.plan.capabilities import Capabilities
+from tenfold.plan.fusion.access import (
+    IDENTITY,
+    Access,
+    Pattern,
+    access_of,
+    composed,
+    scatter_access,
+)
+from tenfold.plan.lowering.product import product_access
+from tenfold.types import TensorType
+
+UPDATED = 4096  # elements; larger values are updated in place, or copied and updated
+JOINED = 8  # inputs of a concatenation that are chosen from element by element
+
+CONSTANT = Access((), (), (), view=True)
+NOTHING = Access((), (), ())  # of values without elements, or already in memory
+
+
+class Values:
+    """The values of a graph without compositions, and the accesses of its nodes."""
+
+    def __init__(self, graph: Graph, table: Table, capabilities: Capabilities) -> None:
+        self.graph = graph
+        self.table = table
+        self.capabilities = capabilities
+        self.types = graph.types
+        count = len(self.types)
+        self.accesses: list[Access | None] = [None] * len(graph.nodes)  # None: it is no kernel
+        self.reasons: dict[str, str] = {}  # op: why it is no kernel
+        self.inline = bytearray(count)  # reads nothing: computed wherever it is needed
+        self.view = [False] * count
+        self.root = list(range(count))  # what a view is a view of
+        self.pattern: list[Pattern | None] = [None] * count  # how a view reads its root
+        self.alias = list(range(count))  # the value whose memory it shares
+        self.maker = [-1] * count
+        self.uses = [0] * count  # reads by nodes, through views too
+        self.kinds: list[int] = []  # the number of its type
+        self.distinct: list[TensorType] = []  # the types, by number
+        self.scatters: dict[Any, Access | None] = {}
+        self.number_types()
+        self.classify()
+        self.count_uses()
+
+    def number_types(self) -> None:
+        numbers: dict[TensorType, int] = {}
+        same: dict[int, int] = {}  # by id: most types are the same object as another's
+        for type in self.types:
+            if id(type) not in same:
+                same[id(type)] = numbers.setdefault(type, len(numbers))
+        self.kinds = [same[id(type)] for type in self.types]
+        self.distinct = list(numbers)
+
+    def classify(self) -> None:
+        """How each node reads, and which are views."""
+        graph, types, numbered = self.graph, self.types, self.kinds
+        forms: dict[Any, Access | None] = {}
+        for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
+            self.maker[start : start + len(node.types)] = [position] * len(node.types)
+            if self.table[node.op].literal:
+                scalar = node.types[0].size == 1
+                self.accesses[position] = CONSTANT if scalar else NOTHING
+                self.view[start] = scalar
+                self.inline[start] = scalar
+                continue
+            form = (node.op, node.attributes, tuple([numbered[v] for v in node.inputs]))
+            try:
+                access = forms[form]
+            except KeyError:
+                access = forms[form] = self.form(node, [types[v] for v in node.inputs])
+            self.accesses[position] = access
+            if access is not None and access.view:
+                self.see(node, start, access)
+
+    def count_uses(self) -> None:
+        graph = self.graph
+        for value in graph.outputs:
+            self.uses[value] += 1
+        for position in range(len(graph.nodes) - 1, -1, -1):
+            node, start = graph.nodes[position], graph.starts[position]
+            if len(node.types) == 1 and self.view[start]:
+                for value in node.inputs:
+                    self.uses[value] += self.uses[start]
+            else:
+                for value in set(node.inputs):
+                    self.uses[value] += 1
+
+    def form(self, node: Node, types: Sequence[TensorType]) -> Access | None:
+        op = self.table[node.op]
+        lowering = op.lowering
+        if len(node.types) == 1 and not node.types[0].size and not (op.effect or op.scopes != 0):
+            if any(t.size for t in types) and op.heeds(tuple(types), dict(node.attributes)):
+                self.reasons[node.op] = "it gives nothing, but an index may be out of range"
+                return None
+            return NOTHING
+        if isinstance(lowering, Routine) and lowering.inline is not None:
+            given = dict(node.attributes)
+            if lowering.inline(types, node.types[0], given):
+                return product_access(types, given)
+        if len(node.types) != 1 or not isinstance(lowering, Pointwise | Element | Ranges):
+            return None
+        if isinstance(lowering, Ranges) and (
+            len(types) > JOINED
+            or (
+                node.types[0].size > UPDATED
+                and updates(lowering.ranges(types, dict(node.attributes)))
+            )
+        ):
+            return None
+        return self.supported(node, access_of(op, types, node.attributes, node.types[0]))
+
+    def supported(self, node: Node, access: Access) -> Access | None:
+        """The access, if there is code for all that it computes."""
+        for named in sorted(access.instructions):
+            reason = self.capabilities.supports(*named)
+            if reason is not None:
+                self.reasons[node.op] = reason
+                return None
+        return access
+
+    def see(self, node: Node, start: int, access: Access) -> None:
+        """Take note of a view."""
+        self.view[start] = True
+        if not node.inputs:
+            self.inline[start] = 1
+            return
+        (source,) = node.inputs
+        self.root[start] = self.root[source]
+        self.inline[start] = self.inline[source]
+        if access.patterns[0]:
+            (pattern,) = access.patterns[0]
+            through = self.pattern[source] if self.view[source] else IDENTITY
+            self.pattern[start] = composed(pattern, through)
+        if access.same:
+            self.alias[start] = self.alias[source]
+
+    def scatter(self, node: Node, lowering: Scatter) -> Access | None:
+        """How a scatter reads what it writes, and where; None where there is no code for it."""
+        types = tuple(self.types[v] for v in node.inputs)
+        form = (node.op, node.attributes, types)
+        if form not in self.scatters:
+            access = scatter_access(lowering, types, node.attributes)
+            self.scatters[form] = self.supported(node, access)
+        return self.scatters[form]
+
+    def own(self, value: int) -> None:
+        """Make a value of its own of a view."""
+        self.root[value] = self.alias[value] = value
+        self.pattern[value] = None
+        self.view[value] = False
+        self.inline[value] = 0
+
+
+def updates(parts: Sequence[Range]) -> bool:
+    """Whether the result begins as a copy of the first input, and others are written over it."""
+    return len(parts) == 2 and any(isinstance(s, Start) for s in parts[1].starts)
