@@ -12,7 +12,7 @@ import numpy as np
 from tenfold.backends.cpu.entry.entry import PARAM_BYTES
 from tenfold.backends.cpu.library.blas import PLAIN, TRANSPOSED
 from tenfold.backends.cpu.library.sort import sort_name
-from tenfold.backends.cpu.run.steps import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Word
+from tenfold.backends.cpu.run.opcodes import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Opcode
 from tenfold.graph.op import PRODUCT
 from tenfold.kernel import Kernel
 from tenfold.plan import (
@@ -116,7 +116,7 @@ class Words:
     def silence(self, plan: Plan) -> None:
         """Have the alarm of a plan rung no more, in calls under way, too."""
         row = next(a for a in self.kept if _address(a) == self.addresses[id(plan)])
-        row[3:5] = Word.POLL, 0
+        row[3:5] = Opcode.POLL, 0
 
     def keep(self, array: Array) -> int:
         self.kept.append(array)
@@ -130,21 +130,21 @@ class Words:
         known = [self.kernels[kernel] for kernel in plan.own]
         words = [rows, 1, 1]
         if number in self.alarms:
-            words += (Word.HOST, self.alarms[number])
+            words += (Opcode.HOST, self.alarms[number])
         most, below = 1, 1
         for at, step in enumerate(plan.steps):
             match step:
                 case KernelStep():
                     address, extent = known[step.kernel]
                     fault = self.ask(number, at) if plan.own[step.kernel].checks else 0
-                    words += (Word.KERNEL, address, params[at], extent, fault, len(step.slots))
+                    words += (Opcode.KERNEL, address, params[at], extent, fault, len(step.slots))
                     for slot in step.slots:
                         words += places[slot]
                     most = max(most, len(step.slots) + POLL_ROWS)
                 case CopyStep():
                     words += self.copy(plan, step, places)
                 case HostStep():
-                    words += (Word.HOST, self.ask(number, at))
+                    words += (Opcode.HOST, self.ask(number, at))
                 case RoutineStep() if step.name == PRODUCT:
                     words += self.products(plan, step, places)
                 case RoutineStep():
@@ -159,8 +159,8 @@ class Words:
             if not isinstance(step, LoopStep):
                 heavy = _weight(plan, step, self.weights)
                 if heavy > _POLLED:
-                    words += (Word.POLL, heavy)
-        words.append(Word.END)
+                    words += (Opcode.POLL, heavy)
+        words.append(Opcode.END)
         words[1:3] = most, below
         return words
 
@@ -192,8 +192,8 @@ class Words:
         words: list[int] = []
         for start in range(0, max(nbytes, 1), _COPIED):
             size = min(_COPIED, nbytes - start)
-            words += (Word.POLL, size // 8) if start else ()
-            words += (Word.COPY, size, target, to + start, source, at + start)
+            words += (Opcode.POLL, size // 8) if start else ()
+            words += (Opcode.COPY, size, target, to + start, source, at + start)
         return words
 
     def products(
@@ -219,9 +219,9 @@ class Words:
         words: list[int] = []
         for lane, i, j in product(range(0, batch, lanes), range(0, m, rows), range(0, n, columns)):
             high, wide = min(rows, m - i), min(columns, n - j)
-            words += (Word.POLL, high * wide * whole // 500) if words else ()
+            words += (Opcode.POLL, high * wide * whole // 500) if words else ()
             words += (
-                Word.PRODUCT, _LETTERS[SHORT[lhs.dtype]],
+                Opcode.PRODUCT, _LETTERS[SHORT[lhs.dtype]],
                 TRANSPOSED if left else PLAIN, TRANSPOSED if right else PLAIN,
                 high, wide, k, m if left else k, k if right else n, n,
                 min(lanes, batch - lane), m * k * size, k * n * size, m * n * size,
@@ -239,7 +239,7 @@ class Words:
         params = self.keep(_aligned(np.array([length, 0], np.int64).view(np.uint8)))
         address = self.routines[_routine(plan, step)]
         return [
-            Word.KERNEL, address, params, type.size // length, 0, 3,
+            Opcode.KERNEL, address, params, type.size // length, 0, 3,
             *places[source], *places[target], *places[scratch],
         ]  # fmt: skip
 
@@ -247,7 +247,7 @@ class Words:
         dtype = plan.slots[step.index].type.dtype
         rows = (*step.inputs, *step.outputs)
         words = [
-            Word.BRANCH, 8 * dtype.itemsize, int(KIND[dtype] == "i"), len(step.plans), len(rows),
+            Opcode.BRANCH, 8 * dtype.itemsize, int(KIND[dtype] == "i"), len(step.plans), len(rows),
             *places[step.index], *places[step.arena],
         ]  # fmt: skip
         for slot in rows:
@@ -260,7 +260,7 @@ class Words:
         bodies = [plan.plans[p] for p in step.plans]
         codes = [self.addresses[id(body)] for body in bodies]
         words = [
-            Word.LOOP, step.captures, step.carries, len(slices), len(stacks),
+            Opcode.LOOP, step.captures, step.carries, len(slices), len(stacks),
             step.length if step.counted else -1, int(step.reverse),
             sum(self.weights[id(body)] for body in bodies), codes[0], codes[-1],
             *places[step.arena], *(places[step.flag] if step.flag >= 0 else (NULL_BASE, 0)),
