@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
 Given = ParamSpec("Given")
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 _inside: dict[int, int] = {}  # of each thread, how many locks of ours it holds, if any
 _forks = 0  # how many forks are under way
@@ -69,13 +69,13 @@ class Lock:
                 _turn.notify_all()
 
 
-def once(function: Callable[Given, Made]) -> Callable[Given, Made]:
+def once(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """The function with its results kept for good, each made by one thread while others wait."""
-    made: dict[Any, Made] = {}
+    made: dict[Any, Result] = {}
     making = Lock()
 
     @functools.wraps(function)
-    def call(*args: Given.args, **names: Given.kwargs) -> Made:
+    def call(*args: Given.args, **names: Given.kwargs) -> Result:
         key = (args, *sorted(names.items()))
         if key not in made:
             with making:

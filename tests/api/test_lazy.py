@@ -18,7 +18,7 @@ import tenfold as tn
 from tenfold.errors import IndexProblem, MutationError, ShapeError, ValueProblem
 from tenfold.graph import Graph
 from tenfold.trace.lazy import realise
-from tenfold.trace.lazy.lazy import Made, Value
+from tenfold.trace.lazy.lazy import DeferredNode, LazyValue
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_memory_is_freed_when_handles_die() -> None:
 def _alive() -> int:
     """How many nodes and values there are."""
     gc.collect()
-    return sum(type(o) in (Made, Value) for o in gc.get_objects())
+    return sum(type(o) in (DeferredNode, LazyValue) for o in gc.get_objects())
 
 
 def test_equal_nodes_are_run_once(runs: list[Graph]) -> None:

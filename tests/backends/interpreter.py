@@ -16,7 +16,7 @@ import numpy as np
 from tenfold.backends.backend import Backend
 from tenfold.backends.guard import Guard, holds
 from tenfold.backends.host_step import HostCall
-from tenfold.backends.program import Array, Memory, Program
+from tenfold.backends.program import Array, PlanMemory, Program
 from tenfold.frozen import frozen
 from tenfold.kernel import Kernel
 from tenfold.plan import CopyStep, HostStep, KernelStep, LoopStep, Plan
@@ -181,11 +181,11 @@ class InterpretedProgram(Program):
     def watch_for(self, plans: Collection[int]) -> None:
         raise NotImplementedError("the programs of these tests have no branches")
 
-    def whole(self, memory: Memory) -> None:
+    def whole(self, memory: PlanMemory) -> None:
         for number in range(len(self.plan.steps)):
             self.step(self.plan, number, memory)
 
-    def step(self, plan: Plan, number: int, memory: Memory) -> None:
+    def step(self, plan: Plan, number: int, memory: PlanMemory) -> None:
         step = plan.steps[number]
 
         def slot(at: int) -> Array:
@@ -226,7 +226,7 @@ class InterpretedProgram(Program):
             slot(n)[...] = carry
 
 
-def _slot_array(plan: Plan, number: int, memory: Memory) -> Array:
+def _slot_array(plan: Plan, number: int, memory: PlanMemory) -> Array:
     slot = plan.slots[number]
     if slot.place == CONSTANT:
         return np.frombuffer(plan.constants[slot.number], slot.type.dtype).reshape(slot.type.shape)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tenfold.graph import Graph, Op
-from tenfold.graph.op import Run
+from tenfold.graph.op import ScopeRequest
 from tenfold.ops import TABLE
 
 HOST = (np.array([1, 2, 3], np.float32), np.array(7, np.int64))
@@ -30,7 +30,7 @@ def call(
             wish = running.send(reply)
         except StopIteration as end:
             return tuple(end.value)
-        if isinstance(wish, Run):
+        if isinstance(wish, ScopeRequest):
             reply = run(wish.graph, wish.arguments)
         else:
             reply = list(HOST) if wish.op == "call_host" else []

@@ -12,7 +12,7 @@ import pytest
 
 from tenfold.errors import GraphError, ShapeError, TypeMismatch, ValueProblem
 from tenfold.graph import Builder, Graph
-from tenfold.graph.op import Ask, Run
+from tenfold.graph.op import HostRequest, ScopeRequest
 from tenfold.ops import TABLE
 from tenfold.types import parse_type
 
@@ -140,7 +140,7 @@ def test_while_lets_the_old_carry_go_while_the_body_runs() -> None:
     for _ in range(3):
         wish = running.send(reply)
         reply = None
-        assert isinstance(wish, Run)
+        assert isinstance(wish, ScopeRequest)
         assert wish.graph is condition
         wish.arguments.clear()
         wish = running.send([np.array(True)])
@@ -187,7 +187,7 @@ def test_effects_ask_the_host() -> None:
     given = {"name": "watch", "default": -1, "structure": "*"}
     running = TABLE["hook"].reference([x], (), **given)
     wish = next(running)
-    assert wish == Ask("hook", given, [x])
+    assert wish == HostRequest("hook", given, [x])
     with pytest.raises(StopIteration) as end:
         running.send([])
     assert end.value.value == ()

@@ -15,13 +15,13 @@ from tenfold.graph.op import (
     Composition,
     Element,
     ErrorRule,
+    ErrorSpread,
     Loop,
     Op,
     Pointwise,
     Ranges,
     Routine,
     Scopes,
-    Spread,
 )
 from tenfold.graph.text import parse
 from tenfold.kernel.ir.kernel import ELEMENTWISE
@@ -61,7 +61,7 @@ def test_a_row_is_complete(op: Op) -> None:
     assert (op.scopes == 0) != isinstance(op.lowering, Scopes)
     assert op.effect is None or isinstance(op.lowering, Routine)
     assert op.error is None or isinstance(op.error(), ErrorRule)
-    assert op.spread is None or isinstance(op.spread(), Spread)
+    assert op.spread is None or isinstance(op.spread(), ErrorSpread)
     assert not op.elementwise or op.scopes == 0
     assert not op.literal or (op.arity == 0 and "data" in names_of(op))
     assert not op.permutes or (op.arity == 1 and "axes" in names_of(op))

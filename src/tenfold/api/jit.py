@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from tenfold.api.specialisation import Options, snapshot_of
-from tenfold.api.specialised import Specialised
+from tenfold.api.specialised import SpecialisedFunction
 from tenfold.errors import TypeMismatch
 from tenfold.graph import Graph
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
-from tenfold.trace.function import Traced
+from tenfold.trace.function import TracedFunction
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.api.load import Loaded
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.parity.certificate import Certificate
 
 
-class Jitted(Specialised):
+class Jitted(SpecialisedFunction):
     """A function that runs from its plan. Made by `tn.jit`."""
 
     def __init__(self, function: Callable[..., Any], options: Options | None = None) -> None:
@@ -109,14 +109,16 @@ class Jitted(Specialised):
                 if found.job is None or found.job.lost:
                     found.job = submit(lambda: self._promote(call, found, None))
 
-    def ready_to_run(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
+    def ready_to_run(
+        self, *args: Any, **kwargs: Any
+    ) -> tuple[TracedFunction, list[np.ndarray[Any, Any]]]:
         """The trace for these arguments, and the arrays that its graph is run on."""
         found, arrays = self._ready(self._bind(args, kwargs))
         return found.traced, arrays
 
     def program_for(
         self, *args: Any, **kwargs: Any
-    ) -> tuple[Traced, list[np.ndarray[Any, Any]], Program]:
+    ) -> tuple[TracedFunction, list[np.ndarray[Any, Any]], Program]:
         """The trace for these arguments, arrays to run it on that the program may write into, and
         the very program that answers such calls."""
         call = self._bind(args, kwargs)

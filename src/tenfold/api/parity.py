@@ -13,12 +13,12 @@ if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from pathlib import Path
 
     from tenfold.parity.find.bisect import Bisection
-    from tenfold.parity.table import Table
+    from tenfold.parity.table import ParityTable
 
 
 def parity(
     function: Callable[..., Any], *args: Any, backends: Sequence[str] = (), **kwargs: Any
-) -> Table:
+) -> ParityTable:
     """Every node of a function, compiled, beside the reference: a table; by each of these backends,
     or by the function's own.
 
@@ -31,7 +31,7 @@ def parity(
     >>> table.agrees, [row.op for row in table]
     (True, ['sqrt', 'mul'])
     """
-    from tenfold.parity.table import Table, compare_nodes
+    from tenfold.parity.table import ParityTable, compare_nodes
 
     found = []
     jitted = _jitted(function)
@@ -40,7 +40,7 @@ def parity(
         traced, arrays, program = chosen.program_for(*args, **kwargs)
         rows = compare_nodes(program, arrays, Callbacks(traced.callbacks))
         found.append((program.backend.name, tuple(rows)))
-    return Table(tuple(found))
+    return ParityTable(tuple(found))
 
 
 def bisect(

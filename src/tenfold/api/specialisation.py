@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.api.call.arguments import as_array
-from tenfold.api.captures.places import Place, Watched
+from tenfold.api.captures.places import Dependency, Place
 from tenfold.api.verify import verify_option
 from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen
 from tenfold.promote.background import Job
 from tenfold.trace.array import Array
-from tenfold.trace.function import Traced
+from tenfold.trace.function import TracedFunction
 from tenfold.trace.surface.emit import is_traced
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Padding:
     settings that the trace of fewer rows found."""
 
     axes: tuple[int | None, ...]
-    watched: list[Watched]
+    watched: list[Dependency]
 
     def fits(self) -> bool:
         return all(w.holds() for w in self.watched)
@@ -81,9 +81,9 @@ class Padding:
 class Specialisation:
     """A function traced for a signature: its graph, and what has to hold for it to serve again."""
 
-    traced: Traced
+    traced: TracedFunction
     captures: list[CapturedArray]
-    watched: list[Watched]
+    watched: list[Dependency]
     unguarded: list[tuple[Place, Any]]
     entry_point: EntryPoint | None = None
     job: Job | None = None  # compiling or checking in the background

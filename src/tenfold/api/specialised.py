@@ -30,7 +30,7 @@ from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.trace.array import Array
-from tenfold.trace.function import Traced
+from tenfold.trace.function import TracedFunction
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.backends.program import Program
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # the compiler is loaded when something is compiled
 Hooks = Mapping[str, Any]
 
 
-class Specialised(Callee):
+class SpecialisedFunction(Callee):
     """A function that answers calls by plans, one for each signature."""
 
     def __init__(self, function: Callable[..., Any], options: Options) -> None:
@@ -88,7 +88,7 @@ class Specialised(Callee):
 
     def _outputs(
         self, call: Call, given: Sequence[Any], hooks: Hooks | None
-    ) -> tuple[Traced, list[np.ndarray[Any, Any]]]:
+    ) -> tuple[TracedFunction, list[np.ndarray[Any, Any]]]:
         """The outputs for a call; `given` are its leaves as the caller has them."""
         found, arrays = self._ready(call)
         traced, entry_point = found.traced, found.entry_point
@@ -191,7 +191,7 @@ class Specialised(Callee):
             note(program)
         return program, unchecked and program.refuted is not None
 
-    def _program(self, call: Call, traced: Traced) -> Program:
+    def _program(self, call: Call, traced: TracedFunction) -> Program:
         from tenfold.api.explain_cache import caller_of
         from tenfold.cache import Watch, plans
 
@@ -214,7 +214,7 @@ class Specialised(Callee):
     def _enter(self, call: Call, found: Specialisation, program: Program) -> None:
         """Let native code answer calls like this one from now on."""
         from tenfold.api.call.entry_point import EntryPoint
-        from tenfold.api.call.form import Form
+        from tenfold.api.call.form import CallForm
         from tenfold.api.captures.guards import guards
         from tenfold.api.checking import guarded
 
@@ -232,7 +232,7 @@ class Specialised(Callee):
                 ):
                     return
                 own = [c.array for c in found.captures if c.places]
-                form = Form.of(call, traced, self._binder.signature)
+                form = CallForm.of(call, traced, self._binder.signature)
                 self._drop(found)
                 found.entry_point = EntryPoint(
                     program,

@@ -11,7 +11,7 @@ from tenfold.api.call.donation import is_donated
 from tenfold.api.captures.captures import Survey, survey
 from tenfold.api.captures.clocks import warn_of_clocks
 from tenfold.api.captures.places import Constant
-from tenfold.api.captures.still import Still
+from tenfold.api.captures.snapshot import Snapshot
 from tenfold.api.specialisation import CapturedArray, Specialisation
 from tenfold.collector import resting
 from tenfold.stats import count, timed
@@ -70,7 +70,7 @@ def trace_call(
     with timed("trace"), resting():
         found: Survey = survey(function, [(name, value) for name, _, value in call.statics])
         warn_of_clocks(found)
-        still = Still(found)
+        still = Snapshot(found)
         traced = trace_function(
             function, leaves, lambda arrays: binder.call(call, list(arrays)), found.name
         )

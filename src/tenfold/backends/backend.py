@@ -47,7 +47,7 @@ class Target(Protocol):
         ...
 
 
-class Code(Protocol):
+class ProgramCode(Protocol):
     """What is kept of a program for one target, in the cache and in plan files. Plain data."""
 
     @property
@@ -99,9 +99,9 @@ class Backend:
     named: Callable[[str], Target]
     capabilities: Callable[[Any], Capabilities]  # of a target
     bind: Bind
-    code_of: Callable[[Any, bool], Code]  # program, whole
-    code_for: Callable[[Plan, Any, bool], Code]  # plan, target, strict
-    read_code: Callable[[bytes | memoryview], Code]
+    code_of: Callable[[Any, bool], ProgramCode]  # program, whole
+    code_for: Callable[[Plan, Any, bool], ProgramCode]  # plan, target, strict
+    read_code: Callable[[bytes | memoryview], ProgramCode]
     describe: Callable[[], Mapping[str, str]]  # what tn.backends() says
     missing: Callable[[], str | None] = _nothing  # why it can't be used on this machine
     compiler_missing: Callable[[], str | None] = _nothing  # why nothing can be compiled here

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.program import Bound, Declined
+from tenfold.backends.program import BoundProgram, NoMatch
 from tenfold.types import DTYPES, SHORT
 
 
@@ -17,18 +17,18 @@ class PlainDispatch:
 
     def __init__(self, slow: Callable[..., Any]) -> None:
         self.slow = slow
-        self._plans: dict[Any, list[Bound]] = {}
+        self._plans: dict[Any, list[BoundProgram]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._plans.values()))
 
-    def add(self, plan: Bound) -> None:
+    def add(self, plan: BoundProgram) -> None:
         self._list(plan, plan)
 
-    def remove(self, plan: Bound) -> None:
+    def remove(self, plan: BoundProgram) -> None:
         self._list(plan)
 
-    def _list(self, plan: Bound, *last: Bound) -> None:
+    def _list(self, plan: BoundProgram, *last: BoundProgram) -> None:
         kinds = _kinds_of(plan)
         others = [one for one in self._plans.pop(kinds, ()) if one is not plan]
         if others or last:
@@ -49,12 +49,12 @@ class PlainDispatch:
                 given = (a if _is_packed(a) else np.array(a, order="C") for a in args)
             try:
                 return plan.call(*given)
-            except Declined:
+            except NoMatch:
                 continue
         return self.slow(*args, **names)
 
 
-def _kinds_of(plan: Bound) -> tuple[Any, ...]:
+def _kinds_of(plan: BoundProgram) -> tuple[Any, ...]:
     return tuple((DTYPES[SHORT[type.dtype]].type, type.shape) for type in plan.binding.types)
 
 

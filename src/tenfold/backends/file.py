@@ -12,7 +12,7 @@ from typing import Any
 
 import msgpack
 
-from tenfold.backends.backend import Backend, Code, Target
+from tenfold.backends.backend import Backend, ProgramCode, Target
 from tenfold.backends.program import Program
 from tenfold.backends.registry import backend_named
 from tenfold.errors import PlanError, Unsupported
@@ -124,7 +124,7 @@ class PlanFile:
         backend = self.backend
         return read_plan(raw, backend.capabilities(backend.target()))
 
-    def codes(self) -> list[Code]:
+    def codes(self) -> list[ProgramCode]:
         """The code for each target. To be trusted before it is used."""
         names = [name for name in self.sections.names if name.startswith(f"{CODE} ")]
         return [self.backend.read_code(self.sections.raw(name)) for name in names]

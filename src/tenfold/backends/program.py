@@ -54,7 +54,7 @@ class Binding(Protocol):
     def open(self) -> None: ...
 
 
-class Bound(Protocol):
+class BoundProgram(Protocol):
     """A callable over a program."""
 
     @property
@@ -72,7 +72,7 @@ class Dispatch(Protocol):
     def __len__(self) -> int: ...
 
     def add(self, plan: Any) -> None:
-        """Let one more answer calls: a `Bound` whose own slow path is `decline`."""
+        """Let one more answer calls: a `BoundProgram` whose own slow path is `decline`."""
         ...
 
     def remove(self, plan: Any) -> None: ...
@@ -80,16 +80,16 @@ class Dispatch(Protocol):
     def clear(self) -> None: ...
 
 
-class Declined(Exception):
+class NoMatch(Exception):
     """No plan took these arguments."""
 
 
 def decline(*args: Any, **names: Any) -> Any:
     """The slow path of whoever has another."""
-    raise Declined
+    raise NoMatch
 
 
-class Memory(Protocol):
+class PlanMemory(Protocol):
     """What a plan is run in: arrays that are packed and aligned, laid out by whoever checks."""
 
     @property
@@ -108,16 +108,16 @@ class Stepper(Protocol):
     """A program's plan carried out in memory that the caller lays out. What a host step raises is
     raised."""
 
-    def step(self, plan: Plan, number: int, memory: Memory) -> None:
+    def step(self, plan: Plan, number: int, memory: PlanMemory) -> None:
         """One step of the plan, or of a plan over the same kernels, by the program's own code."""
         ...
 
-    def whole(self, memory: Memory) -> None:
+    def whole(self, memory: PlanMemory) -> None:
         """All of it, by the very code that answers calls."""
         ...
 
 
-class Running(threading.local):
+class CurrentCallbacks(threading.local):
     """The callbacks of the call that this thread is in."""
 
     callbacks: Callbacks | None = None
@@ -160,7 +160,7 @@ class Program(ABC):
 
     def __init__(self, callbacks: Callbacks | None = None) -> None:
         self.callbacks = callbacks or Callbacks()
-        self.running = Running()
+        self.running = CurrentCallbacks()
         self._holders: dict[int, ref[Holder]] = {}
         self._bindings: list[ref[Any]] = []
 
@@ -180,7 +180,7 @@ class Program(ABC):
         captures: Sequence[Array],
         guards: Sequence[Guard],
         packed: bool,
-    ) -> Bound:
+    ) -> BoundProgram:
         """What `bind` gives, open."""
 
     def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
@@ -222,7 +222,7 @@ class Program(ABC):
         guards: Sequence[Guard] = (),
         *,
         packed: bool = False,
-    ) -> Bound:
+    ) -> BoundProgram:
         """A callable over positional arrays, native where that is supported; `slow` answers what
         its guards turn away, and everything while the program is closed. It keeps the code alive,
         and what that reads.

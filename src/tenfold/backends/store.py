@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Store(Protocol):
+class CodeStore(Protocol):
     """A place for object code, by name."""
 
     def find(self, name: str) -> bytes | None: ...
     def keep(self, name: str, data: bytes) -> None: ...
 
 
-stores: list[Store] = []  # the disk cache sets itself here
+stores: list[CodeStore] = []  # the disk cache sets itself here

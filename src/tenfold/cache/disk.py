@@ -26,7 +26,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tenfold.cache.key import Key, another
+from tenfold.cache.key import CacheKey, another
 from tenfold.errors import FileError
 from tenfold.plan.file.sections import LARGEST, MAGIC, Sections, pack
 from tenfold.whole import PARTIAL, write_whole
@@ -98,7 +98,7 @@ class Disk:
 
     # Files.
 
-    def read(self, kind: str, key: Key) -> Sections | None:
+    def read(self, kind: str, key: CacheKey) -> Sections | None:
         """An entry, or None; one that is damaged or another's is moved aside."""
         if not self.usable():
             return None
@@ -114,7 +114,7 @@ class Disk:
                 os.utime(os.path.join(self.folder, name))  # used now: dropped later
         return sections
 
-    def fault(self, kind: str, key: Key) -> str | None:
+    def fault(self, kind: str, key: CacheKey) -> str | None:
         """What is wrong with an entry, '' for nothing; None where there is none."""
         if not self.usable():
             return None
@@ -124,13 +124,13 @@ class Disk:
             return error.message
         return None if found is None else ""
 
-    def _open(self, name: str, key: Key) -> Sections | None:
+    def _open(self, name: str, key: CacheKey) -> Sections | None:
         """The file of this name, or None; FileError unless it is whole and carries the key."""
         data = self._data(name)
         if data is None:
             return None
         sections = Sections(data)
-        carried = Key(bytes(sections.raw(KEY)))
+        carried = CacheKey(bytes(sections.raw(KEY)))
         if carried != key:
             raise FileError(another(carried, key))
         return sections
@@ -160,7 +160,7 @@ class Disk:
         )
 
     def write(
-        self, kind: str, key: Key, sections: Mapping[str, bytes], below: str = ""
+        self, kind: str, key: CacheKey, sections: Mapping[str, bytes], below: str = ""
     ) -> bytes | None:
         """Put an entry in place, whole or not at all; its checksum, or None where it is not."""
         if not self.usable():
@@ -180,7 +180,7 @@ class Disk:
             self.sweep()
         return Sections.digest_of(data)
 
-    def move_aside(self, kind: str, key: Key, why: str) -> None:
+    def move_aside(self, kind: str, key: CacheKey, why: str) -> None:
         """Take a file that is not what it should be out of the way, and say so."""
         name = f"{key.name}.{kind}"
         log().warning("disk cache: %s is not used and will be made again: %s", name, why)
@@ -205,11 +205,11 @@ class Disk:
             with contextlib.suppress(FileError):  # damaged: it only explains
                 data = self._data(name)
                 sections = Sections(data) if data else None
-                if sections and _stem(name) == Key(bytes(sections.raw(KEY))).name:
+                if sections and _stem(name) == CacheKey(bytes(sections.raw(KEY))).name:
                     made.append(sections)
         return made
 
-    def keep_record(self, function: str, key: Key, sections: Mapping[str, bytes]) -> None:
+    def keep_record(self, function: str, key: CacheKey, sections: Mapping[str, bytes]) -> None:
         self.write(RECORD, key, sections, os.path.join(_INDEX, function))
 
     # Size.

@@ -17,7 +17,7 @@ Fields = tuple[tuple[str, str], ...]
 
 
 @frozen(ready=True)
-class Key:
+class CacheKey:
     """The fields of a key, as the bytes that an entry carries."""
 
     data: bytes
@@ -39,19 +39,19 @@ class Key:
         return dict(found)
 
 
-def key_with(fields: Fields) -> Key:
+def key_with(fields: Fields) -> CacheKey:
     """A key of these fields and of every version."""
-    return Key(msgpack.packb(sorted((*fields, *versions().items()))))
+    return CacheKey(msgpack.packb(sorted((*fields, *versions().items()))))
 
 
-def key_of(graph: str, backend: Backend, options: Sequence[tuple[str, str]]) -> Key:
+def key_of(graph: str, backend: Backend, options: Sequence[tuple[str, str]]) -> CacheKey:
     """The key of a plan on this machine."""
     target = backend.target()
     made_for = (("backend", backend.name), ("target", target.digest), *target.versions.items())
     return key_with((("graph", graph), *made_for, *options))
 
 
-def another(carried: Key, wanted: Key) -> str:
+def another(carried: CacheKey, wanted: CacheKey) -> str:
     """What an entry says that carries another key than the one it is asked for by."""
     was, now = carried.fields, wanted.fields
     names = [name for name in dict.fromkeys((*now, *was)) if was.get(name) != now.get(name)]

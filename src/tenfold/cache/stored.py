@@ -13,7 +13,7 @@ from tenfold.backends.backend import Backend
 from tenfold.backends.program import Program
 from tenfold.backends.store import stores
 from tenfold.cache.disk import CERTIFICATE, OBJECT, PLAN, RECORD, Disk, log
-from tenfold.cache.key import Key, key_of, key_with
+from tenfold.cache.key import CacheKey, key_of, key_with
 from tenfold.cache.record import Caller, nearest, record_of
 from tenfold.config import config
 from tenfold.errors import FileError, ParityError, ParityWarning
@@ -43,7 +43,7 @@ def disk() -> Disk | None:
     return found
 
 
-class _Fixed:
+class _SharedCodeStore:
     """The store of code that is the same for every plan: that of the cache now in use."""
 
     def find(self, name: str) -> bytes | None:
@@ -64,7 +64,7 @@ class _Fixed:
             store.write(OBJECT, key_with((("code", name),)), {OBJECT: data})
 
 
-stores.append(_Fixed())
+stores.append(_SharedCodeStore())
 
 
 def options_of(strict: bool, donated: Sequence[int] = ()) -> Options:
@@ -77,7 +77,7 @@ def disk_for(backend: Backend) -> Disk | None:
     return disk() if backend.unkept() is None else None
 
 
-def plan_key(backend: Backend, graph: Graph, options: Options) -> Key:
+def plan_key(backend: Backend, graph: Graph, options: Options) -> CacheKey:
     """The key of the plan of a graph on this machine."""
     return key_of(graph.digest, backend, options)
 

@@ -18,7 +18,7 @@ COMMANDS = {
 }
 
 
-class Lazy(TyperGroup):
+class LazyGroup(TyperGroup):
     """A group that knows its commands before it has imported them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -32,7 +32,7 @@ class Lazy(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Lazy,
+    cls=LazyGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

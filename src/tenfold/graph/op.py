@@ -158,7 +158,7 @@ class ErrorRule:
 
 
 @frozen
-class Spread:
+class ErrorSpread:
     """What inputs that may be off make of a result, where trying their ends does not tell.
 
     `rule(case)` is that, or None where trying tells. `range` is how far apart two results can be,
@@ -172,7 +172,7 @@ class Spread:
 
 
 @frozen
-class Run:
+class ScopeRequest:
     """What the reference of an op with scopes yields to have a scope run; it gets its outputs.
 
     The list is handed over: whoever runs the scope empties it, so that values can die early.
@@ -183,7 +183,7 @@ class Run:
 
 
 @frozen
-class Ask:
+class HostRequest:
     """What the reference of an op with an effect yields to have the host called."""
 
     op: str
@@ -222,8 +222,8 @@ class Op:
     """Everything about one op.
 
     `reference(*arrays, **attributes)` gives an array or a tuple of arrays. For an op with scopes
-    or an effect it is a generator, `reference(inputs, scopes, **attributes)`, which yields Run
-    and Ask, is sent the list of results, and returns the tuple of outputs.
+    or an effect it is a generator, `reference(inputs, scopes, **attributes)`, which yields
+    `ScopeRequest` and `HostRequest`, is sent the list of results, and returns the tuple of outputs.
 
     `batch(builder, inputs, batched, size, **attributes)` gives values with a leading axis of
     that size for inputs of which some (`batched`) have one. For an op with scopes or an effect
@@ -263,7 +263,7 @@ class Op:
     guard: Callable[..., Sequence[int]] | None = None
     reads: Callable[..., Generator[Any, Any, Any]] | None = None
     error: Callable[[], ErrorRule] | None = None
-    spread: Callable[[], Spread] | None = None
+    spread: Callable[[], ErrorSpread] | None = None
     elementwise: bool = False  # an element of the result is made of the same one of the inputs
     literal: bool = False  # its value is its attribute `data`, its inputs none
     permutes: bool = False  # its result is its input with axes in the order `axes`

@@ -30,7 +30,7 @@ from tenfold.graph.op import Composition
 from tenfold.ops import TABLE
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
 from tenfold.parity.find.part import misplaced, whole_graphs, written_out
-from tenfold.parity.replay.answers import Differs, Recorded, Replayed
+from tenfold.parity.replay.answers import CallbackMismatch, RecordingCallbacks, ReplayingCallbacks
 from tenfold.parity.replay.drawn import PACE, Bench, kernels, size_of
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import run_whole
@@ -48,7 +48,7 @@ _DIGESTED = 1 << 17  # elements of an argument that go into the digest
 
 
 @frozen(eq=False)
-class Checked:
+class CheckResult:
     """What a check gives: the reference's outputs (None where it did not come to its end), the
     verdict, and the callbacks that go on from where the reference was cut off. `made` are the
     outputs of the whole plan, where it was run."""
@@ -73,7 +73,7 @@ def check(
     every: bool = False,
     before: Certificate | None = None,
     stop: Stop | None = None,
-) -> Checked:
+) -> CheckResult:
     """Check the program made of a graph on these arguments, in at most about `limit` seconds.
 
     Without arguments, only what needs none is done: kernels on drawn values. `every`: all rounds
@@ -101,7 +101,7 @@ class _Check:
         self.program, self.graph = program, graph
         self.given, self.arrays = arrays is not None, arrays or ()
         self.limit, self.stop, self.before = limit, stop, before
-        self.recorded = Recorded.of(callbacks)
+        self.recorded = RecordingCallbacks.of(callbacks)
         self.digest = digest_of(self.arrays)  # before the plan may write into donated ones
         if before is not None and not self.given:
             self.digest = before.inputs_digest
@@ -119,24 +119,24 @@ class _Check:
         if (self.end is not None and perf_counter() > self.end) or (self.stop and self.stop()):
             raise Cut
 
-    def run(self) -> Checked:
+    def run(self) -> CheckResult:
         fault = self.structure() or self.kernels()
         if not self.given:
-            nothing = Replayed.of(self.recorded, ended=False)
-            return Checked(None, fault or self.certificate(), nothing)
+            nothing = ReplayingCallbacks.of(self.recorded, ended=False)
+            return CheckResult(None, fault or self.certificate(), nothing)
         if fault is not None:
             answer = evaluate(self.graph, self.arrays, self.recorded)
-            return Checked(answer, fault, Replayed.of(self.recorded, ended=True))
+            return CheckResult(answer, fault, ReplayingCallbacks.of(self.recorded, ended=True))
         outputs: list[Array] | None = None
         made: list[Array] | None = None
         if not self.whole or not all(map(self.walk.knows, self.walk.abouts.values())):
             outputs, fault = self.steps()
-        replayed = Replayed.of(self.recorded, ended=outputs is not None)
+        replayed = ReplayingCallbacks.of(self.recorded, ended=outputs is not None)
         if fault is None and outputs is not None:
             made, fault = self.outputs(outputs, replayed)
         if fault is not None:
-            return Checked(outputs, fault, replayed)
-        return Checked(outputs, self.certificate(), replayed, made)
+            return CheckResult(outputs, fault, replayed)
+        return CheckResult(outputs, self.certificate(), replayed, made)
 
     # Before anything runs.
 
@@ -208,7 +208,7 @@ class _Check:
                 outputs = evaluate(
                     self.graph, self.arrays, self.recorded, lambda *_: self.on_time()
                 )
-                others = walk.run(whole, Replayed.of(self.recorded, ended=True))
+                others = walk.run(whole, ReplayingCallbacks.of(self.recorded, ended=True))
                 fault = walk.fault or self.expansion(outputs, others)
             else:
                 outputs = walk.run(whole, self.recorded)
@@ -244,14 +244,14 @@ class _Check:
     # The whole.
 
     def outputs(
-        self, wanted: list[Array], replayed: Replayed
+        self, wanted: list[Array], replayed: ReplayingCallbacks
     ) -> tuple[list[Array] | None, Disagreement | None]:
         """The outputs of the plan as it answers calls, and what is wrong with them."""
         case = Case(self.graph, tuple(self.arrays))
         made: list[Array] | None = None
         try:
             made, damage = run_whole(self.program, self.arrays, replayed)
-        except Differs:
+        except CallbackMismatch:
             return None, Disagreement(CALLBACKS, "the whole plan", "%", replayed.left(), None)
         except TenfoldError as error:
             text = f"it raised {type(error).__name__}: {error.message}"

@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(slots=True)
-class Row:
+class ParityRow:
     """One node over all the times it ran and was looked at.
 
     `name` is its value's number after the loops and branches it stands in, without their rounds.
@@ -53,13 +53,13 @@ class Row:
 
 
 @frozen(eq=False)
-class Table(Sequence[Row]):
+class ParityTable(Sequence[ParityRow]):
     """The rows of one backend after another; it prints as a table."""
 
-    backends: tuple[tuple[str, tuple[Row, ...]], ...]
+    backends: tuple[tuple[str, tuple[ParityRow, ...]], ...]
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[ParityRow, ...]:
         return tuple(row for _, rows in self.backends for row in rows)
 
     @property
@@ -97,9 +97,9 @@ class Table(Sequence[Row]):
 
 def compare_nodes(
     program: Program, arrays: Sequence[Array], callbacks: Callbacks | None = None
-) -> list[Row]:
+) -> list[ParityRow]:
     """Every node that the plan computes, looked at on the reference's values."""
-    rows: dict[tuple[str, int], Row] = {}
+    rows: dict[tuple[str, int], ParityRow] = {}
     tapped: dict[str, tuple[Graph, Program] | None] = {}
     walk = Walk(program, arrays)
 
@@ -119,14 +119,14 @@ def compare_nodes(
             for agreement in judged_step(walk.replay, state, at):
                 row_of(state, step.node).add(agreement)
 
-    def row_of(state: State, position: int) -> Row:
+    def row_of(state: State, position: int) -> ParityRow:
         graph = state.about.graph
         node, start = graph.nodes[position], graph.starts[position]
         name = f"{_plain(state.name)}%{start}"
         key = (_plain(state.name), start)
         if key not in rows:
             types = ", ".join(map(repr, node.types))
-            rows[key] = Row(name, node.op, types, str(node.source or ""))
+            rows[key] = ParityRow(name, node.op, types, str(node.source or ""))
         return rows[key]
 
     walk.watched = look

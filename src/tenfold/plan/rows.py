@@ -39,7 +39,7 @@ class _Side:
 
 
 @frozen
-class _Asked:
+class _GeneratorTrace:
     """What a generator did: where it was asked, what it read, the instructions, what it gave."""
 
     position: Position
@@ -75,7 +75,7 @@ def follow(
             right = _Side(b, [other.types[v] for v in b.inputs])
             try:
                 pairs.extend(_node(left, right, rows, size, numbered))
-            except _Mixed as mixed:
+            except _RowDependence as mixed:
                 raise ValueProblem(
                     f"{a.op} {mixed}, so padding would change its result",
                     where=str(b.source) if b.source else None,
@@ -106,9 +106,9 @@ def _axis(one: TensorType, other: TensorType, rows: int, size: int) -> int | Non
     pairs = list(zip(one.shape, other.shape, strict=True))
     found = [axis for axis, (n, m) in enumerate(pairs) if n != m]
     if len(found) > 1:
-        raise _Mixed("combines every row with every other")
+        raise _RowDependence("combines every row with every other")
     if pairs[found[0]] != (rows, size):
-        raise _Mixed("folds the rows into another axis")
+        raise _RowDependence("folds the rows into another axis")
     return found[0]
 
 
@@ -125,14 +125,14 @@ def _node(
     row = TABLE[a.op]
     lowering = row.lowering
     if row.effect:
-        raise _Mixed("shows whole arrays to the host")
+        raise _RowDependence("shows whole arrays to the host")
     if isinstance(lowering, Scatter):
         _written(lowering, few, many, inputs, results[0], rows)
         return []
     if isinstance(lowering, (Element, Ranges)):  # what it does tells what its attributes come to
         ask = as_element(lowering) if isinstance(lowering, Ranges) else lowering.generate
     elif not equal:
-        raise _Mixed("goes from row to row") if a.scopes else different(a.op, b)
+        raise _RowDependence("goes from row to row") if a.scopes else different(a.op, b)
     elif row.elementwise:
         ask = reads.elementwise
     elif row.reads is not None and a.scopes == b.scopes:
@@ -142,7 +142,7 @@ def _node(
     elif isinstance(lowering, Scopes):
         return list(zip(a.scopes, b.scopes, strict=True))
     else:
-        raise _Mixed("does not say how it reads its inputs")
+        raise _RowDependence("does not say how it reads its inputs")
     for type, axis in zip(b.types, results, strict=True):
         shape = tuple(rows if i == axis else n for i, n in enumerate(type.shape))
         if 0 in shape:  # there are no elements
@@ -151,7 +151,7 @@ def _node(
         own = None if axis is None else asked[0].position[axis]
         _same(asked, inputs, own, b)
         if own is not None and not numbered and asked[0].uses(own):
-            raise _Mixed("tells its rows apart by their numbers")
+            raise _RowDependence("tells its rows apart by their numbers")
     return []
 
 
@@ -162,7 +162,7 @@ def _composed(side: _Side, lowering: Composition) -> Graph:
     return builder.finish(lowering.compose(builder, inputs, dict(side.node.attributes)))
 
 
-def _asked(ask: Ask, side: _Side, shape: Sequence[int]) -> _Asked:
+def _asked(ask: Ask, side: _Side, shape: Sequence[int]) -> _GeneratorTrace:
     """What a generator does for an element of a result of this shape."""
     builder = Builder()
     position = tuple(builder.axis(n) if n != 1 else ZERO for n in shape)
@@ -178,18 +178,21 @@ def _asked(ask: Ask, side: _Side, shape: Sequence[int]) -> _Asked:
         result = stop.value
     work = (builder.axes, builder.instructions, builder.literals, builder.checks)
     whole = frozenset(i for i, axis in enumerate(builder.axes) if axis.kind == REDUCED)
-    return _Asked(position, tuple(found), work, result, whole)
+    return _GeneratorTrace(position, tuple(found), work, result, whole)
 
 
 def _same(
-    asked: tuple[_Asked, _Asked], inputs: Sequence[int | None], own: Index | None, node: Node
+    asked: tuple[_GeneratorTrace, _GeneratorTrace],
+    inputs: Sequence[int | None],
+    own: Index | None,
+    node: Node,
 ) -> None:
     """Raise unless both do the same, and read rows only from the row `own` that they are in."""
     for one in asked:
         for read in one.reads:
             axis = inputs[read.input]
             if axis is not None and read.position[axis] != own:
-                raise _Mixed(_elsewhere(read.position[axis], one.whole, own))
+                raise _RowDependence(_elsewhere(read.position[axis], one.whole, own))
     one, other = asked
     if (one.reads, one.work, one.result) != (other.reads, other.work, other.result):
         where = node.source
@@ -216,7 +219,7 @@ def _written(
     """Show that a scatter writes each row of its updates into the same row of the result."""
     updates = inputs[1]
     if few.node.attributes != many.node.attributes or updates is None or result is None:
-        raise _Mixed("writes at places that are not rows of their own")
+        raise _RowDependence("writes at places that are not rows of their own")
 
     def ask(site: Site) -> Generator[Read, int, Any]:
         yield Read(1, site.position)
@@ -230,11 +233,11 @@ def _written(
     beyond = _asked(ask, many, full)  # what pads must stay out of the rows
     for one in (*asked, beyond):
         if one.result[result] != one.position[updates]:
-            raise _Mixed("writes into other rows")
+            raise _RowDependence("writes into other rows")
     _same(asked, inputs, asked[0].position[updates], many.node)
 
 
-class _Mixed(Exception):
+class _RowDependence(Exception):
     """What an op does that lets rows meet, as words that follow its name."""
 
 

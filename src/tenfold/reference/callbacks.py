@@ -11,7 +11,7 @@ import numpy as np
 
 from tenfold.errors import HookError, TypeMismatch
 from tenfold.frozen import frozen
-from tenfold.graph.op import Ask
+from tenfold.graph.op import HostRequest
 from tenfold.ops import TABLE
 from tenfold.trace.containers import flatten, matched
 from tenfold.trace.control.encoding import decode, encode
@@ -33,7 +33,7 @@ class Callbacks:
     defaults: Sequence[Callable[..., Any]] = ()
     overrides: Mapping[str, Callable[..., Any] | None] = field(default_factory=dict)
 
-    def answer(self, ask: Ask) -> list[Any]:
+    def answer(self, ask: HostRequest) -> list[Any]:
         """Do what an op with an effect asks for. Callables get copies: they change no value."""
         values = [np.array(argument) for argument in ask.arguments]
         ask.arguments.clear()
@@ -50,7 +50,7 @@ class Callbacks:
                 function(container)
             return []
 
-    def _call(self, ask: Ask, values: list[Value]) -> list[Any]:
+    def _call(self, ask: HostRequest, values: list[Value]) -> list[Any]:
         """The results of a host call; its structure is that of (arguments, results).
 
         The row of call_host checks their types."""
@@ -71,7 +71,7 @@ class Callbacks:
             )
         return [numbered(item, type.dtype) for item, type in zip(leaves, types, strict=True)]
 
-    def _find(self, ask: Ask, needed: bool) -> Callable[..., Any] | None:
+    def _find(self, ask: HostRequest, needed: bool) -> Callable[..., Any] | None:
         name: str = ask.attributes["name"]
         default: int = ask.attributes["default"]
         if name in self.overrides and not (needed and self.overrides[name] is None):

@@ -2,7 +2,8 @@
 
 A loop over the flat nodes, each op by its row's reference, a value dropped at its last use.
 Scopes are run by a stack of frames, not by recursion: the reference of an op with scopes or an
-effect is a generator that yields what it wants done (Run, Ask) and is sent the results.
+effect is a generator that yields what it wants done (`ScopeRequest`, `HostRequest`) and is sent the
+results.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from tenfold.errors import GraphError, TenfoldError, TypeMismatch
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node, check
-from tenfold.graph.op import Ask, Op, Run
+from tenfold.graph.op import HostRequest, Op, ScopeRequest
 from tenfold.ops import TABLE
 from tenfold.reference.callbacks import Callbacks, numbered
 from tenfold.types import TensorType, as_dtype, plain
@@ -64,13 +65,13 @@ def evaluate(
             frame = stack[-1]
             try:
                 request = frame.advance()
-                if isinstance(request, Ask):
+                if isinstance(request, HostRequest):
                     with np.errstate(**users):
                         frame.reply = callbacks.answer(request)
             except Exception as error:
                 _locate(error, frame.node)
                 raise
-            if isinstance(request, Run):
+            if isinstance(request, ScopeRequest):
                 path = (*frame.path, frame.entered(request.graph))
                 program = _program(request.graph, programs)
                 stack.append(_Frame(program, request.arguments, path, watch))
@@ -115,7 +116,7 @@ class _Frame:
         arguments.clear()  # so that whoever handed them over does not keep them alive
         for value in program.unread:
             self.values[value] = None
-        self.waiting: Generator[Run | Ask, list[Value], Any] | None = None
+        self.waiting: Generator[ScopeRequest | HostRequest, list[Value], Any] | None = None
         self.reply: list[Value] | None = None  # what the waiting node asked for
         self.runs: dict[int, int] = {}  # how often each scope of the waiting node was run
 
@@ -123,7 +124,7 @@ class _Frame:
     def node(self) -> Node:
         return self.program.graph.nodes[self.position]
 
-    def advance(self) -> Run | Ask | list[Value]:
+    def advance(self) -> ScopeRequest | HostRequest | list[Value]:
         """Go on to the next thing a node wants done, or to the end: then the outputs."""
         graph, rows, values = self.program.graph, self.program.rows, self.values
         while self.position < len(graph.nodes):

@@ -21,7 +21,7 @@ LIMIT = 32  # elements of a value that are printed
 
 
 @frozen(eq=False)
-class Record:
+class ValueRecord:
     """What one node gave, once: in a loop there is one record for each round.
 
     `name` is the number of its value after the way to it: `%5[2].%3` is %3 in round 2 of the
@@ -71,25 +71,25 @@ class Record:
 
 
 @frozen(eq=False)
-class Values(Sequence[Record]):
+class Values(Sequence[ValueRecord]):
     """The records of one run, in the order the nodes ran; it prints as their text."""
 
-    records: tuple[Record, ...]
+    records: tuple[ValueRecord, ...]
     outputs: tuple[Value, ...]
     limit: int = LIMIT
 
     def __len__(self) -> int:
         return len(self.records)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[ValueRecord]:
         return iter(self.records)
 
     @overload
-    def __getitem__(self, at: int | str) -> Record: ...
+    def __getitem__(self, at: int | str) -> ValueRecord: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Record]: ...
+    def __getitem__(self, at: slice) -> Sequence[ValueRecord]: ...
 
-    def __getitem__(self, at: int | str | slice) -> Record | Sequence[Record]:
+    def __getitem__(self, at: int | str | slice) -> ValueRecord | Sequence[ValueRecord]:
         """A record by its place in the list or by its name: `values['%5[2].%3']`."""
         if not isinstance(at, str):
             return self.records[at]
@@ -123,7 +123,7 @@ def watch_values(
     target = None if directory is None else Path(directory)
     if target is not None:
         target.mkdir(parents=True, exist_ok=True)
-    records: list[Record] = []
+    records: list[ValueRecord] = []
 
     def watch(
         path: tuple[Entry, ...], graph: Graph, position: int, values: Sequence[Value]
@@ -135,14 +135,14 @@ def watch_values(
         title = node["name"] if isinstance(TABLE[node.op].lowering, Inline) else ""
         # A copy, since a value may be a view of an argument.
         kept = tuple(np.array(value) for value in values)
-        record = Record(name, position, node.op, node.types, node.source, title, kept, None)
+        record = ValueRecord(name, position, node.op, node.types, node.source, title, kept, None)
         if not wanted.takes(record, top=not path):
             return
         if file is not None:
             print(record.text(limit), file=file)
         if target is not None:
             saved = _save(target, len(records), record)
-            record = Record(name, position, node.op, node.types, node.source, title, (), saved)
+            record = ValueRecord(name, position, node.op, node.types, node.source, title, (), saved)
         records.append(record)
 
     outputs = evaluate(graph, inputs, callbacks, watch)
@@ -157,7 +157,7 @@ class _Choice:
     ops: Collection[str] | None
     positions: Collection[int] | None
 
-    def takes(self, record: Record, top: bool) -> bool:
+    def takes(self, record: ValueRecord, top: bool) -> bool:
         if self.names is None and self.ops is None and self.positions is None:
             return True
         return (
@@ -183,7 +183,7 @@ def _enter(entry: Entry) -> str:
     return f"%{entry.value}[{entry.count}]"
 
 
-def _save(directory: Path, number: int, record: Record) -> Path:
+def _save(directory: Path, number: int, record: ValueRecord) -> Path:
     """One file for a node: .npy, or .npz where it has several values."""
     name = record.name.replace("%", "").replace("[", "@").replace("]", "")
     path = directory / f"{number:06d}.{name}.{record.op}"

@@ -30,7 +30,7 @@ class Leaf:
 
 
 @frozen
-class Traced:
+class TracedFunction:
     """A traced function: the graph's parameters are the leaves, then the captures; its outputs are
     the results, then what became of the leaves that were updated in place."""
 
@@ -75,7 +75,7 @@ def trace_function(
     leaves: Sequence[Leaf],
     call: Callable[[list[Array]], Any],
     names: Callable[[Any], str | None] = lambda array: None,
-) -> Traced:
+) -> TracedFunction:
     """Trace `call`, which calls the function with traced arrays for these leaves."""
     trace = Trace(names)
     scope = Scope(getattr(function, "__qualname__", repr(function)), None, trace)
@@ -115,7 +115,7 @@ def trace_function(
         if value in parameters
         for dtype in dtypes
     ]
-    return Traced(
+    return TracedFunction(
         graph,
         structure,
         weak,

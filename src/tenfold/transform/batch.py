@@ -15,7 +15,7 @@ from tenfold.graph import Builder, Graph, Node
 from tenfold.graph.op import Branch, Lift
 from tenfold.ops import TABLE
 from tenfold.ops.batching.differs import ALWAYS, union
-from tenfold.ops.batching.lanes import Flags, Lanes, Lifting
+from tenfold.ops.batching.lanes import BatchLanes, Flags, Lifting
 from tenfold.ops.batching.rules import spread
 from tenfold.types import BOOL, TensorType
 
@@ -144,7 +144,7 @@ class _Frame:
         mask = given.pop(0) if lift.masked else None
         self.values: list[int] = given
         self.batched = list(lift.batched)
-        self.lanes = Lanes(builder, size, mask, known.differs, known.heeds, known.small)
+        self.lanes = BatchLanes(builder, size, mask, known.differs, known.heeds, known.small)
         self.waiting: Lifting | None = None
 
     def advance(self, reply: Graph | tuple[int, ...] | None) -> Lift | Graph | tuple[int, ...]:

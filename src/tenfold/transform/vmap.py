@@ -15,7 +15,7 @@ from tenfold.ops.batching.lanes import zeros
 from tenfold.ops.batching.rules import move, spread
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
-from tenfold.trace.control.agree import Form, form
+from tenfold.trace.control.agree import LeafForm, form
 from tenfold.trace.control.eager import at_once
 from tenfold.trace.control.inner import Inner, called, kind_of, label, trace_inner
 from tenfold.trace.operand import as_value, is_operand, weak_of
@@ -212,7 +212,7 @@ def _arguments(
     return arguments, lanes_of(what, extents, size)
 
 
-def _out_axes(what: str, out_axes: Any, traced: Inner, forms: Sequence[Form]) -> list[Axis]:
+def _out_axes(what: str, out_axes: Any, traced: Inner, forms: Sequence[LeafForm]) -> list[Axis]:
     """An axis, counted from the front, for each result."""
     axes = spread_axes(what, "out_axes", out_axes, traced.structure, "result")
     paths = traced.structure.paths("result")

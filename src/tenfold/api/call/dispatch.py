@@ -23,7 +23,7 @@ _EITHER = Parameter.POSITIONAL_OR_KEYWORD
 Function = Callable[..., Any]
 
 
-class _Unpacked:
+class _FormDispatch:
     """The entry points of one form, behind the function that takes its calls apart."""
 
     def __init__(self, first: EntryPoint) -> None:
@@ -60,7 +60,7 @@ class Dispatch:
         self._known: set[EntryPoint] = set()
         self._flat: Any = None  # the native table of calls that are arrays by position
         self._behind = self._last  # what answers all others
-        self._forms: dict[Any, _Unpacked] = {}
+        self._forms: dict[Any, _FormDispatch] = {}
         self._outlines: Outlines = {}
         self._choose: Function | None = None  # where there are several forms
 
@@ -113,13 +113,13 @@ class Dispatch:
             if self._flat is not None:
                 self._flat.clear()
 
-    def _unpack(self, entry_point: EntryPoint) -> _Unpacked:
+    def _unpack(self, entry_point: EntryPoint) -> _FormDispatch:
         """What takes calls of its form apart."""
         key = entry_point.key
         found = self._forms.get(key)
         if found is not None:
             return found
-        made = self._forms[key] = _Unpacked(entry_point)
+        made = self._forms[key] = _FormDispatch(entry_point)
         if len(self._forms) == 1 and self._choose is None:
             made.hand_on(self._last)
             self._stand_behind(made.call)
@@ -134,7 +134,7 @@ class Dispatch:
             self._list(form, form.call)
         return made
 
-    def _list(self, form: _Unpacked, *new: Function) -> None:
+    def _list(self, form: _FormDispatch, *new: Function) -> None:
         """Have calls of its outline taken apart by this, or by it no more."""
         outline = outline_of(form.first.form, self._static)
         left = [call for call in self._outlines.pop(outline, ()) if call is not form.call]

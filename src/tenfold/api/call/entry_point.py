@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.api.call.form import Form
+from tenfold.api.call.form import CallForm
 from tenfold.backends.guard import HOLDS, Guard, holds
 from tenfold.backends.program import Program, decline
 
@@ -24,7 +24,7 @@ class EntryPoint:
     def __init__(
         self,
         program: Program,
-        form: Form,
+        form: CallForm,
         captures: Sequence[np.ndarray[Any, Any]] = (),
         guards: Sequence[Guard] | None = (),
         *,

@@ -16,7 +16,7 @@ from tenfold.api.call.arguments import Call
 from tenfold.frozen import frozen
 from tenfold.trace.containers import LEAF, Structure
 from tenfold.trace.exact import exact
-from tenfold.trace.function import Traced, results, scalar
+from tenfold.trace.function import TracedFunction, results, scalar
 
 Tokens = tuple[Any, ...]
 
@@ -26,7 +26,7 @@ _LARGEST = 200  # tokens: a larger or deeper container is not worth a function o
 
 
 @frozen(eq=False)
-class Form:
+class CallForm:
     """How calls look, and what they give: structures, static values, Python numbers."""
 
     signature: Signature
@@ -40,10 +40,10 @@ class Form:
     looked_at: bool  # whether Python has to look at values: integers that must fit a dtype
 
     @staticmethod
-    def of(call: Call, traced: Traced, signature: Signature) -> Form:
+    def of(call: Call, traced: TracedFunction, signature: Signature) -> CallForm:
         numbers = tuple([type(leaf) if type(leaf) in SCALARS else None for leaf in call.leaves])
         results = (traced.outputs, traced.weak, traced.updates, bool(traced.limits))
-        return Form(signature, call.names, call.structure, call.statics, numbers, *results)
+        return CallForm(signature, call.names, call.structure, call.statics, numbers, *results)
 
     @property
     def key(self) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tenfold.api.call.arguments import Binder, Call, as_array, leaf_key
-from tenfold.api.call.form import Form
+from tenfold.api.call.form import CallForm
 from tenfold.errors import PlanError, TypeMismatch
 from tenfold.graph import Graph
 from tenfold.graph.op import asking
@@ -15,7 +15,7 @@ from tenfold.locks import cached_property
 from tenfold.ops import TABLE
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.control.encoding import decode, encode
-from tenfold.trace.function import Traced
+from tenfold.trace.function import TracedFunction
 from tenfold.trace.operand import literal
 from tenfold.types import DTYPES, SHORT, parse_type, plain
 
@@ -43,7 +43,7 @@ class Signature:
     updates: tuple[int, ...] = ()  # leaves that the last outputs are written back into
 
     @staticmethod
-    def of(call: Call, traced: Traced, binder: Binder) -> Signature:
+    def of(call: Call, traced: TracedFunction, binder: Binder) -> Signature:
         function = inspect.unwrap(binder.function)
         code = getattr(function, "__code__", None)
         return Signature(
@@ -102,9 +102,9 @@ class Signature:
         return Call(self.names, structure, (), []).leaf_names()
 
     @cached_property
-    def form(self) -> Form:
+    def form(self) -> CallForm:
         """The form of the calls that it describes, static arguments left out."""
-        return Form(
+        return CallForm(
             self._binding,
             self.names,
             decode(self.arguments),

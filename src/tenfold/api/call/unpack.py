@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.api.call.form import SCALARS, Form
-from tenfold.backends.program import Declined
+from tenfold.api.call.form import SCALARS, CallForm
+from tenfold.backends.program import NoMatch
 from tenfold.trace.containers import LEAF, Structure, width
 from tenfold.trace.exact import PLAIN, same
 
@@ -22,13 +22,13 @@ _MISSING = object()
 NOT_TAKEN = object()  # what an unpacker gives for another's call, where there are several
 
 # What taking apart a container of another shape can raise.
-_OTHERS = (Declined, KeyError, AttributeError)
+_OTHERS = (NoMatch, KeyError, AttributeError)
 
 Function = Callable[..., Any]
 
 
 def unpacker(
-    form: Form,
+    form: CallForm,
     native: Function,
     slow: Function,
     apart: Sequence[tuple[int, Any]] = (),
@@ -44,9 +44,9 @@ def unpacker(
     for parameter in form.signature.parameters:
         if parameter in statics:
             kind, value = statics[parameter]
-            lines.append(f"  if not {_same(writer, parameter, kind, value)}: raise {use(Declined)}")
+            lines.append(f"  if not {_same(writer, parameter, kind, value)}: raise {use(NoMatch)}")
         elif parameter not in form.names:
-            lines.append(f"  if {parameter} is not {use(_MISSING)}: raise {use(Declined)}")
+            lines.append(f"  if {parameter} is not {use(_MISSING)}: raise {use(NoMatch)}")
     leaves: list[str] = []
     tokens = iter(form.structure.tokens[1:])  # the outermost is the tuple of arguments
     todo = list(reversed(form.names))
@@ -56,7 +56,7 @@ def unpacker(
         todo.extend(reversed(_take(writer, lines, token, source, leaves, numbers)))
     for number, array in apart:
         shared = f"{use(np.may_share_memory)}({leaves[number]}, {use(array)})"
-        lines.append(f"  if {shared}: raise {use(Declined)}")
+        lines.append(f"  if {shared}: raise {use(NoMatch)}")
     given = [f"{use(np.array)}({a})" if n in copied else a for n, a in enumerate(leaves)]
     lines.append(f"  {result} = {use(native)}({', '.join(given)})")
     lines.append(f" except {use(_OTHERS)}:")
@@ -101,7 +101,7 @@ _SIZED = (tuple, list, dict)
 _COMPARED = PLAIN | {float, complex}  # static values that an outline has, NaN excepted
 
 
-def outline_of(form: Form, static: Collection[str]) -> tuple[Any, ...]:
+def outline_of(form: CallForm, static: Collection[str]) -> tuple[Any, ...]:
     """The outline of calls of this form, as `chooser` finds it."""
     values: dict[str, Any] = {name: (kind, value) for name, kind, value in form.statics}
     tokens, numbers = iter(form.structure.tokens[1:]), iter(form.numbers)
@@ -198,7 +198,7 @@ def _take(
     writer: _Writer, lines: list[str], token: Any, source: str, leaves: list[str], numbers: Any
 ) -> list[str]:
     """Add what takes one item apart; gives the sources of its parts."""
-    declined = f"raise {writer.use(Declined)}"
+    declined = f"raise {writer.use(NoMatch)}"
     if token[0] == "leaf":
         kind = next(numbers)
         if kind is None:

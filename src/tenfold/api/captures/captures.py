@@ -35,11 +35,11 @@ from tenfold.api.captures.places import (
     Alias,
     Constant,
     Contents,
+    Dependency,
     Object,
     Place,
     Setting,
     Shape,
-    Watched,
     parts,
 )
 from tenfold.api.captures.reads import Reads, reads_of
@@ -69,7 +69,7 @@ class Survey:
     """What a function closes over, as it stood before the trace."""
 
     arrays: dict[int, tuple[Any, list[Place]]] = field(default_factory=dict)
-    watched: list[Watched] = field(default_factory=list)
+    watched: list[Dependency] = field(default_factory=list)
     unguarded: list[tuple[Place, Any]] = field(default_factory=list)
     objects: list[tuple[str, Any]] = field(default_factory=list)  # whose fields may be written
     generators: list[tuple[str, Any]] = field(default_factory=list)  # of random numbers

@@ -11,10 +11,10 @@ from tenfold.api.captures.places import (
     Alias,
     Constant,
     Contents,
+    Dependency,
     Object,
     Setting,
     Shape,
-    Watched,
 )
 from tenfold.api.specialisation import Specialisation
 from tenfold.types import SHORT
@@ -55,7 +55,7 @@ _SWAPPED = (
 )
 
 
-def _watched(watched: Watched) -> Row:
+def _watched(watched: Dependency) -> Row:
     name = watched.place.name
     match watched:
         case Setting(_, value):

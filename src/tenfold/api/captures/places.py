@@ -1,7 +1,7 @@
 """Places: where something that a function closes over is found, and what must hold there.
 
-Each `Watched` looks again at what stood at a place before the trace. What changed by type and bits
-makes the trace unfit; the same bits in another object do not.
+Each `Dependency` looks again at what stood at a place before the trace. What changed by type and
+bits makes the trace unfit; the same bits in another object do not.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def parts(container: Any) -> tuple[Any, ...]:
 
 
 @frozen
-class Watched:
+class Dependency:
     """Something that a trace depends on."""
 
     place: Place
@@ -89,7 +89,7 @@ class Watched:
 
 
 @frozen
-class Setting(Watched):
+class Setting(Dependency):
     """A number or a text, by type and bits."""
 
     value: Any
@@ -99,7 +99,7 @@ class Setting(Watched):
 
 
 @frozen
-class Constant(Watched):
+class Constant(Dependency):
     """A function, a class, an object whose inside is not looked at: by identity."""
 
     value: Any
@@ -109,7 +109,7 @@ class Constant(Watched):
 
 
 @frozen
-class Object(Watched):
+class Object(Dependency):
     """An object whose fields are watched by themselves: by its class."""
 
     value: Any
@@ -119,7 +119,7 @@ class Object(Watched):
 
 
 @frozen
-class Alias(Watched):
+class Alias(Dependency):
     """The same object as at another place, where it is looked into."""
 
     other: Place
@@ -129,7 +129,7 @@ class Alias(Watched):
 
 
 @frozen
-class Absent(Watched):
+class Absent(Dependency):
     """A field that is asked for and not there."""
 
     def holds(self) -> bool:
@@ -137,7 +137,7 @@ class Absent(Watched):
 
 
 @frozen
-class Contents(Watched):
+class Contents(Dependency):
     """A container of numbers and texts, all of them by type and bits, in their order."""
 
     kind: type
@@ -158,7 +158,7 @@ class Contents(Watched):
 
 
 @frozen
-class Shape(Watched):
+class Shape(Dependency):
     """A container whose items are watched by themselves: its length, its keys in their order."""
 
     kind: type

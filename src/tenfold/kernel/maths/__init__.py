@@ -43,7 +43,7 @@ class Function:
 
 
 @frozen
-class Row:
+class FunctionRow:
     """One function of the table: its arity, the module of this package that has it, and the
     largest error in ulp, by dtype."""
 
@@ -52,16 +52,16 @@ class Row:
     ulp: Mapping[str, float]
 
 
-def _rows(module: str, arity: int = 1, **ulp: tuple[float, float]) -> dict[str, Row]:
+def _rows(module: str, arity: int = 1, **ulp: tuple[float, float]) -> dict[str, FunctionRow]:
     return {
-        name: Row(arity, module, dict(zip(DTYPES, bounds, strict=True)))
+        name: FunctionRow(arity, module, dict(zip(DTYPES, bounds, strict=True)))
         for name, bounds in ulp.items()
     }
 
 
 # The bounds stand a little above the largest errors found, over all targets; those without fused
 # multiply-add set most of them. logaddexp's is in ulp of the larger of its arguments and result.
-FUNCTIONS: dict[str, Row] = {
+FUNCTIONS: dict[str, FunctionRow] = {
     **_rows("exponential", exp=(1.25, 1.25), exp2=(1.3, 1.35), expm1=(1.4, 1.4)),
     **_rows("exponential", sigmoid=(2.1, 2.1), tanh=(1.45, 1.45)),
     **_rows("exponential", sinh=(0.55, 1.95), cosh=(0.55, 1.7)),

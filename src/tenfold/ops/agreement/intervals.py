@@ -10,7 +10,7 @@ import numpy as np
 
 from tenfold.errors import TenfoldError
 from tenfold.graph.node import Node
-from tenfold.graph.op import Spread
+from tenfold.graph.op import ErrorSpread
 from tenfold.ops.agreement.evaluation import Ask
 from tenfold.ops.agreement.moved import distance, moved
 from tenfold.types import KIND
@@ -114,6 +114,6 @@ def on_arc(result: Array, down: Array, up: Array) -> Array:
     return np.where(past, np.inf, far)
 
 
-def discrete_only(rule: Rule) -> Spread:
+def discrete_only(rule: Rule) -> ErrorSpread:
     """A rule for integers and bools; floats are tried."""
-    return Spread(lambda case: rule(case) if case.discrete else None)
+    return ErrorSpread(lambda case: rule(case) if case.discrete else None)

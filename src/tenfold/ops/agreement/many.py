@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.graph.op import Spread
+from tenfold.graph.op import ErrorSpread
 from tenfold.ops.agreement.evaluation import joined
 from tenfold.ops.agreement.intervals import Intervals, Rule, discrete_only, on_arc, reach
 from tenfold.ops.agreement.units import size_of
@@ -80,5 +80,5 @@ def _of_scatter(case: Intervals) -> Array | None:
 SUMS = discrete_only(_of_sums)
 CONTRACTION = discrete_only(_of_contraction)
 FACTORS, RUNNING_FACTORS = discrete_only(_of_factors), discrete_only(_of_running_factors)
-LEAST, MOST = Spread(_position(least=True)), Spread(_position(least=False))
-SCATTER = Spread(_of_scatter)
+LEAST, MOST = ErrorSpread(_position(least=True)), ErrorSpread(_position(least=False))
+SCATTER = ErrorSpread(_of_scatter)

@@ -10,7 +10,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from tenfold.graph.op import ErrorRule, Spread
+from tenfold.graph.op import ErrorRule, ErrorSpread
 
 R = TypeVar("R")
 
@@ -31,5 +31,5 @@ def _rule(module: str, name: str) -> Any:
 
 errors: Rules[ErrorRule] = Rules("errors")
 sums: Rules[ErrorRule] = Rules("sums")
-spreads: Rules[Spread] = Rules("spreads")
-many: Rules[Spread] = Rules("many")
+spreads: Rules[ErrorSpread] = Rules("spreads")
+many: Rules[ErrorSpread] = Rules("many")

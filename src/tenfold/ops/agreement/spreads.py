@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.graph.op import Spread
+from tenfold.graph.op import ErrorSpread
 from tenfold.ops.agreement.intervals import (
     Intervals,
     Rule,
@@ -262,16 +262,16 @@ MULTIPLIED = discrete_only(_else(_of_product))
 REMAINDER = discrete_only(_else(_of_remainder))
 QUOTIENT = discrete_only(_else(_of_quotient))
 DIVISOR = discrete_only(_else(_of_gcd))
-POWER = Spread(discrete_only(_else(_of_anything)).rule, together=True)
+POWER = ErrorSpread(discrete_only(_else(_of_anything)).rule, together=True)
 ALL_SET = discrete_only(_else(_of_bits(_all_set)))
 ANY_SET = discrete_only(_else(_of_bits(_any_set)))
 DIFFERING = discrete_only(_else(_of_differing))
 LEFT, RIGHT = discrete_only(_else(_of_shl)), discrete_only(_else(_of_shr))
 COUNTED = discrete_only(_else(_of_popcount))
-EQUAL = Spread(_comparison(equality=True))
-ABOVE = Spread(_comparison(strict=True))
-NOT_BELOW = Spread(_comparison())
-CHOSEN = Spread(_of_select)
-CAST, BITCAST = Spread(_of_cast), Spread(_of_bitcast)
-WITHIN_TWO, WITH_POLES = Spread(range=2.0), Spread(range=np.inf)  # periodic
+EQUAL = ErrorSpread(_comparison(equality=True))
+ABOVE = ErrorSpread(_comparison(strict=True))
+NOT_BELOW = ErrorSpread(_comparison())
+CHOSEN = ErrorSpread(_of_select)
+CAST, BITCAST = ErrorSpread(_of_cast), ErrorSpread(_of_bitcast)
+WITHIN_TWO, WITH_POLES = ErrorSpread(range=2.0), ErrorSpread(range=np.inf)  # periodic
 RANDOM = discrete_only(_of_anything)

@@ -12,7 +12,16 @@ from typing import Any
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Lift
-from tenfold.ops.batching.lanes import Flags, Lanes, Lifting, call, choose, per_lane, run, run_if
+from tenfold.ops.batching.lanes import (
+    BatchLanes,
+    Flags,
+    Lifting,
+    call,
+    choose,
+    per_lane,
+    run,
+    run_if,
+)
 from tenfold.ops.batching.rules import constant, make, move
 from tenfold.types import BOOL, DTYPES, I64
 
@@ -25,7 +34,7 @@ def _both(builder: Builder, one: int, other: int | None) -> int:
 
 
 def switch(
-    lanes: Lanes,
+    lanes: BatchLanes,
     inputs: Sequence[int],
     batched: Sequence[bool],
     results: Flags,
@@ -76,7 +85,7 @@ def _ways(builder: Builder, index: int, count: int) -> list[int]:
 
 
 def while_(
-    lanes: Lanes,
+    lanes: BatchLanes,
     inputs: Sequence[int],
     batched: Sequence[bool],
     results: Flags,
@@ -125,7 +134,7 @@ def while_(
 
 
 def scan(
-    lanes: Lanes,
+    lanes: BatchLanes,
     inputs: Sequence[int],
     batched: Sequence[bool],
     results: Flags,
@@ -154,7 +163,7 @@ def scan(
 
 
 def custom(
-    lanes: Lanes,
+    lanes: BatchLanes,
     inputs: Sequence[int],
     batched: Sequence[bool],
     results: Flags,
@@ -174,7 +183,7 @@ _one_by_one = per_lane("reduce")
 
 
 def fold(
-    lanes: Lanes,
+    lanes: BatchLanes,
     inputs: Sequence[int],
     batched: Sequence[bool],
     results: Flags,

@@ -23,7 +23,7 @@ Lifting = Generator[Lift, Any, Values]  # sent a graph, or values
 
 
 @frozen
-class Lanes:
+class BatchLanes:
     """Where a rule stands: the graph that is built, the lanes, and what is known of scopes."""
 
     builder: Builder
@@ -107,7 +107,7 @@ def per_lane(name: str) -> Callable[..., Lifting]:
     """
 
     def batch(
-        lanes: Lanes,
+        lanes: BatchLanes,
         inputs: Sequence[int],
         batched: Sequence[bool],
         results: Sequence[bool],

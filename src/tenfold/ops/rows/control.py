@@ -1,7 +1,7 @@
 """Rows of control flow: switch, while, scan, and custom, an op of the user's own.
 
-Their references hand the list of arguments over with each Run and keep nothing of it, so that
-a carry can die inside the body that reads it last. The list of inputs is theirs to empty.
+Their references hand the list of arguments over with each `ScopeRequest` and keep nothing of it, so
+that a carry can die inside the body that reads it last. The list of inputs is theirs to empty.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tenfold.graph.op import (
     Loop,
     Lowering,
     Op,
-    Run,
     Sample,
+    ScopeRequest,
     TypeRule,
     Types,
 )
@@ -35,7 +35,7 @@ from tenfold.ops.reference import Array
 from tenfold.types import BOOL, DTYPES, TensorType
 
 Given = Mapping[str, Any]
-Running = Generator[Run, list[Array], tuple[Array, ...]]
+Running = Generator[ScopeRequest, list[Array], tuple[Array, ...]]
 
 
 def row(
@@ -87,7 +87,7 @@ def _infer_switch(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Type
 
 def _switch(inputs: list[Array], scopes: tuple[Graph, ...]) -> Running:
     chosen = min(max(int(inputs.pop(0)), 0), len(scopes) - 1)
-    return tuple((yield Run(scopes[chosen], inputs)))
+    return tuple((yield ScopeRequest(scopes[chosen], inputs)))
 
 
 # While.
@@ -115,12 +115,12 @@ def _while(inputs: list[Array], scopes: tuple[Graph, ...], captures: int) -> Run
     fixed, carries = inputs[:captures], inputs[captures:]
     inputs.clear()
     while True:
-        (again,) = yield Run(condition, [*fixed, *carries])
+        (again,) = yield ScopeRequest(condition, [*fixed, *carries])
         if not again:
             return tuple(carries)
         arguments = [*fixed, *carries]
         carries.clear()
-        carries = list((yield Run(body, arguments)))
+        carries = list((yield ScopeRequest(body, arguments)))
 
 
 # Scan.
@@ -164,7 +164,7 @@ def _scan(
     for at in reversed(range(length)) if reverse else range(length):
         arguments = [*fixed, *carried, *(x[at : at + 1].reshape(x.shape[1:]) for x in stacked)]
         carried.clear()
-        results = list((yield Run(body, arguments)))
+        results = list((yield ScopeRequest(body, arguments)))
         for whole in reversed(made):
             whole[at] = results.pop()
         carried = results
@@ -197,7 +197,7 @@ def _infer_custom(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Type
 
 
 def _custom(inputs: list[Array], scopes: tuple[Graph, ...], name: str) -> Running:
-    return tuple((yield Run(scopes[0], inputs)))
+    return tuple((yield ScopeRequest(scopes[0], inputs)))
 
 
 # Samples.

@@ -18,7 +18,7 @@ import numpy as np
 
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Composition, ErrorRule, Op, Spread, Types
+from tenfold.graph.op import Composition, ErrorRule, ErrorSpread, Op, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import reads, rules, samples
 from tenfold.ops.agreement.named import errors, many, sums
@@ -41,7 +41,7 @@ def row(
     bound: float = 0,
     draw: samples.Draw = samples.anything,
     error: Callable[[], ErrorRule],
-    spread: Callable[[], Spread] | None = None,
+    spread: Callable[[], ErrorSpread] | None = None,
 ) -> Op:
     """A row of a running fold by an associative ufunc, which is the op `step`."""
 

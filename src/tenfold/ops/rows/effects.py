@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold.errors import TypeMismatch
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Ask, Attribute, Effect, Op, Routine, Sample, TypeRule, Types
+from tenfold.graph.op import Attribute, Effect, HostRequest, Op, Routine, Sample, TypeRule, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import samples
 from tenfold.ops.batching import differs, guards, lanes
@@ -22,7 +22,7 @@ from tenfold.ops.reference import Array
 from tenfold.types import DTYPES, SHORT, TensorType, parse_type, plain
 
 Given = Mapping[str, Any]
-Asking = Generator[Ask, list[Any], tuple[Array, ...]]
+Asking = Generator[HostRequest, list[Any], tuple[Array, ...]]
 
 
 def row(
@@ -65,12 +65,12 @@ def _nothing(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
 
 
 def _hook(inputs: list[Array], scopes: tuple[Graph, ...], **given: Any) -> Asking:
-    yield Ask("hook", given, inputs)
+    yield HostRequest("hook", given, inputs)
     return ()
 
 
 def _print(inputs: list[Array], scopes: tuple[Graph, ...], **given: Any) -> Asking:
-    yield Ask("print", given, inputs)
+    yield HostRequest("print", given, inputs)
     return ()
 
 
@@ -80,7 +80,7 @@ def _infer_call(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
 
 def _call_host(inputs: list[Array], scopes: tuple[Graph, ...], **given: Any) -> Asking:
     wanted = [parse_type(text) for text in given["types"]]
-    results = yield Ask("call_host", given, inputs)
+    results = yield HostRequest("call_host", given, inputs)
     return checked(given["name"], list(results), wanted)
 
 

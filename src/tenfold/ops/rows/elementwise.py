@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ValueProblem
-from tenfold.graph.op import Element, ErrorRule, Lowering, Op, Pointwise, Spread
+from tenfold.graph.op import Element, ErrorRule, ErrorSpread, Lowering, Op, Pointwise
 from tenfold.ops import elements, rules, samples
 from tenfold.ops.agreement.named import errors, spreads
 from tenfold.ops.batching import guards
@@ -38,7 +38,7 @@ def row(
     lowering: Lowering | None = None,
     heeds: Callable[..., bool] | None = None,
     error: Callable[[], ErrorRule] | None = None,
-    spread: Callable[[], Spread] | None = None,
+    spread: Callable[[], ErrorSpread] | None = None,
 ) -> Op:
     """A row of an elementwise op, from a NumPy function on arrays that already broadcast."""
     return Op(

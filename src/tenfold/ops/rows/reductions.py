@@ -14,7 +14,16 @@ import numpy as np
 
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Combine, Element, ErrorRule, Op, Run, Sample, Spread, Types
+from tenfold.graph.op import (
+    Combine,
+    Element,
+    ErrorRule,
+    ErrorSpread,
+    Op,
+    Sample,
+    ScopeRequest,
+    Types,
+)
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, reads, rules, samples
 from tenfold.ops.agreement.named import errors, many, sums
@@ -45,7 +54,7 @@ def row(
     bound: float = 0,
     draw: samples.Draw = samples.anything,
     error: Callable[[], ErrorRule] | None = None,
-    spread: Callable[[], Spread] | None = None,
+    spread: Callable[[], ErrorSpread] | None = None,
 ) -> Op:
     """A row of a reduction by an associative ufunc, over `axes`."""
     name = f"reduce_{kind}"
@@ -70,7 +79,7 @@ def row(
     )
 
 
-def extreme(name: str, function: Callable[..., Any], spread: Callable[[], Spread]) -> Op:
+def extreme(name: str, function: Callable[..., Any], spread: Callable[[], ErrorSpread]) -> Op:
     """A row of argmax or argmin, along `axis`."""
 
     def reference(x: Array, axis: int) -> Any:
@@ -111,7 +120,7 @@ def _infer_fold(types: Types, given: Mapping[str, Any], owned: tuple[Graph, ...]
 
 def _fold(
     inputs: Sequence[Array], owned: tuple[Graph, ...], axes: tuple[int, ...]
-) -> Generator[Run, list[Any], tuple[Array]]:
+) -> Generator[ScopeRequest, list[Any], tuple[Array]]:
     x, initial = inputs
     (combine,) = owned
     kept = [a for a in range(x.ndim) if a not in axes]
@@ -122,7 +131,7 @@ def _fold(
     for i, row in enumerate(rows):
         value = initial
         for j in range(count):
-            (value,) = yield Run(combine, [value, row[j : j + 1].reshape(())])
+            (value,) = yield ScopeRequest(combine, [value, row[j : j + 1].reshape(())])
         made[i] = value
     return (made.reshape(shape),)
 

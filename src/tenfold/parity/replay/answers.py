@@ -8,66 +8,68 @@ from typing import Any
 import numpy as np
 
 from tenfold.frozen import frozen
-from tenfold.graph.op import Ask
+from tenfold.graph.op import HostRequest
 from tenfold.reference import Callbacks
 
 
 @frozen
-class Asked:
+class Answer:
     """What was asked for, and the answer."""
 
     name: str
     answers: tuple[Any, ...]
 
 
-def _name(ask: Ask) -> str:
+def _name(ask: HostRequest) -> str:
     return f"{ask.op} {ask.attributes.get('name') or ask.attributes.get('label') or ''}".strip()
 
 
 @frozen
-class Recorded(Callbacks):
+class RecordingCallbacks(Callbacks):
     """Callbacks that are called, their answers kept."""
 
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[Answer] = field(default_factory=list)
 
     @staticmethod
-    def of(callbacks: Callbacks) -> Recorded:
-        return Recorded(callbacks.defaults, callbacks.overrides)
+    def of(callbacks: Callbacks) -> RecordingCallbacks:
+        return RecordingCallbacks(callbacks.defaults, callbacks.overrides)
 
-    def answer(self, ask: Ask) -> list[Any]:
+    def answer(self, ask: HostRequest) -> list[Any]:
         answers = Callbacks.answer(self, ask)
-        self.asked.append(Asked(_name(ask), tuple(np.array(a) for a in answers)))
+        self.asked.append(Answer(_name(ask), tuple(np.array(a) for a in answers)))
         return answers
 
 
 @frozen
-class Replayed(Callbacks):
+class ReplayingCallbacks(Callbacks):
     """Answers from memory, in the order in which they were asked for.
 
     Where the reference did not come to its end, what lies beyond it is called. `wrong` says where
     something else was asked for.
     """
 
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[Answer, ...] = ()
     ended: bool = True
     given: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
     @staticmethod
-    def of(recorded: Recorded, ended: bool) -> Replayed:
-        return Replayed(recorded.defaults, recorded.overrides, tuple(recorded.asked), ended)
+    def of(recorded: RecordingCallbacks, ended: bool) -> ReplayingCallbacks:
+        return ReplayingCallbacks(
+            recorded.defaults, recorded.overrides, tuple(recorded.asked), ended
+        )
 
-    def answer(self, ask: Ask) -> list[Any]:
+    def answer(self, ask: HostRequest) -> list[Any]:
         at, name = len(self.given), _name(ask)
         self.given.append(name)
         if at >= len(self.asked):
             if not self.ended:
                 return Callbacks.answer(self, ask)
             self.wrong.append(f"{name} is asked for after the last callback of the reference")
-            raise Differs
+            raise CallbackMismatch
         if self.asked[at].name != name:
             self.wrong.append(f"callback {at} is {name}, the reference's {self.asked[at].name}")
-            raise Differs
+            raise CallbackMismatch
         ask.arguments.clear()
         return [np.array(answer) for answer in self.asked[at].answers]
 
@@ -82,8 +84,8 @@ class Replayed(Callbacks):
         return ""
 
 
-class Differs(Exception):
+class CallbackMismatch(Exception):
     """The plan asks for other callbacks than the reference."""
 
 
-__all__ = ["Asked", "Differs", "Recorded", "Replayed"]
+__all__ = ["Answer", "CallbackMismatch", "RecordingCallbacks", "ReplayingCallbacks"]

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from tenfold.graph import Graph, Node
-from tenfold.graph.op import Ask
+from tenfold.graph.op import HostRequest
 from tenfold.ops import TABLE
 from tenfold.ops.agreement.moved import distance, moved
 from tenfold.ops.agreement.units import EPS, unit
-from tenfold.parity.replay.answers import Asked
+from tenfold.parity.replay.answers import Answer
 from tenfold.parity.rule.agree import Uncertain, Watch, raw
 from tenfold.parity.rule.bounds import usual_bound
 from tenfold.types import KIND, SHORT
@@ -40,7 +40,7 @@ def farther(
     got: Sequence[Array],
     wanted: Sequence[Array],
     watch: Watch | None = None,
-    asked: Sequence[Asked] = (),
+    asked: Sequence[Answer] = (),
 ) -> tuple[int, str] | None:
     """The first output that lies farther from the reference's than rounding explains, and how.
 
@@ -52,7 +52,7 @@ def farther(
     spread = [np.zeros(w.shape) for w in wanted]
     found: tuple[int, str] | None = None
     for number, scale in enumerate(RUNS):
-        other = Perturbed(number // 2, scale, watch, asked).run(graph, arguments)
+        other = PerturbedRun(number // 2, scale, watch, asked).run(graph, arguments)
         with np.errstate(all="ignore"):
             for n in open_ones:
                 far = distance(other[n], wanted[n])
@@ -109,16 +109,16 @@ def _beyond(got: Array, wanted: Array, spread: Array) -> str:
         return f"{got[at]} instead of {wanted[at]} at {list(at)}, which rounding does not explain"
 
 
-class Perturbed:
+class PerturbedRun:
     """One run of the reference in which every float result is moved by its op's bound."""
 
     def __init__(
-        self, seed: int, scale: float, watch: Watch | None, asked: Sequence[Asked]
+        self, seed: int, scale: float, watch: Watch | None, asked: Sequence[Answer]
     ) -> None:
         self._random = np.random.default_rng(seed)
         self._scale = scale
         self._watch = watch
-        self._asked: Iterator[Asked] = iter(asked)
+        self._asked: Iterator[Answer] = iter(asked)
         self._count = 0
 
     def run(self, graph: Graph, arguments: Sequence[Array]) -> list[Array]:
@@ -149,7 +149,7 @@ class Perturbed:
                     request = next(steps) if reply is None else steps.send(reply)
                 except StopIteration as stop:
                     return [np.asarray(r) for r in stop.value]
-                if isinstance(request, Ask):
+                if isinstance(request, HostRequest):
                     reply = self._answer()
                 else:
                     reply = self._graph(request.graph, request.arguments)

@@ -32,7 +32,7 @@ Watch = Callable[[], None]
 SLACK = 3.0  # what inputs' bounds make is tried at a few points, to first order
 
 
-class Judged(NamedTuple):
+class BoundedValue(NamedTuple):
     """A value of the reference. `error` is what it may be off by inside a kernel, where a product
     may go unrounded into a sum; `allowed` is what it may be off by where it is stored."""
 
@@ -45,11 +45,13 @@ class Uncertain(Exception):
     """The program takes another way within its bounds: nothing can be said of it."""
 
 
-def judged(graph: Graph, arguments: Sequence[Array], watch: Watch | None = None) -> list[Judged]:
+def judged(
+    graph: Graph, arguments: Sequence[Array], watch: Watch | None = None
+) -> list[BoundedValue]:
     """The outputs of a graph, each with its bound. `watch` is called before every node."""
     with np.errstate(all="ignore"):
         given = [np.asarray(a) for a in arguments]
-        exact = [Judged(a, np.zeros(a.shape), np.zeros(a.shape)) for a in given]
+        exact = [BoundedValue(a, np.zeros(a.shape), np.zeros(a.shape)) for a in given]
         return _run(graph, exact, watch)
 
 
@@ -113,13 +115,13 @@ def compare(got: Array, value: Array, allowed: Array | None) -> Agreement:
     return Agreement(ulp, at, text, ties, nans, infinities)
 
 
-def disagreement(got: Array, judged: Judged) -> str | None:
+def disagreement(got: Array, judged: BoundedValue) -> str | None:
     """What is wrong with a compiled value, or None."""
     found = compare(got, judged.value, judged.allowed)
     return None if found.agrees else found.text
 
 
-def _run(graph: Graph, arguments: list[Judged], watch: Watch | None) -> list[Judged]:
+def _run(graph: Graph, arguments: list[BoundedValue], watch: Watch | None) -> list[BoundedValue]:
     values: list[Any] = list(arguments)
     for node, dying in zip(graph.nodes, graph.last_uses, strict=True):
         if watch is not None:
@@ -130,7 +132,7 @@ def _run(graph: Graph, arguments: list[Judged], watch: Watch | None) -> list[Jud
     return [values[v] for v in graph.outputs]
 
 
-def _node(node: Node, inputs: list[Judged], watch: Watch | None) -> list[Judged]:
+def _node(node: Node, inputs: list[BoundedValue], watch: Watch | None) -> list[BoundedValue]:
     lowering = TABLE[node.op].lowering
     if isinstance(lowering, Branch):
         index, *rest = inputs
@@ -154,28 +156,30 @@ def _node(node: Node, inputs: list[Judged], watch: Watch | None) -> list[Judged]
     return _plain(node, inputs)
 
 
-def _counted(node: Node, loop: Loop, inputs: list[Judged], watch: Watch | None) -> list[Judged]:
+def _counted(
+    node: Node, loop: Loop, inputs: list[BoundedValue], watch: Watch | None
+) -> list[BoundedValue]:
     carried = loop.carries(node)
     count = len(carried)
     fixed, stacked = inputs[: carried.start], inputs[carried.stop :]
     carries = inputs[carried.start : carried.stop]
     made = [
-        Judged(np.empty(t.shape, t.dtype), np.zeros(t.shape), np.zeros(t.shape))
+        BoundedValue(np.empty(t.shape, t.dtype), np.zeros(t.shape), np.zeros(t.shape))
         for t in node.types[count:]
     ]
     turns = range(node["length"])
     for at in reversed(turns) if loop.reversed(node) else turns:
-        slices = [Judged(*(part[at] for part in one)) for one in stacked]
+        slices = [BoundedValue(*(part[at] for part in one)) for one in stacked]
         results = _run(node.scopes[0], [*fixed, *carries, *slices], watch)
         # Whatever is carried is stored between rounds.
-        carries = [Judged(v, np.minimum(e, a), a) for v, e, a in results[:count]]
+        carries = [BoundedValue(v, np.minimum(e, a), a) for v, e, a in results[:count]]
         for whole, one in zip(made, results[count:], strict=True):
             for into, part in zip(whole, one, strict=True):
                 into[at] = part
     return [*carries, *made]
 
 
-def _plain(node: Node, inputs: list[Judged]) -> list[Judged]:
+def _plain(node: Node, inputs: list[BoundedValue]) -> list[BoundedValue]:
     values = [np.asarray(one.value) for one in inputs]
     errors = [one.error for one in inputs]
     results = _call(node, values)
@@ -185,7 +189,7 @@ def _plain(node: Node, inputs: list[Judged]) -> list[Judged]:
         own = own_bound(node, values, errors, result, _call)
         error = _finite(far + np.maximum(own, unrounded(node, values, result, _call)))
         allowed = _finite(_slack(result, far) + own)
-        made.append(Judged(result, error, allowed))
+        made.append(BoundedValue(result, error, allowed))
     return made
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.graph import Node
-from tenfold.graph.op import ErrorRule, Spread
+from tenfold.graph.op import ErrorRule, ErrorSpread
 from tenfold.ops import TABLE
 from tenfold.ops.agreement.errors import BY_BOUND
 from tenfold.ops.agreement.evaluation import Ask, Evaluation
@@ -26,13 +26,13 @@ def error_of(op: str) -> ErrorRule:
 
 
 @cache
-def spread_of(op: str) -> Spread:
+def spread_of(op: str) -> ErrorSpread:
     """What inputs that may be off make of an op's results."""
     row = TABLE[op]
     return _TRIED if row.spread is None else row.spread()
 
 
-_TRIED = Spread()
+_TRIED = ErrorSpread()
 
 
 def own_bound(

@@ -28,7 +28,7 @@ _SHOWN = 6  # how many differences a message lists
 
 
 @frozen
-class Form:
+class LeafForm:
     """What a leaf is."""
 
     type: TensorType
@@ -42,20 +42,20 @@ class Form:
         return f"a Python {self.weak.__name__}" if self.weak else str(self.type)
 
 
-def form(leaf: Any) -> Form:
+def form(leaf: Any) -> LeafForm:
     try:
         key = dtype_key(leaf)
     except TenfoldError as error:
         error.at(describe(here()))
         raise
     shape = leaf.shape if isinstance(leaf, Array) else np.shape(leaf)
-    return Form(TensorType(PYTHON.get(key, key), tuple(shape)), weak_of(leaf))
+    return LeafForm(TensorType(PYTHON.get(key, key), tuple(shape)), weak_of(leaf))
 
 
 # -- branches
 
 
-def merge(what: str, names: Sequence[str], branches: Sequence[Inner]) -> list[Form]:
+def merge(what: str, names: Sequence[str], branches: Sequence[Inner]) -> list[LeafForm]:
     """The forms that the branches' results are brought to, as np.where would bring them."""
     first = branches[0]
     for name, branch in zip(names[1:], branches[1:], strict=True):
@@ -84,7 +84,7 @@ def merge(what: str, names: Sequence[str], branches: Sequence[Inner]) -> list[Fo
                 fix="reshape or pad them so that every branch gives the same shape",
             ) from None
         dtype, weak = _join([f.key for f in forms])
-        merged.append(Form(TensorType(dtype, shape), weak))
+        merged.append(LeafForm(TensorType(dtype, shape), weak))
     return merged
 
 
@@ -100,7 +100,7 @@ def _join(keys: Sequence[Any]) -> tuple[DType, Weak]:
 
 
 @frozen
-class State:
+class LoopState:
     """What a loop carries: a container of leaves, and the forms they have inside the loop.
 
     A path is `root`, then the path in the container without `prefix`.
@@ -108,12 +108,12 @@ class State:
 
     structure: Structure
     leaves: list[Any]
-    forms: tuple[Form, ...]
+    forms: tuple[LeafForm, ...]
     root: str
     prefix: str = ""
 
     @classmethod
-    def of(cls, container: Any, root: str, prefix: str = "") -> State:
+    def of(cls, container: Any, root: str, prefix: str = "") -> LoopState:
         structure, leaves = flatten(container)
         return cls(structure, leaves, tuple(form(leaf) for leaf in leaves), root, prefix)
 
@@ -123,7 +123,7 @@ class State:
             [Array(scope, scope.builder.parameter(f.type), weak=f.weak) for f in self.forms]
         )
 
-    def after(self, what: str, structure: Structure, leaves: Sequence[Any]) -> State:
+    def after(self, what: str, structure: Structure, leaves: Sequence[Any]) -> LoopState:
         """This state, if the body's result has its types; or with Python numbers that it
         started from taking the dtype of the result. Else TypeMismatch."""
         if structure != self.structure:
@@ -159,18 +159,18 @@ class State:
         return self.root + path.removeprefix(self.prefix)
 
 
-def _grow(before: Form, after: Form, number: bool) -> Form | None:
+def _grow(before: LeafForm, after: LeafForm, number: bool) -> LeafForm | None:
     """The form of a carry that goes in as one and comes out as the other; None: there is none."""
     if before.type.shape != after.type.shape:
         return None
     dtype, weak = _join((before.key, after.key))
     if number:
-        return Form(TensorType(dtype, before.type.shape), weak)
+        return LeafForm(TensorType(dtype, before.type.shape), weak)
     fits = before.weak is None and dtype == before.type.dtype
     return before if fits and (after.weak or after.type.dtype == dtype) else None
 
 
-def _remedy(before: Form, after: Form) -> str:
+def _remedy(before: LeafForm, after: LeafForm) -> str:
     if before.type.shape != after.type.shape:
         return f"start from an array of shape {after.type.shape}, or keep the shape in the body"
     into, out = before.type.dtype.name, after.type.dtype.name

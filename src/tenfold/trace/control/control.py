@@ -14,7 +14,7 @@ from typing import Any
 
 from tenfold.errors import ShapeError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import Array
-from tenfold.trace.control.agree import State
+from tenfold.trace.control.agree import LoopState
 from tenfold.trace.control.branch import one_array, switch_node, truth
 from tenfold.trace.control.eager import at_once
 from tenfold.trace.control.inner import called, label, trace_inner
@@ -109,7 +109,7 @@ def while_loop(cond_fn: Function, body_fn: Function, init: Any) -> Any:
         return at_once(lambda state: while_loop(cond_fn, body_fn, state), init)
     state, body = settle(
         label("while_loop", body_fn),
-        State.of(init, "state"),
+        LoopState.of(init, "state"),
         lambda state: trace_inner(
             label("while_loop", body_fn), lambda inner: body_fn(state.arguments(inner))
         ),
@@ -144,7 +144,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Function, init: Any) -> Any:
         state, values, _ = scan_node(
             label("fori_loop", body_fn),
             lambda carry, _: (step(*carry), ()),
-            State.of((first, init), "state", "[1]"),
+            LoopState.of((first, init), "state", "[1]"),
             (),
             length=max(0, end - first),
         )
@@ -153,7 +153,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Function, init: Any) -> Any:
         first = Array(scope, as_value(first, scope, I64), weak=int)
     state, body = settle(
         label("fori_loop", body_fn),
-        State.of((first, init), "state", "[1]"),
+        LoopState.of((first, init), "state", "[1]"),
         lambda state: trace_inner(
             label("fori_loop", body_fn), lambda inner: step(*state.arguments(inner))
         ),
@@ -192,7 +192,7 @@ def scan(
         raise ValueProblem(
             f"scan: unroll is {unroll!r}", where=describe(here()), fix="give 1 or more"
         )
-    state = State.of(init, "carry")
+    state = LoopState.of(init, "carry")
     state, values, ys = scan_node(label("scan", f), f, state, xs, length, reverse, unroll)
     count = len(state.forms)
     stacked = [Array(scope, v) for v in values[count:]]
@@ -211,7 +211,7 @@ def map(f: Function, xs: Any) -> Any:
     scope = current()
     if scope is None:
         return at_once(lambda x: map(f, x), xs)
-    state = State.of((), "carry")
+    state = LoopState.of((), "carry")
     _, values, ys = scan_node(label("map", f), lambda carry, x: (carry, f(x)), state, xs)
     return ys.unflatten([Array(scope, v) for v in values])
 
@@ -242,7 +242,7 @@ def reduce(f: Function, x: Any, init: Any, axis: Any = None) -> Any:
     def call(inner: Scope) -> Any:
         return f(*(Array(inner, inner.builder.parameter(scalar)) for _ in range(2)))
 
-    state = State.of(Array(scope, start), "result")
+    state = LoopState.of(Array(scope, start), "result")
     folded = trace_inner(label("reduce", f), call)
     state.after(label("reduce", f), folded.structure, folded.leaves)
     folded.give(folded.leaves[0], scalar)

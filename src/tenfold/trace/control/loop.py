@@ -10,7 +10,7 @@ import numpy as np
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten, matched
-from tenfold.trace.control.agree import State, form
+from tenfold.trace.control.agree import LoopState, form
 from tenfold.trace.control.inner import Inner, kind_of, shared, trace_inner
 from tenfold.trace.operand import as_value
 from tenfold.trace.scope import Scope, current
@@ -20,7 +20,9 @@ from tenfold.types import BOOL, TensorType
 Function = Callable[..., Any]
 
 
-def settle(what: str, state: State, trace: Callable[[State], Inner]) -> tuple[State, Inner]:
+def settle(
+    what: str, state: LoopState, trace: Callable[[LoopState], Inner]
+) -> tuple[LoopState, Inner]:
     """Trace a body until its state keeps its types: a Python number that the state starts from
     may take another dtype by what the body gives, and then the body is traced anew."""
     scope = current()
@@ -40,7 +42,7 @@ def settle(what: str, state: State, trace: Callable[[State], Inner]) -> tuple[St
         state = after
 
 
-def _start(state: State, scope: Scope) -> list[int]:
+def _start(state: LoopState, scope: Scope) -> list[int]:
     """The values that a loop's state starts from."""
     return [
         as_value(leaf, scope, wanted.type.dtype)
@@ -48,7 +50,7 @@ def _start(state: State, scope: Scope) -> list[int]:
     ]
 
 
-def finished(state: State, scope: Scope, values: Sequence[int]) -> Any:
+def finished(state: LoopState, scope: Scope, values: Sequence[int]) -> Any:
     """The state after the loop."""
     count = len(state.forms)
     return state.structure.unflatten(
@@ -56,7 +58,7 @@ def finished(state: State, scope: Scope, values: Sequence[int]) -> Any:
     )
 
 
-def while_node(state: State, body: Inner, condition: Inner) -> tuple[int, ...]:
+def while_node(state: LoopState, body: Inner, condition: Inner) -> tuple[int, ...]:
     """The values of a while with this body and this condition, both traced for the state."""
     scope = current()
     assert scope is not None
@@ -70,12 +72,12 @@ def while_node(state: State, body: Inner, condition: Inner) -> tuple[int, ...]:
 def scan_node(
     what: str,
     f: Function,
-    state: State,
+    state: LoopState,
     xs: Any,
     length: int | None = None,
     reverse: bool = False,
     unroll: int = 1,
-) -> tuple[State, tuple[int, ...], Any]:
+) -> tuple[LoopState, tuple[int, ...], Any]:
     """The state, the node's values and the structure of the ys."""
     scope = current()
     assert scope is not None
@@ -85,7 +87,7 @@ def scan_node(
     length = _rounds(what, structure.paths("xs"), types, length)
     ys: list[Any] = []
 
-    def trace(state: State) -> Inner:
+    def trace(state: LoopState) -> Inner:
         def call(inner: Scope) -> Any:
             carry = state.arguments(inner)
             slices = [

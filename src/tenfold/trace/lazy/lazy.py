@@ -30,7 +30,7 @@ _serial = itertools.count(1)
 Host = np.ndarray[Any, Any]
 
 
-class Made:
+class DeferredNode:
     """A node that has not been run: what it is, what it reads, and the user's line."""
 
     __slots__ = (
@@ -48,7 +48,7 @@ class Made:
     def __init__(
         self,
         op: str,
-        inputs: tuple[Value, ...],
+        inputs: tuple[LazyValue, ...],
         attributes: Attributes,
         scopes: tuple[Graph, ...],
         types: tuple[TensorType, ...],
@@ -60,7 +60,7 @@ class Made:
         self.scopes = scopes
         self.types = types
         self.raw = raw
-        self.results: tuple[weakref.ref[Value], ...] = ()  # of a node with several
+        self.results: tuple[weakref.ref[LazyValue], ...] = ()  # of a node with several
         # How many nodes have to be run for this one, at most: all those counted input by input,
         # and all those made since the first of them; each bound is poor where the other is good.
         serial = next(_serial)
@@ -75,7 +75,7 @@ class Made:
         self.first: int = first
 
 
-class Value:
+class LazyValue:
     """A value: an array, or until there is one the node that makes it.
 
     The array is set before the node is let go, so whoever finds no node finds an array.
@@ -87,7 +87,7 @@ class Value:
         self,
         type: TensorType,
         number: int,
-        node: Made | None,
+        node: DeferredNode | None,
         index: int = 0,
         array: Host | None = None,
     ) -> None:
@@ -103,13 +103,13 @@ class Value:
         self.node = None
 
 
-def leaf(array: Host) -> Value:
+def leaf(array: Host) -> LazyValue:
     """The value of an array that nobody writes to any more."""
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
     type = TensorType(array.dtype, array.shape)
-    return Value(type, numbered(type), None, 0, array)
+    return LazyValue(type, numbered(type), None, 0, array)
 
 
 _numbers: dict[TensorType, int] = {}  # grows with the types met, as they do in a program
@@ -134,7 +134,7 @@ def own(array: Any) -> Host:
 class _Types:
     """The types of lazy values, looked up as those of a builder are."""
 
-    def __getitem__(self, value: Value) -> TensorType:
+    def __getitem__(self, value: LazyValue) -> TensorType:
         return value.type
 
 
@@ -143,12 +143,12 @@ class _Values:
 
     types = _Types()
 
-    def source(self, value: Value) -> Raw | None:
+    def source(self, value: LazyValue) -> Raw | None:
         node = value.node
         return None if node is None else node.raw
 
 
-class _Bounded(dict[Any, Any]):
+class _BoundedDict(dict[Any, Any]):
     """A dict that is emptied when it has grown too large."""
 
     def __setitem__(self, key: Any, item: Any) -> None:
@@ -157,16 +157,16 @@ class _Bounded(dict[Any, Any]):
         super().__setitem__(key, item)
 
 
-class Lazy(Scope):
+class LazyScope(Scope):
     """The scope of every lazy array."""
 
     def __init__(self) -> None:
         super().__init__("lazy arrays")
         self.builder: Any = _Values()
-        self.literals = _Bounded()
+        self.literals = _BoundedDict()
         self._forms: dict[Any, tuple[tuple[TensorType, ...], list[int]]] = {}
         # Called with the value of a node that has too many before it; `realise` sets it.
-        self.overflow: Callable[[Value], None] = lambda value: None
+        self.overflow: Callable[[LazyValue], None] = lambda value: None
 
     def node(
         self,
@@ -194,11 +194,11 @@ class Lazy(Scope):
             error.at(describe(raw))
             raise
         types, numbers = known
-        made = Made(op, tuple(inputs), given, held, types, raw)
+        made = DeferredNode(op, tuple(inputs), given, held, types, raw)
         if len(types) == 1:
-            values: tuple[Value, ...] = (Value(types[0], numbers[0], made),)
+            values: tuple[LazyValue, ...] = (LazyValue(types[0], numbers[0], made),)
         else:
-            values = tuple([Value(t, numbers[i], made, i) for i, t in enumerate(types)])
+            values = tuple([LazyValue(t, numbers[i], made, i) for i, t in enumerate(types)])
             made.results = tuple([weakref.ref(value) for value in values])
         if made.size > config.pending:
             self.overflow(values[0])
@@ -212,4 +212,4 @@ class Lazy(Scope):
         raise AssertionError("lazy arrays have nothing around them")
 
 
-LAZY = Lazy()
+LAZY = LazyScope()

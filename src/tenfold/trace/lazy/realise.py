@@ -18,7 +18,7 @@ from tenfold.errors import ScopeError
 from tenfold.graph import Builder, Graph
 from tenfold.locks import Lock
 from tenfold.ops import TABLE
-from tenfold.trace.lazy.lazy import LAZY, Host, Made, Value
+from tenfold.trace.lazy.lazy import LAZY, DeferredNode, Host, LazyValue
 from tenfold.trace.source import Raw, locate
 from tenfold.types import TensorType
 
@@ -26,7 +26,7 @@ Callables = tuple[Callable[..., Any], ...]
 Runner = Callable[[Graph, Sequence[Any], Callables], list[Any]]
 # A node of a graph being collected: op, inputs, attributes, scopes. An input is the number of a
 # node's output, or below zero that of a parameter: -1 is the first.
-Entry = tuple[str, tuple[int, ...], Any, tuple[Graph, ...]]
+NodeKey = tuple[str, tuple[int, ...], Any, tuple[Graph, ...]]
 
 _KEPT = 1 << 16  # nodes of the graphs that are remembered
 _runner: list[Runner] = []
@@ -49,7 +49,7 @@ def run(graph: Graph, arguments: Sequence[Any], callables: Callables = ()) -> li
     return _runner[0](graph, arguments, callables)
 
 
-def realised(value: Value) -> Host:
+def realised(value: LazyValue) -> Host:
     """The array of a value; it can't be written to."""
     if value.node is not None:
         realise((value,))
@@ -57,16 +57,16 @@ def realised(value: Value) -> Host:
     return value.array
 
 
-def realise(values: Sequence[Value]) -> None:
+def realise(values: Sequence[LazyValue]) -> None:
     """Run what these values need, so that each has its array."""
     targets = [value for value in values if value.node is not None]
     if not targets:
         return
-    needed = _Needed(targets)
+    needed = _Subgraph(targets)
     del targets
     outputs = needed.alive()
     entries, parameters, numbers, raws = needed.numbered()
-    wanted: dict[int, list[Value]] = {}
+    wanted: dict[int, list[LazyValue]] = {}
     for value, node in outputs:
         wanted.setdefault(numbers[id(node)] + value.index, []).append(value)
     types = tuple([value.type for value in parameters])
@@ -87,18 +87,18 @@ def realise(values: Sequence[Value]) -> None:
 LAZY.overflow = lambda value: realise((value,))
 
 
-class _Needed:
+class _Subgraph:
     """The nodes that some values need, each before those that read it."""
 
-    def __init__(self, targets: Sequence[Value]) -> None:
-        self.targets: list[tuple[Value, Made]] = []
+    def __init__(self, targets: Sequence[LazyValue]) -> None:
+        self.targets: list[tuple[LazyValue, DeferredNode]] = []
         for value in targets:
             node = value.node
             if node is not None:  # another thread may have run it meanwhile
                 self.targets.append((value, node))
         # What makes each input is looked at once: another thread may run it while we walk.
-        self.makers: dict[int, list[Made | None]] = {}
-        self.order: list[Made] = []
+        self.makers: dict[int, list[DeferredNode | None]] = {}
+        self.order: list[DeferredNode] = []
         makers, order = self.makers, self.order
         done: set[int] = set()
         for _, root in self.targets:
@@ -116,7 +116,7 @@ class _Needed:
                     found = makers[key] = [value.node for value in node.inputs]
                     stack.extend([m for m in reversed(found) if m and id(m) not in makers])
 
-    def alive(self) -> list[tuple[Value, Made]]:
+    def alive(self) -> list[tuple[LazyValue, DeferredNode]]:
         """The targets, then the values on the way that somebody else holds."""
         held, uses = self._uses()
         kept = {id(value): (value, node) for value, node in self.targets}
@@ -126,12 +126,12 @@ class _Needed:
                 kept.setdefault(key, pair)
         return list(kept.values())
 
-    def _uses(self) -> tuple[dict[int, tuple[Value, Made]], dict[int, int]]:
+    def _uses(self) -> tuple[dict[int, tuple[LazyValue, DeferredNode]], dict[int, int]]:
         """The values on the way, and how often the nodes here read each, by id.
 
         A function of its own: when it is done, no name of it holds a value any more.
         """
-        held: dict[int, tuple[Value, Made]] = {}
+        held: dict[int, tuple[LazyValue, DeferredNode]] = {}
         uses: dict[int, int] = {}
         for node in self.order:
             for value, maker in zip(node.inputs, self.makers[id(node)], strict=True):
@@ -144,9 +144,9 @@ class _Needed:
                         held[key] = value, maker
         return held, uses
 
-    def _siblings(self, held: Mapping[int, Any]) -> dict[int, tuple[Value, Made]]:
+    def _siblings(self, held: Mapping[int, Any]) -> dict[int, tuple[LazyValue, DeferredNode]]:
         """The results that somebody holds of nodes that give several, and nothing here reads."""
-        found: dict[int, tuple[Value, Made]] = {}
+        found: dict[int, tuple[LazyValue, DeferredNode]] = {}
         for node in self.order:
             for reference in node.results:
                 value = reference()
@@ -156,12 +156,12 @@ class _Needed:
 
     def numbered(
         self,
-    ) -> tuple[tuple[Entry, ...], list[Value], dict[int, int], list[Raw | None]]:
+    ) -> tuple[tuple[NodeKey, ...], list[LazyValue], dict[int, int], list[Raw | None]]:
         """The nodes with equal ones merged, the values they start from, the number of each
         node's first output (by id), and the line of each node."""
-        parameters: dict[int, tuple[int, Value]] = {}
+        parameters: dict[int, tuple[int, LazyValue]] = {}
         numbers: dict[int, int] = {}
-        interned: dict[Entry, int] = {}
+        interned: dict[NodeKey, int] = {}
         raws: list[Raw | None] = []
         count = 0
         for node in self.order:
@@ -186,7 +186,7 @@ class _Needed:
 
 def _sole() -> int:
     """What is counted for a value that nothing but a node holds, less the node's uses."""
-    value = Value(TensorType(np.dtype(bool), ()), 0, None)
+    value = LazyValue(TensorType(np.dtype(bool), ()), 0, None)
     node = (value,)
     held = {0: (value, None)}
     del value
@@ -201,7 +201,7 @@ _lock = Lock()
 
 
 def _graph(
-    entries: tuple[Entry, ...], types: tuple[TensorType, ...], outputs: tuple[int, ...]
+    entries: tuple[NodeKey, ...], types: tuple[TensorType, ...], outputs: tuple[int, ...]
 ) -> Graph:
     """The graph of these entries; it names no lines, since it stands for all that are equal."""
     key = entries, types, outputs
@@ -220,7 +220,7 @@ def _graph(
 
 
 def _build(
-    entries: tuple[Entry, ...],
+    entries: tuple[NodeKey, ...],
     types: tuple[TensorType, ...],
     outputs: tuple[int, ...],
     raws: Sequence[Raw | None],
@@ -236,7 +236,7 @@ def _build(
 
 def _explain(
     error: Exception,
-    entries: tuple[Entry, ...],
+    entries: tuple[NodeKey, ...],
     types: tuple[TensorType, ...],
     outputs: tuple[int, ...],
     raws: Sequence[Raw | None],

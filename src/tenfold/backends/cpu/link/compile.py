@@ -22,7 +22,7 @@ BATCH = 150
 
 
 @frozen
-class Compiled:
+class CompiledKernel:
     """What a caller of a compiled kernel has to know."""
 
     name: str
@@ -35,18 +35,18 @@ class Module:
     """Object code of some kernels: position-independent, free of addresses."""
 
     data: bytes  # an object, or an archive of several
-    kernels: tuple[Compiled, ...]
+    kernels: tuple[CompiledKernel, ...]
 
 
 def prepare(
     kernel: Kernel, target: Target, strict: bool = False, schedule: Schedule | None = None
-) -> tuple[Code, Compiled]:
+) -> tuple[Code, CompiledKernel]:
     """A kernel as text, named by its digest. The schedule is chosen by what is to be computed,
     the text is of the legal kernel; `strict` keeps products and sums apart."""
     schedule = schedule or choose(kernel, target)
     legal = legalise(kernel, fused=target.fma and not strict)
     code = emit(legal, schedule, target, symbol(kernel, strict))
-    return code, Compiled(code.name, schedule, outer_extent(kernel, schedule))
+    return code, CompiledKernel(code.name, schedule, outer_extent(kernel, schedule))
 
 
 def symbol(kernel: Kernel, strict: bool = False) -> str:
@@ -63,7 +63,7 @@ def compile_kernels(
     """One object of these kernels, equal ones once, and of further text beside them."""
     assembly = Assembly(target)
     batch: list[Code] = []
-    made: list[Compiled] = []
+    made: list[CompiledKernel] = []
     for kernel in {symbol(kernel, strict): kernel for kernel in kernels}.values():
         code, compiled = prepare(kernel, target, strict)
         made.append(compiled)

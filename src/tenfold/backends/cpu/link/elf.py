@@ -52,7 +52,7 @@ IMPORTED, ABSOLUTE = 0, -1
 
 
 @dataclass(slots=True)
-class Object:
+class ElfObject:
     """What linking needs of an object. Relocations: (section index, records)."""
 
     sections: dict[int, Section]
@@ -64,7 +64,7 @@ def bad(why: str) -> NoReturn:
     raise FileError(f"object code: {why}; it is damaged or of another kind: compile it anew")
 
 
-def read(data: bytes) -> Object:
+def read(data: bytes) -> ElfObject:
     """The object in these bytes."""
     if len(data) < _HEADER.size or not data.startswith(_MAGIC):
         bad("not a 64-bit little-endian ELF file")
@@ -105,7 +105,7 @@ def read(data: bytes) -> Object:
         if target not in sections:
             bad(f"its relocations are for section {target}, which holds no code or data")
     symbols = _symbols(data, headers, symtab, sections) if symtab else []
-    return Object(sections, symbols, records)
+    return ElfObject(sections, symbols, records)
 
 
 def _is_mapped(header: tuple[int, ...]) -> bool:

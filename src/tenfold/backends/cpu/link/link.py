@@ -19,10 +19,10 @@ from tenfold.backends.cpu.link.elf import (
     CONSTANT,
     IMPORTED,
     RELOCATION,
-    Object,
+    ElfObject,
     bad,
 )
-from tenfold.backends.cpu.link.pages import Memory
+from tenfold.backends.cpu.link.pages import ImagePages
 from tenfold.errors import FileError
 
 _WORD, _HALF = struct.Struct("<Q"), struct.Struct("<i")
@@ -71,7 +71,9 @@ def _up(offset: int, align: int) -> int:
     return (offset + align - 1) & -align
 
 
-def link(objects: Sequence[Object], resolve: Resolve) -> tuple[dict[str, int], Memory, Relocations]:
+def link(
+    objects: Sequence[ElfObject], resolve: Resolve
+) -> tuple[dict[str, int], ImagePages, Relocations]:
     """The addresses of all names the objects define, the memory they lie in, and what in it would
     be different elsewhere."""
     sizes = [0, 0, 0]
@@ -90,7 +92,7 @@ def link(objects: Sequence[Object], resolve: Resolve) -> tuple[dict[str, int], M
     slots = _up(sizes[CONSTANT], 8)
     sizes[CONSTANT] = slots + 8 * (len(imports) + sum(len(item.symbols) for item in objects))
 
-    memory = Memory(sizes)
+    memory = ImagePages(sizes)
     for item, own in zip(objects, offsets, strict=True):
         for index, section in item.sections.items():
             start = own[index] = own[index] + memory.starts[section.place]
@@ -104,7 +106,7 @@ def link(objects: Sequence[Object], resolve: Resolve) -> tuple[dict[str, int], M
     return exports, memory, linker.relocations
 
 
-def _imports(objects: Sequence[Object], resolve: Resolve) -> dict[str, int]:
+def _imports(objects: Sequence[ElfObject], resolve: Resolve) -> dict[str, int]:
     """The address of every name that is used and not defined here; 0 for a weak one not found."""
     defined = {
         name for item in objects for name, _, section, _ in item.symbols if section != IMPORTED
@@ -127,7 +129,7 @@ def _imports(objects: Sequence[Object], resolve: Resolve) -> dict[str, int]:
 
 
 def _exports(
-    objects: Sequence[Object], offsets: Sequence[dict[int, int]], base: int
+    objects: Sequence[ElfObject], offsets: Sequence[dict[int, int]], base: int
 ) -> dict[str, int]:
     """The address of every name defined here. A weak definition gives way to a strong one."""
     found: dict[str, int] = {}
@@ -158,7 +160,7 @@ class _Linker:
 
     __slots__ = ("_base", "_memory", "_slot", "_slots", "_stub", "_stubs", "relocations")
 
-    def __init__(self, memory: Memory, stub: int, slot: int) -> None:
+    def __init__(self, memory: ImagePages, stub: int, slot: int) -> None:
         self._memory = memory
         self._base = memory.base
         self._stub, self._slot = stub, slot  # the offsets of the next free ones
@@ -191,7 +193,7 @@ class _Linker:
         return "" if self._base <= address <= self._base + len(self._memory.pages) else None
 
     def relocate(
-        self, item: Object, own: dict[int, int], exports: dict[str, int], imports: dict[str, int]
+        self, item: ElfObject, own: dict[int, int], exports: dict[str, int], imports: dict[str, int]
     ) -> None:
         """Fill in the addresses of one object's symbols wherever it uses them."""
         base, pages = self._base, self._memory.pages

@@ -17,7 +17,7 @@ from typing import Any
 from tenfold.backends.cpu.link.archive import members
 from tenfold.backends.cpu.link.elf import read
 from tenfold.backends.cpu.link.link import Relocations, link
-from tenfold.backends.cpu.link.pages import Memory
+from tenfold.backends.cpu.link.pages import ImagePages
 from tenfold.errors import FileError
 from tenfold.locks import once
 
@@ -35,7 +35,7 @@ class Image:
         size: int,
         route: str,
         owners: object,
-        linked: tuple[Memory, Relocations] | None = None,
+        linked: tuple[ImagePages, Relocations] | None = None,
     ) -> None:
         self.symbols = symbols
         self.size = size  # bytes mapped; 0 where LLVM keeps the count

@@ -52,7 +52,7 @@ _chunks: list[_Chunk] = []
 _taking = Lock()
 
 
-class Memory:
+class ImagePages:
     """The pages of one image, open for writing until it is sealed. Given back when dropped.
 
     `pages` is the mapping they are part of, `starts` has where in it code, constants and data

@@ -19,7 +19,7 @@ from tenfold.backends.cpu.link.archive import members
 from tenfold.backends.cpu.link.elf import DATA, LIMIT, PAGE, bad, read
 from tenfold.backends.cpu.link.link import Relocations, link
 from tenfold.backends.cpu.link.loader import LINKED, Image, process_symbol, route
-from tenfold.backends.cpu.link.pages import AREA, Memory
+from tenfold.backends.cpu.link.pages import AREA, ImagePages
 from tenfold.errors import FileError
 from tenfold.frozen import frozen
 
@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 
 @frozen(ready=True)
-class Linked:
+class LinkedImage:
     """An image: its three parts without the zeros they end in, and what is to be filled in.
 
     `own` are numbers of words to which the image's address is added, `imports` the names of
@@ -65,8 +65,8 @@ def written(image: Image, exports: Sequence[str]) -> bytes | None:
 
 
 def _linked(
-    found: Mapping[str, int], memory: Memory, relocations: Relocations, exports: Sequence[str]
-) -> Linked | None:
+    found: Mapping[str, int], memory: ImagePages, relocations: Relocations, exports: Sequence[str]
+) -> LinkedImage | None:
     if not (memory.shared and relocations.movable):
         return None
     parts = [bytes(memory.part(n)) for n in range(3)]
@@ -80,7 +80,7 @@ def _linked(
     for part in parts:
         cut.append(raw[start : start + len(part)].rstrip(b"\0"))
         start += len(part)
-    return Linked(
+    return LinkedImage(
         tuple(map(len, parts)),
         tuple(cut),
         own.astype("<i4").tobytes(),
@@ -89,7 +89,7 @@ def _linked(
     )
 
 
-def _numbers(memory: Memory, offsets: Sequence[int]) -> Array:
+def _numbers(memory: ImagePages, offsets: Sequence[int]) -> Array:
     """The numbers of words of the parts, one after the other, that lie at these offsets."""
     found, before = [], 0
     for start, size in zip(memory.starts, memory.sizes, strict=True):
@@ -104,7 +104,7 @@ def load_linked(
     """Bring an image into this process; imports are sought in `given` first. The owners live as
     long as it does."""
     try:
-        made = Linked(*msgpack.unpackb(data[len(LINKED) :], use_list=False))
+        made = LinkedImage(*msgpack.unpackb(data[len(LINKED) :], use_list=False))
         return _load(made, given, owners)
     except FileError:
         raise
@@ -112,14 +112,14 @@ def load_linked(
         bad(f"a malformed image: {error!r}")
 
 
-def _load(made: Linked, given: Mapping[str, int], owners: tuple[object, ...]) -> Image:
+def _load(made: LinkedImage, given: Mapping[str, int], owners: tuple[object, ...]) -> Image:
     if any(size < 0 or size % PAGE for size in made.sizes) or sum(made.sizes) > LIMIT:
         bad("an image of no size")
     if any(len(raw) > size for raw, size in zip(made.parts, made.sizes, strict=True)):
         bad("an image larger than its pages")
     if max(made.sizes) > AREA:
         bad("an image larger than those that are linked before")
-    memory = Memory(made.sizes)
+    memory = ImagePages(made.sizes)
     filled = b"".join(
         raw.ljust(size, b"\0") for raw, size in zip(made.parts, made.sizes, strict=True)
     )

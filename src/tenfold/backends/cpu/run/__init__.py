@@ -1,12 +1,12 @@
-"""How a plan runs on the CPU: programs, the code that is kept of them, the words of a plan and the
-native function that reads them.
+"""How a plan runs on the CPU: programs, the code that is kept of them, the bytecode of a plan and
+the native interpreter that reads it.
 
 A `Plan` is plain data: slots, steps (kernel, routine, host, copy, loop, branch), outputs,
 sub-plans. The blueprint links a plan into native code of its own; here a plan is turned into
-words that one native function reads (`backends/cpu/run/steps`). Native code of its own cost about
-1.5 ms a step to compile; words cost none of that, and it makes a plan on disk a matter of data.
+bytecode that one native interpreter reads (`backends/cpu/run/steps`). Native code of its own cost
+about 1.5 ms a step to compile; bytecode costs none of that, and makes a plan on disk plain data.
 
-- Loops and branches run inside that function; a hook or host step calls back into Python.
+- Loops and branches run inside the interpreter; a hook or host step calls back into Python.
 - Carries alternate between two slots; outputs alias nothing; a loop of no trips copies.
 - Back edges poll, so that Ctrl-C stops a plan within 0.2 s. Long kernels poll too, in the loop
   that is long while each of its trips is short (`backends/cpu/emit/polling`); long products and
@@ -21,7 +21,7 @@ words that one native function reads (`backends/cpu/run/steps`). Native code of 
   length (`backends/cpu/library/sort/sort`), compiled when first needed and kept with the gate and
   the steps. Keys are integers that sort as the elements do. Lines lie along the last axis:
   `plan/passes/lines` puts transposes around other sorts.
-- All plans share the function that reads words; a record holds the address of its plan's. So a
+- All plans share the interpreter; a record holds the address of its plan's bytecode. So a
   plan has no code but its kernels', and these lie in pooled pages (`backends/cpu/link/pages`):
   one mapping of the system's holds the code of hundreds of kernels, one their constants.
 - At most 4096 plans are kept in memory, 512 signatures of a function, 64 traces of one signature.

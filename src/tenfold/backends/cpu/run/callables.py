@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.host_step import HostCall
-from tenfold.backends.program import Running
+from tenfold.backends.program import CurrentCallbacks
 from tenfold.plan import Plan
 from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
 from tenfold.reference import Callbacks
@@ -18,7 +18,9 @@ Array = np.ndarray[Any, Any]
 HostFunction = Callable[[int, int], None]  # of the addresses of a table and of an arena
 
 
-def make_callable(plan: Plan, number: int, running: Running, default: Callbacks) -> HostFunction:
+def make_callable(
+    plan: Plan, number: int, running: CurrentCallbacks, default: Callbacks
+) -> HostFunction:
     """The callable of one step."""
     work = HostCall(plan, number)
 

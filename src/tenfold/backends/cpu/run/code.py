@@ -1,4 +1,4 @@
-"""The native form of a plan: object code, and its words with every address left open.
+"""The native form of a plan: object code, and its bytecode with every address left open.
 
 It is what a plan file and a cache entry hold for a target. Bringing it into a process takes
 linking the objects and filling in addresses; no compiler, and no look at the plan itself.
@@ -35,7 +35,7 @@ NO_LOADER = "this system has no loader for code in files"
 class NativeCode:
     """One target's code for a plan. Plain data; see `restored` for what is done with it.
 
-    `memory` holds constants, parameters and words. The words at `own` are offsets into it; those
+    `memory` holds constants, parameters and bytecode. The words at `own` are offsets into it; those
     at `calls` become addresses of kernels, those at `asks` of callables for a plan's step.
     """
 
@@ -46,7 +46,7 @@ class NativeCode:
     modules: tuple[bytes, ...]  # linked images, or object code
     kernels: tuple[tuple[int, str], ...]  # module, name; those of the plan, then routines
     memory: bytes
-    start: int  # where in it the words of the plan itself begin
+    start: int  # where in it the bytecode of the plan itself begins
     own: bytes  # numbers of words, int32
     calls: bytes  # pairs: word, kernel
     asks: bytes  # triples: word, plan, step

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
 from tenfold.backends.cpu.run.kernels import judged_kernels, obtain, routine_image, steps_image
 from tenfold.backends.cpu.run.native import NativeProgram, asking
-from tenfold.backends.cpu.run.words import Words, routines_of
 from tenfold.backends.cpu.target import Target, host_target
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
@@ -32,15 +32,15 @@ class CompiledProgram(NativeProgram):
         self.code = obtain(plan.kernels, self.target, strict)
         ask, self._callables = asking(plan, self.running, self.callbacks)
         self._sorts = {name: routine_image(name, self.target) for name in routines_of(plan)}
-        self.words = Words(plan, self.places(), ask, self.routines())
+        self.bytecode = Bytecode(plan, self.places(), ask, self.routines())
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
         self.donated = plan.donated
         self.arena_bytes = plan.arena_bytes
-        self.weight = self.words.weights[id(plan)]
+        self.weight = self.bytecode.weights[id(plan)]
         self.image = steps_image(self.target, True)
-        self.given = self.words.address
-        self.kept = (self.words, self.code, self._sorts, self._callables)
+        self.given = self.bytecode.address
+        self.kept = (self.bytecode, self.code, self._sorts, self._callables)
         self.judged = judged_kernels(self.target, strict)
 
     def places(self) -> Mapping[Kernel, tuple[int, int]]:
@@ -53,5 +53,5 @@ class CompiledProgram(NativeProgram):
         return {name: image.address(name) for name, image in self._sorts.items()}
 
     def asked(self, which: int, step: int) -> int:
-        """The address of a callable that the words have."""
+        """The address of a callable that the bytecode has."""
         return id(self._callables[which, step])

@@ -20,7 +20,7 @@ from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.steps import STEPS_TEXT
 from tenfold.backends.cpu.target import Target
-from tenfold.backends.store import Store, stores
+from tenfold.backends.store import CodeStore, stores
 from tenfold.locks import Lock
 from tenfold.switching import giving_way
 
@@ -93,7 +93,7 @@ def _name(part: str, target: Target) -> str:
     return f"{part}-{mark}-{target.digest}"
 
 
-def _stores() -> Sequence[Store]:
+def _stores() -> Sequence[CodeStore]:
     return stores if route() == "elf" else ()  # elsewhere code is not loaded from files
 
 

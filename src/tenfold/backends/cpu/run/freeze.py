@@ -10,12 +10,12 @@ import numpy as np
 
 from tenfold.backends.cpu.link.compile import Module, compile_kernels
 from tenfold.backends.cpu.link.prelink import prelink, written
+from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
 from tenfold.backends.cpu.run.code import NativeCode
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.fixed import GATE, STEPS, fixed, interface
 from tenfold.backends.cpu.run.kernels import KernelCode
 from tenfold.backends.cpu.run.restored import RestoredProgram
-from tenfold.backends.cpu.run.words import Words, routines_of
 from tenfold.backends.cpu.target import Target
 from tenfold.errors import ParityError
 from tenfold.graph.op import PRODUCT
@@ -31,8 +31,8 @@ _KERNEL, _CALL, _KEPT = 1, 2, 3
 _ALIGN = 64
 
 
-class _Open(Words):
-    """The words of a plan with its addresses left open."""
+class _RelocatableBytecode(Bytecode):
+    """The bytecode of a plan with its addresses left open."""
 
     def keep(self, array: Array) -> int:
         self.kept.append(array)
@@ -89,17 +89,17 @@ def make_native(
     }
     kernels += tuple((n, name) for n, name in enumerate(names, len(modules)))
     modules += tuple(fixed(name, target) for name in names)
-    words = _Open(plan, numbers, ask, routines)
+    bytecode = _RelocatableBytecode(plan, numbers, ask, routines)
     offsets, size = [], 0
-    for array in words.kept:
+    for array in bytecode.kept:
         offsets.append(size)
         size += -(-array.nbytes // _ALIGN) * _ALIGN
     memory = np.zeros(size, np.uint8)
     own: list[Array] = []
     calls: list[Array] = []
     asked: list[Array] = []
-    tags = {value: n for n, value in enumerate(words.addresses.values())}
-    for number, (array, offset) in enumerate(zip(words.kept, offsets, strict=True)):
+    tags = {value: n for n, value in enumerate(bytecode.addresses.values())}
+    for number, (array, offset) in enumerate(zip(bytecode.kept, offsets, strict=True)):
         raw = array.view(np.uint8).reshape(-1)
         if _KEPT << _KIND | number << _WHICH in tags:
             row = array.copy()
@@ -119,7 +119,7 @@ def make_native(
                     found.append(np.hstack([where[:, None], more]))
             raw = row.view(np.uint8)
         memory[offset : offset + raw.size] = raw
-    root = words.address >> _WHICH & (1 << _KIND - _WHICH) - 1
+    root = bytecode.address >> _WHICH & (1 << _KIND - _WHICH) - 1
     return NativeCode(
         target,
         interface(),
@@ -136,7 +136,7 @@ def make_native(
         plan.graph.output_types,
         plan.donated,
         plan.arena_bytes,
-        words.weights[id(plan)],
+        bytecode.weights[id(plan)],
         _fixed(target) if whole else (),
     )
 
@@ -146,7 +146,7 @@ def unlike(native: NativeCode, program: CompiledProgram) -> str | None:
 
     It is filled in as another process would, with the addresses of this one: then its memory has to
     be that of the program, byte for byte."""
-    kept = program.words.kept
+    kept = program.bytecode.kept
     sizes = [-(-array.nbytes // _ALIGN) * _ALIGN for array in kept]
     ends = np.cumsum([0, *sizes])
     if ends[-1] != len(native.memory):

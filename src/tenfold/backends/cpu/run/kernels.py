@@ -16,14 +16,14 @@ from tenfold.locks import Lock, once
 from tenfold.stats import count, timed
 
 if TYPE_CHECKING:
-    from tenfold.backends.cpu.link.compile import Compiled, Module
+    from tenfold.backends.cpu.link.compile import CompiledKernel, Module
 
 
 @dataclass(eq=False)
 class KernelCode:
     """A compiled kernel in memory; the image, which others may share, lives as long as it does."""
 
-    compiled: Compiled
+    compiled: CompiledKernel
     image: Image
     module: Module | None = None  # the object code it came in, to be written to a file
 

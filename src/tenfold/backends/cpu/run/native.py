@@ -13,12 +13,12 @@ from tenfold.backends.cpu.entry.bind import Binding, Bound, gate, make_entry
 from tenfold.backends.cpu.entry.entry import Argument, Entry
 from tenfold.backends.cpu.entry.table import make_dispatch
 from tenfold.backends.cpu.link.loader import Image
+from tenfold.backends.cpu.run.bytecode import Bytecode
 from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.fixed import GATE, fixed
-from tenfold.backends.cpu.run.words import Words
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.guard import Guard, kind_of
-from tenfold.backends.program import Array, Dispatch, Program, Running
+from tenfold.backends.program import Array, CurrentCallbacks, Dispatch, Program
 from tenfold.errors import TypeMismatch
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
@@ -34,13 +34,13 @@ RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhil
 
 
 class NativeProgram(Program):
-    """A program whose words lie in memory."""
+    """A program whose bytecode lies in memory."""
 
     target: Target
     image: Image  # of the function that carries out steps
-    given: int  # the address of its words
+    given: int  # the address of its bytecode
     weight: int  # about how many nanoseconds it takes
-    kept: tuple[object, ...]  # what the words point at
+    kept: tuple[object, ...]  # what the bytecode points at
     _own: Bound | None = None  # what `__call__` goes through
 
     @property
@@ -100,13 +100,13 @@ class NativeProgram(Program):
         return NativeStepper(self)
 
     def watch_for(self, plans: Collection[int]) -> None:
-        own, words = ref(self), list[Words]()  # native code holds no program
+        own, bytecode = ref(self), list[Bytecode]()  # native code holds no program
 
         def alarm(number: int) -> HostFunction:
             def ring(table: int, arena: int) -> None:
                 program = own()
                 if program is not None:
-                    words[0].silence(program.plan.every[number])
+                    bytecode[0].silence(program.plan.every[number])
                     program.reached = True
                     program.close()
 
@@ -115,8 +115,8 @@ class NativeProgram(Program):
         bells = {number: alarm(number) for number in plans}
         addresses = {number: id(bell) for number, bell in bells.items()}
         ask, callables = asking(self.plan, self.running, self.callbacks)
-        words.append(Words(self.plan, self.places(), ask, self.routines(), addresses))
-        self.given, kept = words[0].address, (words, bells, callables)
+        bytecode.append(Bytecode(self.plan, self.places(), ask, self.routines(), addresses))
+        self.given, kept = bytecode[0].address, (bytecode, bells, callables)
         self.kept = (*self.kept, kept)
         bindings: list[Binding] = self.bindings()
         if self._own is not None:
@@ -137,7 +137,7 @@ class NativeProgram(Program):
 
 
 def asking(
-    plan: Plan, running: Running, default: Callbacks
+    plan: Plan, running: CurrentCallbacks, default: Callbacks
 ) -> tuple[Callable[[int, int], int], dict[tuple[int, int], HostFunction]]:
     """What gives the address of the callable of a host step, or of a kernel whose check fails; and
     these callables. It knows no program: native code holds none."""

@@ -71,7 +71,7 @@ class RestoredProgram(NativeProgram):
         return {name: self._images[module].address(name) for module, name in found}
 
     def _fill(self) -> tuple[Array, int]:
-        """The memory of the plan with every address filled in, and where its words begin."""
+        """The memory of the plan with every address filled in, and where its bytecode begins."""
         native = self.native
         names: list[list[str]] = [[] for _ in native.modules]
         for module, name in native.kernels:

@@ -10,12 +10,12 @@ from weakref import WeakKeyDictionary
 from tenfold.backends.cpu.entry.bind import gate
 from tenfold.backends.cpu.entry.entry import DONE
 from tenfold.backends.cpu.link.loader import Image
+from tenfold.backends.cpu.run.bytecode import Bytecode
 from tenfold.backends.cpu.run.fixed import GATE, fixed
 from tenfold.backends.cpu.run.kernels import steps_image
 from tenfold.backends.cpu.run.native import RELEASED, NativeProgram, asking
 from tenfold.backends.cpu.run.poll import STATE_WORDS
-from tenfold.backends.cpu.run.words import Words
-from tenfold.backends.program import Array, Memory
+from tenfold.backends.program import Array, PlanMemory
 from tenfold.kernel import Kernel
 from tenfold.locks import cached_property
 from tenfold.plan import Plan
@@ -32,30 +32,30 @@ class NativeStepper:
         self._gate = gate(lambda text: fixed(GATE, program.target))
         self._run = kind(self._gate.address("tn_run"))
         self._program = program
-        self._steps: WeakKeyDictionary[Plan, dict[int, tuple[Words, int, object]]]
+        self._steps: WeakKeyDictionary[Plan, dict[int, tuple[Bytecode, int, object]]]
         self._steps = WeakKeyDictionary()
 
     @cached_property
     def _places(self) -> Mapping[Kernel, tuple[int, int]]:
         return self._program.places()
 
-    def step(self, plan: Plan, number: int, memory: Memory) -> None:
+    def step(self, plan: Plan, number: int, memory: PlanMemory) -> None:
         program, known = self._program, self._steps.setdefault(plan, {})
         found = known.get(number)
         if found is None:
             alone = replace(plan, steps=(plan.steps[number],))
             ask, callables = asking(alone, program.running, program.callbacks)
-            words = Words(alone, self._places, ask, program.routines())
-            found = known[number] = (words, words.weights[id(alone)], callables)
-        words, weight, _ = found
-        self._call(steps_image(program.target, True), words.address, weight, memory)
+            bytecode = Bytecode(alone, self._places, ask, program.routines())
+            found = known[number] = (bytecode, bytecode.weights[id(alone)], callables)
+        bytecode, weight, _ = found
+        self._call(steps_image(program.target, True), bytecode.address, weight, memory)
 
-    def whole(self, memory: Memory) -> None:
+    def whole(self, memory: PlanMemory) -> None:
         program = self._program
         self._call(program.image, program.given, program.weight, memory)
 
-    def _call(self, image: Image, words: int, weight: int, memory: Memory) -> None:
-        """Run these words; what they raise is raised. Other threads go on meanwhile if it takes
+    def _call(self, image: Image, bytecode: int, weight: int, memory: PlanMemory) -> None:
+        """Run this bytecode; what it raises is raised. Other threads go on meanwhile if it takes
         long."""
         poll = (ctypes.c_int64 * STATE_WORDS)()
         rows = [*map(_address, memory.inputs), *map(_address, memory.outputs)]
@@ -63,7 +63,7 @@ class NativeStepper:
         release, steps = int(weight > RELEASED), image.address("tn_steps")
         arena = _address(memory.arena)
         done = self._run(
-            steps, release, ctypes.addressof(table), arena, ctypes.addressof(poll), words
+            steps, release, ctypes.addressof(table), arena, ctypes.addressof(poll), bytecode
         )
         if done != DONE:
             raise SystemError(f"the plan answered {done} and left no exception")

@@ -18,7 +18,16 @@ from tenfold.trace.surface.emit import (
     traced,
     viewed,
 )
-from tenfold.trace.surface.indexing.key import At, Entry, Key, Mask, New, Places, Range, read_key
+from tenfold.trace.surface.indexing.key import (
+    At,
+    IndexEntry,
+    IndexKey,
+    Mask,
+    NewAxis,
+    Places,
+    SliceRange,
+    read_key,
+)
 from tenfold.trace.surface.shaping.shapes import together
 from tenfold.trace.surface.ufuncs.composed import number, same
 from tenfold.trace.tables import FUNCTIONS
@@ -43,7 +52,7 @@ def getitem(x: Array, key: Any) -> Array:
     return viewed(found, x)
 
 
-def _get(x: Array, key: Key) -> Array:
+def _get(x: Array, key: IndexKey) -> Array:
     x = sliced(x, key.entries)
     axes, indices = indices_of(x, key.entries)
     if axes:
@@ -51,7 +60,7 @@ def _get(x: Array, key: Key) -> Array:
     return x
 
 
-def sliced(x: Array, entries: Sequence[Entry]) -> Array:
+def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
     """The ranges and fixed places of a key taken, and its new axes made.
 
     The result has one axis for each entry but those of fixed places.
@@ -60,10 +69,10 @@ def sliced(x: Array, entries: Sequence[Entry]) -> Array:
     axis = 0
     for entry in entries:
         match entry:
-            case New() | Places(new=True):
+            case NewAxis() | Places(new=True):
                 shape.append(1)
                 continue
-            case Range(start, step, count, _):
+            case SliceRange(start, step, count, _):
                 if count == 0:
                     start, step = 0, 1
                 first, last = start, start + (count - 1) * step
@@ -93,17 +102,17 @@ def sliced(x: Array, entries: Sequence[Entry]) -> Array:
     return x
 
 
-def _is_fixed(entry: Entry) -> bool:
+def _is_fixed(entry: IndexEntry) -> bool:
     """Whether an entry is one place known while tracing, so that `sliced` takes its axis away."""
     return isinstance(entry, At) and isinstance(entry.place, int)
 
 
-def _kept(entries: Sequence[Entry]) -> list[Entry]:
+def _kept(entries: Sequence[IndexEntry]) -> list[IndexEntry]:
     """The entries that still have an axis after `sliced`."""
     return [e for e in entries if not _is_fixed(e)]
 
 
-def indices_of(x: Array, entries: Sequence[Entry]) -> tuple[tuple[int, ...], list[Array]]:
+def indices_of(x: Array, entries: Sequence[IndexEntry]) -> tuple[tuple[int, ...], list[Array]]:
     """The axes of a sliced array that are indexed, with their indices."""
     axes, indices = [], []
     for axis, entry in enumerate(_kept(entries)):
@@ -113,7 +122,7 @@ def indices_of(x: Array, entries: Sequence[Entry]) -> tuple[tuple[int, ...], lis
     return tuple(axes), indices
 
 
-def placement(key: Key) -> int:
+def placement(key: IndexKey) -> int:
     """Before which remaining axis the axes of the indices come, as NumPy places them.
 
     Single places count as indices where there are index arrays: side by side the indices'
@@ -126,7 +135,7 @@ def placement(key: Key) -> int:
     parted = key.ellipsis is not None and first < key.ellipsis <= last
     if parted or last - first + 1 != len(spots):
         return 0
-    return sum(isinstance(e, (New, Range)) for e in key.entries[:first])
+    return sum(isinstance(e, (NewAxis, SliceRange)) for e in key.entries[:first])
 
 
 def gather(
@@ -154,7 +163,7 @@ FUNCTIONS["getitem"] = getitem
 FUNCTIONS["setitem"] = setitem
 
 
-def _set(x: Array, key: Key, value: Array) -> Array:
+def _set(x: Array, key: IndexKey, value: Array) -> Array:
     """x with the value written to what the key names."""
     one = key.ellipsis is None and key.entries and all(isinstance(e, At) for e in key.entries)
     if one and value.ndim:
@@ -166,9 +175,11 @@ def _set(x: Array, key: Key, value: Array) -> Array:
     masks = [e for e in key.entries if isinstance(e, Mask)]
     if masks:
         return _set_masked(x, key, value)
-    if all(isinstance(e, (Range, New)) or _is_fixed(e) for e in key.entries):
+    if all(isinstance(e, (SliceRange, NewAxis)) or _is_fixed(e) for e in key.entries):
         shape = tuple(
-            e.count if isinstance(e, Range) else 1 for e in key.entries if not isinstance(e, At)
+            e.count if isinstance(e, SliceRange) else 1
+            for e in key.entries
+            if not isinstance(e, At)
         )
         return place(x, key.entries, fit(value, shape))
     part = sliced(x, key.entries)
@@ -200,13 +211,13 @@ def fit(value: Array, shape: tuple[int, ...]) -> Array:
     return emit("broadcast", value, shape=shape)
 
 
-def place(x: Array, entries: Sequence[Entry], part: Array, may_raise: bool = False) -> Array:
+def place(x: Array, entries: Sequence[IndexEntry], part: Array, may_raise: bool = False) -> Array:
     """x with its sliced part replaced. A part that may raise is kept even where it is empty."""
-    own = [e for e in entries if not isinstance(e, New) and not getattr(e, "new", False)]
+    own = [e for e in entries if not isinstance(e, NewAxis) and not getattr(e, "new", False)]
     shape, steps = [], []
     for axis, entry in enumerate(own):
         match entry:
-            case Range(_, step, count, _):
+            case SliceRange(_, step, count, _):
                 shape.append(count)
                 if step not in (1, -1) and count > 1:
                     steps.append(axis)
@@ -217,7 +228,7 @@ def place(x: Array, entries: Sequence[Entry], part: Array, may_raise: bool = Fal
     if part.shape != tuple(shape):
         part = emit("reshape", part, shape=tuple(shape))
     flips = tuple(
-        a for a, e in enumerate(own) if isinstance(e, Range) and e.step < 0 and e.count > 1
+        a for a, e in enumerate(own) if isinstance(e, SliceRange) and e.step < 0 and e.count > 1
     )
     if flips:
         part = emit("reverse", part, axes=flips)
@@ -231,10 +242,10 @@ def place(x: Array, entries: Sequence[Entry], part: Array, may_raise: bool = Fal
     return emit("dynamic_update", x, part, *(number(s, I64) for s in starts))
 
 
-def _first(entry: Entry) -> int:
+def _first(entry: IndexEntry) -> int:
     """The lowest place an entry takes."""
     match entry:
-        case Range(start, step, count, _):
+        case SliceRange(start, step, count, _):
             return min(start, start + (count - 1) * step) if count else 0
         case At(int() as place):
             return place
@@ -242,15 +253,17 @@ def _first(entry: Entry) -> int:
             return 0
 
 
-def _place_strided(x: Array, own: Sequence[Entry], part: Array) -> Array:
+def _place_strided(x: Array, own: Sequence[IndexEntry], part: Array) -> Array:
     """x with a part whose elements lie some steps apart replaced, by indices of those axes."""
     axes = tuple(
-        a for a, e in enumerate(own) if not (isinstance(e, Range) and e.whole) or part.shape[a] == 0
+        a
+        for a, e in enumerate(own)
+        if not (isinstance(e, SliceRange) and e.whole) or part.shape[a] == 0
     )
     indices = []
     for position, axis in enumerate(axes):
         entry, count = own[axis], part.shape[axis]
-        step = abs(entry.step) if isinstance(entry, Range) else 1
+        step = abs(entry.step) if isinstance(entry, SliceRange) else 1
         shape = [1] * len(axes)
         shape[position] = count
         places = emit("iota", dtype="i64", shape=(count,), axis=0)
@@ -262,17 +275,17 @@ def _place_strided(x: Array, own: Sequence[Entry], part: Array) -> Array:
     return emit("scatter", x, moved, *indices, axes=axes, at=0, mode="clip", kind="set")
 
 
-def _set_masked(x: Array, key: Key, value: Array) -> Array:
+def _set_masked(x: Array, key: IndexKey, value: Array) -> Array:
     """x with a value where a traced mask holds: the value has no axis for the chosen ones."""
     if len([e for e in key.entries if isinstance(e, (Mask, Places, At))]) > 1 or any(
-        isinstance(e, New) or (isinstance(e, Range) and not e.whole) for e in key.entries
+        isinstance(e, NewAxis) or (isinstance(e, SliceRange) and not e.whole) for e in key.entries
     ):
         fail(
             TypeMismatch,
             "a traced mask together with other indices",
             "write x[mask] = v with the mask alone, or x = np.where(mask, v, x)",
         )
-    before = [e for e in key.entries if isinstance(e, (Mask, Range))]
+    before = [e for e in key.entries if isinstance(e, (Mask, SliceRange))]
     spot = next(i for i, e in enumerate(before) if isinstance(e, Mask))
     mask = next(e.mask for e in before if isinstance(e, Mask))
     after = x.ndim - spot - mask.ndim

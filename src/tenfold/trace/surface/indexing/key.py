@@ -16,7 +16,7 @@ from tenfold.types import BOOL, KIND, TensorType, plain
 
 
 @frozen
-class Range:
+class SliceRange:
     """A slice of an axis: where it starts, its step (of either sign), how many elements."""
 
     start: int
@@ -30,7 +30,7 @@ class Range:
 
 
 @frozen
-class New:
+class NewAxis:
     """A new axis of extent 1."""
 
 
@@ -59,18 +59,18 @@ class Mask:
     mask: Array
 
 
-Entry = Range | New | At | Places | Mask
+IndexEntry = SliceRange | NewAxis | At | Places | Mask
 
 
 @frozen
-class Key:
+class IndexKey:
     """The entries, and before which of them the key spelled out `...`, if it did.
 
     A spelled-out `...` makes even a 0-d result a view, and parts indices that stand around it,
     even where it stands for no axis.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[IndexEntry, ...]
     ellipsis: int | None
 
     @property
@@ -78,7 +78,7 @@ class Key:
         return any(isinstance(e, (Places, Mask)) for e in self.entries)
 
 
-def read_key(type: TensorType, key: Any) -> Key:
+def read_key(type: TensorType, key: Any) -> IndexKey:
     """The entries of a key on an array of this type."""
     given = list(key) if isinstance(key, tuple) else [key]
     items = [_plain(item) for item in given]
@@ -95,7 +95,7 @@ def read_key(type: TensorType, key: Any) -> Key:
     at = dots[0] if dots else len(items)
     fill: list[Any] = [slice(None)] * (type.rank - used)
     items[at : at + 1] = fill
-    entries: list[Entry] = []
+    entries: list[IndexEntry] = []
     axis, spelled = 0, None
     for i, item in enumerate(items):
         if i == at and dots:
@@ -104,7 +104,7 @@ def read_key(type: TensorType, key: Any) -> Key:
         axis += _width(item)
     if dots and spelled is None:
         spelled = len(entries)
-    return Key(tuple(entries), spelled)
+    return IndexKey(tuple(entries), spelled)
 
 
 def _plain(item: Any) -> Any:
@@ -162,9 +162,9 @@ def _width(item: Any) -> int:
     return 1
 
 
-def _entries(item: Any, type: TensorType, axis: int) -> list[Entry]:
+def _entries(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
     if item is None:
-        return [New()]
+        return [NewAxis()]
     if isinstance(item, slice):
         return [_range(item, type.shape[axis])]
     if isinstance(item, int):
@@ -197,7 +197,7 @@ def _entries(item: Any, type: TensorType, axis: int) -> list[Entry]:
     return [Places(item)]
 
 
-def _masks(item: Any, type: TensorType, axis: int) -> list[Entry]:
+def _masks(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
     covered = type.shape[axis : axis + item.ndim]
     if item.shape != covered:
         fail(
@@ -220,7 +220,7 @@ def _bake(mask: Any) -> None:
         scope.trace.baked[id(mask)] = mask
 
 
-def _range(item: slice, extent: int) -> Range:
+def _range(item: slice, extent: int) -> SliceRange:
     for bound in (item.start, item.stop, item.step):
         if is_traced(bound):
             fail(
@@ -234,4 +234,4 @@ def _range(item: slice, extent: int) -> Range:
         fail(TypeMismatch, f"a slice with bounds that are no integers: {item}", "give integers")
     except ValueError:
         fail(ShapeError, "a slice with the step 0", "give a step other than 0")
-    return Range(start, step, len(range(start, stop, step)), extent)
+    return SliceRange(start, step, len(range(start, stop, step)), extent)

@@ -11,7 +11,7 @@ _INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF00000
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class SortForm:
     """How the elements of one dtype are sorted."""
 
     positions: bool
@@ -49,14 +49,16 @@ class Form:
         return self.item - self.bits if self.item == 128 else min(32, self.item - self.bits)
 
 
-def form_of(name: str, dtype: str) -> Form:
+def form_of(name: str, dtype: str) -> SortForm:
     bits = 8 * SIZES[dtype]
     positions = name == "argsort"
     item = bits if not positions else 64 if bits <= 32 else 128
-    return Form(positions, kind(dtype), _INFINITY.get(dtype, 0), bits, item)
+    return SortForm(positions, kind(dtype), _INFINITY.get(dtype, 0), bits, item)
 
 
-def key(form: Form, name: str, line: str, at: str, *, wide: bool = False, taken: str = "") -> str:
+def key(
+    form: SortForm, name: str, line: str, at: str, *, wide: bool = False, taken: str = ""
+) -> str:
     """%NAME is the key of an element of a line, %NAME.raw the element; `wide`: of all lanes from
     there on, or as `taken` has them."""
     element, sign = f"i{form.bits}", form.sign
@@ -86,7 +88,7 @@ def key(form: Form, name: str, line: str, at: str, *, wide: bool = False, taken:
     )
 
 
-def item(form: Form, name: str, line: str, at: str) -> str:
+def item(form: SortForm, name: str, line: str, at: str) -> str:
     """%NAME.item is what is moved for an element of a line."""
     w, e = f"i{form.bits}", f"i{form.item}"
     text = key(form, name, line, at)
@@ -104,7 +106,7 @@ def item(form: Form, name: str, line: str, at: str) -> str:
     )
 
 
-def digit(form: Form, name: str, item: str, shift: str) -> str:
+def digit(form: SortForm, name: str, item: str, shift: str) -> str:
     """%NAME is the digit of an item's key from this bit on, as an i64."""
     e = f"i{form.item}"
     text = f"  %{name}.up = lshr {e} {item}, {form.below}\n"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from tenfold.backends.cpu.library.sort.keys import Form, key
+from tenfold.backends.cpu.library.sort.keys import SortForm, key
 from tenfold.backends.cpu.library.sort.poll import ENDS, POLLED, due, polled
 from tenfold.backends.cpu.library.sort.restore import restoring
 from tenfold.backends.llvm import masks
@@ -20,7 +20,7 @@ _LANE = "<" + ", ".join(f"i64 {n}" for n in range(LANES)) + ">"
 _BACK = "<" + ", ".join(f"i32 {LANES - 1 - n}" for n in range(LANES)) + ">"
 
 
-def merging(form: Form, name: str, w: Writer) -> str:
+def merging(form: SortForm, name: str, w: Writer) -> str:
     """A function that sorts a line from %x to %y; it answers as a kernel does."""
     v = f"<{LANES} x i{form.item}>"
     restores = form.letter == "f" and not form.positions
@@ -51,7 +51,7 @@ start:
     )
 
 
-def needs(form: Form) -> tuple[str, ...]:
+def needs(form: SortForm) -> tuple[str, ...]:
     """What the function refers to, besides what its writer declares."""
     v, one, n = f"<{LANES} x i{form.item}>", f"<{LANES} x i1>", f"v{LANES}i{form.item}"
     return (
@@ -61,7 +61,7 @@ def needs(form: Form) -> tuple[str, ...]:
     )
 
 
-def _exchange(form: Form, name: str, value: str, far: int, low: Container[int]) -> str:
+def _exchange(form: SortForm, name: str, value: str, far: int, low: Container[int]) -> str:
     """%NAME: each lane with the one `far` away, the less of both in the lanes `low`."""
     v, n = f"<{LANES} x i{form.item}>", f"v{LANES}i{form.item}"
     swap = ", ".join(f"i32 {i ^ far}" for i in range(LANES))
@@ -74,7 +74,7 @@ def _exchange(form: Form, name: str, value: str, far: int, low: Container[int]) 
     )
 
 
-def _sorted(form: Form, name: str, value: str) -> str:
+def _sorted(form: SortForm, name: str, value: str) -> str:
     """%NAME.sorted: the lanes of a vector in order."""
     text, width = "", 2
     while width <= LANES:
@@ -89,7 +89,7 @@ def _sorted(form: Form, name: str, value: str) -> str:
     return text + f"  %{name}.sorted = add {v} {value}, zeroinitializer\n"
 
 
-def _settled(form: Form, name: str, value: str) -> str:
+def _settled(form: SortForm, name: str, value: str) -> str:
     """%NAME.sorted: the lanes of a vector that goes up and then down, in order."""
     text, far = "", LANES // 2
     while far:
@@ -100,7 +100,7 @@ def _settled(form: Form, name: str, value: str) -> str:
     return text + f"  %{name}.sorted = add {v} {value}, zeroinitializer\n"
 
 
-def _items(form: Form, name: str, at: str, taken: str = "") -> str:
+def _items(form: SortForm, name: str, at: str, taken: str = "") -> str:
     """%NAME.item: the items of a vector of elements."""
     v, keys = (f"<{LANES} x i{bits}>" for bits in (form.item, form.bits))
     text = key(form, name, "%x", at, wide=True, taken=taken)
@@ -117,7 +117,7 @@ def _items(form: Form, name: str, at: str, taken: str = "") -> str:
     )
 
 
-def _taking(form: Form, v: str, w: Writer) -> str:
+def _taking(form: SortForm, v: str, w: Writer) -> str:
     """Items into the scratch memory, each vector of them sorted, the last filled up."""
     item, size, element = f"i{form.item}", form.size, f"i{form.bits}"
     at = w.op(f"getelementptr {element}, ptr %x, i64 %whole")
@@ -152,7 +152,7 @@ in.rest:
     )
 
 
-def _levels(form: Form, v: str) -> str:
+def _levels(form: SortForm, v: str) -> str:
     """Runs merged two by two, between the halves of the scratch memory."""
     w, size, n = f"i{form.item}", form.size, f"v{LANES}i{form.item}"
     return (
@@ -244,7 +244,7 @@ next:
     )
 
 
-def _giving(form: Form, v: str, w: Writer) -> str:
+def _giving(form: SortForm, v: str, w: Writer) -> str:
     """Sorted items as the result's elements; whether there are zeros or NaNs among them."""
     item, size, one = f"i{form.item}", form.size, f"<{LANES} x i1>"
     restores = form.letter == "f" and not form.positions

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.library.sort.keys import Form, counted, digit, item
+from tenfold.backends.cpu.library.sort.keys import SortForm, counted, digit, item
 from tenfold.backends.cpu.library.sort.poll import ENDS, counted_long
 from tenfold.backends.cpu.library.sort.restore import restoring
 
 
-def radix(form: Form, name: str) -> str:
+def radix(form: SortForm, name: str) -> str:
     """A function that sorts a line from %x to %y; it answers as a kernel does."""
     restores = form.letter == "f" and not form.positions
     head = f"""
@@ -28,7 +28,7 @@ radix:
     return whole + (test + restoring(form) if restores else "") + ENDS
 
 
-def _counting(form: Form) -> str:
+def _counting(form: SortForm) -> str:
     """Items into the first half of the scratch memory, and how often each digit occurs."""
     e = f"i{form.item}"
 
@@ -55,7 +55,7 @@ def _counting(form: Form) -> str:
     return clear + counted_long("count", "%n", "radix", body, "pass")
 
 
-def _passes(form: Form) -> str:
+def _passes(form: SortForm) -> str:
     """One digit of the keys after another, the lowest first."""
     e = f"i{form.item}"
     sums = """  %sum.at = getelementptr i32, ptr %row.counts, i64 %sum
@@ -117,7 +117,7 @@ next:
     )
 
 
-def _giving(form: Form) -> str:
+def _giving(form: SortForm) -> str:
     """Sorted items as the result's elements."""
     w, e = f"i{form.bits}", f"i{form.item}"
     after = "odd.test" if form.letter == "f" and not form.positions else "line.end"

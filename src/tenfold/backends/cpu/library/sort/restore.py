@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.library.sort.keys import Form, key
+from tenfold.backends.cpu.library.sort.keys import SortForm, key
 from tenfold.backends.cpu.library.sort.poll import counted_long, due, polled
 
 
-def restoring(form: Form) -> str:
+def restoring(form: SortForm) -> str:
     """What follows a sort of floats that are zeros or NaNs in part. They stand together already:
     all that is below zero stands before the zeros, all that is a number before the NaNs."""
     w = f"i{form.bits}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.library.sort.keys import Form, counted, key
+from tenfold.backends.cpu.library.sort.keys import SortForm, counted, key
 from tenfold.backends.llvm.writer import LANES
 
 
-def ranking(form: Form) -> str:
+def ranking(form: SortForm) -> str:
     """A short line: for each element the number of those that go before it, a vector at a time."""
     w = f"i{form.bits}"
     keys, numbers, truths = (f"<{LANES} x {t}>" for t in (w, "i32", "i1"))

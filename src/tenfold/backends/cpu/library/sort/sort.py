@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenfold.backends.cpu.library.sort.keys import PADDING, Form, form_of
+from tenfold.backends.cpu.library.sort.keys import PADDING, SortForm, form_of
 from tenfold.backends.cpu.library.sort.merge import merging, needs
 from tenfold.backends.cpu.library.sort.poll import ENDS, LOOK, POLLED, polled
 from tenfold.backends.cpu.library.sort.radix import radix
@@ -50,14 +50,14 @@ def scratch_bytes(name: str, dtype: str, length: int) -> int | None:
     return items + (form if length < _LONG else _longer(form)).counts
 
 
-def _short(form: Form) -> int:
+def _short(form: SortForm) -> int:
     """Elements of a line that is not yet sorted by radix."""
     if form.bits > 16 and not form.positions:
         return LONGEST
     return _MERGED if form.item <= 64 else _RANKED
 
 
-def _longer(form: Form) -> Form:
+def _longer(form: SortForm) -> SortForm:
     """The form with digits for long lines."""
     return replace(form, digit=_DIGIT) if form.bits > 16 else form
 

@@ -105,7 +105,7 @@ def test_drawing_random_numbers_is_an_error_that_names_tn_random(function, says)
 
 
 def test_a_generator_made_inside_without_a_seed_is_blamed_on_its_line():
-    with pytest.raises(tn.TenfoldError, match=r"test_still\.py:\d+, in"):
+    with pytest.raises(tn.TenfoldError, match=r"test_snapshot\.py:\d+, in"):
         tn.jit(lambda x: x + np.random.default_rng().normal())(X)
 
 
@@ -168,7 +168,7 @@ def test_changing_an_object_is_an_error_that_names_it(method, name):
 
 
 def test_the_line_that_writes_is_named():
-    with pytest.raises(tn.TenfoldError, match=r"test_still\.py:\d+, in Owner\.counts"):
+    with pytest.raises(tn.TenfoldError, match=r"test_snapshot\.py:\d+, in Owner\.counts"):
         tn.jit(Owner().counts)(X)
 
 

@@ -1,5 +1,5 @@
-"""Standing still: what a function changes while it is traced would be changed once, not in every
-call. So it is an error, which names what was changed and where.
+"""A snapshot from before the trace: what a function changes while it is traced would be changed
+once, not in every call. So it is an error, which names what was changed and where.
 
 Some changes are let be, since they only keep what was computed: a new entry of a dict, a
 `cached_property` that was asked for the first time, fields of objects of installed packages. They
@@ -29,7 +29,7 @@ from tenfold.trace.exact import same
 _LARGEST = 65536  # bytes of a captured array that are compared
 
 
-class Still:
+class Snapshot:
     """What a function could change, as it stood before the trace."""
 
     def __init__(self, found: Survey) -> None:

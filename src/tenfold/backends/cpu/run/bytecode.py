@@ -1,4 +1,5 @@
-"""A plan as words: what `tn_steps` reads, bound to the addresses of this process."""
+"""A plan as bytecode: words that the interpreter `tn_steps` reads, bound to the addresses of this
+process."""
 
 from __future__ import annotations
 
@@ -86,8 +87,8 @@ def _address(array: Array) -> int:
     return address
 
 
-class Words:
-    """The words of a plan and of all below it, and the memory they point into."""
+class Bytecode:
+    """The bytecode of a plan and of all below it, and the memory it points into."""
 
     def __init__(
         self,
@@ -105,13 +106,13 @@ class Words:
         self.kernels = kernels
         self.routines = routines
         self.ask = ask
-        self.kept: list[Array] = []  # what the words point at
-        self.addresses: dict[int, int] = {}  # of the words of each plan, by id
+        self.kept: list[Array] = []  # what the bytecode points at
+        self.addresses: dict[int, int] = {}  # of the bytecode of each plan, by id
         self.weights = weigh(plan.every)
         for number, one in enumerate(plan.every):
             self.addresses[id(one)] = self.keep(np.array(self.write(one, number), np.int64))
         self.address = self.addresses[id(plan)]
-        del self.ask  # who asks may hold these words: dropped, both are freed at once
+        del self.ask  # who asks may hold this bytecode: dropped, both are freed at once
 
     def silence(self, plan: Plan) -> None:
         """Have the alarm of a plan rung no more, in calls under way, too."""
