@@ -34,7 +34,8 @@ from tenfold.parity.replay.answers import CallbackMismatch, RecordingCallbacks, 
 from tenfold.parity.replay.drawn import PACE, Bench, kernels, size_of
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import run_whole
-from tenfold.parity.replay.walk import Cut, State, Walk
+from tenfold.parity.replay.state import State
+from tenfold.parity.replay.walk import Cut, Walk
 from tenfold.parity.rule.agree import Uncertain, compare, disagreement, judged, raw, same_bits
 from tenfold.parity.verdict import CALLBACKS, EXPANSION, GUARD, LOOP, WHOLE, Case, Disagreement
 from tenfold.reference import Callbacks, evaluate

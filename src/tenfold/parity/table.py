@@ -15,8 +15,9 @@ from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.ops import TABLE
 from tenfold.parity.find.part import whole_graphs
+from tenfold.parity.replay.state import State
 from tenfold.parity.replay.steps import judged_step
-from tenfold.parity.replay.walk import State, Walk
+from tenfold.parity.replay.walk import Walk
 from tenfold.parity.rule.agree import Agreement, Uncertain, compare, judged
 from tenfold.plan import KernelStep
 from tenfold.reference import Callbacks

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +19,13 @@ from tenfold.errors import TenfoldError
 from tenfold.graph import Graph, Node
 from tenfold.ops import TABLE
 from tenfold.parity.replay.replay import Frame, Replay
+from tenfold.parity.replay.state import About, State
 from tenfold.parity.replay.steps import check_step, wrong
 from tenfold.parity.verdict import VALUES, Disagreement
 from tenfold.plan import KernelStep
 from tenfold.plan.steps.plan import CONSTANT
 from tenfold.reference import evaluate
 from tenfold.types import KIND, TensorType
-
-if TYPE_CHECKING:
-    from tenfold.parity.replay.walk import About, State
 
 Array = np.ndarray[Any, Any]
 

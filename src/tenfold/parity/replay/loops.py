@@ -8,7 +8,7 @@ this, in rounds 0, 1, 2, 4, 8 and so on: `LATER` goes past a power of two.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,12 @@ from tenfold.ops.rows.control import rounds_of
 from tenfold.parity.find.part import FEW, loop_of
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import Frame, Layout, Replay
+from tenfold.parity.replay.state import State
 from tenfold.parity.rule.agree import Uncertain, Watch, compare, judged
 from tenfold.plan import LoopStep, Plan, Slot
 from tenfold.plan.steps.plan import ARENA, INPUT, OUTPUT
 from tenfold.reference import evaluate
 from tenfold.types import TensorType
-
-if TYPE_CHECKING:
-    from tenfold.parity.replay.walk import State
 
 Array = np.ndarray[Any, Any]
 ROUNDS = FEW  # that are judged by bounds

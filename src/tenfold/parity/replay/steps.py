@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,13 @@ from tenfold.parity.find.part import goes_long, loop_of
 from tenfold.parity.replay.loops import LATER, ROUNDS, few_rounds
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import Replay, overlaps, region, written
+from tenfold.parity.replay.state import State
 from tenfold.parity.rule.agree import Agreement, Uncertain, Watch, compare, raw, same_bits
 from tenfold.parity.rule.judge import Judgement, judge
 from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
 from tenfold.plan import KernelStep, LoopStep
 from tenfold.plan.steps.plan import CONSTANT, INPUT
 from tenfold.types import KIND
-
-if TYPE_CHECKING:
-    from tenfold.parity.replay.walk import State
 
 Array = np.ndarray[Any, Any]
 _NO_BOOL = 0xAA  # neither False nor True: what was not written is told from what is wrong

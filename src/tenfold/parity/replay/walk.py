@@ -1,14 +1,10 @@
-"""Walk along the reference's run and check the plan's steps as it passes them.
-
-A branch that the run does not take, and the body of a loop of no rounds, are walked through after
-it on the inputs that they would have had, unless they call Python.
-"""
+"""Walk along the reference's run and check the plan's steps as it passes them."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,13 +12,15 @@ import numpy as np
 from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
-from tenfold.parity.find.part import Part, has_effects, loop_of, part_of_step, whole_graphs
-from tenfold.parity.replay.replay import Frame, Layout, Replay
+from tenfold.parity.find.part import loop_of, whole_graphs
+from tenfold.parity.replay.replay import Frame, Replay
+from tenfold.parity.replay.state import About, Round, State
 from tenfold.parity.replay.steps import check_step, give
+from tenfold.parity.replay.trials import TRIED, Enough, Trials
 from tenfold.parity.rule.agree import same_bits
 from tenfold.parity.rule.judge import Judgement
 from tenfold.parity.verdict import MEMORY, Case, Disagreement
-from tenfold.plan import BranchStep, LoopStep, Plan
+from tenfold.plan import BranchStep, LoopStep
 from tenfold.reference import Callbacks, evaluate
 from tenfold.reference.evaluate import Entry, Path
 
@@ -31,16 +29,6 @@ Array = np.ndarray[Any, Any]
 
 class Cut(Exception):
     """The time for a check is up."""
-
-
-class _Enough(Exception):
-    """A trial has gone on for long enough."""
-
-
-_TRIED = (
-    20_000  # nodes of a trial: inputs that a branch was not meant for may keep it busy for ever
-)
-_KEPT = 1 << 26  # bytes of inputs that are kept for trials
 
 
 class Refuted(Exception):
@@ -61,75 +49,6 @@ class Record:
     ties: int = 0
 
 
-class About:
-    """What checking a plan needs to know of it, looked up once."""
-
-    def __init__(self, plan: Plan, graph: Graph, number: int) -> None:
-        self.plan = plan
-        self.graph = graph
-        self.number = number
-        self.layout = Layout(plan)
-        self.parts: list[Part] = []
-        self.needed: list[tuple[int, ...]] = []  # the values of each step's check
-        self.last: dict[int, int] = {}  # the step after which a value is not needed
-        self.scoped = {s.node: n for n, s in enumerate(plan.steps)
-                       if isinstance(s, (LoopStep, BranchStep))}  # fmt: skip
-        self.effects: list[bool] = []
-        for at, step in enumerate(plan.steps):
-            writes = [v for _, v in self.layout.writes[at]]
-            part = part_of_step(graph, step, writes)
-            values = (*part.inputs, *writes, *(v for _, v in self.layout.reads[at]))
-            self.parts.append(part)
-            self.needed.append(tuple(dict.fromkeys(values)))
-            for value in values:
-                self.last[value] = at
-            position = getattr(step, "node", None)
-            self.effects.append(position is not None and has_effects(graph.nodes[position]))
-        self.kept = frozenset(graph.outputs)
-        for position in self.scoped:
-            for value in graph.nodes[position].inputs:
-                self.last.setdefault(value, len(plan.steps))
-
-    def what(self, at: int) -> str:
-        """A step in words."""
-        step = self.plan.steps[at]
-        ops = [n.op for n in self.parts[at].graph.nodes]
-        shown = " ".join(ops[:12]) + (" …" if len(ops) > 12 else "")
-        if step.kind == "kernel":
-            digest = self.plan.own[step.kernel].digest[:8]  # type: ignore[union-attr]
-            return f"step {at}, kernel {digest} ({shown or 'copy'})"
-        return f"step {at}, {step.kind} {shown}".rstrip()
-
-
-@dataclass(eq=False, slots=True)
-class Round:
-    """A loop on its way: the carries of the round at hand and the last rounds of its scopes."""
-
-    carries: list[Array]
-    number: int = 0
-    checked: int = 0
-    latest: dict[int, State] = field(default_factory=dict)
-
-
-class State:
-    """A graph that the reference is running: its values so far, and the plan's memory for it."""
-
-    def __init__(
-        self, about: About, inputs: Sequence[Array], name: str, entry: Entry | None, sampled: bool
-    ) -> None:
-        self.about = about
-        self.inputs = list(inputs)
-        self.name = name
-        self.entry = entry
-        self.sampled = sampled
-        self.values: dict[int, Array] = dict(enumerate(inputs))
-        self.next = 0
-        self.frame: Frame | None = None
-        self.alone = False  # whether steps are tried one by one, without those before them
-        self.loops: dict[int, Round] = {}  # by the position of the loop's node
-        self.outputs: list[Array] | None = None
-
-
 class Walk:
     """The check of one program along one run of the reference."""
 
@@ -145,8 +64,6 @@ class Walk:
         only some. `done` are steps that were checked before."""
         self.every = every
         self.done = set(done)
-        self.trials: list[tuple[About, list[Array], str]] = []
-        self.tried = 0  # bytes of inputs that trials keep
         self.nodes = 0  # that the reference has computed
         self.fault: Disagreement | None = None
         self.program = program
@@ -157,6 +74,7 @@ class Walk:
         self.abouts = {
             id(plan): About(plan, graphs[id(plan)], n) for n, plan in enumerate(program.plan.every)
         }
+        self.trials = Trials(self.abouts)
         self.states: list[State] = []
         self.records: dict[tuple[int, int], Record] = {}
         self.loops: dict[str, tuple[int, int]] = {}
@@ -206,32 +124,24 @@ class Walk:
 
     def try_branches(self) -> None:
         """Check what the run did not come to, on the inputs that it would have had."""
-        while self.trials and self.fault is None:
-            about, inputs, name = self.trials.pop()
-            if self.knows(about):
+        while self.trials.waiting and self.fault is None:
+            trial = self.trials.waiting.pop()
+            if self.knows(trial.about):
                 continue
-            top = State(about, inputs, name, None, True)
+            top = State(trial.about, trial.inputs, trial.name, None, True)
             self.states = [top]
             begun = self.nodes
 
-            def watch(*given: Any, end: int = begun + _TRIED) -> None:
+            def watch(*given: Any, end: int = begun + TRIED) -> None:
                 if self.nodes > end:
-                    raise _Enough
+                    raise Enough
                 self.watch(*given)
 
             try:
-                evaluate(about.graph, inputs, _silent, watch)
+                evaluate(trial.about.graph, trial.inputs, Callbacks(), watch)
                 self.end(top)
-            except (_Enough, TenfoldError, ArithmeticError, ValueError, IndexError):
+            except (Enough, TenfoldError, ArithmeticError, ValueError, IndexError):
                 self.states.clear()  # it was not meant for these inputs
-
-    def try_later(self, about: About, inputs: list[Array], name: str) -> None:
-        """Have a scope that was not run tried on these inputs."""
-        size = sum(a.nbytes for a in inputs)
-        if self.tried + size > _KEPT or any(about.effects) or self.knows(about):
-            return
-        self.tried += size
-        self.trials.append((about, inputs, name))
 
     def watch(self, path: Path, graph: Graph, position: int, results: Sequence[Array]) -> None:
         """The reference has computed a node. After a fault it goes on alone: its answer counts."""
@@ -257,7 +167,7 @@ class Walk:
         if position in about.scoped:
             self.end_loop(state, position)
             if state.sampled:
-                self.not_run(state, position)
+                self.trials.keep(state, position, self.knows)
         if state.sampled:
             self.advance(state)
 
@@ -361,32 +271,6 @@ class Walk:
         if len(self.loops) < 1000:
             self.loops[name] = (rounds, loop.checked)
 
-    def not_run(self, state: State, position: int) -> None:
-        """Keep the inputs of branches that were not taken, and of a loop of no rounds."""
-        about = state.about
-        step = about.plan.steps[about.scoped[position]]
-        node = about.graph.nodes[position]
-        plans = about.plan.plans
-        name = f"{state.name}%{about.graph.starts[position]}"
-        if any(v not in state.values for v in node.inputs):
-            return
-        given = [np.asarray(state.values[v]) for v in node.inputs]
-        if isinstance(step, BranchStep):
-            for scope, number in enumerate(step.plans):
-                inner = self.abouts[id(plans[number])]
-                self.try_later(inner, given[1:], f"{name}.branch{scope}, not taken: ")
-        elif isinstance(step, LoopStep) and not loop_of(node).counted:
-            if position in state.loops and state.loops[position].number:
-                return
-            inner = self.abouts[id(plans[step.plans[-1]])]
-            self.try_later(inner, given, f"{name}, of no rounds: ")
-        elif isinstance(step, LoopStep) and not node["length"]:
-            inner = self.abouts[id(plans[step.plans[-1]])]
-            end = loop_of(node).carries(node).stop
-            types = [p.type for p in inner.graph.parameters[end:]]
-            slices = [np.zeros(t.shape, t.dtype) for t in types]
-            self.try_later(inner, [*given[:end], *slices], f"{name}, of no rounds: ")
-
     # Steps.
 
     def advance(self, state: State) -> None:
@@ -462,9 +346,6 @@ class Walk:
                         (maker,) if maker is not None else tuple(nodes[:1]),
                     )
                 )  # fmt: skip
-
-
-_silent = Callbacks()
 
 
 def _position(state: State, entry: Entry) -> int:
