@@ -86,9 +86,11 @@ def _folded(
     body: Body,
     rest: Body | None,
 ) -> list[str]:
-    """The loop in its shape. Where a trip is short, those of a run are written out."""
-    trips = e.kernel.fold.run
-    if extent < step * trips or not short(e, loop, max(m.copies for m in forms.run)):
+    """The loop in its shape. Where a trip is short, those of a run are written out; of what has no
+    shape that would only ask for more registers."""
+    trips, shaped = e.kernel.fold.run, any(m.shaped for m in forms.run)
+    most = max(m.copies for m in forms.run)
+    if extent < step * trips or not shaped or not short(e, loop, most):
         return folded(e, extent, step, forms, held, body, rest)
 
     def several(count: int, last: Body | None) -> Body:
