@@ -84,7 +84,7 @@ def _bits(b: Rewriter, dtype: str, values: Values) -> Values:
 def rounded(b: Rewriter, dtype: str, x: int, short: bool = False, given: bool = False) -> int:
     """An f32 rounded to the nearest value of a sixteen-bit dtype, still as f32. `short` says that
     a NaN has no bits beyond those that are kept: then rounding leaves it as it is. A NaN that is
-    `given`, not computed, keeps its sign."""
+    `given`, not computed, keeps its sign and the bits that fit."""
     if dtype == "f16":
         return b.do("from_half", b.do("to_half", x))
 
@@ -94,13 +94,10 @@ def rounded(b: Rewriter, dtype: str, x: int, short: bool = False, given: bool = 
     bits = b.bitcast(x, "u32")
     odd = b.do("ne", b.do("and", bits, const(0x10000)), const(0))
     up = b.do("add", bits, b.select(odd, const(0x8000), const(0x7FFF)))
-    kept = b.do("and", up, const(0xFFFF0000))
     if not short:
-        quiet = const(0x7FC00000)
-        if given:
-            quiet = b.do("or", b.do("and", bits, const(1 << 31)), quiet)
-        kept = b.select(b.do("ne", x, x), quiet, kept)
-    return b.bitcast(kept, "f32")
+        quiet = b.do("or", bits, const(0x400000)) if given else const(0x7FC00000)
+        up = b.select(b.do("ne", x, x), quiet, up)
+    return b.bitcast(b.do("and", up, const(0xFFFF0000)), "f32")
 
 
 def _cast(b: Rewriter, dtype: str, x: int) -> int:
