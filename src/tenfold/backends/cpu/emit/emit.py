@@ -21,13 +21,14 @@ from itertools import pairwise
 from tenfold.backends.cpu.emit.accumulate import reduce
 from tenfold.backends.cpu.emit.division import divide, invert
 from tenfold.backends.cpu.emit.loops import Loops, Position
-from tenfold.backends.cpu.emit.memory import element_size, load, store
+from tenfold.backends.cpu.emit.memory import element_size, load
 from tenfold.backends.cpu.emit.pipelining import early
 from tenfold.backends.cpu.emit.positions import as_value, inside, periodic
 from tenfold.backends.cpu.emit.prefetch import ask_for_next
 from tenfold.backends.cpu.emit.row_blocking import several
 from tenfold.backends.cpu.emit.spread import spread
 from tenfold.backends.cpu.emit.state import Val
+from tenfold.backends.cpu.emit.stores import store
 from tenfold.backends.cpu.emit.tiles import tile_routine, tiled
 from tenfold.backends.cpu.entry.entry import PARAM_BYTES
 from tenfold.backends.cpu.schedule.schedule import Schedule

@@ -1,12 +1,11 @@
-"""Loads and stores: scalar, contiguous, reversed, gathered; masked by tails and conditions."""
+"""Loads: scalar, contiguous, reversed, gathered; masked by tails and conditions."""
 
 from __future__ import annotations
 
 from tenfold.backends.cpu.emit.positions import lane_step, narrowest, scalar, vectored
 from tenfold.backends.cpu.emit.state import Parts, State, Val
-from tenfold.backends.cpu.emit.updates import joined
 from tenfold.backends.llvm import masks
-from tenfold.backends.llvm.casts import narrow, widen
+from tenfold.backends.llvm.casts import widen
 from tenfold.backends.llvm.writer import (
     COMPUTE,
     LANES,
@@ -14,18 +13,15 @@ from tenfold.backends.llvm.writer import (
     SIZES,
     Writer,
     float_text,
-    is_constant,
     kind,
     scalar_text,
     vector,
 )
 from tenfold.kernel.ir.index import Index
-from tenfold.kernel.ir.kernel import SEQUENTIAL, Store
 from tenfold.kernel.ir.legal import in_memory
 
 _EVEN = "<" + ", ".join(f"i32 {2 * n}" for n in range(LANES)) + ">"
 _ODD = "<" + ", ".join(f"i32 {2 * n + 1}" for n in range(LANES)) + ">"
-_PAIRS = "<" + ", ".join(f"i32 {n // 2 + n % 2 * LANES}" for n in range(2 * LANES)) + ">"
 _BACK = "<" + ", ".join(f"i32 {LANES - 1 - n}" for n in range(LANES)) + ">"
 
 
@@ -62,66 +58,18 @@ def load(s: State, value: int) -> Val:
             # The parts of complex numbers come together: what was found for one is there still.
             key = ("parts", buffer, index, copy, instruction.args)
             if key not in s.env:
-                s.env[key] = _parts(s, buffer, index, copy, mask, step)
+                s.env[key] = parts_at(s, buffer, index, copy, mask, step)
             out.append(s.env[key][part])
     return Val(tuple(out), True)
 
 
-def _parts(
+def parts_at(
     s: State, buffer: int, index: Index, copy: int, mask: str | None, step: int | None
 ) -> Parts:
     """What lies at an index that moves with the lanes."""
     if step == 1 or (step == -1 and kind(s.kernel.buffers[buffer].dtype) != "c"):
         return _contiguous(s, buffer, index, copy, mask, step)
     return _gather(s, buffer, index, copy, mask)
-
-
-def store(s: State, number: int) -> None:
-    """A store, for all copies."""
-    item = s.kernel.stores[number]
-    dtype = s.kernel.buffers[item.buffer].dtype
-    condition: Val | None = None if item.condition is None else s.env[item.condition]
-    if condition is not None and condition.truth is not None:
-        if not condition.truth:
-            return
-        condition = None
-    axes = s.kernel.store_free(item)
-    step = lane_step(s, item.index)
-    for copy in range(s.copies if s.lane in axes else 1):
-        if s.lane is None or s.lane not in axes:
-            test = condition.at(copy) if condition else None
-            at = pointer(s, item.buffer, item.index, 0)
-            _store_single(s, item, at, _given(s, item, copy, False), test)
-            continue
-        parts = _given(s, item, copy, True)
-        mask = s.mask(copy)
-        if condition is not None:
-            assert item.condition is not None
-            mask = both(s.w, mask, s.get(item.condition, copy, True))
-        if s.kernel.axes[s.lane].kind == SEQUENTIAL and not step:
-            _store_in_order(s, item, copy, parts, mask)
-            continue
-        if item.update:
-            there = 1 if step == 1 else None
-            found = _parts(s, item.buffer, item.index, copy, mask, there)
-            parts = joined(s.w, item.update, dtype, found, parts, True)
-        raw = tuple(narrow(s.w, dtype, p, True) for p in parts)
-        if step == 1 and s.streaming == number and mask is None:
-            at = pointer(s, item.buffer, item.index, copy)
-            ty, size = MEMORY[dtype], stream_bytes(dtype)
-            past = f"align {size}, !nontemporal !{{i32 1}}"
-            s.w.put(f"store {vector(ty)} {raw[0]}, ptr {at}, {past}")
-        elif step == 1:
-            at = pointer(s, item.buffer, item.index, copy, inside=mask is None)
-            _store_contiguous(s.w, at, dtype, raw, mask)
-        else:
-            _scatter(s, item.buffer, dtype, item.index, copy, raw, mask)
-
-
-def _given(s: State, item: Store, copy: int, wide: bool) -> Parts:
-    """What a store writes: one value, or the parts of a complex number."""
-    parts = (item.value, item.second)
-    return tuple(s.get(v, copy, wide) for v in parts if v is not None)
 
 
 def prefetch(s: State, buffer: int, index: Index, near: bool = True) -> None:
@@ -228,20 +176,20 @@ def _contiguous(
 def _pair(w: Writer, at: str, ty: str, mask: str | None) -> Parts:
     """Complex numbers, taken apart into real and imaginary vectors."""
     both_parts = vector(ty, True, 2 * LANES)
-    x = masks.load(w, at, ty, _doubled(w, mask), 2 * LANES)
+    x = masks.load(w, at, ty, doubled(w, mask), 2 * LANES)
     return tuple(
         w.op(f"shufflevector {both_parts} {x}, {both_parts} poison, <{LANES} x i32> {pick}")
         for pick in (_EVEN, _ODD)
     )
 
 
-def _doubled(w: Writer, mask: str | None) -> str | None:
+def doubled(w: Writer, mask: str | None) -> str | None:
     if mask is None:
         return None
     return masks.pick(w, "i1", mask, LANES, [n // 2 for n in range(2 * LANES)])
 
 
-def _places(
+def places(
     s: State, buffer: int, index: Index, copy: int, mask: str | None
 ) -> tuple[list[str], str, str]:
     """Where each part of lane 0 lies, and how far from there the lanes do: the integers' type and
@@ -272,7 +220,7 @@ def _gather(s: State, buffer: int, index: Index, copy: int, mask: str | None) ->
     ty = MEMORY[dtype]
     # Where there is no gather, safe addresses are read one by one, with no branches.
     quick = w.masked and element_size(dtype) >= 4
-    starts, element, offsets = _places(s, buffer, index, copy, None if quick else mask)
+    starts, element, offsets = places(s, buffer, index, copy, None if quick else mask)
     out = []
     for start in starts:
         x = masks.gather(w, start, ty, element, offsets, mask if quick else None)
@@ -280,107 +228,6 @@ def _gather(s: State, buffer: int, index: Index, copy: int, mask: str | None) ->
             x = w.select(mask, vector(ty), x, "zeroinitializer")
         out.append(widen(w, dtype, x, True))
     return tuple(out)
-
-
-def _store_in_order(s: State, item: Store, copy: int, parts: Parts, mask: str | None) -> None:
-    """A store of one lane after another: a later one may meet an earlier one."""
-    w, dtype = s.w, s.kernel.buffers[item.buffer].dtype
-    element, wide = narrowest(s, item.index), vector(computed(dtype))
-    lanes: dict[int, str | None] = dict.fromkeys(range(LANES))
-    if mask is not None and is_constant(mask):
-        lanes = dict.fromkeys(masks.alive(mask, LANES))
-    elif mask is not None:
-        lanes = {n: w.op(f"extractelement {vector('i1')} {mask}, i64 {n}") for n in lanes}
-    offsets = vectored(s, item.index * (2 if kind(dtype) == "c" else 1), copy, element)
-    end = ""
-    if mask is None and item.update and dtype != "bool" and len(parts) == 1:
-        end = _store_at_one(s, item, offsets, element, parts[0])
-    for lane, test in lanes.items():
-        offset = w.op(f"extractelement {vector(element)} {offsets}, i64 {lane}")
-        at = w.op(f"getelementptr {MEMORY[dtype]}, ptr %b{item.buffer}, {element} {offset}")
-        own = tuple(w.op(f"extractelement {wide} {p}, i64 {lane}") for p in parts)
-        _store_single(s, item, at, own, test)
-    if end:
-        w.put(f"br label %{end}")
-        w.label(end)
-
-
-def _store_at_one(s: State, item: Store, offsets: str, element: str, values: str) -> str:
-    """Where all lanes update one place, as those of a sorted scatter do, read and write it once,
-    rather than wait for each write in turn. What follows is for other lanes, and goes on to the
-    block whose name is returned."""
-    w, dtype = s.w, s.kernel.buffers[item.buffer].dtype
-    ty, size, wide = MEMORY[dtype], element_size(dtype), vector(element)
-    close, same, other, end = (w.fresh(name) for name in ("close", "same", "other", "end"))
-    first, last = (w.op(f"extractelement {wide} {offsets}, i64 {n}") for n in (0, LANES - 1))
-    alike = w.op(f"icmp eq {element} {first}, {last}")  # cheaper than to ask all at once
-    w.put(f"br i1 {alike}, label %{close}, label %{other}")
-    w.label(close)
-    equal = w.op(f"icmp eq {wide} {offsets}, {w.splat(element, first)}")
-    one = w.call("i1", f"llvm.vector.reduce.and.v{LANES}i1", (vector("i1"), equal))
-    w.put(f"br i1 {one}, label %{same}, label %{other}")
-    w.label(same)
-    at = w.op(f"getelementptr {ty}, ptr %b{item.buffer}, {element} {first}")
-    held: Parts = (w.op(f"load {ty}, ptr {at}, align {size}"),)
-    lanes = range(LANES)
-    if item.update in ("max", "min") or kind(dtype) != "f":
-        # neighbours are joined first: the order of lanes is kept, so ties and NaNs come out alike
-        for step in (1, 2, 4, 8):
-            moved = ", ".join(f"i32 {(n + step) % LANES}" for n in lanes)
-            next_ = w.op(
-                f"shufflevector {vector(ty)} {values}, {vector(ty)} poison, "
-                f"<{LANES} x i32> <{moved}>"
-            )
-            (values,) = joined(w, item.update, dtype, (values,), (next_,), True)
-        lanes = range(1)
-    for lane in lanes:
-        own = w.op(f"extractelement {vector(ty)} {values}, i64 {lane}")
-        held = joined(w, item.update, dtype, held, (own,), False)
-    w.put(f"store {ty} {held[0]}, ptr {at}, align {size}")
-    w.put(f"br label %{end}")
-    w.label(other)
-    return end
-
-
-def _store_single(s: State, item: Store, at: str, parts: Parts, test: str | None) -> None:
-    w, dtype = s.w, s.kernel.buffers[item.buffer].dtype
-    ty, size = MEMORY[dtype], element_size(dtype)
-    end = ""
-    if test is not None:
-        then, end = w.fresh("then"), w.fresh("end")
-        w.put(f"br i1 {test}, label %{then}, label %{end}")
-        w.label(then)
-    places = [at]
-    if len(parts) > 1:
-        places.append(w.op(f"getelementptr inbounds {ty}, ptr {at}, i64 1"))
-    if item.update:
-        there = [w.op(f"load {ty}, ptr {p}, align {size}") for p in places]
-        found = tuple(widen(w, dtype, x, False) for x in there)
-        parts = joined(w, item.update, dtype, found, parts, False)
-    for p, part in zip(places, parts, strict=True):
-        w.put(f"store {ty} {narrow(w, dtype, part, False)}, ptr {p}, align {size}")
-    if test is not None:
-        w.put(f"br label %{end}")
-        w.label(end)
-
-
-def _store_contiguous(w: Writer, at: str, dtype: str, raw: Parts, mask: str | None) -> None:
-    ty = MEMORY[dtype]
-    if kind(dtype) != "c":
-        masks.store(w, at, ty, raw[0], mask)
-        return
-    wide = vector(ty)
-    x = w.op(f"shufflevector {wide} {raw[0]}, {wide} {raw[1]}, <{2 * LANES} x i32> {_PAIRS}")
-    masks.store(w, at, ty, x, _doubled(w, mask), 2 * LANES)
-
-
-def _scatter(
-    s: State, buffer: int, dtype: str, index: Index, copy: int, raw: Parts, mask: str | None
-) -> None:
-    ty = MEMORY[dtype]
-    starts, element, offsets = _places(s, buffer, index, copy, None)
-    for start, x in zip(starts, raw, strict=True):
-        masks.scatter(s.w, start, ty, element, offsets, x, mask)
 
 
 def _from_tile(s: State, buffer: int, index: Index) -> Val:

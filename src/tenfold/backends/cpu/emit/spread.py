@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.fold import merged
 from tenfold.backends.cpu.emit.loops import Position
-from tenfold.backends.cpu.emit.memory import store
 from tenfold.backends.cpu.emit.prefetch import ask_for_rows
 from tenfold.backends.cpu.emit.reductions import Reduction
 from tenfold.backends.cpu.emit.state import Val
+from tenfold.backends.cpu.emit.stores import store
 from tenfold.backends.llvm.writer import BITS, COMPUTE, element_of, vector
 from tenfold.kernel.analyse.nest import Compute, Item, Loop, Write
 from tenfold.kernel.analyse.uses import read_later, used
