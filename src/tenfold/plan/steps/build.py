@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Branch, Loop, Routine, Table
@@ -17,8 +17,8 @@ from tenfold.plan.lowering.lower import Form, Lowered, lower
 from tenfold.plan.passes.expand import expand
 from tenfold.plan.passes.lines import lay_lines
 from tenfold.plan.passes.products import lay_products
+from tenfold.plan.steps.cells import Cells
 from tenfold.plan.steps.plan import (
-    ARENA,
     CONSTANT,
     INPUT,
     OUTPUT,
@@ -29,10 +29,8 @@ from tenfold.plan.steps.plan import (
     LoopStep,
     Plan,
     RoutineStep,
-    Slot,
     Step,
 )
-from tenfold.plan.steps.slots import Request, greatest_live, lay_out
 from tenfold.types import DTYPES, SHORT, TensorType
 
 
@@ -74,20 +72,6 @@ def _expanded(graph: Graph, table: Table) -> dict[str, Graph]:
     return made
 
 
-@dataclass(slots=True)
-class _Cell:
-    """A slot in the making."""
-
-    type: TensorType
-    place: str = ARENA
-    number: int = 0
-    first: int = -1
-    last: int = -1
-    share: int = -1  # the cell whose memory it takes over
-    part: int = -1  # the cell it is a range of, from `shift` bytes on
-    shift: int = 0
-
-
 class _Planner:
     def __init__(
         self,
@@ -105,7 +89,7 @@ class _Planner:
         self.capabilities = capabilities
         self.donated = donated
         self.fused: Fusion = fuse(graph, table, capabilities)
-        self.cells: list[_Cell] = []
+        self.cells = Cells()
         self.cell: dict[int, int] = {}  # by value
         self.steps: list[Step] = []
         self.kernels: dict[Kernel, int] = {}
@@ -113,7 +97,6 @@ class _Planner:
         self.constants: list[bytes] = []
         self.inner: dict[int, int] = {}  # id of a sub-plan -> its number
         self.used: list[Plan] = []
-        self.candidates: list[tuple[int, int, int]] = []  # step, input, target: in place
         self.makers: dict[int, int] = {}
         for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
             for value in range(start, start + len(node.types)):
@@ -122,7 +105,7 @@ class _Planner:
     def run(self) -> Plan:
         graph = self.graph
         for number, parameter in enumerate(graph.parameters):
-            self.cell[number] = self.new(parameter.type, INPUT, number)
+            self.cell[number] = self.cells.new(parameter.type, INPUT, number)
         self.place_outputs()
         former = Former(self.fused, self.table)
         for item in self.fused.items:
@@ -138,18 +121,14 @@ class _Planner:
             f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
             for reason, (count, first) in self.fused.notes.items()
         )
-        safe = self.safe()
-        slots, arena, live = self.lay_out()
+        safe = self.cells.safe()
+        slots, arena, live = self.cells.lay_out(self.donated, self.capabilities.device)
         return Plan(
             graph, slots, tuple(self.steps), outputs, tuple(self.kernels), tuple(self.used),
             tuple(self.constants), arena, live, self.donated, notes, safe,
         )  # fmt: skip
 
     # Cells.
-
-    def new(self, type: TensorType, place: str = ARENA, number: int = 0) -> int:
-        self.cells.append(_Cell(type, place, number))
-        return len(self.cells) - 1
 
     def of(self, value: int) -> int:
         """The cell of a value in memory, made when first asked for."""
@@ -158,16 +137,9 @@ class _Planner:
         if found is None:
             found = self.constant(value)
             if found is None:
-                found = self.new(self.graph.types[value])
+                found = self.cells.new(self.graph.types[value])
             self.cell[value] = found
         return found
-
-    def range(self, whole: int, shift: int) -> int:
-        """A cell for what lies in another from some byte on."""
-        cell = self.cells[whole]
-        made = self.new(cell.type, cell.place, cell.number)
-        self.cells[made].part, self.cells[made].shift = whole, shift
-        return made
 
     def constant(self, value: int) -> int | None:
         position = self.makers.get(value)
@@ -176,7 +148,7 @@ class _Planner:
         if self.fused.home[value] is not None:
             return None
         self.constants.append(self.graph.nodes[position]["data"])
-        return self.new(self.graph.types[value], CONSTANT, len(self.constants) - 1)
+        return self.cells.new(self.graph.types[value], CONSTANT, len(self.constants) - 1)
 
     def place_outputs(self) -> None:
         """Values that are handed out are made where they are handed out."""
@@ -188,7 +160,7 @@ class _Planner:
             literal = self.table[self.graph.nodes[position].op].literal
             if literal and self.fused.home[root] is None:
                 continue
-            self.cell[root] = self.new(self.graph.types[value], OUTPUT, number)
+            self.cell[root] = self.cells.new(self.graph.types[value], OUTPUT, number)
 
     def hand_out(self) -> tuple[int, ...]:
         """The cells of the outputs; what lies elsewhere, or was handed out before, is copied."""
@@ -197,23 +169,17 @@ class _Planner:
             source = self.of(value)
             cell = self.cells[source]
             if cell.place != OUTPUT or cell.number != number:
-                made = self.new(self.graph.types[value], OUTPUT, number)
+                made = self.cells.new(self.graph.types[value], OUTPUT, number)
                 if self.graph.types[value].size:
-                    self.candidates.append((len(self.steps), source, made))
+                    self.cells.may_share(len(self.steps), source, made)
                     self.add(CopyStep(source, made), [source], [made])
                 source = made
             outputs.append(source)
         return tuple(outputs)
 
     def add(self, step: Step, reads: list[int], writes: list[int]) -> None:
-        at = len(self.steps)
+        self.cells.touch(len(self.steps), (*reads, *writes))
         self.steps.append(step)
-        for number in (*reads, *writes):
-            cell = self.cells[number]
-            if cell.part >= 0:
-                cell = self.cells[cell.part]
-            cell.first = at if cell.first < 0 else cell.first
-            cell.last = at
 
     # Steps.
 
@@ -224,11 +190,11 @@ class _Planner:
         lowered, number = found
         reads = [self.of(v) for v in bound.inputs]
         writes = [
-            self.range(self.of(v), shift) if shift else self.of(v)
+            self.cells.range(self.of(v), shift) if shift else self.of(v)
             for v, shift in zip(bound.targets, bound.shifts, strict=True)
         ]
         scratch = [
-            self.new(TensorType(DTYPES[b.dtype], (b.size,)))
+            self.cells.new(TensorType(DTYPES[b.dtype], (b.size,)))
             for b in lowered.kernel.buffers
             if b.role == SCRATCH
         ]
@@ -242,7 +208,7 @@ class _Planner:
         )
         at = len(self.steps)
         for source, target in lowered.in_place:
-            self.candidates.append((at, reads[source], writes[target]))
+            self.cells.may_share(at, reads[source], writes[target])
         self.add(step, reads, [*writes, *scratch])
 
     def lowered(self, form: Form) -> tuple[Lowered, int]:
@@ -256,7 +222,7 @@ class _Planner:
     def copy(self, source: int, target: int) -> None:
         """Begin a value as a copy of another; where that dies here, it may take its memory."""
         read, write = self.of(source), self.of(target)
-        self.candidates.append((len(self.steps), read, write))
+        self.cells.may_share(len(self.steps), read, write)
         self.add(CopyStep(read, write), [read], [write])
 
     def literal(self, value: int) -> bytes:
@@ -270,7 +236,6 @@ class _Planner:
         reads = [self.of(v) for v in node.inputs]
         writes = [self.of(start + i) for i in range(len(node.types))]
         lowering = self.table[node.op].lowering
-        name = lowering.name if isinstance(lowering, Routine) else ""
         if isinstance(lowering, Branch):
             self.branch(position, node, reads, writes)
         elif isinstance(lowering, Loop):
@@ -278,9 +243,10 @@ class _Planner:
         elif isinstance(lowering, Routine) and (
             (size := self.scratch(node, lowering.name)) is not None
         ):
-            own = [self.new(TensorType(DTYPES["u8"], (size,)))] if size else []
-            name, inputs = lowering.name, tuple(reads)
-            step = RoutineStep(name, position, inputs, tuple(writes), scratch=tuple(own))
+            own = [self.cells.new(TensorType(DTYPES["u8"], (size,)))] if size else []
+            step = RoutineStep(
+                lowering.name, position, tuple(reads), tuple(writes), scratch=tuple(own)
+            )
             self.add(step, reads, [*writes, *own])
         else:
             reason = self.reason(node)
@@ -312,7 +278,7 @@ class _Planner:
 
     def arena_for(self, plans: tuple[int, ...]) -> int:
         size = max(self.used[p].arena_bytes for p in plans)
-        return self.new(TensorType(DTYPES["u8"], (size,)))
+        return self.cells.new(TensorType(DTYPES["u8"], (size,)))
 
     def branch(self, position: int, node: Node, reads: list[int], writes: list[int]) -> None:
         plans = tuple(self.sub(scope) for scope in node.scopes)
@@ -334,73 +300,18 @@ class _Planner:
             source, target = reads[captures + carry], writes[carry]
             if captures + carry in alone and length != 0:
                 # The body may work in place: it begins with a copy, and there is no second place.
-                self.candidates.append((len(self.steps), source, target))
+                self.cells.may_share(len(self.steps), source, target)
                 self.add(CopyStep(source, target), [source], [target])
                 reads[captures + carry] = target
                 second.append(target)
             elif length in (0, 1):
                 second.append(target)
             else:
-                second.append(self.new(self.cells[target].type))
-        flag = -1 if kind.counted else self.new(TensorType(DTYPES["bool"], ()))
+                second.append(self.cells.new(self.cells[target].type))
+        flag = -1 if kind.counted else self.cells.new(TensorType(DTYPES["bool"], ()))
         step = LoopStep(
             node.op, position, plans, tuple(reads), tuple(writes), captures, carries,
             tuple(second), arena, flag, length, kind.reversed(node),
         )  # fmt: skip
         own = [arena, *second, *([flag] if flag >= 0 else [])]
         self.add(step, reads, [*writes, *own])
-
-    # Memory.
-
-    def safe(self) -> tuple[tuple[int, int], ...]:
-        """Inputs that may share memory with outputs: read for the last time by the step that
-        writes the output, element for element."""
-        found = []
-        for at, source, target in self.candidates:
-            a, b = self.cells[source], self.cells[target]
-            if a.place == INPUT and b.place == OUTPUT and a.last == b.first == at:
-                found.append((a.number, b.number))
-        return tuple(found)
-
-    def lay_out(self) -> tuple[tuple[Slot, ...], int, int]:
-        cells = self.cells
-        for at, source, target in self.candidates:
-            a, b = cells[source], cells[target]
-            ours = a.place == ARENA or (a.place == INPUT and a.number in self.donated)
-            if not ours or a.last != at or b.first != at or source == target:
-                continue
-            if a.part >= 0 or b.part >= 0:
-                continue
-            if b.place == ARENA and b.share < 0:
-                b.share = source
-            elif b.place == OUTPUT and cells[self.head(source)].place == ARENA:
-                cells[self.head(source)].share = target  # made where it is handed out
-        owner = [self.head(number) for number in range(len(cells))]
-        for number, cell in enumerate(cells):
-            head = cells[owner[number]]
-            head.last = max(head.last, cell.last)
-        asked = [
-            n for n, cell in enumerate(cells)
-            if cell.place == ARENA and owner[n] == n and cell.first >= 0
-        ]  # fmt: skip
-        requests = [Request(cells[n].type.nbytes, cells[n].first, cells[n].last) for n in asked]
-        offsets, total = lay_out(requests)
-        at_offset = dict(zip(asked, offsets, strict=True))
-        slots = tuple(
-            Slot(
-                c.type,
-                cells[owner[n]].place,
-                cells[owner[n]].number,
-                at_offset.get(owner[n], 0) + c.shift,
-                self.capabilities.device,
-            )
-            for n, c in enumerate(cells)
-        )
-        return slots, total, greatest_live(requests)
-
-    def head(self, cell: int) -> int:
-        while True:
-            one = self.cells[cell]
-            if one.part < 0 and one.share < 0:
-                return cell
-            cell = max(one.part, one.share)
