@@ -74,7 +74,6 @@ class Scope:
         self.builder = Builder(TABLE)
         self.open = True
         self.captures: dict[int, int] = {}  # value of the parent -> parameter here
-        self.closed_at: Raw | None = None
         self.literals: dict[Any, int] = {}  # constants of Python numbers
 
     def capture(self, outer: int) -> int:
@@ -175,7 +174,6 @@ def opened(scope: Scope) -> Generator[Scope]:
         yield scope
     finally:
         scope.open = False
-        scope.closed_at = here()
         _local.scope = before
 
 

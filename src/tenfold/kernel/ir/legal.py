@@ -24,8 +24,7 @@ from tenfold.frozen import frozen
 from tenfold.kernel import maths
 from tenfold.kernel.ir.kernel import REDUCED, SCRATCH, Instruction, Kernel
 
-BOOL, SIGNED, UNSIGNED, FLOAT = "b", "i", "u", "f"
-INTEGER, NUMBER, ANY = "iu", "iuf", "biuf"
+BOOL, ANY = "b", "biuf"  # kinds of dtypes: bool, signed, unsigned, float
 SAME = "="  # the dtype of the operands, which all have one
 
 

@@ -19,12 +19,6 @@ def _half_pi(x: Value, factor: float) -> tuple[float, float]:
     return high * factor, low * factor
 
 
-def _odd(x: Value, name: str) -> Value:
-    """x + x z P(z), z = x²."""
-    z = x * x
-    return poly(z, TABLE[name, x.dtype]).fma(x * z, x)
-
-
 def _root(z: Value, low: Value | float = 0.0) -> tuple[Value, Value]:
     """√(z + low), and what is missing of it."""
     s = z.sqrt()

@@ -13,7 +13,7 @@ their own (see `scopes`).
 from __future__ import annotations
 
 from tenfold.backends.cpu.entry.entry import DONE, FAILED, STOPPED
-from tenfold.backends.cpu.library.blas import BLAS
+from tenfold.backends.cpu.library.blas import BLAS, ROW_MAJOR
 from tenfold.backends.cpu.run.host import HOST
 from tenfold.backends.cpu.run.opcodes import (
     HEADER,
@@ -110,8 +110,8 @@ def _gemm(letter: str) -> str:
     factor = {"s": ("float 1.0", "float 0.0"), "d": ("double 1.0", "double 0.0")}
     one, zero = factor.get(letter, (f"ptr @tn_one_{letter}", f"ptr @tn_zero_{letter}"))
     return (
-        f"gemm.{letter}:\n  call void @tn_{letter}gemm(i32 101, i32 %g.ta, i32 %g.tb, i64 %g.m, "
-        f"i64 %g.n, i64 %g.k, {one}, ptr %g.a, i64 %g.lda, ptr %g.b, i64 %g.ldb, {zero}, "
+        f"gemm.{letter}:\n  call void @tn_{letter}gemm(i32 {ROW_MAJOR}, i32 %g.ta, i32 %g.tb, "
+        f"i64 %g.m, i64 %g.n, i64 %g.k, {one}, ptr %g.a, i64 %g.lda, ptr %g.b, i64 %g.ldb, {zero}, "
         "ptr %g.c, i64 %g.ldc)\n  br label %gemm.end\n"
     )
 
