@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 
 import tenfold as tn
 
-BACKENDS = ("compiled", "evaluator")
-
 
 class TracedFunction:
     """A function that runs on either backend; each is traced when it is first called."""

@@ -130,7 +130,6 @@ REDUCTIONS = {
     "equals, and among NaN, the least position; state 1 is the position",
     "argmax": "as argmin, the greatest",
 }
-UPDATES = ("add", "mul", "max", "min")
 
 
 def kind(dtype: str) -> str:

@@ -228,7 +228,7 @@ class Frame(GuardedMemory):
     def zones(self, at: int) -> list[tuple[int, Array]]:
         """The bytes of the arena beside what a step writes, each piece with where it begins."""
         step = self.plan.steps[at]
-        regions = [region(self.plan, s) for s in written(self.plan, step, self.layout, at)]
+        regions = [region(self.plan, s) for s in written(step, self.layout, at)]
         taken = sorted({(r[2], r[3]) for r in regions if r[0] == ARENA and r[3] > r[2]})
         found: list[tuple[int, Array]] = []
         free = 0  # the first byte that none of them has
@@ -269,7 +269,7 @@ def overlaps(plan: Plan, a: int, b: int) -> bool:
     return x[:2] == y[:2] and x[2] < y[3] and y[2] < x[3]
 
 
-def written(plan: Plan, step: Step, layout: Layout, at: int) -> tuple[int, ...]:
+def written(step: Step, layout: Layout, at: int) -> tuple[int, ...]:
     """Every slot that a step may write, its own memory too."""
     slots = [slot for slot, _ in layout.writes[at]]
     if isinstance(step, KernelStep):

@@ -135,7 +135,7 @@ def _overwritten(state: State, at: int) -> Disagreement | None:
             n
             for n in range(at - 1, -1, -1)
             if any(overlaps(about.plan, slot, s)
-                   for s in written(about.plan, about.plan.steps[n], about.layout, n))
+                   for s in written(about.plan.steps[n], about.layout, n))
         ]  # fmt: skip
         text = f"its slot for %{value} holds something else"
         if guilty:
@@ -157,7 +157,7 @@ def _overlapping(state: State, at: int) -> Disagreement | None:
         pairs = list(zip(regions, plan.own[step.kernel].buffers, strict=True))
         alike = {(s, t) for s, a in pairs for t, b in pairs if a.alias and a.alias == b.alias}
     for slot, value in about.layout.reads[at]:
-        for target in written(plan, step, about.layout, at):
+        for target in written(step, about.layout, at):
             both = region(plan, slot), region(plan, target)
             if overlaps(plan, slot, target) and both not in alike:
                 return _misplaced(state, at, value, f"it writes over %{value}, which it reads")

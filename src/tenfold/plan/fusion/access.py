@@ -145,7 +145,7 @@ def _probe(
         while True:
             type = types[read.input]
             last, reads = read.position, reads + 1
-            pattern = _pattern(read.position, type.shape, builder, read.condition)
+            pattern = _pattern(read.position, type.shape, read.condition)
             if pattern is not None:
                 if pattern not in patterns[read.input]:
                     patterns[read.input].append(pattern)
@@ -188,9 +188,7 @@ def _probe(
     )
 
 
-def _pattern(
-    position: Sequence[Index], shape: Shape, builder: Builder, condition: int | None
-) -> Pattern | None:
+def _pattern(position: Sequence[Index], shape: Shape, condition: int | None) -> Pattern | None:
     """The pattern of a read along whole axes, None for any other."""
     if condition is not None:
         return None

@@ -74,8 +74,8 @@ def realise(values: Sequence[LazyValue]) -> None:
     arrays = [value.array for value in parameters]
     try:
         made = run(graph, arrays)
-    except Exception as error:
-        _explain(error, entries, types, tuple(wanted), raws, arrays)
+    except Exception:
+        _explain(entries, types, tuple(wanted), raws, arrays)
         raise
     for array, holders in zip(made, wanted.values(), strict=True):
         array = np.asarray(array)
@@ -235,7 +235,6 @@ def _build(
 
 
 def _explain(
-    error: Exception,
     entries: tuple[NodeKey, ...],
     types: tuple[TensorType, ...],
     outputs: tuple[int, ...],
