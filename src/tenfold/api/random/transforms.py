@@ -182,5 +182,5 @@ def multivariate_normal(
     extents = (*shape_from(shape), centre.size)
     z = standard_normal("multivariate_normal", key, extents, inner)
     factor = emit("cholesky", spread)
-    turned = emit("transpose", factor, axes=(1, 0))
-    return cast(emit("add", UFUNCS[np.matmul](z, turned), centre), wanted)
+    transposed = emit("transpose", factor, axes=(1, 0))
+    return cast(emit("add", UFUNCS[np.matmul](z, transposed), centre), wanted)

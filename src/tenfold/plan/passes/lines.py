@@ -18,8 +18,8 @@ def lay_lines(graph: Graph, table: Table) -> Graph:
         rank = node.types[0].rank
         order = [*(a for a in range(rank) if a != node["axis"]), node["axis"]]
         back = [order.index(a) for a in range(rank)]
-        turned = builder.node("transpose", inputs, {"axes": order})
-        made = builder.node(node.op, turned, {"axis": rank - 1})
+        transposed = builder.node("transpose", inputs, {"axes": order})
+        made = builder.node(node.op, transposed, {"axis": rank - 1})
         return builder.node("transpose", made, {"axes": back})
 
     if not any(_across(node, table) for node in graph.nodes):

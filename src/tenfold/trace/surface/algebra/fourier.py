@@ -100,8 +100,8 @@ def irfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = No
 @on(np.fft.hfft)
 def hfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Array:
     x = traced(a)
-    turned = emit("conj", x) if KIND[x.dtype] == "c" else x
-    return irfft(turned, n, axis, _OTHER_WAY[_norm(norm)], out)
+    conjugated = emit("conj", x) if KIND[x.dtype] == "c" else x
+    return irfft(conjugated, n, axis, _OTHER_WAY[_norm(norm)], out)
 
 
 @on(np.fft.ihfft)

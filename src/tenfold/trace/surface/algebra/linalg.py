@@ -135,9 +135,9 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
         return norm(array, ord, axes, keepdims)
     rest = tuple(i for i in range(array.ndim) if i not in axes)
     kept = tuple(array.shape[i] for i in rest)
-    turned = emit("transpose", array, axes=(*rest, *axes))
+    transposed = emit("transpose", array, axes=(*rest, *axes))
     flat = norm(
-        emit("reshape", turned, shape=(*kept, math.prod(array.shape[a] for a in axes))), ord, -1
+        emit("reshape", transposed, shape=(*kept, math.prod(array.shape[a] for a in axes))), ord, -1
     )
     if not keepdims:
         return flat

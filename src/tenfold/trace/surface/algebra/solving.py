@@ -38,8 +38,8 @@ _SLOGDET: Any = type(np.linalg.slogdet(_ONE))
 def adjoint(x: Array) -> Array:
     """The conjugate of the transposed matrices."""
     order = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
-    turned = emit("transpose", x, axes=order)
-    return emit("conj", turned) if KIND[x.dtype] == "c" else turned
+    transposed = emit("transpose", x, axes=order)
+    return emit("conj", transposed) if KIND[x.dtype] == "c" else transposed
 
 
 def _multiply(a: Array, b: Array) -> Array:

@@ -178,11 +178,11 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * mat
     else:
         high, ambiguous = period / 2, True
     low = -high
-    turned = UFUNCS[np.add](UFUNCS[np.remainder](steps - low, period), low)
+    wrapped = UFUNCS[np.add](UFUNCS[np.remainder](steps - low, period), low)
     if ambiguous:
-        at_low = emit("and", turned == low, steps > 0)
-        turned = emit("select", at_low, traced(high, turned.dtype), turned)
-    correction = UFUNCS[np.subtract](turned, steps)
+        at_low = emit("and", wrapped == low, steps > 0)
+        wrapped = emit("select", at_low, traced(high, wrapped.dtype), wrapped)
+    correction = UFUNCS[np.subtract](wrapped, steps)
     small = UFUNCS[np.less](UFUNCS[np.absolute](steps), period / 2 if discont is None else discont)
     correction = emit("select", small, number(0, correction.dtype), correction)
     rest = UFUNCS[np.add](cut(x, at, 1, n), cumsum(correction, at))

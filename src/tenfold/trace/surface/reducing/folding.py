@@ -99,10 +99,10 @@ def reduce_by_steps(
             "reduce one axis at a time",
         )
     rest = [i for i in range(x.ndim) if i not in axes]
-    turned = emit("transpose", x, axes=(*axes, *rest))
+    transposed = emit("transpose", x, axes=(*axes, *rest))
     shape = tuple(x.shape[i] for i in rest)
     count = int(np.prod([x.shape[i] for i in axes]))
-    lines = emit("reshape", turned, shape=(count, *shape))
+    lines = emit("reshape", transposed, shape=(count, *shape))
     result = _folded(ufunc, lines, initial, new)
     if keepdims is True:
         kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))

@@ -74,11 +74,11 @@ def _lines(name: str, a: Any, axis: Any) -> tuple[Array, tuple[int, ...]]:
     axes = axes_of(axis, x.ndim)
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     rest = [i for i in range(x.ndim) if i not in axes]
-    turned = emit("transpose", x, axes=(*axes, *rest))
+    transposed = emit("transpose", x, axes=(*axes, *rest))
     n = 1
     for i in axes:
         n *= x.shape[i]
-    lines = emit("reshape", turned, shape=(n, *(x.shape[i] for i in rest)))
+    lines = emit("reshape", transposed, shape=(n, *(x.shape[i] for i in rest)))
     return emit("sort", lines, axis=0), kept
 
 

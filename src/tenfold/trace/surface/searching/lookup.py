@@ -159,8 +159,8 @@ def lexsort(keys: Any, axis: Any = -1) -> Array:
     at = axis_of(axis, rows[0].ndim)
     made = emit("argsort", rows[0], axis=at)
     for row in rows[1:]:
-        turned = FUNCTIONS[np.take_along_axis](row, made, at)
-        made = FUNCTIONS[np.take_along_axis](made, emit("argsort", turned, axis=at), at)
+        reordered = FUNCTIONS[np.take_along_axis](row, made, at)
+        made = FUNCTIONS[np.take_along_axis](made, emit("argsort", reordered, axis=at), at)
     return made
 
 

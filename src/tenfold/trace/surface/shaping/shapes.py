@@ -44,7 +44,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Arr
     x = traced(a)
     if order == "K":
         fail(ValueProblem, "order='K' of a reshape, which has none to keep", "say 'C' or 'F'")
-    turned = _fortran(x, order)
+    transposed = _fortran(x, order)
     wanted = shape_of(shape)
     if -1 in wanted:
         known = 1
@@ -58,7 +58,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Arr
                 "give a shape with as many elements and at most one -1",
             )
         wanted = tuple(x.size // known if n == -1 else n for n in wanted)
-    if turned:
+    if transposed:
         result = transpose(view(transpose(x), "reshape", shape=wanted[::-1]))
     else:
         result = view(x, "reshape", shape=wanted)
