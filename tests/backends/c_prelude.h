@@ -44,9 +44,12 @@ static double runs(form f, const term *t, int64_t at, int64_t stop, int lanes, i
   double whole = balanced(f, sums, count);
   return free(sums), whole;
 }
-/* One lane over all axes; where it is negative, elements that are no rounds of lanes. */
+static double chunks(form f, const term *t, int64_t n);
+/* One lane over all axes, or elements that are no rounds of lanes, or chunks along the last axis. */
+enum { NONE = -1, CHUNKS = -2 };
 static double folded(form f, const term *t, int rank, const int64_t *dims, int64_t lane) {
   int64_t n = dims[0], step = 1;
+  if (rank == 1 && lane == CHUNKS) return chunks(f, t, n);
   if (rank == 1) return lane < 0 ? runs(f, t, 0, n, 1, 1) : runs(f, t, lane, n, LANES, COPIES);
   for (int i = 1; i < rank; i++) step *= dims[i];
   term *each = malloc(n * sizeof(term));
@@ -63,15 +66,16 @@ static double chunk(form f, const term *t, int rank, const int64_t *dims) {
       each[n] = join(f, each[n], each[n + half]);
   return each[0];
 }
+static double chunks(form f, const term *t, int64_t n) {
+  int64_t count = 0, left;
+  term *each = malloc((n / STRETCH + 1) * sizeof(term));
+  for (int64_t i = 0; i < n; i += STRETCH)
+    left = least(STRETCH, n - i), each[count++].x = chunk(f, t + i, 1, &left);
+  double whole = balanced(f, each, count);
+  return free(each), whole;
+}
 static double fold(form f, int along, int rank, const int64_t *dims, term *t) {
-  int64_t n = dims[0], count = 0, left;
-  double whole;
-  if (along && rank == 1) {
-    term *each = malloc((n / STRETCH + 1) * sizeof(term));
-    for (int64_t i = 0; i < n; i += STRETCH)
-      left = least(STRETCH, n - i), each[count++].x = chunk(f, t + i, 1, &left);
-    whole = balanced(f, each, count);
-    free(each);
-  } else whole = along ? chunk(f, t, rank, dims) : folded(f, t, rank, dims, -1);
+  double whole = along && dims[rank - 1] <= STRETCH ? chunk(f, t, rank, dims)
+    : folded(f, t, rank, dims, along ? CHUNKS : NONE);
   return free(t), f.kind == 'p' ? whole : whole + 0;
 }

@@ -228,7 +228,6 @@ class Printer:
             inner = inner.inner
         dims = [self.kernel.axes[a].extent for a in axes]
         along = int(not wide and axes[-1] in self.schedule.lanes)
-        assert len(dims) == 1 or dims[-1] <= self.kernel.fold.stretch or not along
         for m in loop.members:
             self.begin(m, prod(dims))
         self.loop(loop, wide)

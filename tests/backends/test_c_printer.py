@@ -53,3 +53,16 @@ def test_any_nan_is_any_other(runs: Runs, tmp_path: Path) -> None:
     Program(mapped("neg", "f32", "f32", 1, (1,)), named("x86-64-v3", HOST))(x, out)
     runs.every[0].made[1] = np.array([np.nan], "f4")
     assert differences(runs.every, tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["sum", "prod"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_sums_of_more_than_a_chunk(kind: str, dtype: str, runs: Runs, tmp_path: Path) -> None:
+    """Along one axis, and along the last of two."""
+    for shape, axes in (((20_000,), (0,)), ((3, 2, 9_000), (0, 2)), ((6, 2, 300), (0, 2))):
+        kept = tuple(n for k, n in enumerate(shape) if k not in axes)
+        x = random(shape, dtype)
+        given = [x, np.zeros(kept, x.dtype), np.zeros(kept, "i8")]
+        Program(reduction(kind, dtype, shape, axes), named("x86-64-v3", HOST))(*given)
+    assert len(runs.every) == 3
+    assert differences(runs.every, tmp_path) == []
