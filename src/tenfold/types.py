@@ -106,7 +106,7 @@ def means_more(kind: Any) -> str | None:
     return min(names, default=None)
 
 
-def plain(array: Any) -> Any:
+def base_array(array: Any) -> Any:
     """An array, or a list of arrays; one of a subclass that computes in its own way is refused.
 
     Masked arrays leave elements out and matrices multiply as such: of both a program would see the
@@ -115,7 +115,7 @@ def plain(array: Any) -> Any:
     kind: Any = type(array)
     if kind is list or kind is tuple:
         for item in array:
-            plain(item)
+            base_array(item)
     if kind is np.ndarray or not isinstance(array, np.ndarray) or means_more(kind) is None:
         return array
     if isinstance(array, np.ma.MaskedArray):

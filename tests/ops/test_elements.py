@@ -18,7 +18,7 @@ from tenfold.kernel.ir.index import axis, flat, strides
 from tenfold.kernel.ir.kernel import COMPARISONS
 from tenfold.ops import TABLE
 from tenfold.ops.elements import NEGATIVE_POWER, OUT_OF_RANGE, Read, Site
-from tenfold.ops.ranges import Range, Start
+from tenfold.ops.ranges import Start, WrittenRange
 from tenfold.ops.rows.casts import converted
 from tenfold.parity.rule.agree import disagreement, judged
 from tenfold.types import DTYPES, KIND, SHORT, TensorType, parse_type
@@ -282,7 +282,7 @@ def test_ranges_cover_the_result(op: Op, same: Callable[..., None]) -> None:
         (result,) = op.infer(types, given, ())
         made, covered = np.zeros(result.shape, result.dtype), np.zeros(result.shape, bool)
         for part in op.lowering.ranges(types, given):
-            assert isinstance(part, Range)
+            assert isinstance(part, WrittenRange)
             array = sample.inputs[part.input]
             firsts = [
                 min(max(int(sample.inputs[s.input]), 0), s.limit) if isinstance(s, Start) else s

@@ -1,7 +1,7 @@
 """Ranges: where the inputs of an op are written in its one result.
 
-`ranges(types, attributes)` gives a Range for each input that is written, in order: a later one
-writes over an earlier one.
+`ranges(types, attributes)` gives a `WrittenRange` for each input that is written, in order: a
+later one writes over an earlier one.
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ class Start:
 
 
 @frozen
-class Range:
+class WrittenRange:
     """An input, written whole into the result from these starts on, one for each axis."""
 
     input: int
     starts: tuple[int | Start, ...]
 
 
-def concatenate(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> list[Range]:
+def concatenate(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> list[WrittenRange]:
     made, at = [], 0
     for i, type in enumerate(types):
         starts = [0] * type.rank
         starts[attributes["axis"]] = at
-        made.append(Range(i, tuple(starts)))
+        made.append(WrittenRange(i, tuple(starts)))
         at += type.shape[attributes["axis"]]
     return made
 
 
-def dynamic_update(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> list[Range]:
+def dynamic_update(
+    types: Sequence[TensorType], attributes: Mapping[str, Any]
+) -> list[WrittenRange]:
     x, update, *_ = types
     limits = [n - m for n, m in zip(x.shape, update.shape, strict=True)]
     starts = tuple(Start(i, limit) if limit else 0 for i, limit in enumerate(limits, 2))
-    return [Range(0, (0,) * x.rank), Range(1, starts)]
+    return [WrittenRange(0, (0,) * x.rank), WrittenRange(1, starts)]

@@ -20,7 +20,7 @@ F32 = DTYPES["f32"]
 _NUMBERS = frozenset(dtype.num for dtype in NARROW)  # quicker to look up than dtypes
 
 
-def plain(function: Callable[..., Any]) -> Callable[..., Any]:
+def direct(function: Callable[..., Any]) -> Callable[..., Any]:
     """A reference from a NumPy function that meets every dtype by itself."""
 
     @wraps(function, assigned=("__doc__",), updated=())

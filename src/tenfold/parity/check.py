@@ -34,7 +34,7 @@ from tenfold.parity.replay.answers import CallbackMismatch, RecordingCallbacks, 
 from tenfold.parity.replay.drawn import PACE, Bench, kernels, size_of
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import run_whole
-from tenfold.parity.replay.state import State
+from tenfold.parity.replay.state import ScopeState
 from tenfold.parity.replay.walk import Cut, Walk
 from tenfold.parity.rule.agree import Uncertain, compare, disagreement, judged, raw, same_bits
 from tenfold.parity.verdict import CALLBACKS, EXPANSION, GUARD, LOOP, WHOLE, Case, Disagreement
@@ -193,8 +193,8 @@ class _Check:
             self.left.append(f"{self.undrawn} of {len(every)} kernels on drawn values")
         return None
 
-    def state(self, about: Any, inputs: list[Array]) -> State:
-        made = State(about, inputs, "on drawn values: ", None, True)
+    def state(self, about: Any, inputs: list[Array]) -> ScopeState:
+        made = ScopeState(about, inputs, "on drawn values: ", None, True)
         made.alone = True
         return made
 

@@ -15,7 +15,7 @@ from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.ops import TABLE
 from tenfold.parity.find.part import whole_graphs
-from tenfold.parity.replay.state import State
+from tenfold.parity.replay.state import ScopeState
 from tenfold.parity.replay.steps import judged_step
 from tenfold.parity.replay.walk import Walk
 from tenfold.parity.rule.agree import Agreement, Uncertain, compare, judged
@@ -104,7 +104,7 @@ def compare_nodes(
     tapped: dict[str, tuple[Graph, Program] | None] = {}
     walk = Walk(program, arrays)
 
-    def look(state: State, at: int) -> None:
+    def look(state: ScopeState, at: int) -> None:
         about = state.about
         step, part = about.plan.steps[at], about.parts[at]
         if isinstance(step, KernelStep) and part.graph.nodes:
@@ -120,11 +120,11 @@ def compare_nodes(
             for agreement in judged_step(walk.replay, state, at):
                 row_of(state, step.node).add(agreement)
 
-    def row_of(state: State, position: int) -> ParityRow:
+    def row_of(state: ScopeState, position: int) -> ParityRow:
         graph = state.about.graph
         node, start = graph.nodes[position], graph.starts[position]
-        name = f"{_plain(state.name)}%{start}"
-        key = (_plain(state.name), start)
+        name = f"{_without_rounds(state.name)}%{start}"
+        key = (_without_rounds(state.name), start)
         if key not in rows:
             types = ", ".join(map(repr, node.types))
             rows[key] = ParityRow(name, node.op, types, str(node.source or ""))
@@ -161,7 +161,7 @@ def _taps(
     ]
 
 
-def _plain(name: str) -> str:
+def _without_rounds(name: str) -> str:
     """The way to a scope without the numbers of rounds."""
     parts = name.split("[")
     return parts[0] + "".join(f"[]{p.partition(']')[2]}" for p in parts[1:])

@@ -20,13 +20,13 @@ from tenfold.graph import Graph, Node, check
 from tenfold.graph.op import HostRequest, Op, ScopeRequest
 from tenfold.ops import TABLE
 from tenfold.reference.callbacks import Callbacks, numbered
-from tenfold.types import TensorType, as_dtype, plain
+from tenfold.types import TensorType, as_dtype, base_array
 
 Value = np.ndarray[Any, Any]
 
 
 @frozen
-class Entry:
+class ActiveScope:
     """A scope that is running: its node, the number of the node's first value, which of the
     node's scopes it is, and how often that scope was run before."""
 
@@ -36,7 +36,7 @@ class Entry:
     count: int
 
 
-Path = tuple[Entry, ...]  # the scopes that are running, from the outside in
+Path = tuple[ActiveScope, ...]  # the scopes that are running, from the outside in
 # Called with the path, the graph, the position of a node in it and the node's values.
 Watch = Callable[[Path, Graph, int, Sequence[Value]], None]
 
@@ -153,13 +153,13 @@ class _Frame:
                 self._finish(stop.value)
         return [values[v] for v in graph.outputs]
 
-    def entered(self, scope: Graph) -> Entry:
+    def entered(self, scope: Graph) -> ActiveScope:
         """The entry into this scope of the waiting node."""
         scopes = self.node.scopes
         which = next((i for i, s in enumerate(scopes) if s is scope), -1)
         count = self.runs.get(which, 0)
         self.runs[which] = count + 1
-        return Entry(self.node, self.program.graph.starts[self.position], which, count)
+        return ActiveScope(self.node, self.program.graph.starts[self.position], which, count)
 
     def _finish(self, result: Any) -> None:
         """Keep the results of the node at hand and go on to the next one."""
@@ -191,7 +191,7 @@ def accept(graph: Graph, arguments: Sequence[Any]) -> list[Value]:
     accepted = []
     for i, (argument, parameter) in enumerate(zip(arguments, graph.parameters, strict=True)):
         type = parameter.type
-        array = np.asarray(numbered(plain(argument), type.dtype))
+        array = np.asarray(numbered(base_array(argument), type.dtype))
         got = TensorType(as_dtype(array.dtype), array.shape)
         if got != type:
             raise TypeMismatch(

@@ -14,7 +14,7 @@ from tenfold.graph import Graph, Source
 from tenfold.graph.op import Branch, Inline, Loop
 from tenfold.ops import TABLE
 from tenfold.reference.callbacks import Callbacks
-from tenfold.reference.evaluate import Entry, Value, evaluate
+from tenfold.reference.evaluate import ActiveScope, Value, evaluate
 from tenfold.types import TensorType
 
 LIMIT = 32  # elements of a value that are printed
@@ -126,7 +126,7 @@ def watch_values(
     records: list[ValueRecord] = []
 
     def watch(
-        path: tuple[Entry, ...], graph: Graph, position: int, values: Sequence[Value]
+        path: tuple[ActiveScope, ...], graph: Graph, position: int, values: Sequence[Value]
     ) -> None:
         if not values:
             return
@@ -171,7 +171,7 @@ def _several(given: Any) -> Any:
     return (given,) if isinstance(given, (str, int)) else given
 
 
-def _enter(entry: Entry) -> str:
+def _enter(entry: ActiveScope) -> str:
     """The way into a scope: a round of a loop, a branch."""
     lowering = TABLE[entry.node.op].lowering
     if isinstance(lowering, Branch):

@@ -22,7 +22,7 @@
   bfloat16, Python numbers take bfloat16, where NumPy gives float32.
 - Source lines are taken as a code object and an offset, and resolved when the graph is finished.
 - Arrays of subclasses that compute in their own way (masked arrays, matrices, any that overrides
-  what NumPy's arrays do) are refused as arguments, captures and operands (`types.plain`); native
-  code takes exact arrays alone. Memory maps and arrays with fields added are taken.
+  what NumPy's arrays do) are refused as arguments, captures and operands (`types.base_array`);
+  native code takes exact arrays alone. Memory maps and arrays with fields added are taken.
 - 0-d results come back as NumPy scalars, as NumPy's own do.
 """

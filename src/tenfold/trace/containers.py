@@ -13,7 +13,7 @@ from typing import Any
 
 from tenfold.errors import TypeMismatch
 from tenfold.frozen import frozen
-from tenfold.trace.exact import PLAIN, exact
+from tenfold.trace.exact import EXACT_TYPES, exact
 from tenfold.types import TensorType
 
 LEAF = ("leaf",)
@@ -99,7 +99,7 @@ class Structure:
 
 
 def _exact_token(token: Any) -> Any:
-    if token[0] == "static" and token[1] not in PLAIN:
+    if token[0] == "static" and token[1] not in EXACT_TYPES:
         return "static", exact(token[2])
     if token[0] == "dict" and any(name != "str" for name, _ in token[1]):
         return "dict", exact(tuple([key for _, key in token[1]]))

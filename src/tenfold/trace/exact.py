@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-PLAIN = frozenset((bool, int, str, bytes, type(None)))  # equal ones of one type have equal bits
+# Equal ones of one type have equal bits.
+EXACT_TYPES = frozenset((bool, int, str, bytes, type(None)))
 
 
 def exact(value: Any) -> Any:
@@ -24,7 +25,7 @@ def exact(value: Any) -> Any:
     True
     """
     kind = type(value)
-    if kind in PLAIN:
+    if kind in EXACT_TYPES:
         return kind, value
     if kind is float:
         return kind, struct.pack("d", value)

@@ -12,7 +12,7 @@ from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.realise import realised
 from tenfold.trace.scope import Scope, current, leak
 from tenfold.trace.source import describe, here
-from tenfold.types import DTYPES, KIND, DType, as_dtype, plain
+from tenfold.types import DTYPES, KIND, DType, as_dtype, base_array
 
 PYTHON = {bool: DTYPES["bool"], int: DTYPES["i64"], float: DTYPES["f64"], complex: DTYPES["c128"]}
 
@@ -31,7 +31,7 @@ def _known(array: Any) -> DType:
 def _checked(array: Any) -> Any:
     """An array, or a list of arrays, that is of no subclass with another meaning."""
     try:
-        return plain(array)
+        return base_array(array)
     except TypeMismatch as error:
         raise error.at(describe(here())) from None
 

@@ -20,7 +20,7 @@ from tenfold.backends.cpu.library import blas as module
 from tenfold.backends.cpu.library import blas_copy
 from tenfold.backends.cpu.library.blas import (
     BLAS,
-    PLAIN,
+    NOT_TRANSPOSED,
     ROW_MAJOR,
     TRANSPOSED,
     Blas,
@@ -56,8 +56,8 @@ def factor(letter: str, value: float) -> Any:
     return np.array(value, DTYPES[letter]).ctypes.data_as(ctypes.c_void_p)
 
 
-def product(letter: str, a: Any, b: Any, order: int = PLAIN) -> Any:
-    m, k, n = a.shape[0], a.shape[1], b.shape[1 if order == PLAIN else 0]
+def product(letter: str, a: Any, b: Any, order: int = NOT_TRANSPOSED) -> Any:
+    m, k, n = a.shape[0], a.shape[1], b.shape[1 if order == NOT_TRANSPOSED else 0]
     c = np.empty((m, n), DTYPES[letter])
     real = FACTOR.get(letter, ctypes.c_void_p)
     size, pointer = ctypes.c_int64, ctypes.c_void_p
@@ -67,8 +67,8 @@ def product(letter: str, a: Any, b: Any, order: int = PLAIN) -> Any:
     )  # fmt: skip
     one, zero = factor(letter, 1), factor(letter, 0)
     call = kind(found().symbols[f"tn_{letter}gemm"])
-    call(ROW_MAJOR, PLAIN, order, m, n, k, one, a.ctypes.data, k, b.ctypes.data, b.shape[1], zero,
-         c.ctypes.data, n)  # fmt: skip
+    call(ROW_MAJOR, NOT_TRANSPOSED, order, m, n, k, one, a.ctypes.data, k, b.ctypes.data,
+         b.shape[1], zero, c.ctypes.data, n)  # fmt: skip
     return c
 
 
@@ -93,7 +93,7 @@ def test_products_with_a_vector(letter: str) -> None:
         pointer, size,
     )  # fmt: skip
     call = kind(found().symbols[f"tn_{letter}gemv"])
-    call(ROW_MAJOR, PLAIN, 31, 17, factor(letter, 1), a.ctypes.data, 17, x.ctypes.data, 1,
+    call(ROW_MAJOR, NOT_TRANSPOSED, 31, 17, factor(letter, 1), a.ctypes.data, 17, x.ctypes.data, 1,
          factor(letter, 0), y.ctypes.data, 1)  # fmt: skip
     np.testing.assert_array_equal(y, a @ x)
 

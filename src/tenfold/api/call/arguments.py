@@ -16,7 +16,7 @@ from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.exact import exact
 from tenfold.trace.function import Leaf
 from tenfold.trace.lazy.lazy import LAZY
-from tenfold.types import BOOL, C128, F64, I64, TensorType, as_dtype, means_more, plain
+from tenfold.types import BOOL, C128, F64, I64, TensorType, as_dtype, base_array, means_more
 
 _WEAK: dict[type, TensorType] = {
     int: TensorType(I64, ()),
@@ -152,7 +152,7 @@ def describe_leaf(leaf: Any, name: str, function: Callable[..., Any], fixed: boo
         return Leaf(leaf.type, name, None, fixed)
     if isinstance(leaf, (np.ndarray, np.generic)):
         try:
-            return Leaf(TensorType(as_dtype(plain(leaf).dtype), leaf.shape), name, None, fixed)
+            return Leaf(TensorType(as_dtype(base_array(leaf).dtype), leaf.shape), name, None, fixed)
         except TenfoldError as error:
             error.message = f"{_name(function)}: the argument {name!r}: {error.message}"
             raise
@@ -169,7 +169,7 @@ def as_array(leaf: Any) -> np.ndarray[Any, Any]:
             f"the Python integer {leaf} does not fit int64",
             fix="pass it as a float, or make the argument static",
         )
-    array = np.asarray(plain(leaf))
+    array = np.asarray(base_array(leaf))
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

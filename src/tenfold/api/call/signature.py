@@ -17,7 +17,7 @@ from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.control.encoding import decode, encode
 from tenfold.trace.function import TracedFunction
 from tenfold.trace.operand import literal
-from tenfold.types import DTYPES, SHORT, parse_type, plain
+from tenfold.types import DTYPES, SHORT, base_array, parse_type
 
 _KINDS = {"bool": "b", "int": "i", "float": "f", "complex": "c"}  # as `types` has them
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -143,7 +143,7 @@ class Signature:
             leaves, self._keys, self.leaf_names, self.leaves, strict=True
         ):
             if leaf_key(leaf) != key:
-                plain(leaf)
+                base_array(leaf)
                 raise TypeMismatch(
                     f"{self.name}: {name} is {_given(leaf)}, this plan was made for {wanted}",
                     fix="convert it, or make a plan for this type",

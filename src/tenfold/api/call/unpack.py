@@ -16,7 +16,7 @@ import numpy as np
 from tenfold.api.call.form import SCALARS, CallForm
 from tenfold.backends.program import NoMatch
 from tenfold.trace.containers import LEAF, Structure, width
-from tenfold.trace.exact import PLAIN, same
+from tenfold.trace.exact import EXACT_TYPES, same
 
 _MISSING = object()
 NOT_TAKEN = object()  # what an unpacker gives for another's call, where there are several
@@ -98,7 +98,7 @@ def chooser(signature: Signature, static: Collection[str], known: Outlines, slow
 
 
 _SIZED = (tuple, list, dict)
-_COMPARED = PLAIN | {float, complex}  # static values that an outline has, NaN excepted
+_COMPARED = EXACT_TYPES | {float, complex}  # static values that an outline has, NaN excepted
 
 
 def outline_of(form: CallForm, static: Collection[str]) -> tuple[Any, ...]:
@@ -190,7 +190,9 @@ class _Writer:
 
 def _same(writer: _Writer, source: str, kind: type, value: Any) -> str:
     held = writer.use(value)
-    equal = f"{source} == {held}" if kind in PLAIN else f"{writer.use(same)}({source}, {held})"
+    equal = (
+        f"{source} == {held}" if kind in EXACT_TYPES else f"{writer.use(same)}({source}, {held})"
+    )
     return f"({source} is {held} or {writer.type}({source}) is {writer.use(kind)} and {equal})"
 
 

@@ -18,7 +18,7 @@ from tenfold.trace.surface.emit import cast, dtype_of, traced
 from tenfold.trace.surface.indexing.key import has_traced
 from tenfold.trace.surface.shaping import creation
 from tenfold.trace.surface.ufuncs.composed import same
-from tenfold.types import plain
+from tenfold.types import base_array
 
 
 def asarray(
@@ -50,7 +50,7 @@ def asarray(
     if has_traced(obj):
         made = traced(obj)
         return made if wanted is None else cast(made, wanted)
-    given = plain(obj)
+    given = base_array(obj)
     if not isinstance(obj, (np.ndarray, np.generic)) and hasattr(obj, "__dlpack__"):
         given = from_library(obj)
     host = np.array(given, wanted, copy=False if copy is False else None)

@@ -19,7 +19,7 @@ from tenfold.ops import elements, rules, samples
 from tenfold.ops.agreement.named import many, sums
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.expression import Expression
-from tenfold.ops.reference import Array, plain, widened
+from tenfold.ops.reference import Array, direct, widened
 from tenfold.ops.rows.shapes import padded as padded_with
 from tenfold.types import DTYPES, Shape, TensorType
 
@@ -255,7 +255,7 @@ ROWS = (
         name="windows",
         arity=1,
         infer=_infer_windows,
-        reference=plain(_windows),
+        reference=direct(_windows),
         lowering=Element(elements.windows),
         edges="a window that does not fit is left out; an axis too short for one has none",
         bound=0,

@@ -19,7 +19,7 @@ from tenfold.ops import attributes as attribute
 from tenfold.ops import samples
 from tenfold.ops.batching import differs, guards, lanes
 from tenfold.ops.reference import Array
-from tenfold.types import DTYPES, SHORT, TensorType, parse_type, plain
+from tenfold.types import DTYPES, SHORT, TensorType, base_array, parse_type
 
 Given = Mapping[str, Any]
 Asking = Generator[HostRequest, list[Any], tuple[Array, ...]]
@@ -93,7 +93,7 @@ def checked(name: str, results: list[Any], wanted: list[TensorType]) -> tuple[Ar
         )
     made = []
     for i, (result, type) in enumerate(zip(results, wanted, strict=True)):
-        array = np.array(plain(result))  # a copy: the host may write into its own later
+        array = np.array(base_array(result))  # a copy: the host may write into its own later
         if array.dtype != type.dtype or array.shape != type.shape:
             short = SHORT.get(array.dtype, str(array.dtype))
             dims = f"[{','.join(map(str, array.shape))}]" if array.shape else ""

@@ -20,7 +20,7 @@ from tenfold.ops import elements, rules, samples
 from tenfold.ops.agreement.named import errors, spreads
 from tenfold.ops.batching import guards
 from tenfold.ops.batching import rules as batching
-from tenfold.ops.reference import Array, doubled, plain, widened
+from tenfold.ops.reference import Array, direct, doubled, widened
 from tenfold.types import KIND
 
 
@@ -251,7 +251,7 @@ ARITHMETIC = (
         np.nextafter,
         "f",
         edges="in the dtype itself, sixteen-bit floats too; NaN if either is",
-        reference=plain,
+        reference=direct,
     ),
 )
 
@@ -263,7 +263,7 @@ ROUNDING = (
         "f",
         samples.ordinary,
         edges="NaN and infinities raise ValueProblem",
-        reference=plain,
+        reference=direct,
         lowering=Element(elements.finite),
         heeds=guards.surely,
     ),
@@ -321,10 +321,10 @@ FUNCTIONS = (
 )
 
 COMPLEX = (
-    row("real", 1, np.real, "c", result=rules.real, reference=plain),
-    row("imag", 1, np.imag, "c", result=rules.real, reference=plain),
-    row("conj", 1, np.conjugate, "c", reference=plain, error=errors.BY_PARTS),
-    row("complex", 2, _complex, "w", result=rules.paired, reference=plain, error=errors.BY_PARTS),
+    row("real", 1, np.real, "c", result=rules.real, reference=direct),
+    row("imag", 1, np.imag, "c", result=rules.real, reference=direct),
+    row("conj", 1, np.conjugate, "c", reference=direct, error=errors.BY_PARTS),
+    row("complex", 2, _complex, "w", result=rules.paired, reference=direct, error=errors.BY_PARTS),
 )
 
 ROWS = (*ARITHMETIC, *ROUNDING, *FUNCTIONS, *COMPLEX)

@@ -21,7 +21,7 @@ from tenfold.ops.agreement.named import many, sums
 from tenfold.ops.batching import guards
 from tenfold.ops.batching import indexing as batch_indexing
 from tenfold.ops.batching.rules import unless_none
-from tenfold.ops.reference import F32, NARROW, Array, plain
+from tenfold.ops.reference import F32, NARROW, Array, direct
 from tenfold.types import DTYPES, I64, Shape, TensorType
 
 Given = Mapping[str, Any]
@@ -330,7 +330,7 @@ ROWS = (
         name="gather",
         arity=None,
         infer=_infer_gather,
-        reference=plain(_gather),
+        reference=direct(_gather),
         lowering=Element(elements.gather),
         edges=_RANGE,
         bound=0,
@@ -345,7 +345,7 @@ ROWS = (
         name="scatter",
         arity=None,
         infer=_infer_scatter,
-        reference=plain(_scatter),
+        reference=direct(_scatter),
         lowering=Scatter(elements.scatter, _serial, _update, _joined_in),
         edges=(
             f"{_RANGE}; repeated indices: set keeps the last in row-major order, the others "
@@ -365,7 +365,7 @@ ROWS = (
         name="dynamic_slice",
         arity=None,
         infer=_infer_dynamic_slice,
-        reference=plain(_dynamic_slice),
+        reference=direct(_dynamic_slice),
         lowering=Element(elements.dynamic_slice),
         edges="starts are clamped so that the slice fits",
         bound=0,
@@ -378,7 +378,7 @@ ROWS = (
         name="dynamic_update",
         arity=None,
         infer=_infer_dynamic_update,
-        reference=plain(_dynamic_update),
+        reference=direct(_dynamic_update),
         lowering=Ranges(ranges.dynamic_update),
         edges="starts are clamped so that the update fits",
         bound=0,

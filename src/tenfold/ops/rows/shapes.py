@@ -15,7 +15,7 @@ from tenfold.graph.op import Attribute, Element, Lowering, Op, Ranges, TypeRule,
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, ranges, rules, samples
 from tenfold.ops.batching import rules as batching
-from tenfold.ops.reference import Array, plain
+from tenfold.ops.reference import Array, direct
 from tenfold.types import BOOL, Shape, TensorType
 
 Given = Mapping[str, Any]
@@ -38,7 +38,7 @@ def row(
         name=name,
         arity=arity,
         infer=infer,
-        reference=plain(reference),
+        reference=direct(reference),
         lowering=lowering,
         edges=edges,
         bound=0,

@@ -34,12 +34,12 @@ def shrink(case: Case, diverges: Callable[[Case], bool]) -> Case:
             case, now = made, smaller
             break
     for number in range(len(case.arrays)):
-        for plain in _plain(case.arrays[number]):
+        for simpler in _simpler(case.arrays[number]):
             if tries <= 0:
                 return case
             tries -= 1
             arrays = list(case.arrays)
-            arrays[number] = plain
+            arrays[number] = simpler
             made = Case(case.graph, tuple(arrays))
             if diverges(made):
                 case = made
@@ -64,8 +64,8 @@ def _narrowed(case: Case, extent: int, smaller: int) -> Case | None:
     return Case(made, tuple(arrays))
 
 
-def _plain(array: Array) -> list[Array]:
-    """Plainer arrays of the same type: small whole numbers, in order."""
+def _simpler(array: Array) -> list[Array]:
+    """Simpler arrays of the same type: small whole numbers, in order."""
     if KIND[array.dtype] == "b" or array.size <= 4:
         return []
     ramp = (np.arange(array.size) % 7 + 1).reshape(array.shape)

@@ -19,7 +19,7 @@ from tenfold.errors import TenfoldError
 from tenfold.graph import Graph, Node
 from tenfold.ops import TABLE
 from tenfold.parity.replay.replay import Frame, Replay
-from tenfold.parity.replay.state import About, State
+from tenfold.parity.replay.state import PlanFacts, ScopeState
 from tenfold.parity.replay.steps import check_step, wrong
 from tenfold.parity.verdict import VALUES, Disagreement
 from tenfold.plan import KernelStep
@@ -31,11 +31,11 @@ Array = np.ndarray[Any, Any]
 
 PACE = 7_000_000  # elements of a kernel that are drawn and judged in a second, about
 MANY = 1 << 18  # elements from which numbers of one sign alone are not tried
-PLAIN, ODD, BELOW, ABOVE = range(4)  # ways to draw: mixed, troublesome, negative, positive
+MIXED, ODD, BELOW, ABOVE = range(4)  # ways to draw: mixed, troublesome, negative, positive
 _SPECIAL = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0)
 
 
-def kernels(abouts: Mapping[int, About]) -> Iterator[tuple[str, About, int]]:
+def kernels(abouts: Mapping[int, PlanFacts]) -> Iterator[tuple[str, PlanFacts, int]]:
     """Each distinct kernel of a program: its name, and a step that calls it."""
     seen: set[str] = set()
     for about in abouts.values():
@@ -50,7 +50,7 @@ def kernels(abouts: Mapping[int, About]) -> Iterator[tuple[str, About, int]]:
                 yield name, about, at
 
 
-def size_of(about: About, at: int) -> int:
+def size_of(about: PlanFacts, at: int) -> int:
     """How many elements a step's kernel reads and writes."""
     step = about.plan.steps[at]
     assert isinstance(step, KernelStep)
@@ -60,15 +60,19 @@ def size_of(about: About, at: int) -> int:
 class Bench:
     """Where kernels of a program are tried: memory for each of its plans."""
 
-    def __init__(self, replay: Replay, make: Callable[[About, list[Array]], State]) -> None:
+    def __init__(
+        self, replay: Replay, make: Callable[[PlanFacts, list[Array]], ScopeState]
+    ) -> None:
         self._replay = replay
         self._make = make
         self._frames: dict[int, Frame] = {}
 
-    def judge(self, about: About, at: int, watch: Callable[[], None]) -> Disagreement | str | None:
+    def judge(
+        self, about: PlanFacts, at: int, watch: Callable[[], None]
+    ) -> Disagreement | str | None:
         """What is wrong with the kernel of a step; or why it was not tried; or None."""
         random = np.random.default_rng(0)
-        ways = (PLAIN, ODD, BELOW, ABOVE)
+        ways = (MIXED, ODD, BELOW, ABOVE)
         for way in ways if size_of(about, at) <= MANY else ways[:2]:
             for reach in (_reach(about.parts[at].graph), 1):
                 values = _values(about, at, random, way, reach)
@@ -84,11 +88,11 @@ class Bench:
                     return found
                 break
             else:
-                if way == PLAIN:
+                if way == MIXED:
                     return f"{about.what(at)}: no drawn values were found that it takes"
         return None
 
-    def _state(self, about: About, at: int, values: dict[int, Array]) -> State | None:
+    def _state(self, about: PlanFacts, at: int, values: dict[int, Array]) -> ScopeState | None:
         """A state in which everything that a step reads lies in its place."""
         frame = self._frames.get(id(about))
         if frame is None:
@@ -112,7 +116,7 @@ class Bench:
         return state
 
     def _try(
-        self, about: About, at: int, values: dict[int, Array], watch: Callable[[], None]
+        self, about: PlanFacts, at: int, values: dict[int, Array], watch: Callable[[], None]
     ) -> Disagreement | str | None:
         state = self._state(about, at, values)
         if state is None:
@@ -120,7 +124,7 @@ class Bench:
         found = check_step(self._replay, state, at, watch)
         return found if isinstance(found, Disagreement) else None
 
-    def _raises(self, about: About, at: int, values: dict[int, Array]) -> Disagreement | None:
+    def _raises(self, about: PlanFacts, at: int, values: dict[int, Array]) -> Disagreement | None:
         """Where the reference raises, the kernel has to find the fault, too."""
         state = self._state(about, at, values)
         if state is None:
@@ -134,7 +138,7 @@ class Bench:
 
 
 def _values(
-    about: About, at: int, random: np.random.Generator, way: int, reach: int
+    about: PlanFacts, at: int, random: np.random.Generator, way: int, reach: int
 ) -> dict[int, Array]:
     """What a step reads, drawn, and what its nodes take, which may be views of that."""
     graph, part = about.graph, about.parts[at]
@@ -184,7 +188,7 @@ def _views(graph: Graph, value: int, made: Mapping[int, Array]) -> list[Node] | 
     return way
 
 
-def _results(about: About, at: int, values: dict[int, Array]) -> dict[int, Array]:
+def _results(about: PlanFacts, at: int, values: dict[int, Array]) -> dict[int, Array]:
     part = about.parts[at]
     outputs = evaluate(part.graph, part.arrays(values))
     return dict(zip(part.outputs, outputs, strict=True))
@@ -216,7 +220,7 @@ def _draw(type: TensorType, random: np.random.Generator, way: int, reach: int) -
     if way == ODD:
         special = random.choice(np.array(_SPECIAL), shape)
         plain = np.where(random.random(shape) < 0.04, special, plain)
-    elif way != PLAIN:
+    elif way != MIXED:
         plain = (0.25 + np.abs(plain)) * (-1 if way == BELOW else 1)
     return np.asarray(plain).astype(type.dtype)
 

@@ -17,7 +17,7 @@ from tenfold.ops.rows.control import rounds_of
 from tenfold.parity.find.part import FEW, loop_of
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import Frame, Layout, Replay
-from tenfold.parity.replay.state import State
+from tenfold.parity.replay.state import ScopeState
 from tenfold.parity.rule.agree import Uncertain, Watch, compare, judged
 from tenfold.plan import LoopStep, Plan, Slot
 from tenfold.plan.steps.plan import ARENA, INPUT, OUTPUT
@@ -30,7 +30,7 @@ LATER = 17  # that are judged by what rounding makes of them
 
 
 def few_rounds(
-    replay: Replay, state: State, at: int, count: int, watch: Watch | None = None
+    replay: Replay, state: ScopeState, at: int, count: int, watch: Watch | None = None
 ) -> str | None:
     """What is wrong with the first rounds of a loop, or None."""
     about = state.about

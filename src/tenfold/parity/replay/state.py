@@ -12,12 +12,12 @@ from tenfold.graph import Graph
 from tenfold.parity.find.part import Part, has_effects, part_of_step
 from tenfold.parity.replay.replay import Frame, Layout
 from tenfold.plan import BranchStep, LoopStep, Plan
-from tenfold.reference.evaluate import Entry
+from tenfold.reference.evaluate import ActiveScope
 
 Array = np.ndarray[Any, Any]
 
 
-class About:
+class PlanFacts:
     """What checking a plan needs to know of it, looked up once."""
 
     def __init__(self, plan: Plan, graph: Graph, number: int) -> None:
@@ -64,14 +64,19 @@ class Round:
     carries: list[Array]
     number: int = 0
     checked: int = 0
-    latest: dict[int, State] = field(default_factory=dict)
+    latest: dict[int, ScopeState] = field(default_factory=dict)
 
 
-class State:
+class ScopeState:
     """A graph that the reference is running: its values so far, and the plan's memory for it."""
 
     def __init__(
-        self, about: About, inputs: Sequence[Array], name: str, entry: Entry | None, sampled: bool
+        self,
+        about: PlanFacts,
+        inputs: Sequence[Array],
+        name: str,
+        entry: ActiveScope | None,
+        sampled: bool,
     ) -> None:
         self.about = about
         self.inputs = list(inputs)

@@ -13,7 +13,7 @@ from tenfold.parity.find.part import goes_long, loop_of
 from tenfold.parity.replay.loops import LATER, ROUNDS, few_rounds
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import Replay, overlaps, region, written
-from tenfold.parity.replay.state import State
+from tenfold.parity.replay.state import ScopeState
 from tenfold.parity.rule.agree import Agreement, Uncertain, Watch, compare, raw, same_bits
 from tenfold.parity.rule.judge import Judgement, judge
 from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
@@ -26,7 +26,7 @@ _NO_BOOL = 0xAA  # neither False nor True: what was not written is told from wha
 
 
 def check_step(
-    replay: Replay, state: State, at: int, watch: Watch | None = None
+    replay: Replay, state: ScopeState, at: int, watch: Watch | None = None
 ) -> Judgement | Disagreement | str:
     """How a step agrees; or what is wrong with it; or why it was not judged alone. `watch` is
     called now and then, and may raise."""
@@ -68,7 +68,7 @@ def _beside(zones: list[tuple[int, Array, Array]]) -> str | None:
 
 
 def _long_loop(
-    replay: Replay, state: State, at: int, rounds: int, watch: Watch | None
+    replay: Replay, state: ScopeState, at: int, rounds: int, watch: Watch | None
 ) -> Judgement | Disagreement:
     """Errors may grow over many rounds: the first few are judged by bounds; some more, past the
     rounds that were looked at one by one, and the whole, by what rounding makes of the
@@ -96,7 +96,7 @@ def _long_loop(
     return Judgement([compare(a, b, None) for a, b in zip(got, wanted, strict=True)], uncertain)
 
 
-def judged_step(replay: Replay, state: State, at: int) -> list[Agreement]:
+def judged_step(replay: Replay, state: ScopeState, at: int) -> list[Agreement]:
     """How the results of a step compare, whether they agree or not; none where it calls Python."""
     about, frame = state.about, state.frame
     assert frame is not None
@@ -122,7 +122,7 @@ def judged_step(replay: Replay, state: State, at: int) -> list[Agreement]:
     return judge(part.graph, part.arrays(state.values), got, wanted_of).found
 
 
-def _overwritten(state: State, at: int) -> Disagreement | None:
+def _overwritten(state: ScopeState, at: int) -> Disagreement | None:
     """Whether something that the step reads is not what its maker left there."""
     about, frame = state.about, state.frame
     assert frame is not None
@@ -144,7 +144,7 @@ def _overwritten(state: State, at: int) -> Disagreement | None:
     return None
 
 
-def _overlapping(state: State, at: int) -> Disagreement | None:
+def _overlapping(state: ScopeState, at: int) -> Disagreement | None:
     """Whether the step writes over what it is still reading: a kernel may do so only where it is
     made for it, element for element."""
     about = state.about
@@ -164,14 +164,14 @@ def _overlapping(state: State, at: int) -> Disagreement | None:
     return None
 
 
-def _misplaced(state: State, at: int, value: int, text: str) -> Disagreement:
+def _misplaced(state: ScopeState, at: int, value: int, text: str) -> Disagreement:
     about = state.about
     case = Case(about.graph, tuple(state.inputs))
     nodes = tuple(about.parts[at].graph.nodes)
     return Disagreement(MEMORY, about.what(at), f"{state.name}%{value}", text, case, nodes)
 
 
-def _prepare(state: State, at: int) -> dict[int, Array]:
+def _prepare(state: ScopeState, at: int) -> dict[int, Array]:
     """Fill what the step writes with what is surely wrong, unless it reads from there.
 
     What lies in slots that later steps write too, in bytes, by slot."""
@@ -198,7 +198,7 @@ def _prepare(state: State, at: int) -> dict[int, Array]:
 
 
 def _judged(
-    state: State, at: int, before: dict[int, Array], watch: Watch | None
+    state: ScopeState, at: int, before: dict[int, Array], watch: Watch | None
 ) -> Judgement | Disagreement | str:
     about, frame = state.about, state.frame
     assert frame is not None
@@ -232,7 +232,7 @@ def _judged(
     return wrong(state, at, VALUES, found.found[found.wrong].text, value)
 
 
-def give(state: State, at: int) -> None:
+def give(state: ScopeState, at: int) -> None:
     """Put the reference's values where the step writes."""
     about, frame = state.about, state.frame
     assert frame is not None
@@ -241,7 +241,9 @@ def give(state: State, at: int) -> None:
         held[...] = np.asarray(state.values[value]).reshape(held.shape)
 
 
-def wrong(state: State, at: int, kind: str, text: str, value: int | None = None) -> Disagreement:
+def wrong(
+    state: ScopeState, at: int, kind: str, text: str, value: int | None = None
+) -> Disagreement:
     """What is wrong with a step, with the case that shows it."""
     about = state.about
     part = about.parts[at]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tenfold.frozen import frozen
 from tenfold.parity.find.part import loop_of
-from tenfold.parity.replay.state import About, State
+from tenfold.parity.replay.state import PlanFacts, ScopeState
 from tenfold.plan import BranchStep, LoopStep
 
 Array = np.ndarray[Any, Any]
@@ -28,7 +28,7 @@ class Enough(Exception):
 class Trial:
     """A scope that was not run, and the inputs that it would have had."""
 
-    about: About
+    about: PlanFacts
     inputs: list[Array]
     name: str
 
@@ -36,12 +36,12 @@ class Trial:
 class Trials:
     """The trials that wait for the end of the run."""
 
-    def __init__(self, abouts: Mapping[int, About]) -> None:
+    def __init__(self, abouts: Mapping[int, PlanFacts]) -> None:
         self.abouts = abouts
         self.waiting: list[Trial] = []
         self.bytes = 0  # of their inputs
 
-    def keep(self, state: State, position: int, knows: Callable[[About], bool]) -> None:
+    def keep(self, state: ScopeState, position: int, knows: Callable[[PlanFacts], bool]) -> None:
         """Keep the inputs of branches that were not taken, and of a loop of no rounds, unless all
         their steps are checked: `knows`."""
         about = state.about
@@ -53,7 +53,7 @@ class Trials:
             return
         given = [np.asarray(state.values[v]) for v in node.inputs]
 
-        def add(inner: About, inputs: list[Array], name: str) -> None:
+        def add(inner: PlanFacts, inputs: list[Array], name: str) -> None:
             size = sum(a.nbytes for a in inputs)
             if self.bytes + size > _KEPT or any(inner.effects) or knows(inner):
                 return

@@ -14,7 +14,7 @@ from tenfold.errors import TenfoldError
 from tenfold.graph import Graph
 from tenfold.parity.find.part import loop_of, whole_graphs
 from tenfold.parity.replay.replay import Frame, Replay
-from tenfold.parity.replay.state import About, Round, State
+from tenfold.parity.replay.state import PlanFacts, Round, ScopeState
 from tenfold.parity.replay.steps import check_step, give
 from tenfold.parity.replay.trials import TRIED, Enough, Trials
 from tenfold.parity.rule.agree import same_bits
@@ -22,7 +22,7 @@ from tenfold.parity.rule.judge import Judgement
 from tenfold.parity.verdict import MEMORY, Case, Disagreement
 from tenfold.plan import BranchStep, LoopStep
 from tenfold.reference import Callbacks, evaluate
-from tenfold.reference.evaluate import Entry, Path
+from tenfold.reference.evaluate import ActiveScope, Path
 
 Array = np.ndarray[Any, Any]
 
@@ -31,7 +31,7 @@ class Cut(Exception):
     """The time for a check is up."""
 
 
-class Refuted(Exception):
+class Refutation(Exception):
     """A step disagrees."""
 
     def __init__(self, disagreement: Disagreement) -> None:
@@ -40,7 +40,7 @@ class Refuted(Exception):
 
 
 @dataclass(slots=True)
-class Record:
+class StepTally:
     """A step over all the times it was checked."""
 
     what: str
@@ -72,16 +72,17 @@ class Walk:
         self.replay = Replay(program)
         graphs = whole_graphs(program.plan)
         self.abouts = {
-            id(plan): About(plan, graphs[id(plan)], n) for n, plan in enumerate(program.plan.every)
+            id(plan): PlanFacts(plan, graphs[id(plan)], n)
+            for n, plan in enumerate(program.plan.every)
         }
         self.trials = Trials(self.abouts)
-        self.states: list[State] = []
-        self.records: dict[tuple[int, int], Record] = {}
+        self.states: list[ScopeState] = []
+        self.records: dict[tuple[int, int], StepTally] = {}
         self.loops: dict[str, tuple[int, int]] = {}
         self.ties: list[str] = []
         self.left_out: list[str] = []
         self.checked = 0
-        self.at: tuple[State, int] | None = None  # the step at hand
+        self.at: tuple[ScopeState, int] | None = None  # the step at hand
         self.watched: Any = None  # called with a state and a step, instead of checking it
 
     def where(self) -> str:
@@ -94,23 +95,23 @@ class Walk:
     def run(self, graph: Graph, callbacks: Callbacks) -> list[Array]:
         """Run the reference and check what it passes; its outputs."""
         about = self.abouts[id(self.program.plan)]
-        top = State(about, [np.asarray(a) for a in self.arrays], "", None, True)
+        top = ScopeState(about, [np.asarray(a) for a in self.arrays], "", None, True)
         self.states = [top]
         outputs = evaluate(graph, self.arrays, callbacks, self.watch)
         self.end(top)
         return outputs
 
-    def end(self, top: State) -> None:
+    def end(self, top: ScopeState) -> None:
         """The reference has come to its end."""
         if self.fault is None:
             try:
                 self.advance(top)
                 self.finish(top)
-            except Refuted as refuted:
+            except Refutation as refuted:
                 self.fault = refuted.disagreement
         self.states.clear()
 
-    def left(self, about: About) -> list[int]:
+    def left(self, about: PlanFacts) -> list[int]:
         """The steps of a plan that were not checked, here or before."""
         number = about.number
         return [
@@ -119,7 +120,7 @@ class Walk:
             if (number, at) not in self.records and (number, at) not in self.done
         ]
 
-    def knows(self, about: About) -> bool:
+    def knows(self, about: PlanFacts) -> bool:
         return not self.left(about)
 
     def try_branches(self) -> None:
@@ -128,7 +129,7 @@ class Walk:
             trial = self.trials.waiting.pop()
             if self.knows(trial.about):
                 continue
-            top = State(trial.about, trial.inputs, trial.name, None, True)
+            top = ScopeState(trial.about, trial.inputs, trial.name, None, True)
             self.states = [top]
             begun = self.nodes
 
@@ -151,7 +152,7 @@ class Walk:
         self.on_time()
         try:
             self.passed(path, graph, position, results)
-        except Refuted as refuted:
+        except Refutation as refuted:
             self.fault = refuted.disagreement
             self.states.clear()
 
@@ -173,7 +174,7 @@ class Walk:
 
     # Scopes.
 
-    def enter(self, path: Path) -> State | None:
+    def enter(self, path: Path) -> ScopeState | None:
         """The state of the scope that is running, opened if it is new."""
         depth = 0
         while depth < len(path) and depth + 1 < len(self.states):
@@ -207,7 +208,7 @@ class Walk:
                 loop.carries = state.outputs[: len(loop.carries)]
                 loop.number = entry.count + 1
 
-    def open(self, above: State, entry: Entry) -> State | None:
+    def open(self, above: ScopeState, entry: ActiveScope) -> ScopeState | None:
         position = _position(above, entry)
         at = above.about.scoped.get(position)
         if at is None:
@@ -219,7 +220,7 @@ class Walk:
         name = f"{above.name}%{entry.value}"
         if isinstance(step, BranchStep):
             name = f"{name}.branch{entry.scope}."
-            return State(inner, given[1:], name, entry, above.sampled)
+            return ScopeState(inner, given[1:], name, entry, above.sampled)
         loop = above.loops.get(position)
         node = entry.node  # what is true of the loop is told by its node, not by the step
         kind = loop_of(node)
@@ -238,12 +239,12 @@ class Walk:
         body = entry.scope == len(entry.node.scopes) - 1
         if few and above.sampled and body:
             loop.checked += 1
-        return State(
+        return ScopeState(
             inner, [*given[:first], *loop.carries, *slices], f"{name}{mark}[{entry.count}].", entry,
             few and above.sampled,
         )  # fmt: skip
 
-    def skip(self, entry: Entry, loop: Round, fixed: list[Array]) -> None:
+    def skip(self, entry: ActiveScope, loop: Round, fixed: list[Array]) -> None:
         """Rounds of a body without nodes, which the reference shows to nobody."""
         body = entry.node.scopes[-1]
         while loop.number < entry.count and not body.nodes:
@@ -251,7 +252,7 @@ class Walk:
             loop.carries = [values[v] for v in body.outputs[: len(loop.carries)]]
             loop.number += 1
 
-    def end_loop(self, state: State, position: int) -> None:
+    def end_loop(self, state: ScopeState, position: int) -> None:
         """A loop has come to its end: its last rounds are checked, whatever their number."""
         loop = state.loops.get(position)
         if loop is None:
@@ -273,7 +274,7 @@ class Walk:
 
     # Steps.
 
-    def advance(self, state: State) -> None:
+    def advance(self, state: ScopeState) -> None:
         """Check every step that the reference has gone past."""
         about = state.about
         while state.next < len(about.plan.steps):
@@ -292,23 +293,23 @@ class Walk:
                 if about.last[value] == at and value not in about.kept:
                     state.values.pop(value, None)
 
-    def check(self, state: State, at: int) -> None:
+    def check(self, state: ScopeState, at: int) -> None:
         if (state.about.number, at) in self.done:
             give(state, at)
             return
         found = check_step(self.replay, state, at, self.on_time)
         if isinstance(found, Disagreement):
-            raise Refuted(found)
+            raise Refutation(found)
         self.note(state, at, found)
         self.checked += 1
         self.on_time()
 
-    def note(self, state: State, at: int, found: Judgement | str) -> None:
+    def note(self, state: ScopeState, at: int, found: Judgement | str) -> None:
         about = state.about
         key = (about.number, at)
         record = self.records.get(key)
         if record is None:
-            record = self.records[key] = Record(about.what(at))
+            record = self.records[key] = StepTally(about.what(at))
         record.times += 1
         if isinstance(found, str):
             if found not in self.left_out:
@@ -324,7 +325,7 @@ class Walk:
             if note not in self.left_out and len(self.left_out) < 100:
                 self.left_out.append(note)
 
-    def finish(self, state: State) -> None:
+    def finish(self, state: ScopeState) -> None:
         """Every output must lie where it is handed out."""
         frame, about = state.frame, state.about
         if frame is None or self.watched is not None:
@@ -338,7 +339,7 @@ class Walk:
                     (n for n, s in zip(about.graph.nodes, about.graph.starts, strict=True)
                      if s <= value < s + len(n.types)), None,
                 )  # fmt: skip
-                raise Refuted(
+                raise Refutation(
                     Disagreement(
                         MEMORY, f"output {number}", f"{state.name}%{value}",
                         f"output {number} does not hold the value that the plan is to hand out",
@@ -348,5 +349,5 @@ class Walk:
                 )  # fmt: skip
 
 
-def _position(state: State, entry: Entry) -> int:
+def _position(state: ScopeState, entry: ActiveScope) -> int:
     return bisect_right(state.about.graph.starts, entry.value) - 1

@@ -153,7 +153,7 @@ def _node(node: Node, inputs: list[BoundedValue], watch: Watch | None) -> list[B
             carries = _run(node.scopes[1], [*fixed, *carries], watch)
     if isinstance(lowering, Inline):
         return _run(node.scopes[0], inputs, watch)
-    return _plain(node, inputs)
+    return _elementary(node, inputs)
 
 
 def _counted(
@@ -179,7 +179,7 @@ def _counted(
     return [*carries, *made]
 
 
-def _plain(node: Node, inputs: list[BoundedValue]) -> list[BoundedValue]:
+def _elementary(node: Node, inputs: list[BoundedValue]) -> list[BoundedValue]:
     values = [np.asarray(one.value) for one in inputs]
     errors = [one.error for one in inputs]
     results = _call(node, values)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Element, Pointwise, Ranges, Routine, Scatter, Table
-from tenfold.ops.ranges import Range, Start
+from tenfold.ops.ranges import Start, WrittenRange
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import (
     IDENTITY,
@@ -163,6 +163,6 @@ class Values:
         self.inline[value] = 0
 
 
-def updates(parts: Sequence[Range]) -> bool:
+def updates(parts: Sequence[WrittenRange]) -> bool:
     """Whether the result begins as a copy of the first input, and others are written over it."""
     return len(parts) == 2 and any(isinstance(s, Start) for s in parts[1].starts)

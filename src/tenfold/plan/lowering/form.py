@@ -11,24 +11,24 @@ import numpy as np
 from tenfold.frozen import frozen
 from tenfold.graph.op import Ranges, Scatter, Table
 from tenfold.kernel.ir.index import strides
-from tenfold.ops.ranges import Range, Start
+from tenfold.ops.ranges import Start, WrittenRange
 from tenfold.plan.fusion.fuse import Fusion
 from tenfold.plan.fusion.groups import Group, find
 from tenfold.plan.lowering.lower import (
+    IMMEDIATE,
     LITERAL,
-    PLAIN,
     SAME,
     Destination,
     Form,
     FormNode,
     Place,
-    Scattered,
+    ScatterIndices,
 )
 from tenfold.types import DType
 
 # What a FormNode says, with the number of its type: most forms have been seen before, and plain
 # tuples are found in no time.
-Said = tuple[str, Any, tuple[int, ...], int, bool]
+FormKey = tuple[str, Any, tuple[int, ...], int, bool]
 
 
 @frozen
@@ -64,7 +64,7 @@ class Former:
         self.fused = fused
         self.table = table
         self.graph = fused.graph
-        self.ranges: dict[int, list[Range]] = {}
+        self.ranges: dict[int, list[WrittenRange]] = {}
         self.known: dict[Any, Form] = {}  # by what they say, types being numbers
         self.maker = [-1] * len(fused.graph.types)
         for position, (node, start) in enumerate(
@@ -235,17 +235,19 @@ class Former:
         """The values that say where a scatter writes."""
         return self.graph.nodes[wish.scatter].inputs[2:] if wish.scatter >= 0 else ()
 
-    def scattered(self, wish: _Wish, number: dict[int, int]) -> Scattered | None:
+    def scattered(self, wish: _Wish, number: dict[int, int]) -> ScatterIndices | None:
         if wish.scatter < 0:
             return None
         node = self.graph.nodes[wish.scatter]
-        return Scattered(node.op, node.attributes, tuple(number[v] for v in self.indices(wish)))
+        return ScatterIndices(
+            node.op, node.attributes, tuple(number[v] for v in self.indices(wish))
+        )
 
     def number(
         self,
         number: dict[int, int],
         value: int,
-        nodes: list[Said],
+        nodes: list[FormKey],
         order: list[int],
     ) -> int:
         """The node that a target names; what is only copied gets one."""
@@ -280,7 +282,7 @@ class Former:
             stack.extend(graph.nodes[position].inputs)
         return sorted(order), list(inputs)
 
-    def node(self, memory: Set[int], value: int, number: dict[int, int]) -> Said:
+    def node(self, memory: Set[int], value: int, number: dict[int, int]) -> FormKey:
         fused, graph = self.fused, self.graph
         kind = fused.kinds[value]
         same = fused.alias[value]
@@ -290,8 +292,8 @@ class Former:
         node, access = graph.nodes[position], fused.accesses[position]
         if self.table[node.op].literal:
             data = node["data"]
-            if data in plain(graph.types[value].dtype):
-                return PLAIN, data, (), kind, False
+            if data in immediates(graph.types[value].dtype):
+                return IMMEDIATE, data, (), kind, False
             return LITERAL, None, (), kind, False
         assert access is not None
         inputs = tuple([number[v] for v in node.inputs])
@@ -299,8 +301,8 @@ class Former:
 
 
 @cache
-def plain(dtype: DType) -> frozenset[bytes]:
-    """The literals that stay in a kernel: zeros, ones, minus one, and all of bool."""
+def immediates(dtype: DType) -> frozenset[bytes]:
+    """The literals that stay in a kernel as immediates: zeros, ones, minus one, and all of bool."""
     values: list[Any] = [0, 1]
     with np.errstate(all="ignore"):
         if dtype.kind not in "bu":

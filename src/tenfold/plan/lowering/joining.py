@@ -9,7 +9,7 @@ from tenfold.graph.op import Ranges
 from tenfold.kernel import Index
 from tenfold.kernel.ir.index import constant
 from tenfold.ops.elements import Read, Site
-from tenfold.ops.ranges import Range, Start
+from tenfold.ops.ranges import Start, WrittenRange
 
 
 def as_element(lowering: Ranges) -> Callable[[Site], Generator[Read, int, int]]:
@@ -40,7 +40,7 @@ def as_element(lowering: Ranges) -> Callable[[Site], Generator[Read, int, int]]:
     return generate
 
 
-def starts_of(site: Site, one: Range) -> Generator[Read, int, list[Index]]:
+def starts_of(site: Site, one: WrittenRange) -> Generator[Read, int, list[Index]]:
     """Where a range begins: numbers, or scalars read now and clamped."""
     kernel, found = site.kernel, []
     for start in one.starts:

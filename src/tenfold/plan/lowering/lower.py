@@ -21,7 +21,7 @@ from tenfold.plan.lowering.joining import as_element, clamped
 from tenfold.types import DTYPES, SHORT, TensorType
 
 SAME = "same"  # the op of a view that lies in memory as what it is a view of
-PLAIN = "plain"  # a scalar constant that stays in the kernel
+IMMEDIATE = "immediate"  # a scalar constant that stays in the kernel
 LITERAL = "literal"  # a scalar constant whose value is a parameter of the kernel
 
 Position = tuple[Index, ...]
@@ -40,7 +40,7 @@ class FormNode:
 
 
 @frozen
-class Scattered:
+class ScatterIndices:
     """The op that says where each element of a value goes, and the nodes (or ~arrays) it asks."""
 
     op: str
@@ -57,7 +57,7 @@ class Destination:
     place: Place
     into: TensorType | None = None
     starts: tuple[tuple[int | None, int], ...] = ()  # computed ones: who, and its limit
-    scatter: Scattered | None = None
+    scatter: ScatterIndices | None = None
 
 
 @frozen
@@ -112,7 +112,7 @@ class _Lowering:
         self.ops: list[Op | None] = []
         self.stage: list[int] = []  # how many reductions lie one below the other
         for node in form.nodes:
-            op = None if node.op in (SAME, LITERAL, PLAIN) else table[node.op]
+            op = None if node.op in (SAME, LITERAL, IMMEDIATE) else table[node.op]
             inner = [i for i in node.inputs if i >= 0]
             self.ops.append(op)
             self.stage.append(max((self.stage[i] for i in inner), default=0) + node.reduces)
@@ -174,7 +174,9 @@ class _Lowering:
                 found.update(a for a in places if a is not None)
         return found
 
-    def asked(self, target: Destination, scatter: Scattered) -> tuple[Scatter, list[TensorType]]:
+    def asked(
+        self, target: Destination, scatter: ScatterIndices
+    ) -> tuple[Scatter, list[TensorType]]:
         lowering = self.table[scatter.op].lowering
         assert isinstance(lowering, Scatter)
         assert target.into is not None
@@ -182,7 +184,7 @@ class _Lowering:
         return lowering, [target.into, self.typed(target.node), *indices]
 
     def scattered(
-        self, target: Destination, scatter: Scattered, position: Position
+        self, target: Destination, scatter: ScatterIndices, position: Position
     ) -> tuple[Position, str]:
         """Where an element of a scatter's updates goes, and what joins it to what is there."""
         lowering, types = self.asked(target, scatter)
@@ -240,7 +242,7 @@ class _Lowering:
         one = self.form.nodes[node]
         if one.op == SAME:
             return builder.load(~one.inputs[0], flat(position, strides(one.type.shape)), condition)
-        if one.op == PLAIN:
+        if one.op == IMMEDIATE:
             return builder.const(SHORT[one.type.dtype], one.attributes)
         if one.op == LITERAL:
             if node not in self.memo:

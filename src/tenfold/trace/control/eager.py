@@ -18,7 +18,7 @@ from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.realise import run
 from tenfold.trace.operand import is_operand, refusal, weak_of
 from tenfold.trace.scope import leak
-from tenfold.types import TensorType, as_dtype, plain
+from tenfold.types import TensorType, as_dtype, base_array
 
 
 def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -39,7 +39,7 @@ def prepare(function: Callable[..., Any], *arguments: Any) -> tuple[TracedFuncti
             raise leak(item, None)
         if not is_operand(item):
             raise refusal(item)
-        array = np.asarray(plain(item))
+        array = np.asarray(base_array(item))
         array = array.astype(as_dtype(array.dtype), copy=False)
         inputs.append(array)
         leaves.append(Leaf(TensorType(array.dtype, array.shape), weak=weak_of(item)))

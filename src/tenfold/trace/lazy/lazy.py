@@ -21,7 +21,7 @@ from tenfold.graph.build import infer
 from tenfold.ops import TABLE
 from tenfold.trace.scope import Scope
 from tenfold.trace.source import Raw, describe, here
-from tenfold.types import TensorType, as_dtype, plain
+from tenfold.types import TensorType, as_dtype, base_array
 
 _FORMS = 65536  # so many types of nodes are remembered
 _LITERALS = 4096  # and so many constants of Python numbers
@@ -123,7 +123,7 @@ def numbered(type: TensorType) -> int:
 def own(array: Any) -> Host:
     """An array in C order and in a dtype that Tenfold has, which nobody else can write to."""
     try:
-        given = np.asarray(plain(array))
+        given = np.asarray(base_array(array))
         dtype = as_dtype(given.dtype)
     except TenfoldError as error:
         raise error.at(describe(here())) from None

@@ -23,7 +23,7 @@ from tenfold.frozen import frozen
 _ROUTINES = tuple(f"{letter}{name}" for letter in "sdcz" for name in ("gemm", "gemv"))
 
 # CBLAS's own numbers.
-ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
+ROW_MAJOR, NOT_TRANSPOSED, TRANSPOSED = 101, 111, 112
 
 
 def _declaration(routine: str) -> str:

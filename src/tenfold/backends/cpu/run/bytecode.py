@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.entry.entry import PARAM_BYTES
-from tenfold.backends.cpu.library.blas import PLAIN, TRANSPOSED
+from tenfold.backends.cpu.library.blas import NOT_TRANSPOSED, TRANSPOSED
 from tenfold.backends.cpu.library.sort import sort_name
 from tenfold.backends.cpu.run.opcodes import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Opcode
 from tenfold.graph.op import PRODUCT
@@ -223,7 +223,7 @@ class Bytecode:
             words += (Opcode.POLL, high * wide * whole // 500) if words else ()
             words += (
                 Opcode.PRODUCT, _LETTERS[SHORT[lhs.dtype]],
-                TRANSPOSED if left else PLAIN, TRANSPOSED if right else PLAIN,
+                TRANSPOSED if left else NOT_TRANSPOSED, TRANSPOSED if right else NOT_TRANSPOSED,
                 high, wide, k, m if left else k, k if right else n, n,
                 min(lanes, batch - lane), m * k * size, k * n * size, m * n * size,
                 a, a_at + (lane * m * k + i * (1 if left else k)) * size,

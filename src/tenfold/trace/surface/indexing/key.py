@@ -12,7 +12,7 @@ from tenfold.trace.array import Array
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.operand import scope_of
 from tenfold.trace.surface.emit import fail, is_traced, traced
-from tenfold.types import BOOL, KIND, TensorType, plain
+from tenfold.types import BOOL, KIND, TensorType, base_array
 
 
 @frozen
@@ -81,7 +81,7 @@ class IndexKey:
 def read_key(type: TensorType, key: Any) -> IndexKey:
     """The entries of a key on an array of this type."""
     given = list(key) if isinstance(key, tuple) else [key]
-    items = [_plain(item) for item in given]
+    items = [_normalised(item) for item in given]
     used = sum(_width(item) for item in items)
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
@@ -107,7 +107,7 @@ def read_key(type: TensorType, key: Any) -> IndexKey:
     return IndexKey(tuple(entries), spelled)
 
 
-def _plain(item: Any) -> Any:
+def _normalised(item: Any) -> Any:
     """An item of a key as None, Ellipsis, a slice, a bool, an int, a NumPy or a traced array."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
@@ -127,7 +127,7 @@ def _plain(item: Any) -> Any:
             return traced(item)
         item = np.asarray(item) if len(item) else np.zeros(np.shape(item), np.int64)
     if isinstance(item, np.ndarray):
-        item = plain(item)
+        item = base_array(item)
         if item.dtype != BOOL and item.dtype.kind not in "iu":
             if item.size == 0:
                 return item.astype(np.int64)

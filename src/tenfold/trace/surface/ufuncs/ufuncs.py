@@ -88,7 +88,7 @@ def _extreme(op: str, logical: str, comparison: str, *, quiet: bool) -> Choice:
 
 
 # Ufuncs that are one op whatever the dtype.
-_PLAIN: dict[np.ufunc, Build] = {
+_ONE_OP: dict[np.ufunc, Build] = {
     np.subtract: "sub",
     np.true_divide: "div",
     np.floor_divide: "floordiv",
@@ -170,7 +170,7 @@ _CHOICES: dict[np.ufunc, Choice] = {
     np.isfinite: _on_floats("isfinite", composed.always),
 }
 
-for _ufunc, _build in _PLAIN.items():
+for _ufunc, _build in _ONE_OP.items():
     define(_ufunc, _build)
 for _ufunc, _choice in _CHOICES.items():
     define(_ufunc, _choice, choose=True)
