@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import tenfold as tn
+from tenfold.backends.cpu.entry.abi import Argument, CallSpec
 from tenfold.backends.cpu.entry.bind import gate, make_entry
-from tenfold.backends.cpu.entry.entry import Argument, Entry
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm.target import target_machine
@@ -73,7 +73,7 @@ def tenfold_call(inputs: int, arrays: list[Any]) -> dict[str, Call]:
     # What a user calls, and below it the entry alone over a plan written by hand.
     found: dict[str, Call] = {"tenfold": (tn.jit(eval(SOURCES[inputs])), arrays)}
     for label, release in (("entry alone", False), ("entry, GIL released", True)):
-        entry = Entry("plan", "plan", (Argument(kind),) * inputs, (kind,), release=release)
+        entry = CallSpec("plan", "plan", (Argument(kind),) * inputs, (kind,), release=release)
         bound = make_entry(entry, image, gate(assemble), eval(SOURCES[inputs]))
         if bound.reason is not None:
             label += ", not native"

@@ -22,8 +22,8 @@ import numpy as np
 
 from tenfold import seam
 from tenfold.backends.cpu.entry import ndarray as nd
-from tenfold.backends.cpu.entry.bind import Binding
-from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.entry.abi import Argument, CallSpec
+from tenfold.backends.cpu.entry.bind import NativeBinding
 from tenfold.backends.cpu.entry.record import RECORD_WORDS
 from tenfold.kernel import Kernel
 from tenfold.kernel.ir.index import AXIS, Atom, Index
@@ -367,7 +367,7 @@ PLANS: dict[str, Callable[[Plan, str], Plan]] = {
 # Faults in the guards of an entry.
 
 
-def _guards(entry: Entry, argument: str) -> Entry:
+def _guards(entry: CallSpec, argument: str) -> CallSpec:
     """Arguments of another type than they have."""
     return replace(entry, arguments=tuple(_retyped(a, argument) for a in entry.arguments))
 
@@ -384,7 +384,7 @@ def _retyped(argument: Argument, way: str) -> Argument:
     return replace(argument, type=type)
 
 
-def _loosened(binding: Binding, argument: str) -> Binding:
+def _loosened(binding: NativeBinding, argument: str) -> NativeBinding:
     """Less asked of the flags of arguments."""
     dropped = {"contiguous": nd.CONTIGUOUS, "aligned": nd.ALIGNED}.get(argument, 0)
     at = RECORD_WORDS

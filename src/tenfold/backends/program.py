@@ -186,9 +186,9 @@ class Program(ABC):
     def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
         """A callable over this program and others of its backend, and what they are added to once
         they are bound."""
-        from tenfold.backends.dispatch import PlainDispatch  # where there is no better one
+        from tenfold.backends.python_dispatch import PythonDispatch  # where there is no better one
 
-        made = PlainDispatch(slow)
+        made = PythonDispatch(slow)
         return made, made
 
     @abstractmethod

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tenfold.backends.cpu.entry.abi import Argument, CallSpec
 from tenfold.backends.cpu.entry.bind import gate, make_entry
-from tenfold.backends.cpu.entry.entry import Argument, Entry
 from tenfold.backends.cpu.library import blas as module
 from tenfold.backends.cpu.library import blas_copy
 from tenfold.backends.cpu.library.blas import (
@@ -114,7 +114,7 @@ define i32 @plan(ptr %table, ptr %arena, ptr %poll) {
 """
     image = load([assemble(join([BLAS, Fragment((), body)]))], ["plan"], found().symbols)
     types = [parse_type(text) for text in ("f32[8,6]", "f32[6,4]", "f32[8,4]")]
-    entry = Entry("dot", "plan", (Argument(types[0]), Argument(types[1])), (types[2],))
+    entry = CallSpec("dot", "plan", (Argument(types[0]), Argument(types[1])), (types[2],))
     a, b = values(4, (8, 6), "s"), values(5, (6, 4), "s")
     call = make_entry(entry, image, gate(assemble), print).call
     np.testing.assert_array_equal(call(a, b), a @ b)

@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.entry import ndarray
-from tenfold.backends.cpu.entry.bind import GATE_TEXT, Bound, gate, make_entry
-from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.entry.abi import Argument, CallSpec
+from tenfold.backends.cpu.entry.bind import GATE_TEXT, BoundPlan, gate, make_entry
 from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
 from tenfold.backends.cpu.entry.table import make_dispatch
 from tenfold.backends.cpu.link import loader
@@ -35,7 +35,7 @@ from tenfold.backends.program import decline
 from tenfold.types import DTYPES, TensorType, parse_type
 
 Assemble = Callable[[str], bytes]
-Make = Callable[..., Bound]
+Make = Callable[..., BoundPlan]
 
 LLVM = {1: "i8", 2: "i16", 4: "i32", 8: "i64", 16: "i128"}
 
@@ -83,7 +83,7 @@ ADD = plan_of(
     "  store <8 x float> %z, ptr %c, align 4\n"
     "  ret i32 0"
 )
-ADD_ENTRY = Entry("add", "plan", arguments("f32[8]", "f32[8]"), outputs("f32[8]"))
+ADD_ENTRY = CallSpec("add", "plan", arguments("f32[8]", "f32[8]"), outputs("f32[8]"))
 
 
 @pytest.fixture(params=["native", "plain"])
@@ -93,13 +93,13 @@ def make(request: pytest.FixtureRequest, assemble: Assemble) -> Make:
         pytest.skip(str(ndarray.supported()))
 
     def build(
-        entry: Entry,
+        entry: CallSpec,
         plan: Sequence[Fragment],
         answer: Callable[..., Any] = slow,
         captures: Sequence[Any] = (),
         guards: Sequence[Guard] = (),
         symbols: dict[str, int] | None = None,
-    ) -> Bound:
+    ) -> BoundPlan:
         image = load([assemble(join(plan))], [entry.plan], symbols)
         bound = make_entry(entry, image, gate(assemble), answer, captures, guards, native)
         assert (bound.reason is None) == native
@@ -204,7 +204,9 @@ def test_the_slow_path_may_raise(make: Make) -> None:
 
 
 def test_writeable_arguments(make: Make) -> None:
-    entry = Entry("swap", "plan", (Argument(parse_type("i64[4]"), True), *arguments("i64[4]")), ())
+    entry = CallSpec(
+        "swap", "plan", (Argument(parse_type("i64[4]"), True), *arguments("i64[4]")), ()
+    )
     call = make(entry, copies((1, 0, 32))).call
     x, y = np.zeros(4, np.int64), np.arange(4)
     assert call(x, y) == ()
@@ -215,7 +217,7 @@ def test_writeable_arguments(make: Make) -> None:
 
 def test_written_memory_is_apart_from_all_else(make: Make) -> None:
     kinds = (*arguments("i64[4]"), Argument(parse_type("i64[4]"), True), *arguments("i64[0]"))
-    entry = Entry("own", "plan", kinds, (), captures=1)
+    entry = CallSpec("own", "plan", kinds, (), captures=1)
     base, held, none = np.zeros(16, np.int64), np.zeros(4, np.int64), np.zeros(0, np.int64)
     call = make(entry, copies((0, 1, 32)), captures=[held]).call
     assert call(base[:4], base[4:8], none) == ()
@@ -231,7 +233,9 @@ def test_written_memory_is_apart_from_all_else(make: Make) -> None:
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 2, 1, 3), (0,), (4, 0, 2)])
 def test_every_dtype_and_rank(make: Make, short: str, shape: tuple[int, ...]) -> None:
     type = TensorType(DTYPES[short], shape)
-    call = make(Entry("copy", "plan", (Argument(type),), (type,)), copies((0, 1, type.nbytes))).call
+    call = make(
+        CallSpec("copy", "plan", (Argument(type),), (type,)), copies((0, 1, type.nbytes))
+    ).call
     x = (np.arange(type.size) % 2).astype(type.dtype).reshape(shape)
     y = call(x)
     assert y.dtype is type.dtype
@@ -247,7 +251,7 @@ def test_every_dtype_and_rank(make: Make, short: str, shape: tuple[int, ...]) ->
 
 
 def test_several_outputs_come_as_a_tuple(make: Make) -> None:
-    entry = Entry("many", "plan", arguments("f64[3]", "i8"), outputs("f64[3]", "i8", "f64[3]"))
+    entry = CallSpec("many", "plan", arguments("f64[3]", "i8"), outputs("f64[3]", "i8", "f64[3]"))
     x, n = np.array([1.0, 2, 3]), np.int8(7)
     result = make(entry, copies((0, 2, 24), (1, 3, 1), (0, 4, 24))).call(x, n)
     assert type(result) is tuple
@@ -258,22 +262,22 @@ def test_several_outputs_come_as_a_tuple(make: Make) -> None:
 
 
 def test_packed_and_empty(make: Make) -> None:
-    one = Entry("one", "plan", arguments("f64[2]"), outputs("f64[2]"), packed=True)
+    one = CallSpec("one", "plan", arguments("f64[2]"), outputs("f64[2]"), packed=True)
     result = make(one, copies((0, 1, 16))).call(np.ones(2))
     assert type(result) is tuple
     assert len(result) == 1
-    none = Entry("none", "plan", (), ())
+    none = CallSpec("none", "plan", (), ())
     assert make(none, plan_of("  ret i32 0")).call() == ()
 
 
 def test_many_arguments(make: Make) -> None:
-    entry = Entry("last", "plan", arguments(*["f32[2,2]"] * 200), outputs("f32[2,2]"))
+    entry = CallSpec("last", "plan", arguments(*["f32[2,2]"] * 200), outputs("f32[2,2]"))
     args = [np.full((2, 2), k, np.float32) for k in range(200)]
     assert make(entry, copies((199, 200, 16))).call(*args)[0, 0] == 199
 
 
 def test_captures_and_their_guards(make: Make) -> None:
-    entry = Entry(
+    entry = CallSpec(
         "cap", "plan", arguments("f32[8]"), outputs("f32[8]"), captures=1, guards=("dict", "cell")
     )
     x, w = (np.full(8, k, np.float32) for k in (1, 2))
@@ -315,7 +319,7 @@ class Raises:
 
 def watching(make: Make, guard: Guard) -> Callable[[], bool]:
     """Whether a call goes past this guard."""
-    entry = Entry("watch", "plan", arguments("i64"), outputs("i64"), guards=(kind_of(guard),))
+    entry = CallSpec("watch", "plan", arguments("i64"), outputs("i64"), guards=(kind_of(guard),))
     call = make(entry, copies((0, 1, 8)), guards=[guard]).call
     return lambda: call(np.array(7)) == 7
 
@@ -392,14 +396,14 @@ def test_a_lookup_that_raises(make: Make) -> None:
         def __eq__(self, other: object) -> bool:
             raise LookupError("no")
 
-    entry = Entry("cap", "plan", arguments("f32[8]"), outputs("f32[8]"), guards=("dict",))
+    entry = CallSpec("cap", "plan", arguments("f32[8]"), outputs("f32[8]"), guards=("dict",))
     bound = make(entry, copies((0, 1, 32)), guards=[({Key(): 1}, "w", 1)])
     with pytest.raises(LookupError, match="no"):
         bound.call(np.zeros(8, np.float32))
 
 
 def test_binding_checks_what_it_is_given(make: Make) -> None:
-    entry = Entry("cap", "plan", arguments("f32[8]"), outputs("f32[8]"), captures=1)
+    entry = CallSpec("cap", "plan", arguments("f32[8]"), outputs("f32[8]"), captures=1)
     with pytest.raises(ValueError, match="0 captures"):
         make(entry, ADD)
     with pytest.raises(ValueError, match="not contiguous"):
@@ -407,7 +411,7 @@ def test_binding_checks_what_it_is_given(make: Make) -> None:
 
 
 def test_captured_arrays_live_as_long_as_they_are_bound(make: Make) -> None:
-    entry = Entry("cap", "plan", arguments("f32[8]"), outputs("f32[8]"), captures=1)
+    entry = CallSpec("cap", "plan", arguments("f32[8]"), outputs("f32[8]"), captures=1)
     w = np.full(8, 2, np.float32)
     gone = weakref.ref(w)
     bound = make(entry, ADD, captures=[w])
@@ -460,8 +464,8 @@ end:
 """
 
 
-def arena_case(size: int, release: bool) -> tuple[Entry, list[Fragment]]:
-    entry = Entry(
+def arena_case(size: int, release: bool) -> tuple[CallSpec, list[Fragment]]:
+    entry = CallSpec(
         "own", "plan", arguments("i64"), outputs("i64"), arena_bytes=size, release=release
     )
     body = ARENA.replace("WORDS", str(size // 8))
@@ -515,7 +519,9 @@ def test_a_hook_may_raise(make: Make, size: int, release: bool) -> None:
 
 
 def test_a_plan_may_decline(make: Make) -> None:
-    entry = Entry("no", "plan", arguments("f32[8]"), outputs("f32[8]", "f32"), arena_bytes=1 << 16)
+    entry = CallSpec(
+        "no", "plan", arguments("f32[8]"), outputs("f32[8]", "f32"), arena_bytes=1 << 16
+    )
     x = np.zeros(8, np.float32)
     word, given, _ = make(entry, plan_of("  ret i32 2")).call(x)
     assert word == "slow"
@@ -523,7 +529,7 @@ def test_a_plan_may_decline(make: Make) -> None:
 
 
 def test_a_plan_that_fails_without_a_word(make: Make) -> None:
-    entry = Entry("mute", "plan", (), outputs("f32[8]"))
+    entry = CallSpec("mute", "plan", (), outputs("f32[8]"))
     with pytest.raises(SystemError):
         make(entry, plan_of("  ret i32 1")).call()
 
@@ -535,8 +541,8 @@ def test_memory_that_is_not_to_be_had(make: Make, captures: int) -> None:
     dtype = DTYPES["f64"]
     x = np.zeros(4)
     for entry in (
-        Entry("big", "plan", arguments("f64[4]"), outputs("f64[4]", f"f64[{huge}]"), captures),
-        Entry("big", "plan", arguments("f64[4]"), outputs("f64[4]"), captures, (), 1 << 60),
+        CallSpec("big", "plan", arguments("f64[4]"), outputs("f64[4]", f"f64[{huge}]"), captures),
+        CallSpec("big", "plan", arguments("f64[4]"), outputs("f64[4]"), captures, (), 1 << 60),
     ):
         call = make(entry, plan_of("  ret i32 0"), captures=held).call
         with pytest.raises(MemoryError):
@@ -551,7 +557,7 @@ def test_memory_that_is_not_to_be_had(make: Make, captures: int) -> None:
 
 def test_nothing_leaks(assemble: Assemble) -> None:
     """Counts and memory stay where they are over a hundred thousand calls, each way out."""
-    entry = Entry(
+    entry = CallSpec(
         "leak",
         "plan",
         arguments("f32[8]", "i64"),
@@ -595,7 +601,7 @@ def test_nothing_leaks(assemble: Assemble) -> None:
 
 
 def test_all_is_freed_with_the_last_reference(make: Make) -> None:
-    entry = Entry("gone", "plan", arguments("f32[8]"), outputs("f32[8]"), arena_bytes=1 << 16)
+    entry = CallSpec("gone", "plan", arguments("f32[8]"), outputs("f32[8]"), arena_bytes=1 << 16)
 
     class Slow:
         def __call__(self, *args: Any) -> str:
@@ -622,12 +628,12 @@ import sys
 from pathlib import Path
 import numpy as np
 from tenfold.backends.cpu.entry.bind import gate, make_entry
-from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.entry.abi import Argument, CallSpec
 from tenfold.backends.cpu.link.loader import load
 from tenfold.types import parse_type
 
 kind = parse_type("f32[8]")
-entry = Entry("add", "plan", (Argument(kind), Argument(kind)), (kind,))
+entry = CallSpec("add", "plan", (Argument(kind), Argument(kind)), (kind,))
 image = load([Path(sys.argv[1]).read_bytes()], ["plan"])
 gated = gate(lambda text: Path(sys.argv[2]).read_bytes())
 x = np.arange(8, dtype=np.float32)
@@ -658,7 +664,7 @@ def test_the_gate_through_llvms_loader(
 
 
 def test_calls_after_a_fork(make: Make) -> None:
-    entry = Entry("f", "plan", arguments("f32[8]"), outputs("f32[8]"), arena_bytes=1 << 16)
+    entry = CallSpec("f", "plan", arguments("f32[8]"), outputs("f32[8]"), arena_bytes=1 << 16)
     call = make(entry, copies((0, 1, 32))).call
     x = np.ones(8, np.float32)
     call(x)
@@ -691,7 +697,7 @@ done:
 @pytest.mark.parametrize("release", [False, True])
 @pytest.mark.parametrize("weight", [1, 100_000])
 def test_ctrl_c_stops_an_endless_loop(make: Make, release: bool, weight: int) -> None:
-    entry = Entry("spin", "plan", arguments("i64"), (), arena_bytes=1 << 16, release=release)
+    entry = CallSpec("spin", "plan", arguments("i64"), (), arena_bytes=1 << 16, release=release)
     call = make(entry, plan_of(ENDLESS.replace("WEIGHT", str(weight)), POLL)).call
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -706,7 +712,7 @@ def test_ctrl_c_stops_an_endless_loop(make: Make, release: bool, weight: int) ->
 
 
 def test_signals_that_do_not_raise_let_the_loop_go_on(make: Make) -> None:
-    entry = Entry("spin", "plan", arguments("i64"), (), release=True)
+    entry = CallSpec("spin", "plan", arguments("i64"), (), release=True)
     call = make(entry, plan_of(ENDLESS.replace("WEIGHT", "1"), POLL)).call
     seen: list[int] = []
     flag = np.array(1, np.int64)
@@ -729,7 +735,7 @@ def test_signals_that_do_not_raise_let_the_loop_go_on(make: Make) -> None:
 
 
 def test_other_threads_run_while_a_plan_does(make: Make) -> None:
-    entry = Entry("spin", "plan", arguments("i64"), (), release=True)
+    entry = CallSpec("spin", "plan", arguments("i64"), (), release=True)
     body = ENDLESS.replace("WEIGHT", "1").replace(
         "  %raised",
         "  %over = icmp eq i64 %seen, 0\n  br i1 %over, label %done, label %ask\nask:\n  %raised",
@@ -767,10 +773,10 @@ def dispatching(request: pytest.FixtureRequest, assemble: Assemble) -> Any:
 
     def bind(
         value: float, *types: str, guards: Sequence[Guard] = (), writes: bool = False
-    ) -> Bound:
+    ) -> BoundPlan:
         given = tuple(Argument(parse_type(text), writes) for text in types)
         kinds = tuple(map(kind_of, guards))
-        out = Entry("fill", "plan", given, outputs("f64[1]"), captures=1, guards=kinds)
+        out = CallSpec("fill", "plan", given, outputs("f64[1]"), captures=1, guards=kinds)
         image = load([assemble(join(copies((len(types), len(types) + 1, 8))))], ["plan"])
         captures = [np.full(1, float(value))]
         return make_entry(out, image, gate(assemble), decline, captures, guards, native)
@@ -837,7 +843,7 @@ def test_a_guard_that_raises_is_heard(dispatching: Any) -> None:
 
 def test_a_table_that_changes_in_a_guard_does_not_matter(dispatching: Any) -> None:
     call, table, bind = dispatching
-    found: list[Bound] = []
+    found: list[BoundPlan] = []
 
     def asked() -> bool:
         for plan in found:
@@ -935,7 +941,7 @@ def test_a_plan_lives_as_long_as_a_call_is_in_it(assemble: Assemble) -> None:
         gc.collect()
         return True
 
-    entry = Entry("f", "plan", arguments("f32[8]"), outputs("f32[8]"), guards=("asked",))
+    entry = CallSpec("f", "plan", arguments("f32[8]"), outputs("f32[8]"), guards=("asked",))
     image = load([assemble(join(copies((0, 1, 32))))], ["plan"])
     guard = (asked, HOLDS, True)
     found.append(make_entry(entry, image, gate(assemble), decline, (), [guard], kept=image))
@@ -952,7 +958,7 @@ def test_two_thousand_plans_are_found(assemble: Assemble) -> None:
     call, table = make_dispatch(gate(assemble), slow)
     image = load([assemble(join(plan_of("  ret i32 0")))], ["plan"])
     for n in range(2000):
-        entry = Entry("f", "plan", arguments(f"f32[{n}]", "i64[3]"), outputs(f"f32[{n}]"))
+        entry = CallSpec("f", "plan", arguments(f"f32[{n}]", "i64[3]"), outputs(f"f32[{n}]"))
         table.add(make_entry(entry, image, gate(assemble), decline))
     three = np.zeros(3, np.int64)
     assert all(call(np.zeros(n, np.float32), three).shape == (n,) for n in range(2000))

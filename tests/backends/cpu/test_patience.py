@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.entry.entry import STOPPED
+from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.cpu.target import Target
 from tenfold.kernel import Builder, Kernel
 from tenfold.kernel.ir.index import Index

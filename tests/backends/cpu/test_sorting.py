@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from running import HOST, every_target
 
-from tenfold.backends.cpu.entry.entry import STOPPED
+from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.cpu.library.sort import sort_name
 from tenfold.backends.cpu.library.sort.poll import POLLED
 from tenfold.backends.cpu.library.sort.sort import LONGEST, scratch_bytes, sort_text

@@ -15,13 +15,13 @@ from tenfold.stats import count
 from tenfold.trace.scope import current
 
 if TYPE_CHECKING:  # loaded when something is compiled
-    from tenfold.api.call.dispatch import Dispatch
+    from tenfold.api.call.dispatch import EntryPoints
 
 
 class Callee:
     """Something to be called. Its class is its own: native code takes the place of `__call__`."""
 
-    _entered: Dispatch | None = None
+    _entered: EntryPoints | None = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         return object.__new__(type(cls.__name__, (cls,), {"__module__": cls.__module__}))
@@ -49,11 +49,11 @@ class Callee:
         raise NotImplementedError
 
     @property
-    def _dispatch(self) -> Dispatch:
+    def _dispatch(self) -> EntryPoints:
         if self._entered is None:
-            from tenfold.api.call.dispatch import Dispatch
+            from tenfold.api.call.dispatch import EntryPoints
 
-            self._entered = Dispatch(self, self._call, self._answered_by, *self._parameters())
+            self._entered = EntryPoints(self, self._call, self._answered_by, *self._parameters())
         return self._entered
 
     def _answered_by(self, call: Callable[..., Any]) -> None:

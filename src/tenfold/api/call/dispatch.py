@@ -39,7 +39,7 @@ class _FormDispatch:
             self.call = unpacker(first.form, self.native, slow, first.apart, first.copied)
 
 
-class Dispatch:
+class EntryPoints:
     """The entry points of one function. `answer` is told what calls are answered by: native code,
     or Python where no call has come that native code takes."""
 

@@ -30,7 +30,7 @@ from tenfold.backends.cpu.emit.spread import spread
 from tenfold.backends.cpu.emit.state import Val
 from tenfold.backends.cpu.emit.stores import store
 from tenfold.backends.cpu.emit.tiles import tile_routine, tiled
-from tenfold.backends.cpu.entry.entry import PARAM_BYTES
+from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.schedule.schedule import Schedule
 from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.casts import widen

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-from tenfold.backends.cpu.entry.entry import STOPPED
+from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.llvm.writer import Writer
 from tenfold.kernel.analyse.nest import carried_out
 from tenfold.kernel.ir.kernel import Kernel

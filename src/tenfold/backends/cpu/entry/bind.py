@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.entry import ndarray as nd
-from tenfold.backends.cpu.entry.by_ctypes import make_plain
+from tenfold.backends.cpu.entry.abi import Argument, CallSpec
+from tenfold.backends.cpu.entry.by_ctypes import make_by_ctypes
 from tenfold.backends.cpu.entry.dispatch import DISPATCH
 from tenfold.backends.cpu.entry.distinct import DISTINCT, WRITES
-from tenfold.backends.cpu.entry.entry import Argument, Entry
 from tenfold.backends.cpu.entry.gate import GATE, GATE_EXPORTS
 from tenfold.backends.cpu.entry.pool import POOL, POOL_SLOTS
-from tenfold.backends.cpu.entry.record import RECORD_WORDS, Word
+from tenfold.backends.cpu.entry.record import RECORD_WORDS, RecordWord
 from tenfold.backends.cpu.entry.release import RELEASE
 from tenfold.backends.cpu.entry.watch import WATCH
 from tenfold.backends.cpu.link.loader import Image, load, process_symbol
@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 _FASTCALL_KEYWORDS = 0x80 | 0x02
 
 _NEVER = 1 << 62
-_POOL = range(Word.POOL, Word.POOL + POOL_SLOTS)
+_POOL = range(RecordWord.POOL, RecordWord.POOL + POOL_SLOTS)
 
 GATE_TEXT = join([POOL, DISTINCT, RELEASE, GATE, DISPATCH, WATCH])
 
@@ -53,7 +53,7 @@ def gate(assemble: Callable[[str], bytes]) -> Image:
     return _gates[0]
 
 
-class Method(ctypes.Structure):
+class MethodDef(ctypes.Structure):
     """CPython's PyMethodDef."""
 
     _fields_ = (
@@ -64,15 +64,15 @@ class Method(ctypes.Structure):
     )
 
 
-class Binding(str):
+class NativeBinding(str):
     """What a callable is bound to: the plan's record, captured arrays, guards, code in memory.
 
     The callable holds it in place of its module's name, hence a string: `call.__module__` reads as
     usual, and Python's collector sees all that hangs on it.
     """
 
-    entry: Entry
-    method: Method
+    entry: CallSpec
+    method: MethodDef
     held: tuple[Any, ...]  # the captured arrays, then the guards
     _kept: tuple[object, ...]  # what has to live as long as the callable
     _record: Array
@@ -80,14 +80,14 @@ class Binding(str):
 
     def __new__(
         cls,
-        entry: Entry,
+        entry: CallSpec,
         plan: int,
         given: int,
         slow: Callable[..., Any],
         captures: Sequence[Array],
         guards: Sequence[Guard],
         *kept: object,
-    ) -> Binding:
+    ) -> NativeBinding:
         block = _pack_bound(entry, captures, guards)
         arguments = b"".join(map(_pack_argument, entry.arguments))
         outputs = b"".join(map(_pack_output, entry.outputs))
@@ -95,23 +95,23 @@ class Binding(str):
         record = np.zeros((head + len(arguments) + len(outputs)) // 8, np.uint64)
         record[RECORD_WORDS:] = np.frombuffer(arguments + outputs, np.uint64)
         start = data_of(record) + head
-        record[Word.PLAN] = plan
-        record[Word.GIVEN] = given
-        record[Word.RELEASE] = entry.release
-        record[Word.SLOW] = id(slow)
-        record[Word.BOUND] = data_of(block)
-        record[Word.ARGUMENTS] = len(entry.arguments)
-        record[Word.ARGUMENTS_AT] = start
-        record[Word.OUTPUTS] = len(entry.outputs)
-        record[Word.OUTPUTS_AT] = start + len(arguments)
-        record[Word.GUARDS] = len(entry.guards)
-        record[Word.CAPTURES] = entry.captures
-        record[Word.TABLE] = entry.table_size
-        record[Word.ARENA] = entry.arena_bytes
-        record[Word.SINGLE] = entry.single
-        record[Word.WRITES] = entry.writes
+        record[RecordWord.PLAN] = plan
+        record[RecordWord.GIVEN] = given
+        record[RecordWord.RELEASE] = entry.release
+        record[RecordWord.SLOW] = id(slow)
+        record[RecordWord.BOUND] = data_of(block)
+        record[RecordWord.ARGUMENTS] = len(entry.arguments)
+        record[RecordWord.ARGUMENTS_AT] = start
+        record[RecordWord.OUTPUTS] = len(entry.outputs)
+        record[RecordWord.OUTPUTS_AT] = start + len(arguments)
+        record[RecordWord.GUARDS] = len(entry.guards)
+        record[RecordWord.CAPTURES] = entry.captures
+        record[RecordWord.TABLE] = entry.table_size
+        record[RecordWord.ARENA] = entry.arena_bytes
+        record[RecordWord.SINGLE] = entry.single
+        record[RecordWord.WRITES] = entry.writes
         self = super().__new__(cls, "tenfold")
-        record[Word.OWNER] = id(self)
+        record[RecordWord.OWNER] = id(self)
         self.entry = entry
         self.held = (*captures, *guards)
         self._kept = (slow, block, *kept)
@@ -137,19 +137,19 @@ class Binding(str):
     @property
     def answered(self) -> int:
         """How many calls were answered."""
-        return int(self._record[Word.ANSWERED])
+        return int(self._record[RecordWord.ANSWERED])
 
     def close(self) -> None:
         """Turn every call away until it is opened again."""
-        self._record[Word.ARGUMENTS] = _NEVER  # nobody gives as many
+        self._record[RecordWord.ARGUMENTS] = _NEVER  # nobody gives as many
 
     def open(self) -> None:
-        self._record[Word.ARGUMENTS] = len(self.entry.arguments)
+        self._record[RecordWord.ARGUMENTS] = len(self.entry.arguments)
 
     def hand(self, given: int, kept: object) -> None:
         """Call the plan's function with something else from now on."""
         self._kept = (*self._kept, kept)  # calls under way have the former
-        self._record[Word.GIVEN] = given  # an aligned word: written in one step
+        self._record[RecordWord.GIVEN] = given  # an aligned word: written in one step
 
     def __del__(self, slots: range = _POOL) -> None:  # bound now: at the end names are gone
         """Free the arenas that wait in the pool."""
@@ -165,7 +165,7 @@ def data_of(array: Array) -> int:
     return address
 
 
-def _pack_bound(entry: Entry, captures: Sequence[Array], guards: Sequence[Guard]) -> Array:
+def _pack_bound(entry: CallSpec, captures: Sequence[Array], guards: Sequence[Guard]) -> Array:
     """Guards, the captures' data, and the sizes of what must lie apart."""
     if len(captures) != entry.captures or len(guards) != len(entry.guards):
         raise ValueProblem(
@@ -220,16 +220,16 @@ def _new_capsule() -> Callable[[int, None, None], Any]:
 
 
 @frozen(ready=True)
-class Bound:
+class BoundPlan:
     """A callable over a plan in memory. `reason` says why it is not native, None when it is."""
 
     call: Callable[..., Any]
-    binding: Binding
+    binding: NativeBinding
     reason: str | None
 
 
 def make_entry(
-    entry: Entry,
+    entry: CallSpec,
     image: Image,
     gate: Image,
     slow: Callable[..., Any],
@@ -238,24 +238,24 @@ def make_entry(
     native: bool = True,
     given: int = 0,
     kept: object = None,
-) -> Bound:
+) -> BoundPlan:
     """A callable for the plan in `image`, whose function is called with `given`. `slow` answers
     whatever the guards turn away; `kept` lives as long as the callable."""
     plan = image.address(entry.plan)
-    binding = Binding(entry, plan, given, slow, captures, guards, image, gate, kept)
+    binding = NativeBinding(entry, plan, given, slow, captures, guards, image, gate, kept)
     reason = nd.supported() if native else "it was not asked for"
     if reason is not None:
-        return Bound(make_plain(entry, plan, given, gate, slow, binding), binding, reason)
+        return BoundPlan(make_by_ctypes(entry, plan, given, gate, slow, binding), binding, reason)
     name, address = entry.name.encode(), gate.address("tn_gate")
     call, binding.method = make_builtin(name, address, binding.address, binding)
-    return Bound(call, binding, None)
+    return BoundPlan(call, binding, None)
 
 
 def make_builtin(
     name: bytes, address: int, record: int, owner: str
-) -> tuple[Callable[..., Any], Method]:
+) -> tuple[Callable[..., Any], MethodDef]:
     """A callable that is a built-in of CPython's: native code at this address, given a capsule
     around a record. It keeps its owner, which has to keep the method."""
-    method = Method(name, address, _FASTCALL_KEYWORDS, None)
+    method = MethodDef(name, address, _FASTCALL_KEYWORDS, None)
     capsule = _new_capsule()(record, None, None)
     return _new_function()(ctypes.addressof(method), capsule, owner), method

@@ -12,21 +12,26 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tenfold.backends.cpu.entry.entry import DONE, FAILED, Argument, Entry
+from tenfold.backends.cpu.entry.abi import DONE, FAILED, Argument, CallSpec
 from tenfold.backends.cpu.entry.pool import POOL_SLOTS
 from tenfold.backends.cpu.link.loader import Image
 from tenfold.backends.cpu.run.poll import STATE_WORDS
 from tenfold.backends.guard import holds
 
 
-class Holds(Protocol):
+class ObjectHolder(Protocol):
     """Captures, then guards, as last bound: one tuple, replaced as a whole."""
 
     held: tuple[Any, ...]
 
 
-def make_plain(
-    entry: Entry, plan: int, given: int, gate: Image, slow: Callable[..., Any], binding: Holds
+def make_by_ctypes(
+    entry: CallSpec,
+    plan: int,
+    given: int,
+    gate: Image,
+    slow: Callable[..., Any],
+    binding: ObjectHolder,
 ) -> Callable[..., Any]:
     """A callable that does what the native entry point does."""
     # PYFUNCTYPE calls with the GIL held and raises the exception the plan may have left; the
@@ -90,7 +95,7 @@ def _checked(argument: Argument, given: Any) -> Any:
     return given if fits else None
 
 
-def _distinct(entry: Entry, arrays: list[np.ndarray[Any, Any]]) -> bool:
+def _distinct(entry: CallSpec, arrays: list[np.ndarray[Any, Any]]) -> bool:
     """Whether what the plan writes into is apart from all else. All are contiguous."""
     for index, argument in enumerate(entry.arguments):
         others = arrays[:index] + arrays[index + 1 :] if argument.writeable else []

@@ -1,17 +1,18 @@
 """Dispatch, as LLVM IR: which of a callable's many plans answers a call.
 
-`tn_dispatch` is called as `tn_gate` is; its `self` is a capsule around two words, `Word`. It hashes
-the ranks, dtypes and shapes of the arguments (`tn_hash`; a NumPy scalar counts as an array without
-axes), finds the records of that hash in an open-addressing table and enters one after the other
-until one takes the arguments. A record is guarded in full, so a collision costs time alone. Where
-there is one record no hash is taken. Arguments that are not contiguous or aligned are packed on the
-way (`tn_packed`), but for plans that write into arguments: the copy would be given up.
+`tn_dispatch` is called as `tn_gate` is; its `self` is a capsule around two words, `DispatchWord`.
+It hashes the ranks, dtypes and shapes of the arguments (`tn_hash`; a NumPy scalar counts as an
+array without axes), finds the records of that hash in an open-addressing table and enters one after
+the other until one takes the arguments. A record is guarded in full, so a collision costs time
+alone. Where there is one record no hash is taken. Arguments that are not contiguous or aligned are
+packed on the way (`tn_packed`), but for plans that write into arguments: the copy would be given
+up.
 
-A table is a block of words, `Head`, then slots of two words, a hash and a record; a hash is odd, 0
-marks a free slot, REMOVED one that was used. At most half of the slots are used, so a search ends.
-All this runs with the GIL held, but a guard or a plan may let other threads run. So a call keeps
-what it enters alive, and where a record declines it looks whether the table is still the one that
-it began with: if not, it begins anew.
+A table is a block of words, `TableWord`, then slots of two words, a hash and a record; a hash is
+odd, 0 marks a free slot, REMOVED one that was used. At most half of the slots are used, so a search
+ends. All this runs with the GIL held, but a guard or a plan may let other threads run. So a call
+keeps what it enters alive, and where a record declines it looks whether the table is still the one
+that it began with: if not, it begins anew.
 """
 
 from __future__ import annotations
@@ -22,22 +23,21 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.entry import ndarray as nd
-from tenfold.backends.cpu.entry.entry import Argument
+from tenfold.backends.cpu.entry.abi import Argument
 from tenfold.backends.cpu.entry.gate import LIKELY, MISSED, UNPACKED
-from tenfold.backends.cpu.entry.record import Word as RecordWord
-from tenfold.backends.cpu.entry.record import load_field
+from tenfold.backends.cpu.entry.record import RecordWord, load_field
 from tenfold.backends.llvm.text import Fragment
 from tenfold.types import DTYPES, SHORT
 
 
-class Word(IntEnum):
+class DispatchWord(IntEnum):
     """The words of a callable that dispatches."""
 
     TABLE = 0  # replaced in one step
     SLOW = 1  # the callable that answers what no record takes
 
 
-class Head(IntEnum):
+class TableWord(IntEnum):
     """The words a table begins with."""
 
     ONLY = 0  # the record, where there is just one
@@ -172,17 +172,17 @@ _DISPATCH = f"""
 define dso_local ptr @tn_dispatch(ptr %self, ptr %args, i64 %nargs, ptr %names) nounwind {{
 begin:
 {load_field("%words", "ptr", "%self", nd.CAPSULE_POINTER)}
-{load_field("%published", "ptr", "%words", 8 * Word.TABLE)}
+{load_field("%published", "ptr", "%words", 8 * DispatchWord.TABLE)}
   %unnamed = icmp eq ptr %names, null
   br i1 %unnamed, label %known, label %slow, {LIKELY}
 known:
   %table = phi ptr [ %published, %begin ], [ %now, %declines ]
-{load_field("%only", "ptr", "%table", 8 * Head.ONLY)}
+{load_field("%only", "ptr", "%table", 8 * TableWord.ONLY)}
   %single = icmp ne ptr %only, null
   br i1 %single, label %enter, label %search
 search:
   %hash = call i64 @tn_hash(ptr %args, i64 %nargs)
-{load_field("%mask", "i64", "%table", 8 * Head.MASK)}
+{load_field("%mask", "i64", "%table", 8 * TableWord.MASK)}
   %high = lshr i64 %hash, 32
   %first = and i64 %high, %mask
   br label %probe
@@ -190,7 +190,7 @@ probe:
   %at = phi i64 [ %first, %search ], [ %next, %other ], [ %after, %onward ]
   %sought = phi i64 [ %hash, %search ], [ %sought, %other ], [ %sought.on, %onward ]
   %bound = phi i64 [ %mask, %search ], [ %bound, %other ], [ %bound.on, %onward ]
-  %slots = getelementptr i8, ptr %table, i64 {8 * Head.SLOTS}
+  %slots = getelementptr i8, ptr %table, i64 {8 * TableWord.SLOTS}
   %slot = getelementptr [2 x i64], ptr %slots, i64 %at
   %key = load i64, ptr %slot, align 8
   %same = icmp eq i64 %key, %sought
@@ -227,18 +227,18 @@ done:
   ret ptr %result
 declines:
   call void @Py_DecRef(ptr %owner)
-{load_field("%now", "ptr", "%words", 8 * Word.TABLE)}
+{load_field("%now", "ptr", "%words", 8 * DispatchWord.TABLE)}
   %stays = icmp eq ptr %now, %table
   br i1 %stays, label %others, label %known
 others:
   br i1 %single, label %slow, label %onward
 onward:
-{load_field("%bound.on", "i64", "%table", 8 * Head.MASK)}
+{load_field("%bound.on", "i64", "%table", 8 * TableWord.MASK)}
   %two.on = add i64 %at.on, 1
   %after = and i64 %two.on, %bound.on
   br label %probe
 slow:
-{load_field("%slow.path", "ptr", "%words", 8 * Word.SLOW)}
+{load_field("%slow.path", "ptr", "%words", 8 * DispatchWord.SLOW)}
   call void @Py_IncRef(ptr %slow.path) ; another may take its place meanwhile
   %asked = call ptr @PyObject_Vectorcall(ptr %slow.path, ptr %args, i64 %nargs, ptr %names)
   call void @Py_DecRef(ptr %slow.path)
@@ -264,10 +264,10 @@ def take_out(words: np.ndarray[Any, np.dtype[np.uint64]], hash: int, record: int
 
 def slot_of(words: np.ndarray[Any, np.dtype[np.uint64]], hash: int, record: int) -> int:
     """Which word the slot of a record begins with, or the first free one for this hash."""
-    mask = int(words[Head.MASK])
+    mask = int(words[TableWord.MASK])
     number = hash >> 32 & mask
     while True:
-        at = Head.SLOTS + 2 * number
+        at = TableWord.SLOTS + 2 * number
         key = int(words[at])
         if (key == hash and words[at + 1] == record) if record else not key:
             return at

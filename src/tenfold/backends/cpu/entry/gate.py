@@ -1,4 +1,4 @@
-"""The gate: the native function through which Python calls every plan, as LLVM IR.
+"""The gate: the native entry point, one trampoline from Python into every plan, as LLVM IR.
 
 CPython calls `tn_gate` as it calls its own built-ins (METH_FASTCALL with keywords). `self` is a
 capsule around a record that says what the plan wants (see `record`); so the gate is compiled once,
@@ -15,12 +15,12 @@ not contiguous or aligned were. Whoever calls it keeps the record alive.
 from __future__ import annotations
 
 from tenfold.backends.cpu.entry import ndarray as nd
-from tenfold.backends.cpu.entry.entry import DONE, FAILED, STACK_ARENA
+from tenfold.backends.cpu.entry.abi import DONE, FAILED, STACK_ARENA
 from tenfold.backends.cpu.entry.record import (
     ARGUMENT_HEAD,
     GUARD_SIZE,
     OUTPUT_HEAD,
-    Word,
+    RecordWord,
     load_field,
 )
 from tenfold.backends.cpu.run.poll import STATE_WORDS
@@ -45,7 +45,7 @@ _DECLARATIONS = (
 )
 
 
-def _word(name: str, kind: str, word: Word) -> str:
+def _word(name: str, kind: str, word: RecordWord) -> str:
     return load_field(name, kind, "%record", 8 * word)
 
 
@@ -54,9 +54,9 @@ LIKELY = '!prof !{!"branch_weights", i32 2000, i32 1}'
 _ARGUMENTS = f"""
 begin:
   %poll = alloca [{STATE_WORDS} x i64], align 16
-{_word("%count", "i64", Word.ARGUMENTS)}
-{_word("%first", "ptr", Word.ARGUMENTS_AT)}
-{_word("%length", "i64", Word.TABLE)}
+{_word("%count", "i64", RecordWord.ARGUMENTS)}
+{_word("%first", "ptr", RecordWord.ARGUMENTS_AT)}
+{_word("%length", "i64", RecordWord.TABLE)}
   %right = icmp eq i64 %nargs, %count
   br i1 %right, label %room, label %missed, {LIKELY}
 room:
@@ -126,8 +126,8 @@ data:
 
 _GUARDS = f"""
 guards:
-{_word("%guards.count", "i64", Word.GUARDS)}
-{_word("%guards.first", "ptr", Word.BOUND)}
+{_word("%guards.count", "i64", RecordWord.GUARDS)}
+{_word("%guards.first", "ptr", RecordWord.BOUND)}
   br label %guard.test
 guard.test:
   %g = phi i64 [ 0, %guards ], [ %g.next, %compare ]
@@ -169,7 +169,7 @@ lost:
 # The captures lie behind the last guard, sizes behind the last capture.
 _CAPTURES = f"""
 captures:
-{_word("%captures.count", "i64", Word.CAPTURES)}
+{_word("%captures.count", "i64", RecordWord.CAPTURES)}
   br label %capture.test
 capture.test:
   %c = phi i64 [ 0, %captures ], [ %c.next, %capture ]
@@ -185,7 +185,7 @@ capture:
   %table.next = add i64 %table.row, 1
   br label %capture.test
 overlap:
-{_word("%writes", "i64", Word.WRITES)}
+{_word("%writes", "i64", RecordWord.WRITES)}
   %reads = icmp eq i64 %writes, 0
   br i1 %reads, label %outputs, label %distinct, {LIKELY}
 distinct:
@@ -197,8 +197,8 @@ distinct:
 # An output without axes lies on the stack, and becomes a scalar in the end.
 _OUTPUTS = f"""
 outputs:
-{_word("%outputs.count", "i64", Word.OUTPUTS)}
-{_word("%outputs.first", "ptr", Word.OUTPUTS_AT)}
+{_word("%outputs.count", "i64", RecordWord.OUTPUTS)}
+{_word("%outputs.first", "ptr", RecordWord.OUTPUTS_AT)}
   %made = alloca ptr, i64 %outputs.count, align 16
   %values = alloca [16 x i8], i64 %outputs.count, align 16
   br label %output.test
@@ -241,8 +241,8 @@ output.next:
 
 _INVOKE = f"""
 arenas:
-{_word("%bytes", "i64", Word.ARENA)}
-  %pool = getelementptr i8, ptr %record, i64 {8 * Word.POOL}
+{_word("%bytes", "i64", RecordWord.ARENA)}
+  %pool = getelementptr i8, ptr %record, i64 {8 * RecordWord.POOL}
   %pooled = icmp ugt i64 %bytes, {STACK_ARENA}
   br i1 %pooled, label %take, label %small
 small:
@@ -260,9 +260,9 @@ memory:
   br label %fail
 invoke:
   %arena = phi ptr [ null, %small ], [ %stack.arena, %stack ], [ %taken, %take ]
-{_word("%plan", "ptr", Word.PLAN)}
-{_word("%release", "i64", Word.RELEASE)}
-{_word("%given", "ptr", Word.GIVEN)}
+{_word("%plan", "ptr", RecordWord.PLAN)}
+{_word("%release", "i64", RecordWord.RELEASE)}
+{_word("%given", "ptr", RecordWord.GIVEN)}
   call void @llvm.memset.p0.i64(ptr %poll, i8 0, i64 {8 * STATE_WORDS}, i1 false)
   %code = call i32 @tn_run(
       ptr %plan, i64 %release, ptr %table, ptr %arena, ptr %poll, ptr %given)
@@ -279,10 +279,10 @@ ran:
 
 _ANSWER = f"""
 answer:
-{_word("%answered", "i64", Word.ANSWERED)}
+{_word("%answered", "i64", RecordWord.ANSWERED)}
   %answered.now = add i64 %answered, 1
   store i64 %answered.now, ptr %answered.at, align 8
-{_word("%single", "i64", Word.SINGLE)}
+{_word("%single", "i64", RecordWord.SINGLE)}
   %is.single = icmp ne i64 %single, 0
   br i1 %is.single, label %one, label %many
 one:
@@ -371,7 +371,7 @@ enter:
 done:
   ret ptr %made
 slow:
-{_word("%slow.path", "ptr", Word.SLOW)}
+{_word("%slow.path", "ptr", RecordWord.SLOW)}
   %asked = call ptr @PyObject_Vectorcall(ptr %slow.path, ptr %args, i64 %nargs, ptr %names)
   ret ptr %asked
 }}

@@ -1,6 +1,6 @@
 """The record of a plan: what the gate reads of it, as words in memory.
 
-It is a row of words, in the order of `Word`, with the parts they point at behind it:
+It is a row of words, in the order of `RecordWord`, with the parts they point at behind it:
 
 - an argument: its dtype, the type of scalar that may stand for it (or null), the flags it must have
   and its rank (two halves), then its extents;
@@ -17,7 +17,7 @@ from enum import IntEnum
 from tenfold.backends.cpu.entry.pool import POOL_SLOTS
 
 
-class Word(IntEnum):
+class RecordWord(IntEnum):
     """The words a record begins with."""
 
     PLAN = 0  # the plan's function
@@ -40,7 +40,7 @@ class Word(IntEnum):
     POOL = 17  # arenas at rest
 
 
-RECORD_WORDS = Word.POOL + POOL_SLOTS
+RECORD_WORDS = RecordWord.POOL + POOL_SLOTS
 ARGUMENT_HEAD, GUARD_SIZE, OUTPUT_HEAD = 24, 32, 16  # bytes
 
 

@@ -12,37 +12,43 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.entry import ndarray as nd
-from tenfold.backends.cpu.entry.bind import Binding, Bound, Method, data_of, make_builtin
-from tenfold.backends.cpu.entry.dispatch import Head, Word, hash_of, put, take_out
+from tenfold.backends.cpu.entry.bind import (
+    BoundPlan,
+    MethodDef,
+    NativeBinding,
+    data_of,
+    make_builtin,
+)
+from tenfold.backends.cpu.entry.dispatch import DispatchWord, TableWord, hash_of, put, take_out
 from tenfold.backends.cpu.link.loader import Image
-from tenfold.backends.dispatch import PlainDispatch
+from tenfold.backends.python_dispatch import PythonDispatch
 from tenfold.locks import Lock
 
-Words = np.ndarray[Any, np.dtype[np.uint64]]
+WordArray = np.ndarray[Any, np.dtype[np.uint64]]
 
 _LEAST = 8  # slots
 
 
-class Table:
+class DispatchTable:
     """The words that `dispatch` reads, and the plans that they name."""
 
     __slots__ = ("plans", "used", "words")
 
-    def __init__(self, plans: Iterable[Binding]) -> None:
+    def __init__(self, plans: Iterable[NativeBinding]) -> None:
         self.plans = {plan.address: plan for plan in plans}
         size = _LEAST
         while size < 4 * len(self.plans):
             size *= 2
-        self.words = np.zeros(Head.SLOTS + 2 * size, np.uint64)
-        self.words[Head.MASK] = size - 1
+        self.words = np.zeros(TableWord.SLOTS + 2 * size, np.uint64)
+        self.words[TableWord.MASK] = size - 1
         self.used = len(self.plans)  # slots, those of plans that were removed too
         for address, plan in self.plans.items():
             put(self.words, hash_of(plan.entry.arguments), address)
         self._count()
 
-    def add(self, plan: Binding) -> bool:
+    def add(self, plan: NativeBinding) -> bool:
         """One more plan; whether there was room for it."""
-        if 2 * (self.used + 1) > int(self.words[Head.MASK]):
+        if 2 * (self.used + 1) > int(self.words[TableWord.MASK]):
             return False
         self.used += 1
         self.plans[plan.address] = plan
@@ -50,36 +56,36 @@ class Table:
         self._count()
         return True
 
-    def remove(self, plan: Binding) -> None:
+    def remove(self, plan: NativeBinding) -> None:
         take_out(self.words, hash_of(plan.entry.arguments), plan.address)
         del self.plans[plan.address]
         self._count()
 
     def _count(self) -> None:
-        self.words[Head.ONLY] = next(iter(self.plans)) if len(self.plans) == 1 else 0
+        self.words[TableWord.ONLY] = next(iter(self.plans)) if len(self.plans) == 1 else 0
 
 
-class Dispatch(str):
+class NativeDispatch(str):
     """What a callable over many plans is bound to. `slow` answers what none of them takes, and all
     that has keywords; it may be replaced at any time.
 
-    The callable holds it in place of its module's name, hence a string (see `Binding`).
+    The callable holds it in place of its module's name, hence a string (see `NativeBinding`).
     """
 
     _kept: Image
     _lock: Lock
-    _method: Method
+    _method: MethodDef
     _slow: Callable[..., Any]
-    _table: Table
-    _words: Words
+    _table: DispatchTable
+    _words: WordArray
 
-    def __new__(cls, gate: Image, slow: Callable[..., Any]) -> Dispatch:
+    def __new__(cls, gate: Image, slow: Callable[..., Any]) -> NativeDispatch:
         self = super().__new__(cls, "tenfold")
         self._kept = gate
         self._lock = Lock()  # held for moments, in which no other is taken
-        self._words = np.zeros(len(Word), np.uint64)
+        self._words = np.zeros(len(DispatchWord), np.uint64)
         self.slow = slow
-        self._publish(Table(()))
+        self._publish(DispatchTable(()))
         return self
 
     def __len__(self) -> int:
@@ -91,39 +97,41 @@ class Dispatch(str):
 
     @slow.setter
     def slow(self, slow: Callable[..., Any]) -> None:
-        self._words[Word.SLOW] = id(slow)
+        self._words[DispatchWord.SLOW] = id(slow)
         self._slow = slow
 
-    def add(self, plan: Bound) -> None:
+    def add(self, plan: BoundPlan) -> None:
         """Let one more plan answer calls."""
         with self._lock:
             binding, table = plan.binding, self._table
             if binding.address not in table.plans and not table.add(binding):
-                self._publish(Table((*table.plans.values(), binding)))
+                self._publish(DispatchTable((*table.plans.values(), binding)))
 
-    def remove(self, plan: Bound) -> None:
+    def remove(self, plan: BoundPlan) -> None:
         with self._lock:
             if plan.binding.address in self._table.plans:
                 self._table.remove(plan.binding)
 
     def clear(self) -> None:
         with self._lock:
-            self._publish(Table(()))
+            self._publish(DispatchTable(()))
 
-    def _publish(self, table: Table) -> None:
-        self._words[Word.TABLE] = data_of(table.words)  # an aligned word: written in one step
+    def _publish(self, table: DispatchTable) -> None:
+        self._words[DispatchWord.TABLE] = data_of(
+            table.words
+        )  # an aligned word: written in one step
         self._table = table
 
 
 def make_dispatch(
     gate: Image, slow: Callable[..., Any], native: bool = True
-) -> tuple[Callable[..., Any], Dispatch | PlainDispatch]:
+) -> tuple[Callable[..., Any], NativeDispatch | PythonDispatch]:
     """A callable over no plan yet, and what plans are added to. They are bound with `decline` as
     their own slow path."""
     if not native or nd.supported() is not None:
-        plain = PlainDispatch(slow)
+        plain = PythonDispatch(slow)
         return plain, plain
-    made = Dispatch(gate, slow)
+    made = NativeDispatch(gate, slow)
     address = gate.address("tn_dispatch")
     call, made._method = make_builtin(b"call", address, data_of(made._words), made)
     return call, made

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.entry.entry import PARAM_BYTES
+from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.library.blas import NOT_TRANSPOSED, TRANSPOSED
 from tenfold.backends.cpu.library.sort import sort_name
 from tenfold.backends.cpu.run.opcodes import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Opcode

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 
+from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.entry.bind import GATE_TEXT
-from tenfold.backends.cpu.entry.entry import PARAM_BYTES
 from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.steps import STEPS_TEXT

@@ -9,8 +9,8 @@ from weakref import ref
 
 import numpy as np
 
-from tenfold.backends.cpu.entry.bind import Binding, Bound, gate, make_entry
-from tenfold.backends.cpu.entry.entry import Argument, Entry
+from tenfold.backends.cpu.entry.abi import Argument, CallSpec
+from tenfold.backends.cpu.entry.bind import BoundPlan, NativeBinding, gate, make_entry
 from tenfold.backends.cpu.entry.table import make_dispatch
 from tenfold.backends.cpu.link.loader import Image
 from tenfold.backends.cpu.run.bytecode import Bytecode
@@ -41,7 +41,7 @@ class NativeProgram(Program):
     given: int  # the address of its bytecode
     weight: int  # about how many nanoseconds it takes
     kept: tuple[object, ...]  # what the bytecode points at
-    _own: Bound | None = None  # what `__call__` goes through
+    _own: BoundPlan | None = None  # what `__call__` goes through
 
     @property
     def backend(self) -> Backend:
@@ -63,9 +63,9 @@ class NativeProgram(Program):
         captures: Sequence[Array],
         guards: Sequence[Guard],
         packed: bool,
-    ) -> Bound:
+    ) -> BoundPlan:
         own = self.parameters[: len(self.parameters) - len(captures)]
-        entry = Entry(
+        entry = CallSpec(
             name="call",
             plan="tn_steps",
             arguments=tuple(Argument(t, n in self.donated) for n, t in enumerate(own)),
@@ -118,7 +118,7 @@ class NativeProgram(Program):
         bytecode.append(Bytecode(self.plan, self.places(), ask, self.routines(), addresses))
         self.given, kept = bytecode[0].address, (bytecode, bells, callables)
         self.kept = (*self.kept, kept)
-        bindings: list[Binding] = self.bindings()
+        bindings: list[NativeBinding] = self.bindings()
         if self._own is not None:
             bindings.append(self._own.binding)
         for one in bindings:

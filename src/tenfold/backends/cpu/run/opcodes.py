@@ -1,4 +1,4 @@
-"""How a plan is encoded as words: opcodes, operands, and the text that reads them.
+"""The bytecode of a plan: opcodes, operands, and the text that reads them.
 
 An operand is two words: which base, and an offset in bytes. Base 0 is the arena, 1 is null (for
 addresses), 2 and on are the rows of the table.
@@ -20,7 +20,7 @@ class Opcode(IntEnum):
     KERNEL = 1  # function, params, extent, callable on a fault, count; operands
     COPY = 2  # bytes; target, source
     HOST = 3  # callable
-    PRODUCT = 4  # letter, turned, turned, m, n, k, lda, ldb, ldc, batch, steps (3); three operands
+    PRODUCT = 4  # letter, transposed (2), m, n, k, lda, ldb, ldc, batch, steps (3); three operands
     BRANCH = 5  # bytes of the index, signed, branches, rows; index, arena, rows; codes
     LOOP = 6  # captures, carries, slices, stacks, length, reverse, weight, condition, body; …
     POLL = 7  # weight

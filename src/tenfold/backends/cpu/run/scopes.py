@@ -1,7 +1,7 @@
 """Steps that carry out plans of their own, a branch and a loop, as blocks of `tn_steps`.
 
-The table of an inner plan is filled in %rows, and `tn_steps` called with it and with the words of
-that plan.
+The table of an inner plan is filled in %rows, and `tn_steps` called with it and with the bytecode
+of that plan.
 """
 
 from __future__ import annotations

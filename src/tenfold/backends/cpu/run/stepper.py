@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
+from tenfold.backends.cpu.entry.abi import DONE
 from tenfold.backends.cpu.entry.bind import gate
-from tenfold.backends.cpu.entry.entry import DONE
 from tenfold.backends.cpu.link.loader import Image
 from tenfold.backends.cpu.run.bytecode import Bytecode
 from tenfold.backends.cpu.run.fixed import GATE, fixed

@@ -1,18 +1,18 @@
-"""The native function that interprets the steps of any plan, as LLVM IR.
+"""The native interpreter of a plan's bytecode, as LLVM IR.
 
-A plan is data: a row of words that `words` writes (see `opcodes`). This function interprets them.
-So a plan of thousands of steps costs no code generation, and its text holds no address; addresses
-of kernels and callables stand in the words, which are written when a plan is bound to a process.
+A plan is data: a row of words that `bytecode` writes (see `opcodes`). This function reads them. So
+a plan of thousands of steps costs no code generation, and its text holds no address; addresses of
+kernels and callables stand in the words, which are written when a plan is bound to a process.
 
     i32 tn_steps(ptr table, ptr arena, ptr poll, ptr code)
 
-does what `entry` states of a plan. Inner plans are carried out by the same function with a table of
+does what `abi` states of a plan. Inner plans are carried out by the same function with a table of
 their own (see `scopes`).
 """
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.entry.entry import DONE, FAILED, STOPPED
+from tenfold.backends.cpu.entry.abi import DONE, FAILED, STOPPED
 from tenfold.backends.cpu.library.blas import BLAS, ROW_MAJOR
 from tenfold.backends.cpu.run.host import HOST
 from tenfold.backends.cpu.run.opcodes import (

@@ -7,7 +7,7 @@ cut into blocks, so that polls cost the loops themselves nothing.
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.entry.entry import STOPPED
+from tenfold.backends.cpu.entry.abi import STOPPED
 
 POLLED = 1 << 16  # elements that a loop goes through without a poll: well below a millisecond
 _ROWS = 3  # of %buffers, before those of polls

@@ -1,16 +1,17 @@
-"""What a compiled plan looks like from outside: to Python, and to the code that calls it.
+"""The ABI of a plan: what it looks like to Python, and to the native code that calls it.
 
 A plan is one native function,
 
     i32 plan(ptr table, ptr arena, ptr poll, ptr given)
 
 - `table`: pointers to elements: the arguments', then the captures', then the outputs', in the order
-  of `Entry`. Arguments are C-contiguous, aligned and of exactly the stated type; outputs are fresh;
-  what the plan writes into shares no memory with any other row.
+  of `CallSpec`. Arguments are C-contiguous, aligned and of exactly the stated type; outputs are
+  fresh; what the plan writes into shares no memory with any other row.
 - `arena`: `arena_bytes` of memory aligned to 64 bytes, not cleared, this call's alone; null when
   `arena_bytes` is 0.
 - `poll`: what `tn_poll` wants on the back edges of loops (see `poll`).
-- `given`: what tells this plan from others that share the function: the address of its words.
+- `given`: what tells this plan from others that share the function: the address of its
+  bytecode.
 - The answer: DONE; FAILED, a Python exception is set in this thread and is to propagate; DECLINED,
   or any other number, Python is to answer this call: the slow path gets the same arguments.
 
@@ -38,12 +39,12 @@ class Argument:
 
 
 @frozen(ready=True)
-class Entry:
+class CallSpec:
     """How a plan is called.
 
-    `plan` is the symbol of its function, `name` what the callable is called. `guards` has the
-    kind of each guard (see `watch`). `packed`: a single output comes in a
-    tuple too. `release`: other Python threads run meanwhile; for plans of more than some 10 µs.
+    `plan` is the symbol of its function, `name` what the callable is called. `guards` has the kind
+    of each guard (see `watch`). `packed`: a single output comes in a tuple too. `release`: other
+    Python threads run meanwhile; for plans of more than some 10 µs.
     """
 
     name: str

@@ -12,7 +12,7 @@ from tenfold.backends.program import BoundProgram, NoMatch
 from tenfold.types import DTYPES, SHORT
 
 
-class PlainDispatch:
+class PythonDispatch:
     """A callable over programs that are bound with `decline` as their own slow path."""
 
     def __init__(self, slow: Callable[..., Any]) -> None:
