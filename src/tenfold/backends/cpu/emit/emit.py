@@ -20,8 +20,9 @@ from itertools import pairwise
 
 from tenfold.backends.cpu.emit.accumulate import reduce
 from tenfold.backends.cpu.emit.division import divide, invert
+from tenfold.backends.cpu.emit.loads import load
 from tenfold.backends.cpu.emit.loops import Loops, Position
-from tenfold.backends.cpu.emit.memory import element_size, load
+from tenfold.backends.cpu.emit.memory import element_size
 from tenfold.backends.cpu.emit.pipelining import early
 from tenfold.backends.cpu.emit.positions import as_value, inside, periodic
 from tenfold.backends.cpu.emit.prefetch import ask_for_next

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.loops import Position
-from tenfold.backends.cpu.emit.memory import element_size, prefetch
+from tenfold.backends.cpu.emit.memory import element_size, pointer
+from tenfold.backends.cpu.emit.state import State
 from tenfold.backends.cpu.schedule.traffic import far
+from tenfold.backends.llvm.writer import LANES
 from tenfold.kernel.analyse.nest import Loop
 from tenfold.kernel.analyse.uses import loads, needed
+from tenfold.kernel.ir.index import Index
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -41,7 +44,7 @@ def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
         for v in sorted(wanted):
             s.env[v] = e.compute(v)
         for number, index in rows:
-            prefetch(s, number, index)
+            _prefetch(s, number, index)
 
 
 def ask_for_next(e: Emitter, loop: Loop) -> None:
@@ -50,7 +53,7 @@ def ask_for_next(e: Emitter, loop: Loop) -> None:
     for axis, buffer, index in e.schedule.ahead:
         if axis == loop.axis:
             size = e.kernel.axes[axis].extent * element_size(e.kernel.buffers[buffer].dtype)
-            prefetch(e.s, buffer, index, near=size <= _NEAR_ROW)
+            _prefetch(e.s, buffer, index, near=size <= _NEAR_ROW)
 
 
 def ask_for_rows(e: Emitter, loop: Loop, rows: int) -> None:
@@ -62,4 +65,14 @@ def ask_for_rows(e: Emitter, loop: Loop, rows: int) -> None:
         assert i.index is not None
         buffer, step = kernel.buffers[i.attr[0]], i.index.stride(loop.axis)
         if step and i.index.stride(s.lane) == 1 and not i.index.values() and far(buffer):
-            prefetch(s, i.attr[0], i.index + step * rows)
+            _prefetch(s, i.attr[0], i.index + step * rows)
+
+
+def _prefetch(s: State, buffer: int, index: Index, near: bool = True) -> None:
+    """Ask for what lies at an index, a line of memory at a time, into the nearest cache or the
+    next. It may lie beyond the end."""
+    size = element_size(s.kernel.buffers[buffer].dtype)
+    for copy in range(0, s.copies, max(1, 64 // (LANES * size))):
+        at = pointer(s, buffer, index, copy)
+        s.w.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        s.w.put(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 {3 if near else 2}, i32 1)")

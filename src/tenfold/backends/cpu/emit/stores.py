@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from tenfold.backends.cpu.emit.loads import parts_at
 from tenfold.backends.cpu.emit.memory import (
     both,
     computed,
     doubled,
     element_size,
-    parts_at,
     places,
     pointer,
     stream_bytes,
 )
 from tenfold.backends.cpu.emit.positions import lane_step, narrowest, vectored
 from tenfold.backends.cpu.emit.state import Parts, State, Val
-from tenfold.backends.cpu.emit.updates import joined
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.casts import narrow, widen
-from tenfold.backends.llvm.writer import LANES, MEMORY, Writer, is_constant, kind, vector
+from tenfold.backends.llvm.instructions import instruction
+from tenfold.backends.llvm.writer import (
+    COMPUTE,
+    LANES,
+    MEMORY,
+    Writer,
+    is_constant,
+    kind,
+    scalar_text,
+    vector,
+)
 from tenfold.kernel.ir.index import Index
 from tenfold.kernel.ir.kernel import SEQUENTIAL, Store
+from tenfold.kernel.passes.legalise import update
 
 _PAIRS = "<" + ", ".join(f"i32 {n // 2 + n % 2 * LANES}" for n in range(2 * LANES)) + ">"
 
@@ -52,7 +62,7 @@ def store(s: State, number: int) -> None:
         if item.update:
             there = 1 if step == 1 else None
             found = parts_at(s, item.buffer, item.index, copy, mask, there)
-            parts = joined(s.w, item.update, dtype, found, parts, True)
+            parts = _joined(s.w, item.update, dtype, found, parts, True)
         raw = tuple(narrow(s.w, dtype, p, True) for p in parts)
         if step == 1 and s.streaming == number and mask is None:
             at = pointer(s, item.buffer, item.index, copy)
@@ -121,11 +131,11 @@ def _store_at_one(s: State, item: Store, offsets: str, element: str, values: str
                 f"shufflevector {vector(ty)} {values}, {vector(ty)} poison, "
                 f"<{LANES} x i32> <{moved}>"
             )
-            (values,) = joined(w, item.update, dtype, (values,), (next_,), True)
+            (values,) = _joined(w, item.update, dtype, (values,), (next_,), True)
         lanes = range(1)
     for lane in lanes:
         own = w.op(f"extractelement {vector(ty)} {values}, i64 {lane}")
-        held = joined(w, item.update, dtype, held, (own,), False)
+        held = _joined(w, item.update, dtype, held, (own,), False)
     w.put(f"store {ty} {held[0]}, ptr {at}, align {size}")
     w.put(f"br label %{end}")
     w.label(other)
@@ -146,7 +156,7 @@ def _store_single(s: State, item: Store, at: str, parts: Parts, test: str | None
     if item.update:
         there = [w.op(f"load {ty}, ptr {p}, align {size}") for p in places]
         found = tuple(widen(w, dtype, x, False) for x in there)
-        parts = joined(w, item.update, dtype, found, parts, False)
+        parts = _joined(w, item.update, dtype, found, parts, False)
     for p, part in zip(places, parts, strict=True):
         w.put(f"store {ty} {narrow(w, dtype, part, False)}, ptr {p}, align {size}")
     if test is not None:
@@ -171,3 +181,20 @@ def _scatter(
     starts, element, offsets = places(s, buffer, index, copy, None)
     for start, x in zip(starts, raw, strict=True):
         masks.scatter(s.w, start, ty, element, offsets, x, mask)
+
+
+def _joined(w: Writer, name: str, dtype: str, there: Parts, given: Parts, wide: bool) -> Parts:
+    """What is there joined to what is given, in a buffer of a dtype."""
+    body, values = update(name, dtype), list[str]()
+    for i in body.instructions:
+        if i.op == "param":
+            values.append((there, given)[i.attr[0]][i.attr[1]])
+        elif i.op == "const":
+            text = scalar_text(i.dtype, i.attr[0])
+            values.append(w.splat(COMPUTE[i.dtype], text) if wide else text)
+        else:
+            sources = [body.instructions[a].dtype for a in i.args]
+            args = [values[a] for a in i.args]
+            values.append(instruction(w, i.op, i.dtype, sources, args, wide))
+    (store,) = body.stores
+    return tuple(values[v] for v in (store.value, store.second) if v is not None)
