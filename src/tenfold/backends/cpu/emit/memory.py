@@ -34,7 +34,7 @@ def places(
     w, dtype = s.w, s.kernel.buffers[buffer].dtype
     parts = 2 if kind(dtype) == "c" else 1
     index = index * parts
-    element, step = narrowest(s, index), lane_step(s, index)
+    element, step = narrowest(index), lane_step(s, index)
     if step is None or mask is not None:
         start, offsets = f"%b{buffer}", vectored(s, index, copy, element)
     else:

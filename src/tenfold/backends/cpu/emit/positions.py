@@ -141,7 +141,7 @@ def _period(s: State, atom: Atom, copy: int, element: str) -> str:
     return w.op(f"add {vector(element)} {w.splat(element, first)}, {pattern}")
 
 
-def narrowest(s: State, index: Index) -> str:
+def narrowest(index: Index) -> str:
     """i32 where every step of the arithmetic stays within it, else i64."""
     return "i32" if reach(index) < 2**31 else "i64"
 
@@ -175,7 +175,7 @@ def inside(s: State, index: Index, low: int, high: int) -> Val:
         copies = range(s.copies if _moves(s, index) else 1)
         parts = [s.w.op(f"icmp ult i64 {whole(s, shifted, c)}, {size}") for c in copies]
         return Val(tuple(parts), False)
-    element = narrowest(s, shifted)
+    element = narrowest(shifted)
     for copy in range(s.copies):
         x = vectored(s, shifted, copy, element)
         parts.append(s.w.op(f"icmp ult {vector(element)} {x}, {s.w.const(element, size, True)}"))

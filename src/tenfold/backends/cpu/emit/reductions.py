@@ -126,7 +126,7 @@ class Reduction:
             if self._first(copy, mine):
                 out += y
             else:
-                out += self._join(tuple(mine[: len(y)]), y, quick=True)
+                out += self._join(tuple(mine[: len(y)]), y)
             if self._watched(copy):
                 other = y[0]
                 if self.crossing and copy + 1 < len(values):
@@ -228,8 +228,8 @@ class Reduction:
             self.w.select(mask, self.ty, p, i) for p, i in zip(value, self.identity(), strict=True)
         )
 
-    def _join(self, a: Parts, b: Parts, quick: bool = False, ty: str = "") -> Parts:
-        """Two values as one. `quick` drops NaN from max and min."""
+    def _join(self, a: Parts, b: Parts, ty: str = "") -> Parts:
+        """Two values as one."""
         w, t = self.w, ty or self.ty
         if self._pairs:
             return self._times(a, b, t)
