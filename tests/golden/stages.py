@@ -24,7 +24,7 @@ from tenfold.ops import TABLE
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import Access, Pattern
 from tenfold.plan.fusion.fuse import Fusion, fuse
-from tenfold.plan.lowering.form import Bound, Former
+from tenfold.plan.lowering.form import BoundForm, Former
 from tenfold.plan.lowering.lower import Form, Place, lower
 from tenfold.plan.steps.build import make_plan
 from tenfold.plan.steps.plan import CopyStep, KernelStep, LoopStep, Plan
@@ -124,7 +124,7 @@ def groups(given: str, _: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _bound(given: str) -> list[Bound]:
+def _bound(given: str) -> list[BoundForm]:
     fused = fused_of(given)
     former = Former(fused, TABLE)
     return [b for item in fused.items if item.group for b in former.forms(item.group)]

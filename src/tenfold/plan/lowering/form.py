@@ -32,7 +32,7 @@ FormKey = tuple[str, Any, tuple[int, ...], int, bool]
 
 
 @frozen
-class Bound:
+class BoundForm:
     """A form with the values that its parts stand for in the graph.
 
     `shifts` has for each target where the range that is written begins in it, in bytes.
@@ -73,7 +73,7 @@ class Former:
             for value in range(start, start + len(node.types)):
                 self.maker[value] = position
 
-    def forms(self, group: Group) -> list[Bound]:
+    def forms(self, group: Group) -> list[BoundForm]:
         """The kernels of a group: one, and one more for each value that does not fit its loops."""
         wishes = self.wishes(group)
         while True:
@@ -158,7 +158,7 @@ class Former:
             (main if fits else apart).append(wish)
         return main, apart
 
-    def bind(self, group: Group, wishes: Sequence[_Wish], cut: frozenset[int]) -> Bound:
+    def bind(self, group: Group, wishes: Sequence[_Wish], cut: frozenset[int]) -> BoundForm:
         """The form that writes these values; `cut` are values of the group found in memory."""
         wanted = [w.value for w in wishes]
         wanted += [v for w in wishes for v, _ in w.starts if v >= 0]
@@ -229,7 +229,7 @@ class Former:
             )
         made = tuple(w.into if w.into >= 0 else w.value for w in wishes)
         shifts = tuple(w.shift for w in wishes)
-        return Bound(form, tuple(inputs), tuple(order), made, shifts)
+        return BoundForm(form, tuple(inputs), tuple(order), made, shifts)
 
     def indices(self, wish: _Wish) -> tuple[int, ...]:
         """The values that say where a scatter writes."""

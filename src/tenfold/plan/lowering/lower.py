@@ -75,7 +75,7 @@ class Form:
 
 
 @frozen
-class Lowered:
+class LoweredKernel:
     """A kernel with what its parameters stand for: nodes of the form, or raw values.
 
     Its buffers are the form's inputs, then its targets. `in_place` has pairs of an
@@ -87,7 +87,7 @@ class Lowered:
     in_place: tuple[tuple[int, int], ...]
 
 
-def lower(form: Form, table: Table) -> Lowered:
+def lower(form: Form, table: Table) -> LoweredKernel:
     """The kernel of a form."""
     return _Lowering(form, table).run()
 
@@ -117,7 +117,7 @@ class _Lowering:
             self.ops.append(op)
             self.stage.append(max((self.stage[i] for i in inner), default=0) + node.reduces)
 
-    def run(self) -> Lowered:
+    def run(self) -> LoweredKernel:
         form, builder = self.form, self.builder
         for type in form.inputs:
             builder.buffer(SHORT[type.dtype], type.size, READ)
@@ -161,7 +161,7 @@ class _Lowering:
             self.params[n] if n < len(self.params) else builder.literals[n]
             for n in range(len(kernel.params))
         ]
-        return Lowered(kernel, tuple(params), pairs)
+        return LoweredKernel(kernel, tuple(params), pairs)
 
     def serial(self) -> set[int]:
         """The axes along which writes are in order."""

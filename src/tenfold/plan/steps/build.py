@@ -12,8 +12,8 @@ from tenfold.kernel.ir.kernel import SCRATCH
 from tenfold.ops import TABLE
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.fuse import Fusion, fuse
-from tenfold.plan.lowering.form import Bound, Former
-from tenfold.plan.lowering.lower import Form, Lowered, lower
+from tenfold.plan.lowering.form import BoundForm, Former
+from tenfold.plan.lowering.lower import Form, LoweredKernel, lower
 from tenfold.plan.passes.expand import expand
 from tenfold.plan.passes.lines import lay_lines
 from tenfold.plan.passes.products import lay_products
@@ -45,7 +45,7 @@ def make_plan(
     `donated` are parameters whose memory the plan may use for values of its own once it has read
     them.
     """
-    forms: dict[Form, Lowered] = {}
+    forms: dict[Form, LoweredKernel] = {}
     plans: dict[str, Plan] = {}
     for digest, scope in _expanded(graph, table).items():
         laid = lay_lines(lay_products(scope, table), table)
@@ -78,7 +78,7 @@ class _Planner:
         graph: Graph,
         table: Table,
         plans: dict[str, Plan],
-        forms: dict[Form, Lowered],
+        forms: dict[Form, LoweredKernel],
         capabilities: Capabilities,
         donated: tuple[int, ...],
     ) -> None:
@@ -93,7 +93,7 @@ class _Planner:
         self.cell: dict[int, int] = {}  # by value
         self.steps: list[Step] = []
         self.kernels: dict[Kernel, int] = {}
-        self.made: dict[int, tuple[Lowered, int]] = {}  # by id of a form; the number of its kernel
+        self.made: dict[int, tuple[LoweredKernel, int]] = {}  # by id of a form; the number of its kernel
         self.constants: list[bytes] = []
         self.inner: dict[int, int] = {}  # id of a sub-plan -> its number
         self.used: list[Plan] = []
@@ -183,7 +183,7 @@ class _Planner:
 
     # Steps.
 
-    def kernel(self, bound: Bound) -> None:
+    def kernel(self, bound: BoundForm) -> None:
         found = self.made.get(id(bound.form))  # the former makes equal ones once, and keeps them
         if found is None:
             found = self.made[id(bound.form)] = self.lowered(bound.form)
@@ -211,7 +211,7 @@ class _Planner:
             self.cells.may_share(at, reads[source], writes[target])
         self.add(step, reads, [*writes, *scratch])
 
-    def lowered(self, form: Form) -> tuple[Lowered, int]:
+    def lowered(self, form: Form) -> tuple[LoweredKernel, int]:
         """The kernel of a form, and its number."""
         made = self.forms.get(form)
         if made is None:
