@@ -39,8 +39,9 @@ from legality import hold_kernels_to_it
 
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run.compiled import CompiledProgram
-from tenfold.backends.cpu.target import VARIABLE, Target, executable, machine
+from tenfold.backends.cpu.target import VARIABLE, executable, machine
 from tenfold.backends.file import PlanFile, write_file
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
@@ -55,7 +56,7 @@ STARTING, DONE = -2, -1  # in place of the seed under way
 
 
 def compare(
-    graph: Graph, arrays: Sequence[Array], seed: int = 0, target: Target | None = None
+    graph: Graph, arrays: Sequence[Array], seed: int = 0, target: LLVMTarget | None = None
 ) -> str | None:
     """What is wrong with the plan of a graph on these arguments, or None. The seed says which are
     donated, how they are laid out, and whether the rarer checks are made."""

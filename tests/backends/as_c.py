@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Kernel
 from tenfold.types import DTYPES
 from tests.backends.c_printer import printed
@@ -75,7 +75,7 @@ class Runs:
         self.counts.clear()
 
 
-def comparable(kernel: Kernel, target: Target) -> bool:
+def comparable(kernel: Kernel, target: LLVMTarget) -> bool:
     """Whether C gives the bits of a target: with fma, and without maths of its own."""
     called = any(i.op in ("call", "rarely") for i in kernel.instructions)
     return target.fma and not (called and target.vector_bytes == 64)

@@ -12,9 +12,9 @@ import pytest
 from tenfold.backends.cpu.link.compile import module_text, prepare
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.schedule.schedule import Schedule, tune
-from tenfold.backends.cpu.target import Target, executable, host_target
+from tenfold.backends.cpu.target import executable, host_target
 from tenfold.backends.llvm.assemble import assemble
-from tenfold.backends.llvm.target import named
+from tenfold.backends.llvm.target import LLVMTarget, named
 from tenfold.kernel import Builder, Kernel, verify
 from tenfold.kernel.ir.index import Index, flat, strides
 from tenfold.kernel.passes.legalise import legalise
@@ -38,7 +38,7 @@ class Program:
     def __init__(
         self,
         kernel: Kernel,
-        target: Target = HOST,
+        target: LLVMTarget = HOST,
         strict: bool = False,
         schedule: Schedule | None = None,
         tuned: bool = True,

@@ -20,7 +20,7 @@ from tenfold.backends.cpu.link.elf import IMPORTED, read
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.link.support import missing
 from tenfold.backends.cpu.schedule.schedule import tune
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import Unsupported
 from tenfold.kernel import Builder, Kernel
 from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE
@@ -121,7 +121,7 @@ def every_instruction() -> Iterator[Kernel]:
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
-def test_objects_import_no_library(target: Target) -> None:
+def test_objects_import_no_library(target: LLVMTarget) -> None:
     """No instruction on any dtype needs a maths library, or a helper of a compiler's runtime."""
     module = compile_kernels([*every_instruction(), chain(5)], target)
     found = [symbol for data in members(module.data) for symbol in read(data).symbols]

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.target import Target
-from tenfold.backends.llvm.target import LEVELS, named
+from tenfold.backends.llvm.target import LEVELS, LLVMTarget, named
 from tenfold.kernel import Builder, Kernel
 from tenfold.types import DTYPES
 from tests.backends.cpu.running import HOST, Program, every_target
@@ -28,7 +27,7 @@ def by_row(rows: int, columns: int, dtype: str) -> Kernel:
     return b.finish()
 
 
-def divided(x: Array, s: Array, dtype: str, target: Target = HOST) -> tuple[Array, Array]:
+def divided(x: Array, s: Array, dtype: str, target: LLVMTarget = HOST) -> tuple[Array, Array]:
     """What a kernel gives, and what NumPy does."""
     program = Program(by_row(*x.shape, dtype), target)
     out = np.zeros_like(x)
@@ -52,7 +51,9 @@ def spread(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], powers:
 @every_target
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])
 @pytest.mark.parametrize("columns", [128, 300, 1001])
-def test_quotients_have_the_bits_of_a_division(columns: int, dtype: str, target: Target) -> None:
+def test_quotients_have_the_bits_of_a_division(
+    columns: int, dtype: str, target: LLVMTarget
+) -> None:
     rng = np.random.default_rng(columns)
     for powers in (0, 5, 14):
         x, s = spread(rng, dtype, (40, columns), powers), abs(spread(rng, dtype, (40,), powers))

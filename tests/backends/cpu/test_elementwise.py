@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder
 from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE
 from tenfold.types import DTYPES
@@ -158,7 +158,7 @@ def cases() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d[0] != "c"])
-def test_against_numpy(dtype: str, target: Target) -> None:
+def test_against_numpy(dtype: str, target: LLVMTarget) -> None:
     for name in [n for n, d in cases() if d == dtype]:
         if name == "nextafter" and dtype == "bf16":
             continue
@@ -177,7 +177,7 @@ def test_against_numpy(dtype: str, target: Target) -> None:
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
-def test_bfloat16_keeps_every_nan(name: str, target: Target) -> None:
+def test_bfloat16_keeps_every_nan(name: str, target: LLVMTarget) -> None:
     """Whatever its payload and sign, and those that arithmetic makes of infinities and zeros."""
     odd = np.array([0x7F81, 0x7FFF, 0xFF81, 0xFFFF, 0x7FC0, 0x7F80, 0xFF80, 0, 0x8000], np.uint16)
     x, y = (a.ravel().view(DTYPES["bf16"]) for a in np.meshgrid(odd, odd))
@@ -214,7 +214,7 @@ def test_integer_powers() -> None:
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize("source", list(DTYPES))
-def test_casts(source: str, target: Target) -> None:
+def test_casts(source: str, target: LLVMTarget) -> None:
     x = samples("f32" if source in ("c64", "c128") else source, 1)[0].astype(DTYPES[source])
     if source in ("f32", "f64"):
         edges = [2.0**31, 2.0**32, 2.0**63, 2.0**64, -(2.0**31), -(2.0**63), 127.9, 255.9, -128.9]
@@ -251,7 +251,7 @@ def test_casts(source: str, target: Target) -> None:
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 @pytest.mark.parametrize("source", ["f32", "f64"])
-def test_a_nan_keeps_its_sign_in_a_cast(source: str, dtype: str, target: Target) -> None:
+def test_a_nan_keeps_its_sign_in_a_cast(source: str, dtype: str, target: LLVMTarget) -> None:
     x = np.array([np.nan, -np.nan] * 20, DTYPES[source])
     out = np.zeros(x.size, DTYPES[dtype])
     b = Builder()
@@ -279,7 +279,7 @@ def saturate(x: Array, dtype: str) -> Array:
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize("dtype", ["c64", "c128"])
-def test_complex(dtype: str, target: Target) -> None:
+def test_complex(dtype: str, target: LLVMTarget) -> None:
     kind, real = DTYPES[dtype], "f32" if dtype == "c64" else "f64"
     parts = [0.0, -0.0, 1.0, -2.5, 3.0, 1e10, -1e-10, np.inf, np.nan]
     rng = np.random.default_rng(3)
@@ -346,7 +346,7 @@ def test_bitcast(source: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize("extent", [0, 1, 3, 15, 16, 17, 63, 64, 65, 1000, 1003, 1024, 5003])
-def test_extents(extent: int, target: Target) -> None:
+def test_extents(extent: int, target: LLVMTarget) -> None:
     x, y = np.random.default_rng(extent).standard_normal((2, extent)).astype(np.float32)
     out = np.full(extent + 16, 7, np.float32)
     program = Program(mapped("add", "f32", "f32", 2, (extent,)), target)
@@ -366,7 +366,7 @@ def test_extents(extent: int, target: Target) -> None:
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize("shape", [(3, 5), (4, 16), (7, 33), (4, 1003), (2, 3, 70), (1, 1, 9)])
 @pytest.mark.parametrize("dtype", ["f32", "i8", "c64", "bool", "f16", "i64"])
-def test_broadcast(shape: tuple[int, ...], dtype: str, target: Target) -> None:
+def test_broadcast(shape: tuple[int, ...], dtype: str, target: LLVMTarget) -> None:
     rng = np.random.default_rng(0)
     x = (rng.standard_normal(shape) * 20).astype(DTYPES[dtype])
     y = (rng.standard_normal(shape[-1]) * 5).astype(DTYPES[dtype])
@@ -401,7 +401,7 @@ def test_strict_keeps_rounding() -> None:
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "i64", "u8", "u32", "u64"])
-def test_division_by_what_all_elements_share(dtype: str, target: Target) -> None:
+def test_division_by_what_all_elements_share(dtype: str, target: LLVMTarget) -> None:
     (x,) = samples(dtype, 1)
     for op in ("floordiv", "mod", "fmod"):
         b = Builder()

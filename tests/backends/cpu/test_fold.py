@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder, Fold, Kernel
 from tenfold.kernel.analyse.reduction import along, elsewhere
 from tenfold.kernel.ir.index import Index
@@ -40,7 +40,7 @@ ROWS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 35, 36, 64, 65, 100, 127
 ROWS += [257, 513, 1030, 2051]
 
 
-def summed(x: Array, axis: int, target: Target) -> Array:
+def summed(x: Array, axis: int, target: LLVMTarget) -> Array:
     out = np.full(x.shape[:axis] + x.shape[axis + 1 :], 5, x.dtype)
     places = np.empty(out.shape, np.int64)
     Program(reduction("sum", SHORT[x.dtype], x.shape, (axis,)), target)(x, out, places)
@@ -71,7 +71,7 @@ def test_partial_sums_of_chunks_join_in_any_grouping_by_position(extent: int, pa
 
 @every_target
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_a_sum_across_lanes_has_the_bits_of_the_fold(dtype: str, target: Target) -> None:
+def test_a_sum_across_lanes_has_the_bits_of_the_fold(dtype: str, target: LLVMTarget) -> None:
     for length in LENGTHS if dtype == "f32" else LENGTHS[::4]:
         x = random((length,), dtype, length)
         assert summed(x, 0, target) == across_lanes(x, FOLD), length
@@ -84,7 +84,7 @@ def test_a_sum_across_lanes_has_the_bits_of_the_fold(dtype: str, target: Target)
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("width", [3, 20, 64, 300])  # in registers, and in memory
 def test_a_sum_down_columns_has_the_bits_of_the_fold(
-    dtype: str, width: int, target: Target
+    dtype: str, width: int, target: LLVMTarget
 ) -> None:
     for length in ROWS if dtype == "f32" else ROWS[::4]:
         x = random((length, width), dtype, length)
@@ -108,7 +108,7 @@ def of_both(outer: int, inner: int, packed: bool) -> Kernel:
 @pytest.mark.parametrize("outer", [2, 4, 7, 33])
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_sum_over_two_axes_keeps_lanes_to_the_end(
-    outer: int, inner: int, packed: bool, target: Target
+    outer: int, inner: int, packed: bool, target: LLVMTarget
 ) -> None:
     kernel = of_both(outer, inner, packed)
     x = random((kernel.buffers[0].size,), "f32", outer)
@@ -125,7 +125,9 @@ def test_a_sum_over_two_axes_keeps_lanes_to_the_end(
 
 @every_target
 @pytest.mark.parametrize(("shape", "axis"), [((3000,), 0), ((70, 40), 0), ((300, 300), 0)])
-def test_products_have_the_tree_of_sums(shape: tuple[int, ...], axis: int, target: Target) -> None:
+def test_products_have_the_tree_of_sums(
+    shape: tuple[int, ...], axis: int, target: LLVMTarget
+) -> None:
     x = (1 + random(shape, "f32", 3) / 100).astype(np.float32)
     out = np.zeros(shape[1:], np.float32)
     places = np.empty(out.shape, np.int64)
@@ -223,7 +225,7 @@ def test_means_of_sixteen_bit_floats_add_up_in_f32() -> None:
 
 
 @every_target
-def test_sums_with_infinities_nan_and_zeros(target: Target) -> None:
+def test_sums_with_infinities_nan_and_zeros(target: LLVMTarget) -> None:
     x = np.ones(70_000, np.float32)
     x[65_000] = np.inf
     assert summed(x, 0, target) == np.inf

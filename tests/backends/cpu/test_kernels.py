@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.schedule.schedule import Schedule, choose
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.ir.kernel import SEQUENTIAL
 from tenfold.types import DTYPES
@@ -49,7 +49,7 @@ def softmax(rows: int, columns: int, axis: int, dtype: str = "f32") -> Kernel:
 @pytest.mark.parametrize(
     "shape", [(3, 5), (4, 64), (7, 65), (5, 1003), (70, 30), (100, 300), (40, 2000), (1, 17)]
 )
-def test_softmax(shape: tuple[int, int], axis: int, target: Target) -> None:
+def test_softmax(shape: tuple[int, int], axis: int, target: LLVMTarget) -> None:
     x = random(shape)
     out = np.zeros(shape, np.float32)
     program = Program(softmax(*shape, axis), target)
@@ -62,7 +62,7 @@ def test_softmax(shape: tuple[int, int], axis: int, target: Target) -> None:
 
 @every_target
 @pytest.mark.parametrize("columns", [700, 688, 1100])
-def test_what_is_read_where_it_is_made_and_later_too(columns: int, target: Target) -> None:
+def test_what_is_read_where_it_is_made_and_later_too(columns: int, target: LLVMTarget) -> None:
     """A value of each column, made from a reduction down it: read at once, and in a loop behind,
     for which it is kept. In the tail it was once taken from there before it was made."""
     rows = 300
@@ -86,7 +86,7 @@ def test_what_is_read_where_it_is_made_and_later_too(columns: int, target: Targe
 
 
 @every_target
-def test_softmax_in_parts(target: Target) -> None:
+def test_softmax_in_parts(target: LLVMTarget) -> None:
     for axis, shape in ((1, (40, 100)), (0, (90, 3000))):
         x, whole, parts = random(shape), np.zeros(shape, np.float32), np.zeros(shape, np.float32)
         program = Program(softmax(*shape, axis), target)
@@ -125,7 +125,7 @@ def layernorm(rows: int, columns: int, dtype: str = "f32") -> tuple[Kernel, dict
 
 @every_target
 @pytest.mark.parametrize("shape", [(3, 7), (5, 64), (4, 1003)])
-def test_layernorm_with_its_variance(shape: tuple[int, int], target: Target) -> None:
+def test_layernorm_with_its_variance(shape: tuple[int, int], target: LLVMTarget) -> None:
     x, g = random(shape), random(shape[1:], seed=1)
     out, spread = np.zeros(shape, np.float32), np.zeros(shape[0], np.float32)
     kernel, literals = layernorm(*shape)
@@ -139,7 +139,7 @@ def test_layernorm_with_its_variance(shape: tuple[int, int], target: Target) -> 
 
 
 @every_target
-def test_logsumexp(target: Target) -> None:
+def test_logsumexp(target: LLVMTarget) -> None:
     rows, columns = 6, 130
     b = Builder()
     x, out = b.buffer("f64", rows * columns), b.buffer("f64", rows, "write")
@@ -157,7 +157,7 @@ def test_logsumexp(target: Target) -> None:
 @every_target
 @pytest.mark.parametrize("index", ["i32", "i64", "u8"])
 @pytest.mark.parametrize("dtype", ["f32", "i8", "f64", "c64"])
-def test_gather_with_mean(index: str, dtype: str, target: Target) -> None:
+def test_gather_with_mean(index: str, dtype: str, target: LLVMTarget) -> None:
     """Rows picked by an index, summed; and single elements picked along the lanes."""
     words, width, batch, length = 50, 37, 5, 9
     table = random((words, width), dtype)
@@ -187,7 +187,7 @@ def test_gather_with_mean(index: str, dtype: str, target: Target) -> None:
 
 @every_target
 @pytest.mark.parametrize("length", [1, 3, 4, 9])
-def test_rows_of_a_large_table_are_asked_for_ahead(length: int, target: Target) -> None:
+def test_rows_of_a_large_table_are_asked_for_ahead(length: int, target: LLVMTarget) -> None:
     words, width, batch = 9001, 40, 7
     table = random((words, width))
     ids = np.random.default_rng(0).integers(0, words, (batch, length)).astype(np.int32)
@@ -215,7 +215,7 @@ def test_the_next_row_is_asked_for_ahead() -> None:
 
 def test_the_loop_that_computes_most_asks_for_the_next_row() -> None:
     program = Program(softmax(100, 1003, 1))
-    (asked,) = program.compiled.schedule.ahead
+    (asked,) = program.compiled.schedule.prefetched
     exps = [n for n, i in enumerate(program.kernel.instructions) if i.op == "exp"]
     assert asked[0] in program.kernel.free[exps[0]]
     assert program.kernel.axes[asked[0]].kind == "reduced"
@@ -224,7 +224,7 @@ def test_the_loop_that_computes_most_asks_for_the_next_row() -> None:
 
 
 @every_target
-def test_checks_set_the_fault(target: Target) -> None:
+def test_checks_set_the_fault(target: LLVMTarget) -> None:
     n, words = 100, 10
     b = Builder()
     t, ids, out = b.buffer("f32", words), b.buffer("i32", n), b.buffer("f32", n, "write")
@@ -250,7 +250,7 @@ def test_checks_set_the_fault(target: Target) -> None:
 
 @every_target
 @pytest.mark.parametrize("columns", [5, 16, 40, 1003])
-def test_pad_and_stencil(columns: int, target: Target) -> None:
+def test_pad_and_stencil(columns: int, target: LLVMTarget) -> None:
     rows = 6
     for dtype in ("f32", "i16"):
         b = Builder()
@@ -275,7 +275,7 @@ def test_pad_and_stencil(columns: int, target: Target) -> None:
 @pytest.mark.parametrize(
     ("left", "right", "axis"), [(3, 4, 1), (50, 60, 1), (40, 50, 0), (1, 2000, 1)]
 )
-def test_concatenate_as_ranges(left: int, right: int, axis: int, target: Target) -> None:
+def test_concatenate_as_ranges(left: int, right: int, axis: int, target: LLVMTarget) -> None:
     other = 5
     shapes = ((other, left), (other, right)) if axis else ((left, other), (right, other))
     whole = (other, left + right) if axis else (left + right, other)
@@ -300,7 +300,7 @@ def test_concatenate_as_ranges(left: int, right: int, axis: int, target: Target)
 
 @every_target
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "u16", "c64", "bool"])
-def test_transposes(dtype: str, target: Target) -> None:
+def test_transposes(dtype: str, target: LLVMTarget) -> None:
     for rows, columns in ((5, 3), (64, 64), (100, 70), (130, 200), (17, 33)):
         b = Builder()
         x, z = b.buffer(dtype, rows * columns), b.buffer(dtype, rows * columns)
@@ -323,7 +323,7 @@ def test_transposes(dtype: str, target: Target) -> None:
 
 @every_target
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i8"])
-def test_transposes_wherever_their_arrays_begin(dtype: str, target: Target) -> None:
+def test_transposes_wherever_their_arrays_begin(dtype: str, target: LLVMTarget) -> None:
     """Tiles begin where lines do, which is elsewhere for each array; nothing else is touched."""
     size = DTYPES[dtype].itemsize
     for rows, columns in ((128 // size, 320 // size), (1024 // size, 192 // size), (130, 128)):
@@ -361,7 +361,7 @@ def test_transposes_past_the_caches(shift: int) -> None:
 
 
 @every_target
-def test_permuted_axes(target: Target) -> None:
+def test_permuted_axes(target: LLVMTarget) -> None:
     shape, order = (4, 20, 3, 33), (2, 0, 3, 1)
     new = [shape[k] for k in order]
     b = Builder()
@@ -375,7 +375,7 @@ def test_permuted_axes(target: Target) -> None:
 
 
 @every_target
-def test_reversed_and_strided(target: Target) -> None:
+def test_reversed_and_strided(target: LLVMTarget) -> None:
     n = 203
     for dtype in ("f32", "i8", "c128"):
         b = Builder()
@@ -389,7 +389,7 @@ def test_reversed_and_strided(target: Target) -> None:
 
 
 @every_target
-def test_quotients_in_indices(target: Target) -> None:
+def test_quotients_in_indices(target: LLVMTarget) -> None:
     """A reshape that splits no axis evenly: positions by division, read by gather."""
     n = 6 * 35
     b = Builder()
@@ -409,7 +409,7 @@ def test_quotients_in_indices(target: Target) -> None:
 
 
 @every_target
-def test_index_as_value(target: Target) -> None:
+def test_index_as_value(target: LLVMTarget) -> None:
     b = Builder()
     out, wide = b.buffer("i64", 7 * 50, "write"), b.buffer("i16", 7 * 50, "write")
     i, j = b.axis(7), b.axis(50)
@@ -423,7 +423,7 @@ def test_index_as_value(target: Target) -> None:
 
 
 @every_target
-def test_in_place(target: Target) -> None:
+def test_in_place(target: LLVMTarget) -> None:
     """An update in place: the last vector may not redo what was overwritten."""
     for n in (5, 37, 1003, 5001):
         b = Builder()
@@ -438,7 +438,7 @@ def test_in_place(target: Target) -> None:
 
 
 @every_target
-def test_several_outputs_and_ranks(target: Target) -> None:
+def test_several_outputs_and_ranks(target: LLVMTarget) -> None:
     rows, columns = 5, 40
     b = Builder()
     x = b.buffer("f32", rows * columns)
@@ -464,7 +464,7 @@ def test_several_outputs_and_ranks(target: Target) -> None:
 
 
 @every_target
-def test_sequential_axis_carries_state(target: Target) -> None:
+def test_sequential_axis_carries_state(target: LLVMTarget) -> None:
     """A running sum down the rows: each step reads what the one before wrote."""
     rows, columns = 6, 50
     b = Builder()
@@ -481,7 +481,7 @@ def test_sequential_axis_carries_state(target: Target) -> None:
 
 
 @every_target
-def test_conditional_store(target: Target) -> None:
+def test_conditional_store(target: LLVMTarget) -> None:
     n = 50
     b = Builder()
     x, out = b.buffer("f32", n), b.buffer("f32", n, "write")
@@ -530,7 +530,7 @@ def test_schedules() -> None:
 @every_target
 @pytest.mark.parametrize("width", [2, 3, 4, 5, 6, 7, 8, 9])
 @pytest.mark.parametrize("rows", [7, 100, 2001])
-def test_tiny_inner_axis(rows: int, width: int, target: Target) -> None:
+def test_tiny_inner_axis(rows: int, width: int, target: LLVMTarget) -> None:
     """(N, 3) with a value for each column and one for each row: all lanes filled."""
     b = Builder()
     x, y, z = b.buffer("f32", rows * width), b.buffer("f32", width), b.buffer("f32", rows)
@@ -645,13 +645,13 @@ def scaled_by_sums(rows: int, columns: int) -> Kernel:
 @every_target
 @pytest.mark.parametrize("columns", [1024, 1100])
 @pytest.mark.parametrize("case", ["softmax", "sums"])
-def test_large_outputs_of_rows(case: str, columns: int, target: Target) -> None:
+def test_large_outputs_of_rows(case: str, columns: int, target: LLVMTarget) -> None:
     """Rows that are begun before the one above is stored, in parts too."""
     rows = 900
     x = random((rows, columns))
     kernel = softmax(rows, columns, 1) if case == "softmax" else scaled_by_sums(rows, columns)
     program = Program(kernel, target)
-    assert program.compiled.schedule.early is target.masked
+    assert program.compiled.schedule.pipelined is target.masked
     wide = x.astype(np.float64)
     e = np.exp(wide - wide.max(1, keepdims=True) if case == "softmax" else wide)
     want = e / e.sum(1, keepdims=True)
@@ -669,7 +669,7 @@ def test_large_outputs_of_rows(case: str, columns: int, target: Target) -> None:
 
 @every_target
 @pytest.mark.parametrize("shape", [(9001, 30), (8192, 33), (5000, 64), (6001, 50)])
-def test_short_rows_go_several_at_once(shape: tuple[int, int], target: Target) -> None:
+def test_short_rows_go_several_at_once(shape: tuple[int, int], target: LLVMTarget) -> None:
     """In parts too, whose ends fall anywhere between the rows of a trip."""
     rows, columns = shape
     x = random(shape)

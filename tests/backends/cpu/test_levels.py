@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.target import named
+from tenfold.backends.llvm.target import named
 from tenfold.errors import Unsupported
 from tenfold.kernel import Builder, Kernel
 from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE

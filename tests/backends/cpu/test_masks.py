@@ -16,11 +16,10 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.run.compiled import CompiledProgram
-from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.assemble import assemble
 from tenfold.backends.llvm.masks import refuse
-from tenfold.backends.llvm.target import named, target_with
+from tenfold.backends.llvm.target import LLVMTarget, named, target_with
 from tenfold.backends.llvm.writer import BITS, LANES, Writer, vector
 from tenfold.errors import Unsupported
 from tests.backends.cpu.running import every_target
@@ -68,7 +67,7 @@ def mask_of(w: Writer, bits: tuple[bool, ...], how: str) -> str:
 
 
 def function(
-    name: str, what: str, element: str, bits: tuple[bool, ...], how: str, target: Target
+    name: str, what: str, element: str, bits: tuple[bool, ...], how: str, target: LLVMTarget
 ) -> Writer:
     """Move some lanes from %p to %q, and the mask as bytes to %r."""
     lanes = len(bits)
@@ -102,7 +101,7 @@ def function(
 
 @every_target
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64", "float", "double"])
-def test_only_living_lanes_are_touched(element: str, target: Target) -> None:
+def test_only_living_lanes_are_touched(element: str, target: LLVMTarget) -> None:
     size = BITS[element] // 8
     kinds = ["load", "store", "gather", "scatter"]
     kinds += ["widened", "narrowed"] if element in ("i8", "i16") else []
@@ -190,7 +189,7 @@ def in_blocks(x: Any) -> Any:
 
 @every_target
 @pytest.mark.parametrize("program", [one_by_one, by_rows, in_blocks])
-def test_parts_that_conditions_leave_out(program: Any, target: Target) -> None:
+def test_parts_that_conditions_leave_out(program: Any, target: LLVMTarget) -> None:
     graph = tn.trace(program, X)
     (got,) = CompiledProgram(BACKEND.plan(graph, target=target), target=target)([X.copy()])
     np.testing.assert_array_equal(got, tn.jit(program, compile="never")(X))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.entry.abi import STOPPED
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder, Kernel
 from tenfold.kernel.ir.index import Index
 from tests.backends.cpu.running import Program, every_target
@@ -104,7 +104,7 @@ LONG = {
 
 @every_target
 @pytest.mark.parametrize("name", LONG)
-def test_long_kernels_stop_when_told_to(name: str, target: Target) -> None:
+def test_long_kernels_stop_when_told_to(name: str, target: LLVMTarget) -> None:
     program = Program(LONG[name], target)
     given = arrays(program.kernel)
     quiet = Told(10**9)

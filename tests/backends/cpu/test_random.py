@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.ir.index import flat, strides, unflatten
 from tenfold.types import DTYPES
@@ -152,7 +152,7 @@ class Draw:
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize("start", range(0, COUNT, 20))
-def test_random_kernels(start: int, target: Target) -> None:
+def test_random_kernels(start: int, target: LLVMTarget) -> None:
     for seed in range(start, start + 20):
         kernel, arrays = Draw(seed).kernel()
         want, got = [a.copy() for a in arrays], [a.copy() for a in arrays]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder
 from tenfold.types import DTYPES
 from tests.backends.cpu.running import Program, every_target, random, reduction
@@ -39,7 +39,9 @@ SHAPES = [
 
 @every_target
 @pytest.mark.parametrize(("shape", "axes"), SHAPES)
-def test_float_reductions(shape: tuple[int, ...], axes: tuple[int, ...], target: Target) -> None:
+def test_float_reductions(
+    shape: tuple[int, ...], axes: tuple[int, ...], target: LLVMTarget
+) -> None:
     x = random(shape)
     kept = tuple(n for k, n in enumerate(shape) if k not in axes)
     for kind, reference in (("sum", np.sum), ("max", np.max), ("min", np.min), ("argmax", None)):
@@ -58,7 +60,7 @@ def test_float_reductions(shape: tuple[int, ...], axes: tuple[int, ...], target:
 
 @every_target
 @pytest.mark.parametrize("dtype", ["i8", "u8", "i32", "u64", "f64", "f16", "bf16", "bool", "c64"])
-def test_reductions_of_dtypes(dtype: str, target: Target) -> None:
+def test_reductions_of_dtypes(dtype: str, target: LLVMTarget) -> None:
     kinds = {"sum": np.sum, "prod": np.prod, "min": np.min, "max": np.max}
     if dtype == "bool":
         kinds = {"any": np.any, "all": np.all, "max": np.max, "min": np.min}
@@ -92,7 +94,7 @@ def test_reductions_of_dtypes(dtype: str, target: Target) -> None:
 
 @every_target
 @pytest.mark.parametrize("axis", [0, 1])
-def test_nan_and_ties(axis: int, target: Target) -> None:
+def test_nan_and_ties(axis: int, target: LLVMTarget) -> None:
     x = random((40, 200))
     x[3, 5] = x[3, 150] = np.nan
     x[20, 70] = np.nan
@@ -126,7 +128,7 @@ def test_sum_is_as_accurate_as_numpy() -> None:
 
 
 @every_target
-def test_nested_reductions(target: Target) -> None:
+def test_nested_reductions(target: LLVMTarget) -> None:
     """The sum over columns of the greatest of each column's rows."""
     batch, rows, columns = 4, 9, 35
     b = Builder()
@@ -142,7 +144,7 @@ def test_nested_reductions(target: Target) -> None:
 
 
 @every_target
-def test_row_sums_of_sixteen_bit_floats_round_once(target: Target) -> None:
+def test_row_sums_of_sixteen_bit_floats_round_once(target: LLVMTarget) -> None:
     x = np.full((3, 3000), 1.001, np.float16)
     out, places = np.zeros(3, np.float16), np.zeros(3, np.int64)
     Program(reduction("sum", "f16", x.shape, (1,)), target)(x, out, places)
@@ -151,7 +153,7 @@ def test_row_sums_of_sixteen_bit_floats_round_once(target: Target) -> None:
 
 
 @every_target
-def test_complex_columns(target: Target) -> None:
+def test_complex_columns(target: LLVMTarget) -> None:
     """Sums of complex numbers down many rows of many columns."""
     x = (random((60, 600), "f32") + 1j * random((60, 600), "f32", 1)).astype(np.complex64)
     out, places = np.zeros(600, np.complex64), np.zeros(600, np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.schedule.schedule import choose
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import GraphError
 from tenfold.kernel import Builder, Kernel, from_data, show, to_data, verify
 from tenfold.kernel.ir.kernel import SEQUENTIAL
@@ -56,7 +56,7 @@ def expected(x: Any, at: Any, out: Any, update: str) -> Any:
 @every_target
 @pytest.mark.parametrize("update", FOLDS)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i64", "i8", "u16", "bool"])
-def test_rows_of_every_width(target: Target, dtype: str, update: str) -> None:
+def test_rows_of_every_width(target: LLVMTarget, dtype: str, update: str) -> None:
     for count, width in ((1, 1), (37, 1), (37, 2), (20, 19), (5, 64)):
         program = Program(rows(dtype, count, 6, width, update), target)
         x, out = draw(dtype, count, width), draw(dtype, 6, width)
@@ -67,7 +67,7 @@ def test_rows_of_every_width(target: Target, dtype: str, update: str) -> None:
 
 
 @every_target
-def test_a_condition_for_each_lane(target: Target) -> None:
+def test_a_condition_for_each_lane(target: LLVMTarget) -> None:
     program = Program(rows("f32", 37, 6, 1, "add", conditional=True), target)
     x, out = draw("f32", 37, 1), draw("f32", 6, 1)
     at = random.integers(0, 6, 37).astype(np.int32)
@@ -77,7 +77,7 @@ def test_a_condition_for_each_lane(target: Target) -> None:
 
 
 @every_target
-def test_columns(target: Target) -> None:
+def test_columns(target: LLVMTarget) -> None:
     """Windows that lie across memory: they go outside, what is in order lies across lanes."""
     b = Builder()
     x, at, out = b.buffer("f32", 7 * 40), b.buffer("i64", 40), b.buffer("f32", 7 * 9, "both")

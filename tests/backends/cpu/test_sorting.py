@@ -20,8 +20,8 @@ from tenfold.backends.cpu.library.sort import sort_name
 from tenfold.backends.cpu.library.sort.poll import POLLED
 from tenfold.backends.cpu.library.sort.sort import LONGEST, scratch_bytes, sort_text
 from tenfold.backends.cpu.link.loader import load
-from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.assemble import assemble
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.types import DTYPES, KIND
 
 Array = np.ndarray[Any, Any]
@@ -30,12 +30,14 @@ GUARD = 0xA5
 
 
 @cache
-def image(name: str, dtype: str, target: Target) -> Any:
+def image(name: str, dtype: str, target: LLVMTarget) -> Any:
     symbol = sort_name(name, dtype)
     return load([assemble(sort_text(symbol, target), target)], [symbol])
 
 
-def lines(name: str, dtype: str, target: Target, x: Array, poll: int = 0, answer: int = 0) -> Array:
+def lines(
+    name: str, dtype: str, target: LLVMTarget, x: Array, poll: int = 0, answer: int = 0
+) -> Array:
     """Sort the rows of x; scratch memory has a guard behind it."""
     symbol, length = sort_name(name, dtype), x.shape[1]
     word, size = ctypes.c_void_p, ctypes.c_int64
@@ -104,7 +106,7 @@ def draw(dtype: str, shape: tuple[int, ...], seed: int) -> Array:
 
 @every_target
 @pytest.mark.parametrize("dtype", REAL)
-def test_lines_of_every_length(target: Target, dtype: str) -> None:
+def test_lines_of_every_length(target: LLVMTarget, dtype: str) -> None:
     for length in (1, 2, 15, 16, 17, 100, 192, 193, 512, 513, 1000):
         x = draw(dtype, (3, length), length)
         wide = x.astype(np.float32) if dtype in ("f16", "bf16") else x

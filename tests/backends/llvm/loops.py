@@ -9,13 +9,13 @@ from typing import Any
 from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.llvm.assemble import assemble
 from tenfold.backends.llvm.functions import called, definitions
-from tenfold.backends.llvm.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.backends.llvm.writer import COMPUTE, LANES, Writer, vector
 from tenfold.kernel.maths import params
 
 
-def module(wanted: Sequence[tuple[str, str]], wide: bool, target: Target) -> str:
+def module(wanted: Sequence[tuple[str, str]], wide: bool, target: LLVMTarget) -> str:
     """IR in which `loop.name.dtype(inputs..., output, n)` maps a function over n elements; of
     vectors n must be a multiple."""
     w = Writer(target)
@@ -29,7 +29,7 @@ def compiled(name: str, dtype: str, image: Image) -> Any:
     return ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(address)
 
 
-def loaded(wanted: Sequence[tuple[str, str]], wide: bool, target: Target) -> Image:
+def loaded(wanted: Sequence[tuple[str, str]], wide: bool, target: LLVMTarget) -> Image:
     names = [f"loop.{name}.{dtype}" for name, dtype in wanted]
     return load([assemble(module(wanted, wide, target), target)], names)
 

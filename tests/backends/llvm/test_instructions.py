@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.link.loader import load
-from tenfold.backends.cpu.target import Target, executable, host_target
+from tenfold.backends.cpu.target import executable, host_target
 from tenfold.backends.llvm.assemble import assemble
 from tenfold.backends.llvm.casts import narrow, widen
 from tenfold.backends.llvm.functions import lookup
 from tenfold.backends.llvm.instructions import instruction
-from tenfold.backends.llvm.target import named
+from tenfold.backends.llvm.target import LLVMTarget, named
 from tenfold.backends.llvm.writer import LANES, MEMORY, Writer, vector
 from tenfold.errors import Unsupported
 from tenfold.kernel.ir.legal import ELEMENTWISE, kind, mismatch
@@ -193,7 +193,7 @@ def expected(case: Case, given: list[Array]) -> Array:
     return ORACLE[case.op](*given).astype(new)
 
 
-def loop(case: Case, target: Target, wide: bool) -> tuple[str, set[str]]:
+def loop(case: Case, target: LLVMTarget, wide: bool) -> tuple[str, set[str]]:
     """A function that maps an instruction over arrays."""
     w = Writer(target)
     step, count = LANES if wide else 1, len(case.sources)

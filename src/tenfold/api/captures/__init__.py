@@ -19,7 +19,7 @@
   (`backends/cpu/entry/watch`); about sets, deques and fields that are not there it asks a Python
   function. What it finds changed Python looks at again, by type and bits.
 - What a function changes while it is traced (a field, a variable, an item, a captured array of up
-  to 64 KiB) is an error that names it (`api/captures/still`), since it would be changed once and
+  to 64 KiB) is an error that names it (`api/captures/snapshot`), since it would be changed once and
   not in every call. A new entry of a dict, a `cached_property` and fields of objects of installed
   packages are let be: they keep what was computed, and the next call traces anew and sees it.
 - Random numbers drawn while tracing are an error (`trace/chance`): states of NumPy's and Python's

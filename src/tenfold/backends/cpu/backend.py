@@ -17,15 +17,15 @@ from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.fixed import GATE, compile_ahead, fixed
 from tenfold.backends.cpu.run.kernels import steps_image
 from tenfold.backends.cpu.run.restored import RestoredProgram
-from tenfold.backends.cpu.target import VARIABLE, Target, host_target, llvmlite_version, machine
-from tenfold.backends.llvm.target import named
+from tenfold.backends.cpu.target import VARIABLE, host_target, llvmlite_version, machine
+from tenfold.backends.llvm.target import LLVMTarget, named
 from tenfold.errors import TenfoldError
 from tenfold.plan import Plan
 from tenfold.plan.capabilities import Capabilities
 from tenfold.version import versions
 
 
-def _capabilities(target: Target) -> Capabilities:
+def _capabilities(target: LLVMTarget) -> Capabilities:
     from tenfold.backends.cpu.capabilities import capabilities
 
     return capabilities(target)
@@ -37,7 +37,7 @@ def _code_of(program: CompiledProgram | RestoredProgram, whole: bool) -> NativeC
     return code_of(program, whole)
 
 
-def _code_for(plan: Plan, target: Target, strict: bool) -> NativeCode:
+def _code_for(plan: Plan, target: LLVMTarget, strict: bool) -> NativeCode:
     from tenfold.backends.cpu.run.freeze import code_for
 
     return code_for(plan, target, strict)

@@ -9,7 +9,7 @@ from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.library.sort.sort import scratch_bytes
 from tenfold.backends.cpu.link.support import missing
 from tenfold.backends.cpu.schedule.schedule import tune
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.graph.op import PRODUCT
 from tenfold.plan.capabilities import Capabilities
 
@@ -18,7 +18,7 @@ _PRODUCTS = ("f32", "f64", "c64", "c128")
 
 
 @lru_cache(maxsize=8)
-def capabilities(target: Target) -> Capabilities:
+def capabilities(target: LLVMTarget) -> Capabilities:
     """What can be done for a target, with the libraries of this machine."""
     return Capabilities(
         supports=lambda *named: missing(*named, target),

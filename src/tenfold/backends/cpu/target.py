@@ -8,8 +8,7 @@ import sys
 from functools import lru_cache
 from importlib.machinery import PathFinder
 
-from tenfold.backends.llvm.target import FEATURES, LEVELS, named, target_with
-from tenfold.backends.llvm.target import Target as Target  # a CPU's target is one of LLVM's
+from tenfold.backends.llvm.target import FEATURES, LEVELS, LLVMTarget, named, target_with
 from tenfold.errors import ValueProblem
 
 # LLVM's name of each feature, and Linux's where it differs.
@@ -25,7 +24,7 @@ VARIABLE = "TENFOLD_TARGET"  # of the environment: a lesser level than the machi
 
 
 @lru_cache(maxsize=1)
-def machine() -> Target:
+def machine() -> LLVMTarget:
     """The machine this process runs on."""
     triple = _host_triple()
     features = _linux_features() if triple.startswith("x86_64") else frozenset[str]()
@@ -35,7 +34,7 @@ def machine() -> Target:
 
 
 @lru_cache(maxsize=1)
-def host_target() -> Target:
+def host_target() -> LLVMTarget:
     """What this process compiles for: its machine, or the lesser level that the environment asks
     for, by `TENFOLD_TARGET`."""
     asked, here = os.environ.get(VARIABLE), machine()
@@ -51,7 +50,7 @@ def host_target() -> Target:
     )
 
 
-def executable(target: Target) -> tuple[str, ...]:
+def executable(target: LLVMTarget) -> tuple[str, ...]:
     """The levels whose code a target can run, the least first.
 
     >>> executable(named("x86-64-v2", target_with("x86_64-unknown-linux-gnu", ())))

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from tenfold.backends.llvm.masks import refuse
-from tenfold.backends.llvm.target import Target, target_machine
+from tenfold.backends.llvm.target import LLVMTarget, target_machine
 
 # Code generation is superlinear in the length of a block; beyond this it is done lightly.
 LONG = 40_000
@@ -21,7 +21,7 @@ class _Tools:
     serve one module at a time, and are used again: each call into LLVM gives the GIL up, and gets
     it back late where another thread is busy."""
 
-    def __init__(self, target: Target, level: int) -> None:
+    def __init__(self, target: LLVMTarget, level: int) -> None:
         import llvmlite.binding as llvm
 
         self.machine = target_machine(target, level)
@@ -34,10 +34,10 @@ class _Tools:
         self.tuning = llvm.create_pipeline_tuning_options(speed_level=1)
 
 
-_resting: dict[tuple[Target, int], list[_Tools]] = {}  # tools that nobody is using
+_resting: dict[tuple[LLVMTarget, int], list[_Tools]] = {}  # tools that nobody is using
 
 
-def assemble(text: str, target: Target) -> bytes:
+def assemble(text: str, target: LLVMTarget) -> bytes:
     """Object code of a module's text. Any number of threads may do this at once.
 
     Always-inline, instruction combining and dead code elimination give code as fast as all of
@@ -67,7 +67,7 @@ class Assembly:
     """Modules on their way to object code, in as many threads as there are processors: those that
     were added are compiled while the text of the next is still being written."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: LLVMTarget) -> None:
         self._target = target
         self._made: list[bytes | BaseException | None] = []
         self._left: deque[tuple[int, str]] = deque()

@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold.backends.llvm import avx512
 from tenfold.backends.llvm.instructions import instruction
-from tenfold.backends.llvm.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.ternary import TWICE
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import COMPUTE, LANES, Writer, scalar_text, vector
@@ -50,7 +50,7 @@ def symbol(name: str, dtype: str, lanes: int) -> str:
     return f"@tenfold.{name}.{dtype}.{lanes}"
 
 
-def definitions(needed: Iterable[Name], target: Target) -> list[Fragment]:
+def definitions(needed: Iterable[Name], target: LLVMTarget) -> list[Fragment]:
     """The text of functions, and of what they call."""
     found: dict[Name, None] = {}
     waiting = list(needed)
@@ -66,7 +66,7 @@ def definitions(needed: Iterable[Name], target: Target) -> list[Fragment]:
 
 
 @cache
-def _defined(name: str, dtype: str, lanes: int, target: Target) -> tuple[Fragment, list[Name]]:
+def _defined(name: str, dtype: str, lanes: int, target: LLVMTarget) -> tuple[Fragment, list[Name]]:
     """One function as text, and the others that it calls."""
     if lanes == LANES and name.startswith(_RARE):
         return _each_lane(name.removeprefix(_RARE), dtype, target)
@@ -176,7 +176,7 @@ def _rarely(
     return w.op(f"phi {ty} [ {value}, %{near} ], [ {other}, %{far} ]")
 
 
-def _each_lane(name: str, dtype: str, target: Target) -> tuple[Fragment, list[Name]]:
+def _each_lane(name: str, dtype: str, target: LLVMTarget) -> tuple[Fragment, list[Name]]:
     """A function that does in memory what a function does, for the lanes of a mask, not empty."""
     w = Writer(target)
     params = maths.params(name, dtype)

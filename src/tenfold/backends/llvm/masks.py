@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from tenfold.backends.llvm.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import BITS, LANES, Writer, is_constant, mangle, vector
 from tenfold.errors import Unsupported
 
@@ -154,7 +154,7 @@ def alive(mask: str, lanes: int) -> list[int]:
     return [n for n, one in enumerate(mask.strip("<>").split(", ")) if one == "i1 true"]
 
 
-def refuse(text: str, target: Target) -> None:
+def refuse(text: str, target: LLVMTarget) -> None:
     """Stop text that LLVM would compile wrongly: see above.
 
     >>> from tenfold.backends.llvm.target import named, target_with
@@ -232,7 +232,7 @@ def _only(mask: str) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def _moved(target: Target, element: str) -> bool:
+def _moved(target: LLVMTarget, element: str) -> bool:
     """Whether AVX's own masked moves take such elements, and nothing better does."""
     return target.moves and BITS[element] >= 32
 

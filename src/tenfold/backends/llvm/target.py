@@ -26,10 +26,10 @@ _EXTRAS = ("avx", "avx2", "avx512bw", "avx512dq", "avx512f", "avx512vl", "bmi2",
 
 
 @frozen
-class Target:
+class LLVMTarget:
     """The machine code is made for, with the facts a code generator asks about.
 
-    >>> Target("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, False, True, True, "0.50.0").arch
+    >>> LLVMTarget("x86_64-linux-gnu", "x86-64-v3", "", 32, False, True, True, "0.50.0").arch
     'x86_64'
     """
 
@@ -77,7 +77,7 @@ class Target:
         text = "\n".join((self.triple, self.cpu, self.features, self.llvmlite))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-    def missing_on(self, host: Target) -> str | None:
+    def missing_on(self, host: LLVMTarget) -> str | None:
         """Why code for this target can't run on the host, or None. Who compiled it is all one."""
         if self.triple != host.triple:
             return f"it is for {self.triple}, this is {host.triple}"
@@ -87,7 +87,7 @@ class Target:
         return f"it needs {', '.join(sorted(missing))}" if missing else None
 
 
-def _implied(target: Target) -> frozenset[str]:
+def _implied(target: LLVMTarget) -> frozenset[str]:
     """Every feature that code for this x86-64 target may use."""
     found = {feature[1:] for feature in target.features.split(",") if feature}
     for name, members in _LEVELS:
@@ -96,7 +96,7 @@ def _implied(target: Target) -> frozenset[str]:
     return frozenset(found)
 
 
-def target_with(triple: str, features: Collection[str], llvmlite: str = "") -> Target:
+def target_with(triple: str, features: Collection[str], llvmlite: str = "") -> LLVMTarget:
     """The target of a triple and its processor's features, by LLVM's names.
 
     >>> target_with("x86_64-unknown-linux-gnu", ["fma", "avx"]).features
@@ -104,9 +104,9 @@ def target_with(triple: str, features: Collection[str], llvmlite: str = "") -> T
     """
     arch = triple.partition("-")[0]
     if arch in ("aarch64", "arm64"):
-        return Target(triple, "generic", "", 16, False, True, True, llvmlite)
+        return LLVMTarget(triple, "generic", "", 16, False, True, True, llvmlite)
     if arch != "x86_64":
-        return Target(triple, "generic", "", 16, False, False, False, llvmlite)
+        return LLVMTarget(triple, "generic", "", 16, False, False, False, llvmlite)
     has = set(features)
     cpu, implied = "x86-64", set[str]()
     for name, members in _LEVELS:
@@ -116,7 +116,7 @@ def target_with(triple: str, features: Collection[str], llvmlite: str = "") -> T
         implied.update(members)
     extras = [name for name in _EXTRAS if name in has and name not in implied]
     wide = has.issuperset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
-    return Target(
+    return LLVMTarget(
         triple=triple,
         cpu=cpu,
         features=",".join(f"+{name}" for name in extras),
@@ -128,7 +128,7 @@ def target_with(triple: str, features: Collection[str], llvmlite: str = "") -> T
     )
 
 
-def named(cpu: str, like: Target) -> Target:
+def named(cpu: str, like: LLVMTarget) -> LLVMTarget:
     """The target of a level of the same architecture, by its name.
 
     >>> named("x86-64-v3", target_with("x86_64-unknown-linux-gnu", ())).vector_bytes
@@ -147,7 +147,7 @@ def named(cpu: str, like: Target) -> Target:
     return made
 
 
-def target_machine(target: Target, level: int = 2) -> Any:
+def target_machine(target: LLVMTarget, level: int = 2) -> Any:
     """LLVM's machine that emits position-independent objects for this target."""
     import llvmlite.binding as llvm
 

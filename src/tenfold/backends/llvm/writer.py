@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.llvm.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.types import DTYPES
 
 _STORES = ("store ", "call void @llvm.masked.store", "call void @llvm.x86.avx.maskstore")
@@ -69,7 +69,7 @@ def is_constant(text: str) -> bool:
 class Writer:
     """Collects the body of one function and what it refers to."""
 
-    target: Target
+    target: LLVMTarget
     lines: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
     maths: set[tuple[str, str, int]] = field(default_factory=set)

@@ -10,8 +10,8 @@ import pytest
 
 from tenfold.backends.cpu.run import fixed as module
 from tenfold.backends.cpu.run.fixed import TEXTS, compile_ahead, fixed
-from tenfold.backends.cpu.target import Target, host_target
-from tenfold.backends.llvm.target import LEVELS, named
+from tenfold.backends.cpu.target import host_target
+from tenfold.backends.llvm.target import LEVELS, LLVMTarget, named
 
 
 class Shelf:
@@ -38,13 +38,13 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
 
 
 @pytest.fixture
-def target() -> Target:
+def target() -> LLVMTarget:
     """The least processor of this architecture, which no other test compiles for."""
     host = host_target()
     return named(LEVELS[0], host) if host.arch == "x86_64" else host
 
 
-def test_what_is_asked_for_meanwhile_is_made_once(shelf: Shelf, target: Target) -> None:
+def test_what_is_asked_for_meanwhile_is_made_once(shelf: Shelf, target: LLVMTarget) -> None:
     compile_ahead(target)
     found = {part: fixed(part, target) for part in TEXTS}
     module._wait()
@@ -53,7 +53,7 @@ def test_what_is_asked_for_meanwhile_is_made_once(shelf: Shelf, target: Target) 
 
 
 def test_what_a_store_has_is_not_compiled(
-    shelf: Shelf, target: Target, monkeypatch: pytest.MonkeyPatch
+    shelf: Shelf, target: LLVMTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for part in TEXTS:
         fixed(part, target)
@@ -65,7 +65,7 @@ def test_what_a_store_has_is_not_compiled(
     assert {fixed(part, target) for part in TEXTS} == set(shelf.kept.values())
 
 
-def test_it_is_the_same_every_time(shelf: Shelf, target: Target) -> None:
+def test_it_is_the_same_every_time(shelf: Shelf, target: LLVMTarget) -> None:
     first = {part: fixed(part, target) for part in TEXTS}
     module._objects.clear()
     shelf.kept.clear()
@@ -74,7 +74,7 @@ def test_it_is_the_same_every_time(shelf: Shelf, target: Target) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_fork_waits_for_the_thread(shelf: Shelf, target: Target) -> None:
+def test_a_fork_waits_for_the_thread(shelf: Shelf, target: LLVMTarget) -> None:
     compile_ahead(target)
     child = os.fork()
     if child == 0:

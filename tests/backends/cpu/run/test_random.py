@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from values import depth
 
-from tenfold.backends.cpu.target import VARIABLE, Target, executable, machine
+from tenfold.backends.cpu.target import VARIABLE, executable, machine
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.graph.check import check
 from tenfold.graph.text import parse
 from tenfold.ops import TABLE
@@ -28,7 +29,7 @@ from tests.backends.cpu.running import every_target
 @every_target
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32))
-def test_random_programs(target: Target, seed: int) -> None:
+def test_random_programs(target: LLVMTarget, seed: int) -> None:
     graph, arrays = draw_program(seed)
     wrong = compare(graph, arrays, seed, target)
     assert wrong is None, f"seed {seed}: {wrong}"
@@ -64,7 +65,7 @@ def once_wrong() -> Iterator[Any]:
 
 @every_target
 @pytest.mark.parametrize(("arguments", "text"), list(once_wrong()))
-def test_programs_that_were_wrong(arguments: list[str], text: str, target: Target) -> None:
+def test_programs_that_were_wrong(arguments: list[str], text: str, target: LLVMTarget) -> None:
     graph = parse(text, lambda graph: check(graph, TABLE))
     arrays = []
     for line, parameter in zip(arguments, graph.parameters, strict=True):

@@ -33,10 +33,10 @@ from tenfold.backends.cpu.emit.stores import store
 from tenfold.backends.cpu.emit.tiles import tile_routine, tiled
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.schedule.schedule import Schedule
-from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.casts import widen
 from tenfold.backends.llvm.functions import called
 from tenfold.backends.llvm.instructions import instruction
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import (
     COMPUTE,
@@ -65,7 +65,7 @@ class Code:
         return self.fragment.body.count("\n")
 
 
-def emit(kernel: Kernel, schedule: Schedule, target: Target, name: str) -> Code:
+def emit(kernel: Kernel, schedule: Schedule, target: LLVMTarget, name: str) -> Code:
     """The text of one legal kernel."""
     w = Writer(target)
     Emitter(kernel, schedule, w).function()

@@ -26,7 +26,7 @@ def early(e: Emitter, loop: Loop) -> bool:
     reduction after another; whether that was done."""
     axis = loop.axis
     first = next((n for n, item in enumerate(loop.body) if isinstance(item, Loop)), None)
-    if not e.schedule.early or first is None or e.schedule.cuts_of(axis):
+    if not e.schedule.pipelined or first is None or e.schedule.cuts_of(axis):
         return False
     head, middle, tail = loop.body[: first + 1], loop.body[first + 1 : -1], loop.body[-1]
     inside = [item for item in middle if isinstance(item, Loop)]

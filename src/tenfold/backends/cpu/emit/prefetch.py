@@ -50,7 +50,7 @@ def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
 def ask_for_next(e: Emitter, loop: Loop) -> None:
     """Ask for what the next row reads, where the schedule says that this loop does. A long row has
     to go past the nearest cache, which it would empty."""
-    for axis, buffer, index in e.schedule.ahead:
+    for axis, buffer, index in e.schedule.prefetched:
         if axis == loop.axis:
             size = e.kernel.axes[axis].extent * element_size(e.kernel.buffers[buffer].dtype)
             _prefetch(e.s, buffer, index, near=size <= _NEAR_ROW)

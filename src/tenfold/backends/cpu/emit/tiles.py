@@ -16,8 +16,8 @@ from tenfold.backends.cpu.emit.loops import Position
 from tenfold.backends.cpu.emit.memory import element_size, pointer
 from tenfold.backends.cpu.schedule.schedule import TILE_COLUMNS, TILE_ROWS
 from tenfold.backends.cpu.schedule.traffic import LINE
-from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm import masks
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import LANES, Writer, vector
 from tenfold.kernel.analyse.access import alike
 from tenfold.kernel.analyse.nest import Loop
@@ -153,7 +153,7 @@ def _fill(
     )
 
 
-def tile_routine(size: int, target: Target, declared: set[str]) -> str:
+def tile_routine(size: int, target: LLVMTarget, declared: set[str]) -> str:
     """Copy `lines` runs of `length` elements, `step` bytes apart, to columns of a tile.
 
     Sixteen by sixteen (eight for long elements) in registers, by four rounds of shuffles. Lines

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from tenfold.backends.cpu.emit.emit import Code, emit, outer_extent
 from tenfold.backends.cpu.link.archive import pack
 from tenfold.backends.cpu.schedule.schedule import Schedule, choose
-from tenfold.backends.cpu.target import Target
 from tenfold.backends.llvm.assemble import Assembly
 from tenfold.backends.llvm.functions import definitions
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import Kernel
@@ -39,7 +39,7 @@ class Module:
 
 
 def prepare(
-    kernel: Kernel, target: Target, strict: bool = False, schedule: Schedule | None = None
+    kernel: Kernel, target: LLVMTarget, strict: bool = False, schedule: Schedule | None = None
 ) -> tuple[Code, CompiledKernel]:
     """A kernel as text, named by its digest. The schedule is chosen by what is to be computed,
     the text is of the legal kernel; `strict` keeps products and sums apart."""
@@ -56,7 +56,7 @@ def symbol(kernel: Kernel, strict: bool = False) -> str:
 
 def compile_kernels(
     kernels: Iterable[Kernel],
-    target: Target,
+    target: LLVMTarget,
     strict: bool = False,
     fragments: Sequence[Fragment] = (),
 ) -> Module:
@@ -76,7 +76,9 @@ def compile_kernels(
     return Module(pack(assembly.finish()), tuple(made))
 
 
-def module_text(codes: Sequence[Code], target: Target, fragments: Sequence[Fragment] = ()) -> str:
+def module_text(
+    codes: Sequence[Code], target: LLVMTarget, fragments: Sequence[Fragment] = ()
+) -> str:
     """The text of a module: kernels, the functions they call, and what is given beside."""
     needed = sorted(frozenset().union(*(code.maths for code in codes)))
     parts = [code.fragment for code in codes]

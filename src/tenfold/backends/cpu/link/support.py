@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import Unsupported
 from tenfold.kernel.ir.build import Builder
 from tenfold.kernel.ir.index import Index
@@ -12,7 +12,9 @@ from tenfold.kernel.passes.legalise import legalise
 
 
 @cache
-def missing(instruction: str, operands: tuple[str, ...], result: str, target: Target) -> str | None:
+def missing(
+    instruction: str, operands: tuple[str, ...], result: str, target: LLVMTarget
+) -> str | None:
     """Why there is no code for an elementwise instruction on these dtypes, or None."""
     b = Builder()
     out = b.buffer(result, 1, "write")

@@ -16,7 +16,8 @@ import numpy as np
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.fixed import interface
-from tenfold.backends.cpu.target import Target, host_target
+from tenfold.backends.cpu.target import host_target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import PlanError
 from tenfold.frozen import frozen
 from tenfold.plan.file.sections import bad, unpack
@@ -39,7 +40,7 @@ class NativeCode:
     at `calls` become addresses of kernels, those at `asks` of callables for a plan's step.
     """
 
-    target: Target
+    target: LLVMTarget
     interface: str
     strict: bool
     products: bool  # whether it calls the library
@@ -94,7 +95,7 @@ def read_code(raw: bytes | memoryview) -> NativeCode:
     """The native form in these bytes. The code in it is taken on trust; the rest is checked."""
     data = unpack(raw)
     try:
-        data["target"] = Target(*data["target"])
+        data["target"] = LLVMTarget(*data["target"])
         for name in ("parameters", "outputs"):
             data[name] = tuple(parse_type(t) for t in data[name])
         return NativeCode(**data)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
 from tenfold.backends.cpu.run.kernels import judged_kernels, obtain, routine_image, steps_image
 from tenfold.backends.cpu.run.native import NativeProgram, asking
-from tenfold.backends.cpu.target import Target, host_target
+from tenfold.backends.cpu.target import host_target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
@@ -22,7 +23,7 @@ class CompiledProgram(NativeProgram):
         callbacks: Callbacks | None = None,
         *,
         strict: bool = False,
-        target: Target | None = None,
+        target: LLVMTarget | None = None,
     ) -> None:
         super().__init__(callbacks)
         self.plan = plan

@@ -19,7 +19,7 @@ from tenfold.backends.cpu.entry.bind import GATE_TEXT
 from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.steps import STEPS_TEXT
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.store import CodeStore, stores
 from tenfold.locks import Lock
 from tenfold.switching import giving_way
@@ -45,7 +45,7 @@ def interface() -> str:
     return made.hexdigest()[:32]
 
 
-def fixed(part: str, target: Target) -> bytes:
+def fixed(part: str, target: LLVMTarget) -> bytes:
     """The object code of one of the texts."""
     found = _objects.get((part, target.digest))
     if found is None:
@@ -54,7 +54,7 @@ def fixed(part: str, target: Target) -> bytes:
     return found
 
 
-def compile_ahead(target: Target) -> bool:
+def compile_ahead(target: LLVMTarget) -> bool:
     """Have what is not at hand compiled in a thread: whoever asks for it meanwhile waits. Whether
     all is at hand."""
     global _thread
@@ -73,12 +73,12 @@ def compile_ahead(target: Target) -> bool:
     return False
 
 
-def bring(part: str, target: Target, data: bytes) -> None:
+def bring(part: str, target: LLVMTarget, data: bytes) -> None:
     """Use this object code, from a file that is trusted, unless there is some already."""
     _objects.setdefault((part, target.digest), data)
 
 
-def _text(part: str, target: Target) -> str:
+def _text(part: str, target: LLVMTarget) -> str:
     if part in TEXTS:
         return TEXTS[part]
     from tenfold.backends.cpu.library.sort.sort import sort_text  # few plans sort
@@ -86,7 +86,7 @@ def _text(part: str, target: Target) -> str:
     return sort_text(part, target)
 
 
-def _name(part: str, target: Target) -> str:
+def _name(part: str, target: LLVMTarget) -> str:
     mark = interface()
     if part not in TEXTS:
         mark = hashlib.sha256(_text(part, target).encode()).hexdigest()[:32]
@@ -97,7 +97,7 @@ def _stores() -> Sequence[CodeStore]:
     return stores if route() == "elf" else ()  # elsewhere code is not loaded from files
 
 
-def _find(part: str, target: Target) -> bytes | None:
+def _find(part: str, target: LLVMTarget) -> bytes | None:
     key = (part, target.digest)
     found = _objects.get(key)
     for store in _stores() if found is None else ():
@@ -108,7 +108,7 @@ def _find(part: str, target: Target) -> bytes | None:
     return found
 
 
-def _make(part: str, target: Target) -> bytes:
+def _make(part: str, target: LLVMTarget) -> bytes:
     # A hit on disk needs neither of these.
     from tenfold.backends.cpu.link.prelink import prelink
     from tenfold.backends.llvm.assemble import assemble

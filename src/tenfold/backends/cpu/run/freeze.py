@@ -16,7 +16,7 @@ from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.fixed import GATE, STEPS, fixed, interface
 from tenfold.backends.cpu.run.kernels import KernelCode
 from tenfold.backends.cpu.run.restored import RestoredProgram
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import ParityError
 from tenfold.graph.op import PRODUCT
 from tenfold.kernel import Kernel
@@ -53,7 +53,7 @@ def code_of(program: CompiledProgram | RestoredProgram, whole: bool) -> NativeCo
     return native
 
 
-def code_for(plan: Plan, target: Target, strict: bool) -> NativeCode:
+def code_for(plan: Plan, target: LLVMTarget, strict: bool) -> NativeCode:
     """The native form of a plan for another target than this machine's."""
     module = compile_kernels(plan.kernels, target, strict)
     code = {
@@ -63,12 +63,12 @@ def code_for(plan: Plan, target: Target, strict: bool) -> NativeCode:
     return make_native(plan, code, target, strict, whole=True)
 
 
-def _fixed(target: Target) -> tuple[tuple[str, bytes], ...]:
+def _fixed(target: LLVMTarget) -> tuple[tuple[str, bytes], ...]:
     return tuple((part, fixed(part, target)) for part in (GATE, STEPS))
 
 
 def make_native(
-    plan: Plan, code: Mapping[Kernel, KernelCode], target: Target, strict: bool, *, whole: bool
+    plan: Plan, code: Mapping[Kernel, KernelCode], target: LLVMTarget, strict: bool, *, whole: bool
 ) -> NativeCode:
     """The native form of a plan whose kernels have this code. `whole`: it needs no compiler even
     where there is no cache, and its bytes depend on the plan alone."""
@@ -174,7 +174,7 @@ def _packed(rows: Sequence[Array]) -> bytes:
 
 
 def _modules(
-    plan: Plan, code: Mapping[Kernel, KernelCode], target: Target, strict: bool, whole: bool
+    plan: Plan, code: Mapping[Kernel, KernelCode], target: LLVMTarget, strict: bool, whole: bool
 ) -> tuple[tuple[bytes, ...], tuple[tuple[int, str], ...]]:
     """Object code that has every kernel of the plan, and little else; kernels by module."""
     held: dict[int, tuple[Module, list[Kernel]]] = {}

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.fixed import STEPS, fixed
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Kernel
 from tenfold.locks import Lock, once
 from tenfold.stats import count, timed
@@ -32,7 +32,9 @@ _known: WeakValueDictionary[tuple[str, str, bool], KernelCode] = WeakValueDictio
 _lock = Lock()
 
 
-def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[Kernel, KernelCode]:
+def obtain(
+    kernels: Sequence[Kernel], target: LLVMTarget, strict: bool
+) -> Mapping[Kernel, KernelCode]:
     """The code of these kernels; those that are new are compiled, all in one module."""
     found: dict[Kernel, KernelCode] = {}
     with _lock:
@@ -60,19 +62,19 @@ def obtain(kernels: Sequence[Kernel], target: Target, strict: bool) -> Mapping[K
 
 
 @once
-def judged_kernels(target: Target, strict: bool) -> set[str]:
+def judged_kernels(target: LLVMTarget, strict: bool) -> set[str]:
     """The names of kernels that were judged on drawn values in this process, with this code."""
     return set()
 
 
 @once
-def routine_image(name: str, target: Target) -> Image:
+def routine_image(name: str, target: LLVMTarget) -> Image:
     """The sort that has this name."""
     return load([fixed(name, target)], [name])
 
 
 @once
-def steps_image(target: Target, products: bool) -> Image:
+def steps_image(target: LLVMTarget, products: bool) -> Image:
     """The function that carries out the steps of any plan."""
     library = blas() if products else None
     # Without the library no plan has a product of its: any address will do.

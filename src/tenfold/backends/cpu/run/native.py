@@ -16,8 +16,8 @@ from tenfold.backends.cpu.link.loader import Image
 from tenfold.backends.cpu.run.bytecode import Bytecode
 from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.fixed import GATE, fixed
-from tenfold.backends.cpu.target import Target
 from tenfold.backends.guard import Guard, kind_of
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.program import Array, CurrentCallbacks, Dispatch, Program
 from tenfold.errors import TypeMismatch
 from tenfold.kernel import Kernel
@@ -36,7 +36,7 @@ RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhil
 class NativeProgram(Program):
     """A program whose bytecode lies in memory."""
 
-    target: Target
+    target: LLVMTarget
     image: Image  # of the function that carries out steps
     given: int  # the address of its bytecode
     weight: int  # about how many nanoseconds it takes

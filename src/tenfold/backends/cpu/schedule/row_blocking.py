@@ -1,4 +1,4 @@
-"""How many short rows are computed at once."""
+"""Row blocking: how many short rows are computed at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MANY = 1 << 18  # elements of a kernel that is worth longer code
 _VECTORS, _ROWS = 12, 6  # in registers at once
 
 
-def rows_at_once(kernel: Kernel, lane: int, order: Sequence[int], copies: int, budget: int) -> int:
+def row_block(kernel: Kernel, lane: int, order: Sequence[int], copies: int, budget: int) -> int:
     """Some, where each row stays in registers, they are many, functions are computed, and all of a
     row is one block; else 1. `budget` is how many vectors the code may be written for."""
     reduces = [n for n, i in enumerate(kernel.instructions) if i.op == "reduce"]

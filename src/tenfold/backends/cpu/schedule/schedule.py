@@ -10,9 +10,9 @@ from functools import lru_cache
 from itertools import pairwise
 from math import gcd, lcm
 
-from tenfold.backends.cpu.schedule.row_blocking import rows_at_once
-from tenfold.backends.cpu.schedule.traffic import ahead, streamed
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.cpu.schedule.row_blocking import row_block
+from tenfold.backends.cpu.schedule.traffic import prefetches, streamed
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import LANES, SIZES, kind
 from tenfold.frozen import frozen
 from tenfold.kernel.analyse.access import (
@@ -64,19 +64,20 @@ class Schedule:
     overlap: bool = False  # the last vector may redo elements of the one before
     tile: Tile | None = None
     period: bool = False  # copies make up the period of remainders by small numbers
-    stream: int | None = None  # a store that goes past the caches
+    stream: int | None = None  # a non-temporal store: it goes past the caches
     chunk: int = 0  # accumulators over this many lanes' elements are kept in memory
-    rows: int = 1  # short rows that are computed at once
-    early: bool = False  # the first reductions of a row come before the stores of the last one
-    # what the next row reads: the axis of the loop that asks for it, buffer and place
-    ahead: tuple[tuple[int, int, Index], ...] = ()
+    rows: int = 1  # row blocking: short rows that are computed at once
+    # software pipelining: the first reductions of a row come before the stores of the last one
+    pipelined: bool = False
+    # what the next row reads: the axis of the loop that prefetches it, buffer and place
+    prefetched: tuple[tuple[int, int, Index], ...] = ()
 
     def cuts_of(self, axis: int) -> tuple[int, ...]:
         return tuple(position for a, position in self.cuts if a == axis)
 
 
 @lru_cache(64)
-def choose(kernel: Kernel, target: Target) -> Schedule:
+def choose(kernel: Kernel, target: LLVMTarget) -> Schedule:
     """The schedule of a kernel for a target. It is chosen while a kernel is brought into form, and
     asked for again when that is compiled."""
     facts = _Facts(kernel)
@@ -86,7 +87,7 @@ def choose(kernel: Kernel, target: Target) -> Schedule:
 class _Facts(Lanes):
     """What the choice is made from."""
 
-    def schedule(self, lanes: Free, target: Target) -> Schedule:
+    def schedule(self, lanes: Free, target: LLVMTarget) -> Schedule:
         kernel = self.kernel
         lane = next((a for a in self.order if a in lanes), None)
         order = self.within(lanes)
@@ -110,11 +111,14 @@ class _Facts(Lanes):
         stream = None
         if not (period or chunk):
             stream = streamed(kernel, lane, tile is not None, target)
-        early = stream is not None and max((stages(kernel)[r] for r in self.reduces), default=0) > 1
+        deepest = max((stages(kernel)[r] for r in self.reduces), default=0)
+        pipelined = stream is not None and deepest > 1
         rows = 1
         if lane is not None and not (tile or period or chunk):
-            rows = rows_at_once(kernel, lane, order, copies, int(_BUDGET / size(kernel)))
-        asked = ahead(kernel, lane, order, lanes, early) if not (tile or chunk) else ()
+            rows = row_block(kernel, lane, order, copies, int(_BUDGET / size(kernel)))
+        fetched: tuple[tuple[int, int, Index], ...] = ()
+        if not (tile or chunk):
+            fetched = prefetches(kernel, lane, order, lanes, pipelined)
         return Schedule(
             order=tuple(order),
             lanes=lanes,
@@ -133,8 +137,8 @@ class _Facts(Lanes):
             stream=stream,
             chunk=chunk,
             rows=rows,
-            early=early and bool(asked),
-            ahead=asked,
+            pipelined=pipelined and bool(fetched),
+            prefetched=fetched,
         )
 
     def period(self, lane: int | None) -> int:
@@ -157,7 +161,7 @@ class _Facts(Lanes):
             rows = max(
                 kernel.axes[a].extent for r in nested for a in kernel.instructions[r].attr[1:]
             )
-            if vectors > LANES and rows > 32 and self.spreads(lane):
+            if vectors > LANES and rows > 32 and self.keeps_columns(lane):
                 chunk = self.chunk(lane)
                 if chunk:
                     return 1, chunk
@@ -190,8 +194,9 @@ class _Facts(Lanes):
         fitting = STACK // max(1, size) // _LEAST_CHUNK * _LEAST_CHUNK
         return min(CHUNK, fitting)
 
-    def spreads(self, lane: int) -> bool:
-        """Whether accumulators over the lanes may be kept in memory: plain nests only."""
+    def keeps_columns(self, lane: int) -> bool:
+        """Whether column accumulators, one an element of the lane axis, may be kept in memory: of
+        simple nests only."""
         kernel = self.kernel
         return (
             lane == self.order[0]
@@ -260,7 +265,7 @@ class _Facts(Lanes):
         return tuple(found) if len(found) <= 3 else ()
 
 
-def tune(kernel: Kernel, target: Target) -> Kernel:
+def tune(kernel: Kernel, target: LLVMTarget) -> Kernel:
     """The kernel in the form that runs best on a CPU: neighbouring axes as one, and costly values
     of a row kept in scratch. To be called before buffers are placed, for it may add scratch
     buffers at the end."""

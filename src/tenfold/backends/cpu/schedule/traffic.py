@@ -1,10 +1,10 @@
-"""What a schedule does about memory: stores past the caches, and rows asked for ahead."""
+"""What a schedule does about memory: non-temporal stores, and rows that are prefetched."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import SIZES, kind
 from tenfold.kernel.analyse.access import affine, alike, in_place
 from tenfold.kernel.analyse.cost import functions
@@ -19,14 +19,14 @@ from tenfold.kernel.ir.kernel import (
 
 LINE = 64  # bytes of memory that come and go together
 _NEAR = 1 << 18  # bytes that stay in the near caches
-_STREAMED = 3_500_000  # bytes of an output that is written past the caches
+_STREAMED = 3_500_000  # bytes of an output that is written by non-temporal stores
 _LONG_ROW = 256  # elements
-_LEAD = 1024  # bytes that are asked for before the row they belong to is begun
+_LEAD = 1024  # bytes that are prefetched before the row they belong to is begun
 
 
-def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: Target) -> int | None:
-    """The store of an output too large for the caches, if its rows are long: written past
-    them it need not be read first."""
+def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: LLVMTarget) -> int | None:
+    """The store of an output too large for the caches, if its rows are long: a
+    non-temporal store goes past them, and its line need not be read first."""
     if lane is None or not target.masked or in_place(kernel):
         return None
     if any(a.kind == SEQUENTIAL for a in kernel.axes):
@@ -50,16 +50,16 @@ def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: Target) -> i
     return large[0] if len(large) == 1 and len(outputs) == 1 else None
 
 
-def ahead(
-    kernel: Kernel, lane: int | None, order: Sequence[int], lanes: Free, early: bool
+def prefetches(
+    kernel: Kernel, lane: int | None, order: Sequence[int], lanes: Free, pipelined: bool
 ) -> tuple[tuple[int, int, Index], ...]:
     """What the reductions of the next row will read: the axis of a loop over this row, the buffer,
     and the place by the position along that axis.
 
-    Loops over one row run from the nearest cache but for the first. Asked for while the row before
+    Loops over one row run from the nearest cache but for the first. Prefetched while the row before
     it is worked on, its elements are there in time. Most is gained in the loop that computes most;
-    among equals in the last, where reading and writing overlap; if the next row was begun `early`,
-    before that, it is the one after next that is asked for.
+    among equals in the last, where reading and writing overlap; if rows are `pipelined`, so that
+    the next was begun before that, it is the one after next that is prefetched.
     """
     found: dict[tuple[int, int, Index], None] = {}
     if lane is None or len(order) < 2 or order[-1] != lane:
@@ -85,12 +85,12 @@ def ahead(
             if (kernel.axes[a].kind, kernel.axes[a].extent) == same and i.index.stride(a) == 1
         ]
         if len(across) == 1 and kernel.free[n] <= {*order, *across}:
-            # By the last element of a line: where a row ends inside one, nobody else asks for it.
+            # By the last element of a line: where a row ends inside one, nobody else fetches it.
             more = LINE // SIZES[buffer.dtype] - 1
-            if step == extent:  # the end of one row asks for the beginning of the one after next
+            if step == extent:  # the end of one row fetches the beginning of the one after next
                 more += min(_LEAD // SIZES[buffer.dtype], extent // 4)
             moved = i.index.substitute({across[0]: place})
-            rows = 2 if early and busiest == lane else 1
+            rows = 2 if pipelined and busiest == lane else 1
             found[busiest, i.attr[0], moved + rows * step + more] = None
     return tuple(found)
 

@@ -23,7 +23,7 @@ from tenfold.backends.cpu.library.sort.merge import merging, needs
 from tenfold.backends.cpu.library.sort.poll import ENDS, LOOK, POLLED, polled
 from tenfold.backends.cpu.library.sort.radix import radix
 from tenfold.backends.cpu.library.sort.short import ranking
-from tenfold.backends.cpu.target import Target
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.backends.llvm.writer import Writer, kind
 
@@ -62,7 +62,7 @@ def _longer(form: SortForm) -> SortForm:
     return replace(form, digit=_DIGIT) if form.bits > 16 else form
 
 
-def sort_text(symbol: str, target: Target) -> str:
+def sort_text(symbol: str, target: LLVMTarget) -> str:
     """The module of the sort that has this name."""
     _, name, dtype = symbol.split("_")
     form = form_of(name, dtype)
