@@ -92,7 +92,7 @@ class _Room:
 
 
 class _Binding:
-    """A door in Python."""
+    """A binding in Python."""
 
     def __init__(self, types: Sequence[TensorType], writes: bool) -> None:
         self.types, self.writes, self.answered, self.shut = types, writes, 0, False

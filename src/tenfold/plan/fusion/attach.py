@@ -107,13 +107,13 @@ class Grouping:
             edge.count += value not in inputs[:i]  # as uses are counted
             edge.values.append(root)
             edge.pulls += access.moved[i]
-            edge.turned = edge.turned or transposes(through)
+            edge.transposed = edge.transposed or transposes(through)
             if access.computed[i]:
                 edge.reason = "it is read at computed positions"
             for pattern in access.patterns[i]:
                 whole = composed(pattern, through)
                 if not access.reduced:
-                    edge.turned = edge.turned or transposes(pattern)
+                    edge.transposed = edge.transposed or transposes(pattern)
                 if dead or whole is None:
                     edge.pulls += 1
                 else:
@@ -159,7 +159,7 @@ class Grouping:
         if access is CONSTANT:
             access = Access((), (), ())
         group, place = self.attach(position, node.inputs, access, self.values.types[value].shape)
-        group.turned = group.turned or transposes(self.values.pattern[value])
+        group.transposed = group.transposed or transposes(self.values.pattern[value])
         self.take(value, group, place)
         self.values.own(value)
 

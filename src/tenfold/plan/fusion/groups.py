@@ -11,13 +11,13 @@ class Group:
     """Nodes that will be one kernel.
 
     `time` orders groups: what a group reads from memory was made at an earlier time. `consumer`
-    is the least time at which something outside reads from it, so how long it may be put off.
+    is the least time at which something outside reads from it, so how long it may be deferred.
     `reductions` has the axes that each reduction's result runs along.
     """
 
     __slots__ = (
         "consumer", "costly", "dead", "exits", "folds", "into", "members", "number", "ordered",
-        "reductions", "space", "streams", "time", "turned", "weight", "whole", "writes",
+        "reductions", "space", "streams", "time", "transposed", "weight", "whole", "writes",
     )  # fmt: skip
 
     def __init__(self, number: int, time: float) -> None:
@@ -34,7 +34,7 @@ class Group:
         self.writes: list[tuple[int, int]] = []  # nodes whose ranges it writes, which range
         self.space: tuple[int, ...] = ()  # axes of its largest member, reduced ones too
         self.whole = False  # reduces a large space to a scalar
-        self.turned = False  # holds a transpose that moves the last axis
+        self.transposed = False  # holds a transpose that moves the last axis
         self.ordered = False  # writes at computed positions, in order
         self.into: Group | None = None
         self.dead = False  # merged in such a way that its members have no place of their own

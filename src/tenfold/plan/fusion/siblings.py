@@ -31,7 +31,7 @@ def _merge(axes: Axes, one: Group, two: Group) -> bool:
     """Make one group of two whose spaces run along the same axes, if that is wise."""
     if one.weight + two.weight > WEIGHT or len(one.streams | two.streams) > STREAMS:
         return False
-    if one.turned != two.turned or one.whole != two.whole or one.ordered or two.ordered:
+    if one.transposed != two.transposed or one.whole != two.whole or one.ordered or two.ordered:
         return False
     a, b = ([axes.find(x) for x in g.space] for g in (one, two))
     rename = dict(zip(b, a, strict=True))

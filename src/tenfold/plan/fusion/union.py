@@ -26,7 +26,7 @@ class Edge:
     aligned: list[tuple[int, Pattern]] = field(default_factory=list)  # value, how it is read
     pulls: int = 0  # reads at other positions
     values: list[int] = field(default_factory=list)
-    turned: bool = False  # through a transpose that moves the last axis
+    transposed: bool = False  # through a transpose that moves the last axis
     reason: str | None = None  # why the group is not joined: it is read from memory instead
 
 
@@ -46,7 +46,7 @@ def join(
         access.reduced
         or edge.pulls
         or not edge.aligned
-        or edge.turned
+        or edge.transposed
         or group.whole
         or weight > WEIGHT
         or weight * group.folds > REPEATED
@@ -117,7 +117,8 @@ class Union:
                 return "the kernel would read too many arrays at once"
         if group.whole and prod(self.shape) > 1:
             return "a scalar reduced from a large array is needed by a whole array"
-        if (edge.turned and group.reductions) or (access.reduced and (edge.turned or group.turned)):
+        either = edge.transposed or group.transposed
+        if (edge.transposed and group.reductions) or (access.reduced and either):
             return "a reduction would cross a transpose"
         heavy = group.reductions or group.weight > CHEAP
         if heavy and any(access.computed) and self.widened(edge):
@@ -215,7 +216,7 @@ class Union:
             target.weight += group.weight * (max(1, edge.pulls) - (group is target))
             target.folds += 0 if group is target else group.folds
             target.exits -= edge.count
-            target.turned = target.turned or edge.turned
+            target.transposed = target.transposed or edge.transposed
             if group is target:
                 continue
             group.into, group.dead = target, not edge.aligned

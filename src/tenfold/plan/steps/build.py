@@ -93,7 +93,9 @@ class _Planner:
         self.cell: dict[int, int] = {}  # by value
         self.steps: list[Step] = []
         self.kernels: dict[Kernel, int] = {}
-        self.made: dict[int, tuple[LoweredKernel, int]] = {}  # by id of a form; the number of its kernel
+        self.made: dict[
+            int, tuple[LoweredKernel, int]
+        ] = {}  # by id of a form; the number of its kernel
         self.constants: list[bytes] = []
         self.inner: dict[int, int] = {}  # id of a sub-plan -> its number
         self.used: list[Plan] = []

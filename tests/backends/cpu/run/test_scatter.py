@@ -318,7 +318,7 @@ def test_updates_of_what_is_read() -> None:
 
 
 def test_what_is_written_into_is_made_before() -> None:
-    """The updates are computed by what makes the operand too; that is not put off for them."""
+    """The updates are computed by what makes the operand too; that is not deferred for them."""
 
     def function(x: Any, i: Any) -> Any:
         part = (x < 0.5)[:, 2:]
