@@ -33,9 +33,9 @@ SENSES = {
     "plan.py": {"constant": "where a slot lies"},
     "polling.py": dict.fromkeys(("gather", "scatter"), "intrinsics of LLVM"),
     "reads.py": dict.fromkeys(("add", "sort"), "methods of Python's containers"),
+    "scopes.py": {"slice": "a slice of a stack"},
     "short.py": {"scatter": "a label"},
     "signature.py": {"complex": "a Python number"},
-    "steps.py": {"slice": "a slice of a stack"},
 }
 
 
