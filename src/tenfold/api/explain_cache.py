@@ -14,13 +14,13 @@ from tenfold.cache.memory import plans
 from tenfold.cache.record import Caller
 from tenfold.cache.stored import disk_for, options_of, plan_key, why_missing
 from tenfold.trace.control.encoding import encode
-from tenfold.trace.function import TracedFunction
+from tenfold.trace.function import FunctionTrace
 
 if TYPE_CHECKING:
     from tenfold.api.jit import Jitted
 
 
-def caller_of(call: Call, traced: TracedFunction, function: Callable[..., Any]) -> Caller:
+def caller_of(call: Call, traced: FunctionTrace, function: Callable[..., Any]) -> Caller:
     """Which function a plan is for, and what it is given, field by field."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     fields: dict[str, str] = {}

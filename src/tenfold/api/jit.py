@@ -17,7 +17,7 @@ from tenfold.errors import TypeMismatch
 from tenfold.graph import Graph
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
-from tenfold.trace.function import TracedFunction
+from tenfold.trace.function import FunctionTrace
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.api.load import Loaded
@@ -111,14 +111,14 @@ class Jitted(SpecialisedFunction):
 
     def ready_to_run(
         self, *args: Any, **kwargs: Any
-    ) -> tuple[TracedFunction, list[np.ndarray[Any, Any]]]:
+    ) -> tuple[FunctionTrace, list[np.ndarray[Any, Any]]]:
         """The trace for these arguments, and the arrays that its graph is run on."""
         found, arrays = self._ready(self._bind(args, kwargs))
         return found.traced, arrays
 
     def program_for(
         self, *args: Any, **kwargs: Any
-    ) -> tuple[TracedFunction, list[np.ndarray[Any, Any]], Program]:
+    ) -> tuple[FunctionTrace, list[np.ndarray[Any, Any]], Program]:
         """The trace for these arguments, arrays to run it on that the program may write into, and
         the very program that answers such calls."""
         call = self._bind(args, kwargs)

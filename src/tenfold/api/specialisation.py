@@ -15,7 +15,7 @@ from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen
 from tenfold.promote.background import Job
 from tenfold.trace.array import Array
-from tenfold.trace.function import TracedFunction
+from tenfold.trace.function import FunctionTrace
 from tenfold.trace.surface.emit import is_traced
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Padding:
 class Specialisation:
     """A function traced for a signature: its graph, and what has to hold for it to serve again."""
 
-    traced: TracedFunction
+    traced: FunctionTrace
     captures: list[CapturedArray]
     watched: list[Dependency]
     unguarded: list[tuple[Place, Any]]

@@ -30,7 +30,7 @@ from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.trace.array import Array
-from tenfold.trace.function import TracedFunction
+from tenfold.trace.function import FunctionTrace
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.backends.program import Program
@@ -88,7 +88,7 @@ class SpecialisedFunction(Callee):
 
     def _outputs(
         self, call: Call, given: Sequence[Any], hooks: Hooks | None
-    ) -> tuple[TracedFunction, list[np.ndarray[Any, Any]]]:
+    ) -> tuple[FunctionTrace, list[np.ndarray[Any, Any]]]:
         """The outputs for a call; `given` are its leaves as the caller has them."""
         found, arrays = self._ready(call)
         traced, entry_point = found.traced, found.entry_point
@@ -191,7 +191,7 @@ class SpecialisedFunction(Callee):
             note(program)
         return program, unchecked and program.refuted is not None
 
-    def _program(self, call: Call, traced: TracedFunction) -> Program:
+    def _program(self, call: Call, traced: FunctionTrace) -> Program:
         from tenfold.api.explain_cache import caller_of
         from tenfold.cache import Watch, plans
 

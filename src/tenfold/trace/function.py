@@ -30,9 +30,9 @@ class Leaf:
 
 
 @frozen
-class TracedFunction:
-    """A traced function: the graph's parameters are the leaves, then the captures; its outputs are
-    the results, then what became of the leaves that were updated in place."""
+class FunctionTrace:
+    """What tracing a function gave: the graph's parameters are the leaves, then the captures; its
+    outputs are the results, then what became of the leaves that were updated in place."""
 
     graph: Graph
     outputs: Structure
@@ -75,7 +75,7 @@ def trace_function(
     leaves: Sequence[Leaf],
     call: Callable[[list[Array]], Any],
     names: Callable[[Any], str | None] = lambda array: None,
-) -> TracedFunction:
+) -> FunctionTrace:
     """Trace `call`, which calls the function with traced arrays for these leaves."""
     trace = Trace(names)
     scope = Scope(getattr(function, "__qualname__", repr(function)), None, trace)
@@ -115,7 +115,7 @@ def trace_function(
         if value in parameters
         for dtype in dtypes
     ]
-    return TracedFunction(
+    return FunctionTrace(
         graph,
         structure,
         weak,

@@ -16,7 +16,7 @@ from tenfold.api.call.arguments import Call
 from tenfold.frozen import frozen
 from tenfold.trace.containers import LEAF, Structure
 from tenfold.trace.exact import exact
-from tenfold.trace.function import TracedFunction, results, scalar
+from tenfold.trace.function import FunctionTrace, results, scalar
 
 Tokens = tuple[Any, ...]
 
@@ -40,7 +40,7 @@ class CallForm:
     looked_at: bool  # whether Python has to look at values: integers that must fit a dtype
 
     @staticmethod
-    def of(call: Call, traced: TracedFunction, signature: Signature) -> CallForm:
+    def of(call: Call, traced: FunctionTrace, signature: Signature) -> CallForm:
         numbers = tuple([type(leaf) if type(leaf) in SCALARS else None for leaf in call.leaves])
         results = (traced.outputs, traced.weak, traced.updates, bool(traced.limits))
         return CallForm(signature, call.names, call.structure, call.statics, numbers, *results)

@@ -15,7 +15,7 @@ from tenfold.locks import cached_property
 from tenfold.ops import TABLE
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.control.encoding import decode, encode
-from tenfold.trace.function import TracedFunction
+from tenfold.trace.function import FunctionTrace
 from tenfold.trace.operand import literal
 from tenfold.types import DTYPES, SHORT, base_array, parse_type
 
@@ -43,7 +43,7 @@ class Signature:
     updates: tuple[int, ...] = ()  # leaves that the last outputs are written back into
 
     @staticmethod
-    def of(call: Call, traced: TracedFunction, binder: Binder) -> Signature:
+    def of(call: Call, traced: FunctionTrace, binder: Binder) -> Signature:
         function = inspect.unwrap(binder.function)
         code = getattr(function, "__code__", None)
         return Signature(

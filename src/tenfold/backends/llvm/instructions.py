@@ -25,7 +25,7 @@ _EQUAL = {"eq": "icmp eq", "ne": "icmp ne"}
 _INTEGER = _BITWISE | _EQUAL | {"add": "add", "sub": "sub", "mul": "mul", "shl": "shl"}
 
 # By the kind of the first operand: what takes all operands, of one type.
-_PLAIN = {
+_OPCODES = {
     "b": _BITWISE | _EQUAL,
     "i": _INTEGER
     | {n: f"icmp s{n}" for n in ("lt", "le", "gt", "ge")}
@@ -66,9 +66,9 @@ def _printed(
     ty = vector(element, wide)
     if op in ("div", "rem") and letter != "f":
         return _divide(w, op, source, args[0], args[1], wide)
-    plain = _PLAIN[letter].get(op)
-    if plain is not None:
-        return w.op(f"{plain} {ty} {', '.join(args)}")
+    opcode = _OPCODES[letter].get(op)
+    if opcode is not None:
+        return w.op(f"{opcode} {ty} {', '.join(args)}")
     intrinsic = _INTRINSICS[letter].get(op)
     if intrinsic is not None:
         # Without fma in hardware LLVM calls a library's; the passes use none for such a target.
@@ -96,7 +96,7 @@ def _divide(w: Writer, op: str, dtype: str, a: str, b: str, wide: bool) -> str:
     element, letter = COMPUTE[dtype], kind(dtype)
     ty, bits = vector(element, wide), BITS[element]
     if not wide or bits == 64 or is_constant(b):
-        return w.op(f"{_PLAIN[letter][op]} {ty} {a}, {b}")
+        return w.op(f"{_OPCODES[letter][op]} {ty} {a}, {b}")
     sign = "s" if letter == "i" else "u"
     real, roomy = vector("double" if bits == 32 else "float", True), vector("i32", True)
     above, below = (w.op(f"{sign}itofp {ty} {v} to {real}") for v in (a, b))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from tenfold.kernel.ir.kernel import TRANSCENDENTAL, Kernel
 
-_FUNCTION, _PLAIN = 10.0, 0.5
+_FUNCTION, _SIMPLE = 10.0, 0.5
 _WORK = {"div": 3.0, "sqrt": 4.0, "rsqrt": 7.0, "floordiv": 12.0, "mod": 12.0, "fmod": 12.0}
 
 
 def work(op: str) -> float:
     """How long one instruction takes."""
-    return _FUNCTION if op in TRANSCENDENTAL else _WORK.get(op, _PLAIN)
+    return _FUNCTION if op in TRANSCENDENTAL else _WORK.get(op, _SIMPLE)
 
 
 def size(kernel: Kernel) -> float:

@@ -90,7 +90,7 @@ class _Nest:
         kernel, here, later = self.kernel, list[int](), list[int]()
         for v in values:
             (here if kernel.free[v] <= bound else later).append(v)
-        plain: dict[int, list[Item]] = {}
+        computed: dict[int, list[Item]] = {}
         groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
         for v in here:
             instruction, stage = kernel.instructions[v], self.stage[v]
@@ -98,13 +98,13 @@ class _Nest:
                 over = sorted(instruction.attr[1:], key=lambda a: (self.rank.get(a, 0), a))
                 groups.setdefault((stage, tuple(over)), []).append(v)
             else:
-                plain.setdefault(stage, []).append(Compute(v))
+                computed.setdefault(stage, []).append(Compute(v))
         items: list[Item] = []
-        for stage in sorted({*plain, *(s for s, _ in groups)}):
+        for stage in sorted({*computed, *(s for s, _ in groups)}):
             for (s, axes), members in groups.items():
                 if s == stage:
                     items.append(self.reduction(bound, axes, tuple(members), later))
-            items += plain.get(stage, ())
+            items += computed.get(stage, ())
         return items, later
 
     def reduction(

@@ -143,8 +143,8 @@ class Builder:
         """A literal of the program: 0, ±1 and booleans are constants, others parameters whose
         values are collected in `literals`, so that kernels that differ in them are equal."""
         raw = np.asarray(value).astype(DTYPES[dtype])
-        plain = bool(raw == 0) or bool(raw == 1) or (dtype[0] != "u" and bool(raw == -1))
-        if dtype == "bool" or plain:
+        immediate = bool(raw == 0) or bool(raw == 1) or (dtype[0] != "u" and bool(raw == -1))
+        if dtype == "bool" or immediate:
             return self.const(dtype, raw.tobytes())
         number = self.param(dtype)
         self.literals[self.instructions[number].attr[0]] = raw.tobytes()

@@ -8,13 +8,13 @@ from tenfold.errors import Unsupported
 from tenfold.kernel.ir.kernel import TRANSCENDENTAL
 from tenfold.kernel.passes.rewrite import Rewriter
 
-_PLAIN_OPS = "add sub mul div neg abs sqrt floor ceil trunc round eq ne lt le gt ge"
-_PLAIN = frozenset(_PLAIN_OPS.split())
+_LEGAL_OPS = "add sub mul div neg abs sqrt floor ceil trunc round eq ne lt le gt ge"
+_LEGAL = frozenset(_LEGAL_OPS.split())
 
 
 def floating(b: Rewriter, op: str, args: list[int]) -> int:
     """One instruction on operands of a float dtype."""
-    if op in _PLAIN:
+    if op in _LEGAL:
         return b.do(op, *args)
     if op in TRANSCENDENTAL:
         return b.call(op, *args)
@@ -89,9 +89,9 @@ def _remainder(b: Rewriter, op: str, x: int, y: int) -> int:
     down = b.do("floor", ratio)
     far = b.do("gt", b.do("sub", ratio, down), b.like(x, 0.5))
     down = b.select(far, b.do("add", down, one), down)
-    plain = b.do("div", x, y)
-    down = b.select(b.do("eq", ratio, zero), _copysign(b, zero, plain), down)
-    return b.select(by_zero, plain, down)
+    quotient = b.do("div", x, y)
+    down = b.select(b.do("eq", ratio, zero), _copysign(b, zero, quotient), down)
+    return b.select(by_zero, quotient, down)
 
 
 def _nextafter(b: Rewriter, x: int, y: int) -> int:

@@ -14,8 +14,8 @@ _BOOL = {"add": "or", "mul": "and", "sub": "xor", "max": "or", "min": "and", "fm
     "or": "or",
     "xor": "xor",
 }
-_PLAIN_OPS = "add sub mul and or xor eq ne lt le gt ge max min"
-_PLAIN = frozenset(_PLAIN_OPS.split())
+_LEGAL_OPS = "add sub mul and or xor eq ne lt le gt ge max min"
+_LEGAL = frozenset(_LEGAL_OPS.split())
 _SAME = frozenset(("floor", "ceil", "trunc", "round", "real", "conj"))
 
 
@@ -32,7 +32,7 @@ def integer(b: Rewriter, op: str, dtype: str, args: list[int]) -> int:
         return b.do("xor", x, b.like(x, True if source == "bool" else -1))
     if source == "bool":
         return _boolean(b, op, args)
-    if op in _PLAIN:
+    if op in _LEGAL:
         return b.do(op, *args)
     signed = kind(source) == "i"
     if op in ("fmax", "fmin"):
@@ -110,19 +110,19 @@ def _divide(b: Rewriter, op: str, x: int, y: int) -> int:
     many elements share is asked once, and no condition of it is spread over them."""
     known, zero, one, minus = b.known(y), b.like(x, 0), b.like(x, 1), b.like(x, -1)
     signed, shared = kind(b.dtype(x)) == "i", b.free[y] < b.free[x]
-    divisor, turned = y, zero
-    plain = known is not None and known not in (0, -1)
-    if not plain:
+    divisor, negated = y, zero
+    safe_divisor = known is not None and known not in (0, -1)
+    if not safe_divisor:
         by_zero, by_minus = b.do("eq", y, zero), b.do("eq", y, minus)
         divisor = b.select(by_zero, one, y)
         if signed and _width(b, x) >= 32:  # the least integer by 1 gives the same bits
             safe = b.select(by_minus, one, divisor)
             least = b.do("eq", x, b.like(x, -(1 << (_width(b, x) - 1))))
             divisor = safe if shared else b.select(least, safe, divisor)
-            turned = b.select(by_minus, minus, zero) if shared else zero
+            negated = b.select(by_minus, minus, zero) if shared else zero
     quotient = _quotient(b, x, divisor)
-    if turned != zero:  # by -1: the sign turned
-        quotient = b.do("sub", b.do("xor", quotient, turned), turned)
+    if negated != zero:  # by -1: the sign turned
+        quotient = b.do("sub", b.do("xor", quotient, negated), negated)
     rest = b.do("sub", x, b.do("mul", quotient, y))
     if op != "fmod" and signed:
         # Rounded towards zero so far; one less where the signs differ and it is inexact.
@@ -131,7 +131,7 @@ def _divide(b: Rewriter, op: str, x: int, y: int) -> int:
         quotient = b.do("sub", quotient, b.cast(down, b.dtype(x)))
         rest = b.do("add", rest, b.select(down, y, zero))
     found = quotient if op == "floordiv" else rest
-    if plain:
+    if safe_divisor:
         return found
     if shared:  # all ones or none, once for many elements
         return b.do("and", found, b.select(by_zero, zero, minus))

@@ -13,7 +13,7 @@ from tenfold.reference import Callbacks
 
 
 @frozen
-class Answer:
+class HostAnswer:
     """What was asked for, and the answer."""
 
     name: str
@@ -28,7 +28,7 @@ def _name(ask: HostRequest) -> str:
 class RecordingCallbacks(Callbacks):
     """Callbacks that are called, their answers kept."""
 
-    asked: list[Answer] = field(default_factory=list)
+    asked: list[HostAnswer] = field(default_factory=list)
 
     @staticmethod
     def of(callbacks: Callbacks) -> RecordingCallbacks:
@@ -36,7 +36,7 @@ class RecordingCallbacks(Callbacks):
 
     def answer(self, ask: HostRequest) -> list[Any]:
         answers = Callbacks.answer(self, ask)
-        self.asked.append(Answer(_name(ask), tuple(np.array(a) for a in answers)))
+        self.asked.append(HostAnswer(_name(ask), tuple(np.array(a) for a in answers)))
         return answers
 
 
@@ -48,7 +48,7 @@ class ReplayingCallbacks(Callbacks):
     something else was asked for.
     """
 
-    asked: tuple[Answer, ...] = ()
+    asked: tuple[HostAnswer, ...] = ()
     ended: bool = True
     given: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -88,4 +88,4 @@ class CallbackMismatch(Exception):
     """The plan asks for other callbacks than the reference."""
 
 
-__all__ = ["Answer", "CallbackMismatch", "RecordingCallbacks", "ReplayingCallbacks"]
+__all__ = ["CallbackMismatch", "HostAnswer", "RecordingCallbacks", "ReplayingCallbacks"]

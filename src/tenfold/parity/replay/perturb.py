@@ -18,7 +18,7 @@ from tenfold.graph.op import HostRequest
 from tenfold.ops import TABLE
 from tenfold.ops.agreement.moved import distance, moved
 from tenfold.ops.agreement.units import EPS, unit
-from tenfold.parity.replay.answers import Answer
+from tenfold.parity.replay.answers import HostAnswer
 from tenfold.parity.rule.agree import Uncertain, Watch, raw
 from tenfold.parity.rule.bounds import usual_bound
 from tenfold.types import KIND, SHORT
@@ -40,7 +40,7 @@ def farther(
     got: Sequence[Array],
     wanted: Sequence[Array],
     watch: Watch | None = None,
-    asked: Sequence[Answer] = (),
+    asked: Sequence[HostAnswer] = (),
 ) -> tuple[int, str] | None:
     """The first output that lies farther from the reference's than rounding explains, and how.
 
@@ -113,12 +113,12 @@ class PerturbedRun:
     """One run of the reference in which every float result is moved by its op's bound."""
 
     def __init__(
-        self, seed: int, scale: float, watch: Watch | None, asked: Sequence[Answer]
+        self, seed: int, scale: float, watch: Watch | None, asked: Sequence[HostAnswer]
     ) -> None:
         self._random = np.random.default_rng(seed)
         self._scale = scale
         self._watch = watch
-        self._asked: Iterator[Answer] = iter(asked)
+        self._asked: Iterator[HostAnswer] = iter(asked)
         self._count = 0
 
     def run(self, graph: Graph, arguments: Sequence[Array]) -> list[Array]:

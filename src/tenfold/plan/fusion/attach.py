@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from tenfold.plan.fusion.access import IDENTITY, Access, composed, transposes
 from tenfold.plan.fusion.groups import Axes, Group, find
 from tenfold.plan.fusion.union import Edge, Place, Union, join
-from tenfold.plan.fusion.values import CONSTANT, Values
+from tenfold.plan.fusion.values import CONSTANT, FusionValues
 
 # Why a member may not join a group that it reads from, or None.
 Refuse = Callable[[Group, Edge], str | None]
@@ -21,7 +21,7 @@ Refuse = Callable[[Group, Edge], str | None]
 class Grouping:
     """The groups so far, and which of them each value stands in."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: FusionValues) -> None:
         self.values = values
         count = len(values.types)
         self.axes = Axes()

@@ -22,7 +22,7 @@ from tenfold.plan.fusion.attach import Grouping, Refuse
 from tenfold.plan.fusion.groups import Axes, Group
 from tenfold.plan.fusion.siblings import merge_siblings
 from tenfold.plan.fusion.union import Edge, Place
-from tenfold.plan.fusion.values import NOTHING, Values, updates
+from tenfold.plan.fusion.values import NOTHING, FusionValues, updates
 from tenfold.types import TensorType
 
 _OVER = "it is written over what it is computed from"
@@ -69,7 +69,7 @@ class _Fuser:
         self.graph = graph
         self.table = table
         self.types = graph.types
-        self.values = Values(graph, table, capabilities)
+        self.values = FusionValues(graph, table, capabilities)
         self.grouping = Grouping(self.values)
         self.items: list[Item] = []
         self.write_places: dict[tuple[int, int], Place] = {}

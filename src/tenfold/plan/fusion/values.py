@@ -29,7 +29,7 @@ CONSTANT = Access((), (), (), view=True)
 NOTHING = Access((), (), ())  # of values without elements, or already in memory
 
 
-class Values:
+class FusionValues:
     """The values of a graph without compositions, and the accesses of its nodes."""
 
     def __init__(self, graph: Graph, table: Table, capabilities: Capabilities) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
-from tenfold.trace.function import Leaf, TracedFunction, trace_function
+from tenfold.trace.function import FunctionTrace, Leaf, trace_function
 from tenfold.trace.lazy.host import fresh
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.realise import run
@@ -30,7 +30,7 @@ def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
     return traced.results(outputs, fresh if given else None)
 
 
-def prepare(function: Callable[..., Any], *arguments: Any) -> tuple[TracedFunction, list[Any]]:
+def prepare(function: Callable[..., Any], *arguments: Any) -> tuple[FunctionTrace, list[Any]]:
     """The function traced for these arguments, and what its graph is to be run on."""
     structure, found = flatten(arguments)
     inputs, leaves = [], []

@@ -1,4 +1,4 @@
-"""How a running plan hears of Ctrl-C: loops poll.
+"""Interrupt polling: how a running plan hears of Ctrl-C.
 
 A back edge of a loop calls `i32 @tn_poll(ptr %poll, i64 weight)`, where `weight` is about how many
 nanoseconds one turn takes and `%poll` is the plan's third argument. Most calls are a subtraction

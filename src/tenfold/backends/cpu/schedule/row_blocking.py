@@ -28,10 +28,10 @@ def row_block(kernel: Kernel, lane: int, order: Sequence[int], copies: int, budg
     outer = frozenset(order[:-1])
     if any(kernel.free[r] != outer or len(kernel.instructions[r].attr) != 2 for r in reduces):
         return 1
-    plain = all(
+    contiguous = all(
         s.condition is None and not s.update and s.index.stride(lane) == 1 for s in kernel.stores
     )
-    if not plain or kernel.checks or in_place(kernel):
+    if not contiguous or kernel.checks or in_place(kernel):
         return 1
     if any(a.kind == SEQUENTIAL for a in kernel.axes) or any(b.rows for b in kernel.buffers):
         return 1

@@ -1,4 +1,4 @@
-"""How a long sort hears of Ctrl-C: between blocks of its loops it polls, as kernels do.
+"""Interrupt polling in a long sort: between blocks of its loops it polls, as kernels do.
 
 Functions that poll have %buffers, where behind the addresses of the lines, of the result and of
 scratch stand those of what is asked and of what it is asked with, and a block `stopped`. Loops are
