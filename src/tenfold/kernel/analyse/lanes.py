@@ -31,7 +31,7 @@ _ACROSS = 8.0
 
 def rounds(kernel: Kernel) -> dict[int, int | None]:
     """For each reduction the axis that its rounds lie along; None where a round is one element."""
-    facts = Lanes(kernel)
+    facts = LaneChoice(kernel)
     lanes = facts.best()
     order = facts.within(lanes)
     found: dict[int, int | None] = {}
@@ -44,7 +44,7 @@ def rounds(kernel: Kernel) -> dict[int, int | None]:
     return found
 
 
-class Lanes:
+class LaneChoice:
     """The axes of a kernel, and what it costs to lay some of them across lanes."""
 
     def __init__(self, kernel: Kernel) -> None:

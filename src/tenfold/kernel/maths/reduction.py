@@ -17,7 +17,7 @@ from tenfold.kernel.maths.values import Value, form, rounded
 
 
 @frozen
-class Reduced:
+class ReducedArgument:
     """x less n quarter turns, as r + low with |r| ≤ π/4, and n as bits, right modulo 4."""
 
     r: Value
@@ -31,7 +31,7 @@ def large(x: Value) -> Value:
     return abs(x).ge(limit)
 
 
-def reduce(x: Value) -> Reduced:
+def reduce(x: Value) -> ReducedArgument:
     """The reduction of an x that is not large."""
     turns = rounded(x, 2 / math.pi)
     whole = turns.real
@@ -49,10 +49,10 @@ def reduce(x: Value) -> Reduced:
         rest = ((r1 - near) - p2) - whole * c3 - whole * c4
         r = near + rest
         low = (near - r) + rest
-    return Reduced(r, low, turns.n)
+    return ReducedArgument(r, low, turns.n)
 
 
-def reduce_large(x: Value) -> Reduced:
+def reduce_large(x: Value) -> ReducedArgument:
     """The reduction of any float64 from 1; NaN for an infinite one."""
     bits = x.bits()
     size = bits & (form(x).sign - 1)
@@ -80,10 +80,10 @@ def reduce_large(x: Value) -> Reduced:
     turned = (bits ^ sign) & form(x).sign
     n = (high >> 62) + up
     n = x.lt(0.0).where(0 - n, n)
-    return Reduced(angle.high.flip(turned), angle.low.flip(turned), n)
+    return ReducedArgument(angle.high.flip(turned), angle.low.flip(turned), n)
 
 
-def reduce_large_narrow(x: Value) -> Reduced:
+def reduce_large_narrow(x: Value) -> ReducedArgument:
     """The reduction of any float32 from 1, in float64; NaN for an infinite one."""
     size = (x.bits() & (form(x).sign - 1)).cast("u64")
     m = (size & (2**23 - 1)) | 2**23  # |x| = m 2**(e - 23), m an integer of 24 bits
@@ -94,7 +94,7 @@ def reduce_large_narrow(x: Value) -> Reduced:
     r = fraction * (math.pi / 2 * 2.0**-64) + (x - x).wide()
     n = (turns >> 62) + ((turns >> 61) & 1)
     left = x.lt(0.0)
-    return Reduced(left.where(-r, r), r.like(0.0), left.where(0 - n, n))
+    return ReducedArgument(left.where(-r, r), r.like(0.0), left.where(0 - n, n))
 
 
 def _window(start: Value, words: int) -> list[Value]:

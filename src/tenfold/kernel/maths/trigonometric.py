@@ -5,7 +5,7 @@ from __future__ import annotations
 from tenfold.kernel.maths.coefficients import TABLE
 from tenfold.kernel.maths.doubled import ordered_total, product
 from tenfold.kernel.maths.reduction import (
-    Reduced,
+    ReducedArgument,
     large,
     reduce,
     reduce_large,
@@ -16,14 +16,14 @@ from tenfold.kernel.maths.values import Value, form, poly
 _QUARTERS = {"f32": "u32", "f64": "u64"}
 
 
-def sine(reduced: Reduced) -> tuple[Value, Value]:
+def sine(reduced: ReducedArgument) -> tuple[Value, Value]:
     """sin(r + low) for |r| ≤ π/4, as two terms still to be added."""
     r = reduced.r
     z = r * r
     return r, poly(z, TABLE["sin", r.dtype]).fma(r * z, reduced.low)
 
 
-def cosine(reduced: Reduced) -> tuple[Value, Value]:
+def cosine(reduced: ReducedArgument) -> tuple[Value, Value]:
     """cos(r + low) for |r| ≤ π/4, as two terms still to be added."""
     r = reduced.r
     z = r * r
@@ -65,11 +65,11 @@ def sine_large(x: Value, quarters: Value) -> Value:
     return _sine(_later(reduce_large(x), quarters))
 
 
-def _later(reduced: Reduced, quarters: Value) -> Reduced:
-    return Reduced(reduced.r, reduced.low, reduced.n + quarters)
+def _later(reduced: ReducedArgument, quarters: Value) -> ReducedArgument:
+    return ReducedArgument(reduced.r, reduced.low, reduced.n + quarters)
 
 
-def _sine(reduced: Reduced, quarter: bool = False) -> Value:
+def _sine(reduced: ReducedArgument, quarter: bool = False) -> Value:
     """sin of what was reduced, or of a quarter turn more."""
     odd = (reduced.n & 1).ne(0)
     (a, a_rest), (b, b_rest) = sine(reduced), cosine(reduced)
@@ -93,7 +93,7 @@ def tan_large(x: Value) -> Value:
     return _tangent(reduce_large(x))
 
 
-def _tangent(reduced: Reduced) -> Value:
+def _tangent(reduced: ReducedArgument) -> Value:
     """sin(r) / cos(r), or -cos(r) / sin(r) in odd quarters."""
     s, c = ordered_total(*sine(reduced)), ordered_total(*cosine(reduced))
     odd = (reduced.n & 1).ne(0)

@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.division import invert
-from tenfold.backends.cpu.emit.fold import Form, Forms, begun, folded, merged, short
+from tenfold.backends.cpu.emit.fold import (
+    AccumulatorLevels,
+    Accumulators,
+    begun,
+    folded,
+    merged,
+    short,
+)
 from tenfold.backends.cpu.emit.loops import Body, Position
-from tenfold.backends.cpu.emit.prefetch import ask_for_next, look_ahead
+from tenfold.backends.cpu.emit.prefetch import prefetch_gathered_rows, prefetch_next_row
 from tenfold.backends.cpu.emit.reductions import Reduction
 from tenfold.backends.llvm.writer import LANES
 from tenfold.kernel.analyse.nest import Loop
@@ -35,9 +42,9 @@ def reduce(e: Emitter, loop: Loop) -> None:
         if crossing is not None:
             copies = min(fold.copies, -(-extent // LANES))
         makers.append(Reduction(e.w, i.attr[0], dtype, place, copies, wide, crossing is not None))
-    forms = Forms(makers, makers, makers)
+    forms = AccumulatorLevels(makers, makers, makers)
     if crossing is not None:
-        forms = Forms.along(makers, -(-extent // fold.stretch))
+        forms = AccumulatorLevels.along(makers, -(-extent // fold.stretch))
     held = [x for maker in forms.whole for _, x in maker.slots()]
     if not nothing:
         held = _accumulate(e, loop, forms, held)
@@ -61,7 +68,7 @@ def _crossing(e: Emitter, loop: Loop) -> Loop | None:
     return inner
 
 
-def _accumulate(e: Emitter, loop: Loop, forms: Forms, held: list[str]) -> list[str]:
+def _accumulate(e: Emitter, loop: Loop, forms: AccumulatorLevels, held: list[str]) -> list[str]:
     """Run the loop, or the loops, over the reduced axes; what they hold in the end."""
     extent = e.kernel.axes[loop.axis].extent
     if loop.axis in e.schedule.lanes and e.s.lane is None:
@@ -69,11 +76,11 @@ def _accumulate(e: Emitter, loop: Loop, forms: Forms, held: list[str]) -> list[s
     form = forms.whole if e.s.lane is None else forms.run
 
     def body(i: Position, held: list[str]) -> list[str]:
-        look_ahead(e, loop, i)
+        prefetch_gathered_rows(e, loop, i)
         with e.s.inside(loop.axis, i, 0, extent):
             return _trip(e, loop, forms, form, held)
 
-    return _folded(e, loop, extent, 1, Forms(form, form, form), held, body, None)
+    return _folded(e, loop, extent, 1, AccumulatorLevels(form, form, form), held, body, None)
 
 
 def _folded(
@@ -81,7 +88,7 @@ def _folded(
     loop: Loop,
     extent: int,
     step: int,
-    forms: Forms,
+    forms: AccumulatorLevels,
     held: list[str],
     body: Body,
     rest: Body | None,
@@ -106,7 +113,9 @@ def _folded(
     return folded(e, extent, step * trips, forms, held, several(trips, None), more, 1)
 
 
-def _trip(e: Emitter, loop: Loop, forms: Forms, form: Form, held: list[str]) -> list[str]:
+def _trip(
+    e: Emitter, loop: Loop, forms: AccumulatorLevels, form: Accumulators, held: list[str]
+) -> list[str]:
     """One trip: the body, then the next axis or the joining of values."""
     inner = loop.inner
     if inner is not None:
@@ -127,7 +136,7 @@ def _trip(e: Emitter, loop: Loop, forms: Forms, form: Form, held: list[str]) -> 
 
 
 def _accumulate_lanes(
-    e: Emitter, loop: Loop, forms: Forms, held: list[str], extent: int
+    e: Emitter, loop: Loop, forms: AccumulatorLevels, held: list[str], extent: int
 ) -> list[str]:
     reach = LANES * max((m.copies for m in forms.run), default=1)
     rest = extent % reach
@@ -140,7 +149,7 @@ def _accumulate_lanes(
                 e.s.masks = [None] * count
                 if masked:
                     e.s.masks[-1] = e.first_lanes(extent % LANES)
-                ask_for_next(e, loop)
+                prefetch_next_row(e, loop)
                 return _trip(e, loop, forms, forms.run, held)
 
         return body

@@ -5,7 +5,7 @@ A kernel becomes one function,
     i32 name(ptr buffers, ptr params, i64 low, i64 high)
 
 - `buffers`: the address of each buffer of the kernel, in order, scratch included; then how to
-  poll (see `patience`), or null.
+  poll (see `emit.polling`), or null.
 - `params`: the parameters, each in 16 bytes of its own.
 - `low`, `high`: the part of the schedule's outer axis to run, cut at multiples of its grain; the
   whole is 0 to its extent. Parts write different elements, or the same elements alike, so they
@@ -19,15 +19,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tenfold.backends.cpu.emit.accumulate import reduce
+from tenfold.backends.cpu.emit.columns import accumulate_columns
 from tenfold.backends.cpu.emit.division import divide, invert
 from tenfold.backends.cpu.emit.loads import load
 from tenfold.backends.cpu.emit.loops import Loops, Position
 from tenfold.backends.cpu.emit.memory import element_size
-from tenfold.backends.cpu.emit.pipelining import early
+from tenfold.backends.cpu.emit.pipelining import pipeline_rows
 from tenfold.backends.cpu.emit.positions import as_value, inside, periodic
-from tenfold.backends.cpu.emit.prefetch import ask_for_next
-from tenfold.backends.cpu.emit.row_blocking import several
-from tenfold.backends.cpu.emit.spread import spread
+from tenfold.backends.cpu.emit.prefetch import prefetch_next_row
+from tenfold.backends.cpu.emit.row_blocking import block_rows
 from tenfold.backends.cpu.emit.state import Val
 from tenfold.backends.cpu.emit.stores import store
 from tenfold.backends.cpu.emit.tiles import tile_routine, tiled
@@ -53,7 +53,7 @@ from tenfold.kernel.ir.kernel import BOTH, Instruction, Kernel
 
 
 @frozen
-class Code:
+class KernelText:
     """One kernel as text, with what it refers to."""
 
     name: str
@@ -65,7 +65,7 @@ class Code:
         return self.fragment.body.count("\n")
 
 
-def emit(kernel: Kernel, schedule: Schedule, target: LLVMTarget, name: str) -> Code:
+def emit(kernel: Kernel, schedule: Schedule, target: LLVMTarget, name: str) -> KernelText:
     """The text of one legal kernel."""
     w = Writer(target)
     Emitter(kernel, schedule, w).function()
@@ -76,7 +76,7 @@ def emit(kernel: Kernel, schedule: Schedule, target: LLVMTarget, name: str) -> C
     private = "".join(more).replace("@local.", f"@{name}.")
     body = body.replace("@local.", f"@{name}.")
     fragment = Fragment(tuple(sorted(w.declared)), body + private)
-    return Code(name, fragment, frozenset(w.maths))
+    return KernelText(name, fragment, frozenset(w.maths))
 
 
 class Emitter(Loops):
@@ -206,12 +206,12 @@ class Emitter(Loops):
             tiled(self, loop)
             return
         if self.schedule.chunk and axis in self.schedule.lanes:
-            spread(self, loop)
+            accumulate_columns(self, loop)
             return
         if self.schedule.rows > 1 and axis == self.schedule.order[-2]:
-            several(self, loop)
+            block_rows(self, loop)
             return
-        if early(self, loop):
+        if pipeline_rows(self, loop):
             return
         cuts = [0, *self.schedule.cuts_of(axis), extent]
         for low, high in pairwise(cuts):
@@ -235,7 +235,7 @@ class Emitter(Loops):
         invert(self, loop.body, loop.axis)
 
         def body() -> None:
-            ask_for_next(self, loop)
+            prefetch_next_row(self, loop)
             self.block(loop.body)
 
         self.lane_range(loop.axis, low, high, begin, end, body)
@@ -274,4 +274,4 @@ def outer_extent(kernel: Kernel, schedule: Schedule) -> int:
     return kernel.axes[schedule.outer].extent if schedule.outer is not None else 1
 
 
-__all__ = ["Code", "emit", "outer_extent"]
+__all__ = ["KernelText", "emit", "outer_extent"]

@@ -21,22 +21,22 @@ from tenfold.kernel.analyse.nest import Compute, Loop
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
 
-Form = Sequence[Reduction]
+Accumulators = Sequence[Reduction]
 _NEST = 8  # runs joined by loops alone, which take the compiler long where they are deep
 _SHORT = 16  # vector instructions of a trip, of which a run is written out
 
 
 @frozen
-class Forms:
+class AccumulatorLevels:
     """What reductions hold in a run, in a chunk's tree and in the tree over chunks: where lanes lie
     along the axis all copies, one vector, one number; else the same."""
 
-    run: Form
-    chunk: Form
-    whole: Form
+    run: Accumulators
+    chunk: Accumulators
+    whole: Accumulators
 
     @classmethod
-    def along(cls, makers: Form, chunks: int) -> Forms:
+    def along(cls, makers: Accumulators, chunks: int) -> AccumulatorLevels:
         """Those of an axis that lanes lie along."""
         chunk = [replace(m, copies=1) if m.shaped else m for m in makers]
         if chunks == 1:
@@ -49,7 +49,7 @@ def folded(
     e: Emitter,
     extent: int,
     step: int,
-    forms: Forms,
+    forms: AccumulatorLevels,
     held: list[str],
     body: Body,
     rest: Body | None = None,
@@ -129,7 +129,7 @@ def folded(
 class _Counter:
     """Partial sums joined as a binary counter carries: that of 2**n waits in place n."""
 
-    def __init__(self, e: Emitter, form: Form, most: int) -> None:
+    def __init__(self, e: Emitter, form: Accumulators, most: int) -> None:
         self.e, self.form, self.most = e, form, most
         self.slots = [(ty, m.shaped) for m in form for ty, _ in m.slots()]
         self.row = sum(size_of(ty) for ty, shaped in self.slots if shaped)
@@ -216,7 +216,7 @@ def _length(e: Emitter, loop: Loop) -> int:
     return sum(1 + 9 * (op == "call") for op in ops if op != "const") + len(loop.members)
 
 
-def begun(old: Form, new: Form, held: list[str]) -> list[Slot]:
+def begun(old: Accumulators, new: Accumulators, held: list[str]) -> list[Slot]:
     """Where partial sums of another form begin: from nothing, and all else where it is."""
     out: list[Slot] = []
     at = 0
@@ -229,7 +229,7 @@ def begun(old: Form, new: Form, held: list[str]) -> list[Slot]:
     return out
 
 
-def merged(form: Form, held: list[str], more: list[str]) -> list[str]:
+def merged(form: Accumulators, held: list[str], more: list[str]) -> list[str]:
     """Two partial sums as one; all else as it was left."""
     out: list[str] = []
     for maker in form:
@@ -238,7 +238,7 @@ def merged(form: Form, held: list[str], more: list[str]) -> list[str]:
     return out
 
 
-def narrowed(old: Form, new: Form, held: list[str]) -> list[str]:
+def narrowed(old: Accumulators, new: Accumulators, held: list[str]) -> list[str]:
     """Partial sums in another form: copies joined, lanes folded."""
     out: list[str] = []
     at = 0

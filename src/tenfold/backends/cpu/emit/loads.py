@@ -11,7 +11,7 @@ from tenfold.backends.cpu.emit.memory import (
     pointer,
 )
 from tenfold.backends.cpu.emit.positions import lane_step
-from tenfold.backends.cpu.emit.state import Parts, State, Val
+from tenfold.backends.cpu.emit.state import EmitState, Parts, Val
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.casts import widen
 from tenfold.backends.llvm.writer import (
@@ -31,7 +31,7 @@ _ODD = "<" + ", ".join(f"i32 {2 * n + 1}" for n in range(LANES)) + ">"
 _BACK = "<" + ", ".join(f"i32 {LANES - 1 - n}" for n in range(LANES)) + ">"
 
 
-def load(s: State, value: int) -> Val:
+def load(s: EmitState, value: int) -> Val:
     """A load instruction, for all copies."""
     instruction = s.kernel.instructions[value]
     (buffer, part), index = instruction.attr, instruction.index
@@ -70,7 +70,7 @@ def load(s: State, value: int) -> Val:
 
 
 def parts_at(
-    s: State, buffer: int, index: Index, copy: int, mask: str | None, step: int | None
+    s: EmitState, buffer: int, index: Index, copy: int, mask: str | None, step: int | None
 ) -> Parts:
     """What lies at an index that moves with the lanes."""
     if step == 1 or (step == -1 and kind(s.kernel.buffers[buffer].dtype) != "c"):
@@ -83,11 +83,11 @@ def _zero(dtype: str) -> Val:
     return Val((scalar_text(dtype, bytes(SIZES[dtype])),), False, truth)
 
 
-def _many(s: State, index: Index) -> bool:
+def _many(s: EmitState, index: Index) -> bool:
     return any(len(s.env[v].copies) > 1 for v in index.values())
 
 
-def _single(s: State, buffer: int, part: int, index: Index, copy: int, test: str | None) -> str:
+def _single(s: EmitState, buffer: int, part: int, index: Index, copy: int, test: str | None) -> str:
     """One element; where the test fails a safe address is read instead."""
     w, dtype = s.w, s.kernel.buffers[buffer].dtype
     ty = MEMORY[dtype]
@@ -103,7 +103,9 @@ def _single(s: State, buffer: int, part: int, index: Index, copy: int, test: str
     return widen(w, dtype, x, False)
 
 
-def _spread_one(s: State, buffer: int, part: int, index: Index, copy: int, mask: str | None) -> str:
+def _spread_one(
+    s: EmitState, buffer: int, part: int, index: Index, copy: int, mask: str | None
+) -> str:
     """An address that is the same in all lanes under a condition that is not."""
     w, element = s.w, computed(s.kernel.buffers[buffer].dtype)
     if mask is None:
@@ -114,7 +116,7 @@ def _spread_one(s: State, buffer: int, part: int, index: Index, copy: int, mask:
 
 
 def _contiguous(
-    s: State, buffer: int, index: Index, copy: int, mask: str | None, step: int
+    s: EmitState, buffer: int, index: Index, copy: int, mask: str | None, step: int
 ) -> Parts:
     w, dtype = s.w, s.kernel.buffers[buffer].dtype
     ty = MEMORY[dtype]
@@ -141,7 +143,7 @@ def _pair(w: Writer, at: str, ty: str, mask: str | None) -> Parts:
     )
 
 
-def _gather(s: State, buffer: int, index: Index, copy: int, mask: str | None) -> Parts:
+def _gather(s: EmitState, buffer: int, index: Index, copy: int, mask: str | None) -> Parts:
     w, dtype = s.w, s.kernel.buffers[buffer].dtype
     ty = MEMORY[dtype]
     # Where there is no gather, safe addresses are read one by one, with no branches.
@@ -156,7 +158,7 @@ def _gather(s: State, buffer: int, index: Index, copy: int, mask: str | None) ->
     return tuple(out)
 
 
-def _from_tile(s: State, buffer: int, index: Index) -> Val:
+def _from_tile(s: EmitState, buffer: int, index: Index) -> Val:
     """A transposed load, from the tile that holds it the right way round."""
     tile, row_axis, width, row, column = s.tiles[buffer, index]
     w, dtype = s.w, s.kernel.buffers[buffer].dtype

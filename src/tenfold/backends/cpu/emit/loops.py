@@ -1,13 +1,13 @@
-"""Loops as text: plain ones, and ranges of an axis laid across lanes with their tails."""
+"""Loops as text: scalar ones, and ranges of an axis laid across lanes with their tails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from tenfold.backends.cpu.emit.memory import element_size, pointer, stream_bytes
-from tenfold.backends.cpu.emit.polling import Patience
+from tenfold.backends.cpu.emit.polling import PollCounter
 from tenfold.backends.cpu.emit.reductions import Slot
-from tenfold.backends.cpu.emit.state import State
+from tenfold.backends.cpu.emit.state import EmitState
 from tenfold.backends.cpu.schedule.schedule import Schedule
 from tenfold.backends.llvm.writer import LANES, Writer, vector
 from tenfold.kernel.ir.kernel import SEQUENTIAL, Kernel
@@ -23,10 +23,10 @@ class Loops:
         self.kernel = kernel
         self.schedule = schedule
         self.w = w
-        self.s = State(kernel, w)
+        self.s = EmitState(kernel, w)
         self.reducing = any(i.op == "reduce" for i in kernel.instructions)
         self.fenced = False  # streamed stores have to be fenced in the end
-        self.patience = Patience(kernel)
+        self.polls = PollCounter(kernel)
         self.memory: list[tuple[str, int]] = []  # private memory: name and bytes
 
     def sum(self, a: Position, b: int) -> Position:
@@ -76,11 +76,11 @@ class Loops:
         w.lines.append("")
         names = [f"%{w.fresh('c')}" for _ in carried]
         reach = most if isinstance(low, str) or isinstance(high, str) else high - low
-        with self.patience.measured(w, -(-reach // step)) as measure:
+        with self.polls.measured(w, -(-reach // step)) as measure:
             results = body(i, names)
         following = w.op(f"add nuw nsw i64 {i}, {step}")
         if measure.turns:
-            self.patience.poll(w, following, step, measure.turns)
+            self.polls.poll(w, following, step, measure.turns)
         latch = w.block
         again = w.op(f"icmp slt i64 {following}, {high}")
         w.put(f"br i1 {again}, label %{head}, label %{end}")

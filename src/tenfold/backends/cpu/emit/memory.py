@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenfold.backends.cpu.emit.positions import lane_step, narrowest, scalar, vectored
-from tenfold.backends.cpu.emit.state import State
+from tenfold.backends.cpu.emit.state import EmitState
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import COMPUTE, LANES, MEMORY, Writer, kind, vector
 from tenfold.kernel.ir.index import Index
@@ -11,7 +11,7 @@ from tenfold.kernel.ir.legal import in_memory
 
 
 def pointer(
-    s: State, buffer: int, index: Index, copy: int, extra: int = 0, inside: bool = True
+    s: EmitState, buffer: int, index: Index, copy: int, extra: int = 0, inside: bool = True
 ) -> str:
     """The address of an element at lane 0 of a copy. Where that lane is masked off, it need not
     lie inside the buffer."""
@@ -27,7 +27,7 @@ def pointer(
 
 
 def places(
-    s: State, buffer: int, index: Index, copy: int, mask: str | None
+    s: EmitState, buffer: int, index: Index, copy: int, mask: str | None
 ) -> tuple[list[str], str, str]:
     """Where each part of lane 0 lies, and how far from there the lanes do: the integers' type and
     the vector. Where there is a mask, lanes that are off lie at the start."""
@@ -76,5 +76,5 @@ def element_size(dtype: str) -> int:
 
 
 def stream_bytes(dtype: str) -> int:
-    """What a store past the caches has to be aligned to."""
+    """What a non-temporal store has to be aligned to."""
     return min(64, LANES * element_size(dtype))

@@ -1,6 +1,6 @@
-"""The first reductions of a row, computed before the row above it is stored.
+"""Software pipelining: the first reductions of a row, computed before the row above it is stored.
 
-Stores past the caches take a while to go, and loads that lie alike in a page wait for them: arrays
+Non-temporal stores take a while to go, and loads that lie alike in a page wait for them: arrays
 of whole pages do. So the loop that stores a row should not be followed by one that does nothing
 but read the next. It is put before the stores instead, and its results are carried to the next
 trip; the last row's are computed twice. What horizontal steps have to wait for is hidden too.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
 
 
-def early(e: Emitter, loop: Loop) -> bool:
+def pipeline_rows(e: Emitter, loop: Loop) -> bool:
     """Write the loop over rows that way, if the schedule says so and there is more than one
     reduction after another; whether that was done."""
     axis = loop.axis

@@ -1,4 +1,4 @@
-"""Where a long kernel polls: the loop that is long by itself while each of its trips is short.
+"""Interrupt polling in a long kernel: in the loop that is long while each of its trips is short.
 
 Ctrl-C has to stop a plan within 0.2 s, so a kernel that may run longer looks up now and then, as
 loops of plans do (`poll`). Behind the addresses of a kernel's buffers stand two more: of a function
@@ -29,13 +29,13 @@ _CALL, _GATHER, _DIVIDE = 30, 300, 60  # lines, for one that calls, gathers or d
 
 
 @dataclass(slots=True)
-class Measure:
-    """What a loop's body turned out to be."""
+class PollInterval:
+    """How often a loop polls, known once its body is written."""
 
     turns: int = 0  # of the loop, between two polls; 0 for none
 
 
-class Patience:
+class PollCounter:
     """Counts the work of nested loops while they are written, and writes polls."""
 
     def __init__(self, kernel: Kernel) -> None:
@@ -46,9 +46,9 @@ class Patience:
         self.inner = 0  # lines that loops inside run through, beyond those they have
 
     @contextmanager
-    def measured(self, w: Writer, trips: int) -> Iterator[Measure]:
+    def measured(self, w: Writer, trips: int) -> Iterator[PollInterval]:
         """Count what is written inside, which will run so many times at most."""
-        measure = Measure()
+        measure = PollInterval()
         outer, start = self.inner, len(w.lines)
         self.inner = 0
         yield measure

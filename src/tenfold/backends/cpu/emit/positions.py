@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.emit.state import State, Val
+from tenfold.backends.cpu.emit.state import EmitState, Val
 from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, is_constant, kind, vector
 from tenfold.kernel.analyse.access import reach
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, VALUE, Atom, Index
 
 
-def lane_step(s: State, index: Index) -> int | None:
+def lane_step(s: EmitState, index: Index) -> int | None:
     """How far an index moves from lane to lane: 0 if not at all, None if not evenly."""
     if s.lane is None:
         return 0
@@ -35,7 +35,7 @@ def lane_step(s: State, index: Index) -> int | None:
     return total
 
 
-def scalar(s: State, index: Index, copy: int = 0) -> tuple[str | None, int]:
+def scalar(s: EmitState, index: Index, copy: int = 0) -> tuple[str | None, int]:
     """An index at lane 0 of a copy, as an i64 and a constant to add to it."""
     key = ("scalar", index.terms, copy)
     if key in s.env:
@@ -73,7 +73,7 @@ def scalar(s: State, index: Index, copy: int = 0) -> tuple[str | None, int]:
     return total, constant + index.const
 
 
-def whole(s: State, index: Index, copy: int = 0) -> str:
+def whole(s: EmitState, index: Index, copy: int = 0) -> str:
     """An index at lane 0 of a copy, as one i64."""
     moving, constant = scalar(s, index, copy)
     if moving is None:
@@ -81,7 +81,7 @@ def whole(s: State, index: Index, copy: int = 0) -> str:
     return s.w.op(f"add nsw i64 {moving}, {constant}") if constant else moving
 
 
-def vectored(s: State, index: Index, copy: int, element: str) -> str:
+def vectored(s: EmitState, index: Index, copy: int, element: str) -> str:
     """An index in every lane of a copy, as integers of this type."""
     w, ty = s.w, vector(element)
     even = Index(
@@ -118,7 +118,7 @@ def vectored(s: State, index: Index, copy: int, element: str) -> str:
     return total
 
 
-def periodic(s: State, atom: Atom) -> bool:
+def periodic(s: EmitState, atom: Atom) -> bool:
     """Whether a quotient or remainder by a small number has the same pattern over the lanes in
     every trip: the lanes count up by one from a multiple of the number."""
     if atom.kind not in (DIV, MOD) or s.lane is None or s.multiple % atom.bound:
@@ -127,7 +127,7 @@ def periodic(s: State, atom: Atom) -> bool:
     return atom.of.stride(s.lane) == 1 and not any(c % atom.bound for c in (*others, atom.of.const))
 
 
-def _period(s: State, atom: Atom, copy: int, element: str) -> str:
+def _period(s: EmitState, atom: Atom, copy: int, element: str) -> str:
     """The pattern of a copy, and for a quotient where it starts."""
     w, c = s.w, atom.bound
     lanes = range(copy * LANES, (copy + 1) * LANES)
@@ -146,7 +146,7 @@ def narrowest(index: Index) -> str:
     return "i32" if reach(index) < 2**31 else "i64"
 
 
-def as_value(s: State, index: Index, dtype: str) -> Val:
+def as_value(s: EmitState, index: Index, dtype: str) -> Val:
     """An index as an integer value."""
     element = COMPUTE[dtype]
     if lane_step(s, index) == 0:
@@ -162,7 +162,7 @@ def as_value(s: State, index: Index, dtype: str) -> Val:
     return Val(tuple(_resize(s, x, compute, element, False, True) for x in made), True)
 
 
-def inside(s: State, index: Index, low: int, high: int) -> Val:
+def inside(s: EmitState, index: Index, low: int, high: int) -> Val:
     """Whether an index lies in [low, high)."""
     least, most = index.range(s.bounds)
     if low <= least and most < high:
@@ -182,19 +182,19 @@ def inside(s: State, index: Index, low: int, high: int) -> Val:
     return Val(tuple(parts), True)
 
 
-def _moves(s: State, index: Index) -> bool:
+def _moves(s: EmitState, index: Index) -> bool:
     """Whether a lane-uniform index can still differ between copies."""
     values = index.values()
     return s.lane in index.axes() or any(len(s.env[v].copies) > 1 for v in values)
 
 
-def _integer(s: State, value: int, copy: int) -> str:
+def _integer(s: EmitState, value: int, copy: int) -> str:
     dtype = s.kernel.instructions[value].dtype
     x = s.get(value, copy, False)
     return _resize(s, x, COMPUTE[dtype], "i64", kind(dtype) in "bu", False)
 
 
-def _resize(s: State, x: str, old: str, new: str, unsigned: bool, wide: bool) -> str:
+def _resize(s: EmitState, x: str, old: str, new: str, unsigned: bool, wide: bool) -> str:
     if BITS[old] == BITS[new] or is_constant(x):
         return x
     op = "trunc" if BITS[old] > BITS[new] else "zext" if unsigned else "sext"

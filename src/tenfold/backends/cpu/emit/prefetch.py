@@ -1,4 +1,4 @@
-"""Asking for memory before it is needed, where the processor can't foresee what is read next."""
+"""Prefetch: memory is asked for before it is needed, where the processor can't foresee it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.loops import Position
 from tenfold.backends.cpu.emit.memory import element_size, pointer
-from tenfold.backends.cpu.emit.state import State
+from tenfold.backends.cpu.emit.state import EmitState
 from tenfold.backends.cpu.schedule.traffic import far
 from tenfold.backends.llvm.writer import LANES
 from tenfold.kernel.analyse.nest import Loop
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
 
 _NEAR_ROW = 16384  # bytes of a row, of which three fit the nearest cache
-_TRIPS = 4  # of a loop, from asking to reading
+_TRIPS = 4  # of a loop, from the prefetch to the read
 
 
-def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
-    """Ask for the rows that a later trip reads at a computed place, as one of a table by its
-    number. In the last trips the last row is asked for again."""
+def prefetch_gathered_rows(e: Emitter, loop: Loop, position: Position) -> None:
+    """Prefetch the rows that a later trip reads at a computed place, as one of a table by its
+    number. In the last trips the last row is prefetched again."""
     s, kernel, axis = e.s, e.kernel, loop.axis
     extent = kernel.axes[axis].extent
     if s.lane is None or position == extent - 1:
@@ -47,8 +47,8 @@ def look_ahead(e: Emitter, loop: Loop, position: Position) -> None:
             _prefetch(s, number, index)
 
 
-def ask_for_next(e: Emitter, loop: Loop) -> None:
-    """Ask for what the next row reads, where the schedule says that this loop does. A long row has
+def prefetch_next_row(e: Emitter, loop: Loop) -> None:
+    """Prefetch what the next row reads, where the schedule says that this loop does. A long row has
     to go past the nearest cache, which it would empty."""
     for axis, buffer, index in e.schedule.prefetched:
         if axis == loop.axis:
@@ -56,8 +56,8 @@ def ask_for_next(e: Emitter, loop: Loop) -> None:
             _prefetch(e.s, buffer, index, near=size <= _NEAR_ROW)
 
 
-def ask_for_rows(e: Emitter, loop: Loop, rows: int) -> None:
-    """Ask for what is read at the same place of a later row. The processor foresees what lies
+def prefetch_later_rows(e: Emitter, loop: Loop, rows: int) -> None:
+    """Prefetch what is read at the same place of a later row. The processor foresees what lies
     behind in memory, but not beyond the end of a page, which a row may be."""
     s, kernel = e.s, e.kernel
     assert s.lane is not None
@@ -68,8 +68,8 @@ def ask_for_rows(e: Emitter, loop: Loop, rows: int) -> None:
             _prefetch(s, i.attr[0], i.index + step * rows)
 
 
-def _prefetch(s: State, buffer: int, index: Index, near: bool = True) -> None:
-    """Ask for what lies at an index, a line of memory at a time, into the nearest cache or the
+def _prefetch(s: EmitState, buffer: int, index: Index, near: bool = True) -> None:
+    """Prefetch what lies at an index, a line of memory at a time, into the nearest cache or the
     next. It may lie beyond the end."""
     size = element_size(s.kernel.buffers[buffer].dtype)
     for copy in range(0, s.copies, max(1, 64 // (LANES * size))):

@@ -1,4 +1,4 @@
-"""Several short rows at once.
+"""Row blocking: several short rows at once.
 
 A row that fits the registers is one long chain: a reduction across lanes, what depends on it, the
 next reduction. The processor holds too few waiting instructions to begin the next row meanwhile,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
 
 
-def several(e: Emitter, loop: Loop) -> None:
+def block_rows(e: Emitter, loop: Loop) -> None:
     """The loop over rows, as many at once as the schedule says."""
     w, axis, outside = e.w, loop.axis, e.s
     extent = e.kernel.axes[axis].extent

@@ -29,7 +29,7 @@ class Val:
 
 
 @dataclass(slots=True)
-class State:
+class EmitState:
     """The state of emitting one kernel."""
 
     kernel: Kernel
@@ -41,7 +41,7 @@ class State:
     copies: int = 1
     masks: list[str | None] = field(default_factory=lambda: [None])
     aligned: bool = True  # the lane axis stands at a multiple of the lanes
-    streaming: int | None = None  # the store that goes past the caches, aligned
+    streaming: int | None = None  # the non-temporal store, aligned
     multiple: int = 1  # and at a multiple of this, at copy 0
     # buffer and place of a transposed load -> the tile, its row axis and width, where it begins
     tiles: dict[tuple[int, Index], tuple[str, int, int, str, str]] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from tenfold.backends.cpu.emit.memory import (
     stream_bytes,
 )
 from tenfold.backends.cpu.emit.positions import lane_step, narrowest, vectored
-from tenfold.backends.cpu.emit.state import Parts, State, Val
+from tenfold.backends.cpu.emit.state import EmitState, Parts, Val
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.casts import narrow, widen
 from tenfold.backends.llvm.instructions import instruction
@@ -34,7 +34,7 @@ from tenfold.kernel.passes.legalise import update
 _PAIRS = "<" + ", ".join(f"i32 {n // 2 + n % 2 * LANES}" for n in range(2 * LANES)) + ">"
 
 
-def store(s: State, number: int) -> None:
+def store(s: EmitState, number: int) -> None:
     """A store, for all copies."""
     item = s.kernel.stores[number]
     dtype = s.kernel.buffers[item.buffer].dtype
@@ -76,13 +76,13 @@ def store(s: State, number: int) -> None:
             _scatter(s, item.buffer, dtype, item.index, copy, raw, mask)
 
 
-def _given(s: State, item: Store, copy: int, wide: bool) -> Parts:
+def _given(s: EmitState, item: Store, copy: int, wide: bool) -> Parts:
     """What a store writes: one value, or the parts of a complex number."""
     parts = (item.value, item.second)
     return tuple(s.get(v, copy, wide) for v in parts if v is not None)
 
 
-def _store_in_order(s: State, item: Store, copy: int, parts: Parts, mask: str | None) -> None:
+def _store_in_order(s: EmitState, item: Store, copy: int, parts: Parts, mask: str | None) -> None:
     """A store of one lane after another: a later one may meet an earlier one."""
     w, dtype = s.w, s.kernel.buffers[item.buffer].dtype
     element, wide = narrowest(item.index), vector(computed(dtype))
@@ -105,7 +105,7 @@ def _store_in_order(s: State, item: Store, copy: int, parts: Parts, mask: str | 
         w.label(end)
 
 
-def _store_at_one(s: State, item: Store, offsets: str, element: str, values: str) -> str:
+def _store_at_one(s: EmitState, item: Store, offsets: str, element: str, values: str) -> str:
     """Where all lanes update one place, as those of a sorted scatter do, read and write it once,
     rather than wait for each write in turn. What follows is for other lanes, and goes on to the
     block whose name is returned."""
@@ -142,7 +142,7 @@ def _store_at_one(s: State, item: Store, offsets: str, element: str, values: str
     return end
 
 
-def _store_single(s: State, item: Store, at: str, parts: Parts, test: str | None) -> None:
+def _store_single(s: EmitState, item: Store, at: str, parts: Parts, test: str | None) -> None:
     w, dtype = s.w, s.kernel.buffers[item.buffer].dtype
     ty, size = MEMORY[dtype], element_size(dtype)
     end = ""
@@ -175,7 +175,7 @@ def _store_contiguous(w: Writer, at: str, dtype: str, raw: Parts, mask: str | No
 
 
 def _scatter(
-    s: State, buffer: int, dtype: str, index: Index, copy: int, raw: Parts, mask: str | None
+    s: EmitState, buffer: int, dtype: str, index: Index, copy: int, raw: Parts, mask: str | None
 ) -> None:
     ty = MEMORY[dtype]
     starts, element, offsets = places(s, buffer, index, copy, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tenfold.backends.cpu.emit.emit import Code, emit, outer_extent
+from tenfold.backends.cpu.emit.emit import KernelText, emit, outer_extent
 from tenfold.backends.cpu.link.archive import pack
 from tenfold.backends.cpu.schedule.schedule import Schedule, choose
 from tenfold.backends.llvm.assemble import Assembly
@@ -40,7 +40,7 @@ class Module:
 
 def prepare(
     kernel: Kernel, target: LLVMTarget, strict: bool = False, schedule: Schedule | None = None
-) -> tuple[Code, CompiledKernel]:
+) -> tuple[KernelText, CompiledKernel]:
     """A kernel as text, named by its digest. The schedule is chosen by what is to be computed,
     the text is of the legal kernel; `strict` keeps products and sums apart."""
     schedule = schedule or choose(kernel, target)
@@ -62,7 +62,7 @@ def compile_kernels(
 ) -> Module:
     """One object of these kernels, equal ones once, and of further text beside them."""
     assembly = Assembly(target)
-    batch: list[Code] = []
+    batch: list[KernelText] = []
     made: list[CompiledKernel] = []
     for kernel in {symbol(kernel, strict): kernel for kernel in kernels}.values():
         code, compiled = prepare(kernel, target, strict)
@@ -77,7 +77,7 @@ def compile_kernels(
 
 
 def module_text(
-    codes: Sequence[Code], target: LLVMTarget, fragments: Sequence[Fragment] = ()
+    codes: Sequence[KernelText], target: LLVMTarget, fragments: Sequence[Fragment] = ()
 ) -> str:
     """The text of a module: kernels, the functions they call, and what is given beside."""
     needed = sorted(frozenset().union(*(code.maths for code in codes)))

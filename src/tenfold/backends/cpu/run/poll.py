@@ -6,7 +6,7 @@ and a branch. When a few microseconds' weight has gone by the clock is read; whe
 GIL is taken and Python's pending signals are handled. The answer is nonzero when that raised: the
 exception is then set in this thread, and the plan returns FAILED at once.
 
-A kernel that may run long calls `tn_poll_clock` itself, now and then (see `patience`).
+A kernel that may run long calls `tn_poll_clock` itself, now and then (see `emit.polling`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tenfold.kernel.analyse.access import (
     in_place,
 )
 from tenfold.kernel.analyse.cost import size, work
-from tenfold.kernel.analyse.lanes import Lanes
+from tenfold.kernel.analyse.lanes import LaneChoice
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, Index
 from tenfold.kernel.ir.kernel import (
     Free,
@@ -84,7 +84,7 @@ def choose(kernel: Kernel, target: LLVMTarget) -> Schedule:
     return facts.schedule(facts.best(), target)
 
 
-class _Facts(Lanes):
+class _Facts(LaneChoice):
     """What the choice is made from."""
 
     def schedule(self, lanes: Free, target: LLVMTarget) -> Schedule:

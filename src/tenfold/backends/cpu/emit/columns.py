@@ -1,4 +1,4 @@
-"""Reductions over rows with accumulators in memory.
+"""Column accumulators: reductions over rows with one accumulator a column, in memory.
 
 Where lanes lie along a parallel axis and the reduced axis is long, walking down a few columns at
 a time wastes the memory's bandwidth. Instead the lane loop goes innermost: a chunk of columns at
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.fold import merged
 from tenfold.backends.cpu.emit.loops import Position
-from tenfold.backends.cpu.emit.prefetch import ask_for_rows
+from tenfold.backends.cpu.emit.prefetch import prefetch_later_rows
 from tenfold.backends.cpu.emit.reductions import Reduction
 from tenfold.backends.cpu.emit.state import Val
 from tenfold.backends.cpu.emit.stores import store
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _APART = 256  # bytes between what is kept: loads that lie alike in a page wait for stores
 
 
-def spread(e: Emitter, loop: Loop) -> None:
+def accumulate_columns(e: Emitter, loop: Loop) -> None:
     """The outermost loop, over the lane axis, chunk by chunk."""
     extent = e.kernel.axes[loop.axis].extent
     begin, end = e.part(loop.axis, 0, extent)
-    work = _Spread(e, loop, read_later(e.kernel, loop.body))
+    work = _ColumnAccumulators(e, loop, read_later(e.kernel, loop.body))
 
     def chunk(start: Position, _: list[str]) -> list[str]:
         size = e.schedule.chunk
@@ -46,7 +46,7 @@ def spread(e: Emitter, loop: Loop) -> None:
     e.loop(begin, end, e.schedule.chunk, (), chunk, extent)
 
 
-class _Spread:
+class _ColumnAccumulators:
     def __init__(self, e: Emitter, loop: Loop, wanted: set[int]) -> None:
         self.e, self.loop, self.wanted = e, loop, wanted
         self.memory: dict[object, str] = {}
@@ -141,7 +141,7 @@ class _Spread:
         reads = used(e.kernel, loop.body)
 
         def body() -> None:
-            ask_for_rows(e, loop, 2)
+            prefetch_later_rows(e, loop, 2)
             e.block(loop.body)
 
         def trip(i: Position, _: list[str]) -> list[str]:
@@ -152,18 +152,18 @@ class _Spread:
         e.loop(0, extent, 1, (), trip)
 
     def reduction(self, loop: Loop) -> None:
-        _Rows(self, loop).run()
+        _RowReduction(self, loop).run()
 
 
-class _Rows:
+class _RowReduction:
     """Reductions over rows, of which a run at once joins what is held.
 
     Of what has a shape runs are joined as a binary counter carries: 2**n of them wait in place n.
     """
 
-    def __init__(self, spread: _Spread, loop: Loop) -> None:
-        e = self.e = spread.e
-        self.spread, self.loop, self.size = spread, loop, e.kernel.fold.run
+    def __init__(self, columns: _ColumnAccumulators, loop: Loop) -> None:
+        e = self.e = columns.e
+        self.columns, self.loop, self.size = columns, loop, e.kernel.fold.run
         self.extent = e.kernel.axes[loop.axis].extent
         self.makers: list[Reduction] = []
         for m in loop.members:
@@ -177,20 +177,20 @@ class _Rows:
         self.places = self.count.bit_length()
 
     def run(self) -> None:
-        e, spread = self.e, self.spread
+        e, columns = self.e, self.columns
         reads = used(e.kernel, [self.loop])
 
         def rows(i: Position, _: list[str]) -> list[str]:
             number = e.w.op(f"udiv i64 {i}, {self.size}")
             number = e.w.op(f"add i64 {number}, 1")
             place = e.w.call("i64", "llvm.cttz.i64", ("i64", number), ("i1", "true"))
-            spread.lanes(lambda: self.join(i, place), reads)
+            columns.lanes(lambda: self.join(i, place), reads)
             return []
 
         if not all(self.shaped):
-            spread.lanes(lambda: self.hold([first for _, first in self.slots]), set())
+            columns.lanes(lambda: self.hold([first for _, first in self.slots]), set())
         e.loop(0, self.count * self.size, self.size, (), rows)
-        spread.lanes(self.finish, reads)
+        columns.lanes(self.finish, reads)
 
     def join(self, i: Position, place: str) -> None:
         """A run, with as many as wait for it."""
@@ -215,16 +215,16 @@ class _Rows:
             result, where = maker.finish(made[: len(maker.slots())])
             del made[: len(maker.slots())]
             e.s.env[m] = result
-            self.spread.keep(m)
+            self.columns.keep(m)
             if where is not None:
                 for v, i in enumerate(e.kernel.instructions):
                     if i.op == "state" and i.args == (m,):
-                        self.spread.remember(v, COMPUTE[i.dtype], where.at(0))
+                        self.columns.remember(v, COMPUTE[i.dtype], where.at(0))
 
     def rows(self, start: Position, count: int) -> list[str]:
         """So many rows, one after the other."""
         held = [
-            x if shaped else self.spread.recall((self.loop, n), element_of(ty))
+            x if shaped else self.columns.recall((self.loop, n), element_of(ty))
             for n, ((ty, x), shaped) in enumerate(zip(self.slots, self.shaped, strict=True))
         ]
         for n in range(count):
@@ -234,7 +234,7 @@ class _Rows:
     def row(self, i: Position, held: list[str]) -> list[str]:
         e, loop, made = self.e, self.loop, list[str]()
         with e.s.inside(loop.axis, i, 0, self.extent):
-            ask_for_rows(e, loop, self.size)
+            prefetch_later_rows(e, loop, self.size)
             e.block(loop.body)
             for m, maker in zip(loop.members, self.makers, strict=True):
                 value = tuple(e.s.get(a, 0, True) for a in e.kernel.instructions[m].args)
@@ -246,7 +246,7 @@ class _Rows:
         """Keep what has no shape."""
         for n, ((ty, _), x) in enumerate(zip(self.slots, values, strict=True)):
             if not self.shaped[n]:
-                self.spread.remember((self.loop, n), element_of(ty), x)
+                self.columns.remember((self.loop, n), element_of(ty), x)
 
     def carried(self, place: Position, held: list[str]) -> list[str]:
         """A run, or several, with as many that waited."""
@@ -260,4 +260,4 @@ class _Rows:
 
     def waits(self, slot: int, place: Position) -> str:
         element = element_of(self.slots[slot][0])
-        return self.spread.place((self.loop, slot), element, place, self.places)
+        return self.columns.place((self.loop, slot), element, place, self.places)
