@@ -34,7 +34,7 @@ from tenfold.trace.function import FunctionTrace
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.backends.program import Program
-    from tenfold.cache import Watch
+    from tenfold.cache import RecompileWatch
 
 Hooks = Mapping[str, Any]
 
@@ -48,7 +48,7 @@ class SpecialisedFunction(Callee):
         self._options = options
         self._traces = Traces(self._drop)
         self._lock = Lock()
-        self._watch: Watch | None = None
+        self._watch: RecompileWatch | None = None
         self._users: WeakKeyDictionary[Program, WeakSet[Specialisation]] = WeakKeyDictionary()
         self.traces = 0
 
@@ -193,10 +193,10 @@ class SpecialisedFunction(Callee):
 
     def _program(self, call: Call, traced: FunctionTrace) -> Program:
         from tenfold.api.explain_cache import caller_of
-        from tenfold.cache import Watch, plans
+        from tenfold.cache import RecompileWatch, plans
 
         if self._watch is None:
-            self._watch = Watch(self.__qualname__)
+            self._watch = RecompileWatch(self.__qualname__)
         return plans.get(
             traced.graph,
             backend=self._options.backend,

@@ -1,6 +1,6 @@
 """Caches of plans."""
 
 from tenfold.cache.memory import Plans, keep_verdict, plans
-from tenfold.cache.recompile import Watch
+from tenfold.cache.recompile import RecompileWatch
 
-__all__ = ["Plans", "Watch", "keep_verdict", "plans"]
+__all__ = ["Plans", "RecompileWatch", "keep_verdict", "plans"]

@@ -11,7 +11,7 @@ from tenfold.backends.backend import Backend
 from tenfold.backends.program import Program
 from tenfold.backends.registry import backend_named
 from tenfold.cache.disk import log
-from tenfold.cache.recompile import Watch
+from tenfold.cache.recompile import RecompileWatch
 from tenfold.cache.record import Caller, record_of
 from tenfold.cache.stored import (
     Options,
@@ -59,7 +59,7 @@ class Plans:
         strict: bool = False,
         donated: tuple[int, ...] = (),
         caller: Callable[[], Caller] | None = None,
-        watch: Watch | None = None,
+        watch: RecompileWatch | None = None,
     ) -> Program:
         """The program of a graph, made if it is neither here nor on disk.
 
@@ -137,7 +137,7 @@ class Plans:
         strict: bool,
         donated: tuple[int, ...],
         caller: Callable[[], Caller] | None,
-        watch: Watch | None,
+        watch: RecompileWatch | None,
     ) -> Program:
         """A new program, kept on disk too."""
         count("cache_misses")

@@ -12,7 +12,7 @@ from tenfold.errors import RecompileWarning
 OFTEN = 12
 
 
-class Watch:
+class RecompileWatch:
     """Counts the compilations of one function."""
 
     def __init__(self, name: str) -> None:

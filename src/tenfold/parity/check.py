@@ -35,7 +35,7 @@ from tenfold.parity.replay.drawn import PACE, Bench, kernels, size_of
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import run_whole
 from tenfold.parity.replay.state import ScopeState
-from tenfold.parity.replay.walk import Cut, Walk
+from tenfold.parity.replay.walk import OutOfTime, Walk
 from tenfold.parity.rule.agree import Uncertain, compare, disagreement, judged, raw, same_bits
 from tenfold.parity.verdict import CALLBACKS, EXPANSION, GUARD, LOOP, WHOLE, Case, Disagreement
 from tenfold.reference import Callbacks, evaluate
@@ -118,7 +118,7 @@ class _Check:
 
     def on_time(self) -> None:
         if (self.end is not None and perf_counter() > self.end) or (self.stop and self.stop()):
-            raise Cut
+            raise OutOfTime
 
     def run(self) -> CheckResult:
         fault = self.structure() or self.kernels()
@@ -166,7 +166,7 @@ class _Check:
         def on_time() -> None:
             self.on_time()
             if half is not None and perf_counter() > half:
-                raise Cut
+                raise OutOfTime
 
         known = self.program.judged
         try:
@@ -184,7 +184,7 @@ class _Check:
                     self.notes.append(found)
                 self.drawn[name] = found
                 known.add(name)
-        except Cut:
+        except OutOfTime:
             pass
         except MemoryError:
             self.notes.append("there was no memory to try kernels on drawn values")
@@ -218,7 +218,7 @@ class _Check:
                 walk.try_branches()
                 fault = walk.fault
             return outputs, fault
-        except Cut:
+        except OutOfTime:
             self.notes.append(f"the time was up at {walk.where()}")
         except MemoryError:
             self.notes.append(f"there was no memory for {walk.where()}")
@@ -282,7 +282,7 @@ class _Check:
                 )
         except Uncertain:
             self.notes.append("what rounding makes of the whole can't be told: it was not judged")
-        except (Cut, MemoryError):
+        except (OutOfTime, MemoryError):
             return made, None
         self.whole = True
         self.end_to_end = tuple(compare(a, b, None).ulp for a, b in zip(made, wanted, strict=True))

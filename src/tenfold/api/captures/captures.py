@@ -34,12 +34,12 @@ from tenfold.api.captures.places import (
     Absent,
     Alias,
     Constant,
+    ContainerKeys,
     Contents,
     Dependency,
-    Object,
+    ObjectClass,
     Place,
     Setting,
-    Shape,
     parts,
 )
 from tenfold.api.captures.reads import Reads, reads_of
@@ -154,7 +154,7 @@ class _Walk:
             found.generators.append((place.name, value))
         elif not is_library(value) or _kind(value) in _NAMESPACES:
             if not isinstance(value, _SETTINGS):
-                found.watched.append(Object(place, value))
+                found.watched.append(ObjectClass(place, value))
             self.object(place, value)
         else:
             self.foreign(place, value)
@@ -223,7 +223,7 @@ class _Walk:
         named = function.__kwdefaults__
         if named:
             place = Place("keyword defaults", function, (("field", "__kwdefaults__"),))
-            self.found.watched.append(Shape(place, type(named), tuple(named), len(named)))
+            self.found.watched.append(ContainerKeys(place, type(named), tuple(named), len(named)))
             for name, value in named.items():
                 self.stack.append((Place(name, function, place.item(name).steps), value))
 
@@ -320,10 +320,10 @@ class _Walk:
             return
         if isinstance(value, _MAPPINGS):
             keys = items[::2]
-            self.found.watched.append(Shape(place, type(value), keys, len(keys)))
+            self.found.watched.append(ContainerKeys(place, type(value), keys, len(keys)))
             self.stack += [(place.item(k), v) for k, v in zip(keys, items[1::2], strict=True)]
             return
-        self.found.watched.append(Shape(place, type(value), None, len(items)))
+        self.found.watched.append(ContainerKeys(place, type(value), None, len(items)))
         self.stack += [(place.item(i), item) for i, item in enumerate(items)]
 
     def foreign(self, place: Place, value: Any) -> None:

@@ -10,11 +10,11 @@ from tenfold.api.captures.places import (
     Absent,
     Alias,
     Constant,
+    ContainerKeys,
     Contents,
     Dependency,
-    Object,
+    ObjectClass,
     Setting,
-    Shape,
 )
 from tenfold.api.specialisation import Specialisation
 from tenfold.types import SHORT
@@ -62,10 +62,10 @@ def _watched(watched: Dependency) -> Row:
             return name, "setting", f"{_short(value)}; by type and bits"
         case Contents(_, kind, items):
             return name, "setting", f"{_named(kind)} of {len(items)} parts; all by type and bits"
-        case Shape(_, kind, keys, length):
+        case ContainerKeys(_, kind, keys, length):
             how = "its length" if keys is None else "its keys in their order"
             return name, "setting", f"{_named(kind)} of {length}; {how}, and its items"
-        case Object(_, value):
+        case ObjectClass(_, value):
             return name, "setting", f"{_named(type(value))}; the fields that are read"
         case Alias(_, other):
             return name, "setting", f"the same as {other.name}"

@@ -12,7 +12,7 @@ from operator import is_
 from types import ModuleType
 from typing import Any
 
-from tenfold.api.captures.places import MISSING, Absent, Contents, Place, Shape, parts, step
+from tenfold.api.captures.places import MISSING, Absent, ContainerKeys, Contents, Place, parts, step
 from tenfold.api.specialisation import Specialisation
 from tenfold.backends.guard import HOLDS, ITEMS, Guard
 
@@ -26,7 +26,7 @@ def guards(of: Specialisation) -> list[Guard] | None:
                 _add(found, (watched.holds, HOLDS, True))
                 continue
             value = _along(found, watched.place)
-            if isinstance(watched, (Contents, Shape)) and not isinstance(value, _FIXED):
+            if isinstance(watched, (Contents, ContainerKeys)) and not isinstance(value, _FIXED):
                 raw = isinstance(value, (list, dict))
                 _add(found, (value, ITEMS, parts(value)) if raw else (_same(value), HOLDS, True))
         for captured in of.captures:

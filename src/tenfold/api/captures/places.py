@@ -109,7 +109,7 @@ class Constant(Dependency):
 
 
 @frozen
-class Object(Dependency):
+class ObjectClass(Dependency):
     """An object whose fields are watched by themselves: by its class."""
 
     value: Any
@@ -158,7 +158,7 @@ class Contents(Dependency):
 
 
 @frozen
-class Shape(Dependency):
+class ContainerKeys(Dependency):
     """A container whose items are watched by themselves: its length, its keys in their order."""
 
     kind: type

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.api.captures.captures import Survey
-from tenfold.api.captures.places import MISSING, Contents, Place, Shape, parts, static
+from tenfold.api.captures.places import MISSING, ContainerKeys, Contents, Place, parts, static
 from tenfold.api.captures.reads import nested
 from tenfold.errors import TraceError
 from tenfold.trace.array import Array
@@ -71,7 +71,7 @@ class Snapshot:
     def _check_items(self, label: str) -> None:
         for watched in self.found.watched:
             place = watched.place
-            if isinstance(watched, (Contents, Shape)):
+            if isinstance(watched, (Contents, ContainerKeys)):
                 if not watched.holds() and not _added(watched):
                     raise self._changed(label, place.name)
             elif _is_item(place) and not watched.holds():
@@ -146,7 +146,7 @@ def _kept(value: Any, key: str, new: Any) -> bool:
     return isinstance(how, functools.cached_property) and not isinstance(new, Array)
 
 
-def _added(watched: Contents | Shape) -> bool:
+def _added(watched: Contents | ContainerKeys) -> bool:
     """Whether a dict has what it had and more, none of it traced."""
     now = watched.place.look()
     if type(now) is not watched.kind or not isinstance(now, Mapping):

@@ -20,7 +20,7 @@ TRIED = 20_000  # nodes: inputs that a branch was not meant for may keep it busy
 _KEPT = 1 << 26  # bytes of inputs that are kept
 
 
-class Enough(Exception):
+class TrialTooLong(Exception):
     """A trial has gone on for long enough."""
 
 

@@ -16,7 +16,7 @@ from tenfold.parity.find.part import loop_of, whole_graphs
 from tenfold.parity.replay.replay import Frame, Replay
 from tenfold.parity.replay.state import PlanFacts, Round, ScopeState
 from tenfold.parity.replay.steps import check_step, give
-from tenfold.parity.replay.trials import TRIED, Enough, Trials
+from tenfold.parity.replay.trials import TRIED, Trials, TrialTooLong
 from tenfold.parity.rule.agree import same_bits
 from tenfold.parity.rule.judge import Judgement
 from tenfold.parity.verdict import MEMORY, Case, Disagreement
@@ -27,7 +27,7 @@ from tenfold.reference.evaluate import ActiveScope, Path
 Array = np.ndarray[Any, Any]
 
 
-class Cut(Exception):
+class OutOfTime(Exception):
     """The time for a check is up."""
 
 
@@ -60,8 +60,8 @@ class Walk:
         every: bool = False,
         done: Collection[tuple[int, int]] = (),
     ) -> None:
-        """`on_time` raises Cut when the time is up. `every`: all rounds of loops are checked, not
-        only some. `done` are steps that were checked before."""
+        """`on_time` raises `OutOfTime` when the time is up. `every`: all rounds of loops are
+        checked, not only some. `done` are steps that were checked before."""
         self.every = every
         self.done = set(done)
         self.nodes = 0  # that the reference has computed
@@ -135,13 +135,13 @@ class Walk:
 
             def watch(*given: Any, end: int = begun + TRIED) -> None:
                 if self.nodes > end:
-                    raise Enough
+                    raise TrialTooLong
                 self.watch(*given)
 
             try:
                 evaluate(trial.about.graph, trial.inputs, Callbacks(), watch)
                 self.end(top)
-            except (Enough, TenfoldError, ArithmeticError, ValueError, IndexError):
+            except (TrialTooLong, TenfoldError, ArithmeticError, ValueError, IndexError):
                 self.states.clear()  # it was not meant for these inputs
 
     def watch(self, path: Path, graph: Graph, position: int, results: Sequence[Array]) -> None:

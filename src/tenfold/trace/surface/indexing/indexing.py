@@ -19,12 +19,12 @@ from tenfold.trace.surface.emit import (
     viewed,
 )
 from tenfold.trace.surface.indexing.key import (
-    At,
+    ArrayIndex,
     IndexEntry,
     IndexKey,
     Mask,
     NewAxis,
-    Places,
+    ScalarIndex,
     SliceRange,
     read_key,
 )
@@ -69,7 +69,7 @@ def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
     axis = 0
     for entry in entries:
         match entry:
-            case NewAxis() | Places(new=True):
+            case NewAxis() | ArrayIndex(new=True):
                 shape.append(1)
                 continue
             case SliceRange(start, step, count, _):
@@ -83,7 +83,7 @@ def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
                 stops.append(last + 1 if count else first)
                 steps.append(abs(step) if count else 1)
                 shape.append(count)
-            case At(int() as place):
+            case ScalarIndex(int() as place):
                 starts.append(place)
                 stops.append(place + 1)
                 steps.append(1)
@@ -104,7 +104,7 @@ def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
 
 def _is_fixed(entry: IndexEntry) -> bool:
     """Whether an entry is one place known while tracing, so that `sliced` takes its axis away."""
-    return isinstance(entry, At) and isinstance(entry.place, int)
+    return isinstance(entry, ScalarIndex) and isinstance(entry.place, int)
 
 
 def _kept(entries: Sequence[IndexEntry]) -> list[IndexEntry]:
@@ -116,9 +116,9 @@ def indices_of(x: Array, entries: Sequence[IndexEntry]) -> tuple[tuple[int, ...]
     """The axes of a sliced array that are indexed, with their indices."""
     axes, indices = [], []
     for axis, entry in enumerate(_kept(entries)):
-        if isinstance(entry, (At, Places)):
+        if isinstance(entry, (ScalarIndex, ArrayIndex)):
             axes.append(axis)
-            indices.append(traced(entry.place if isinstance(entry, At) else entry.index))
+            indices.append(traced(entry.place if isinstance(entry, ScalarIndex) else entry.index))
     return tuple(axes), indices
 
 
@@ -128,8 +128,8 @@ def placement(key: IndexKey) -> int:
     Single places count as indices where there are index arrays: side by side the indices'
     axes stand where the first of them stood, else in front.
     """
-    spots = [i for i, e in enumerate(key.entries) if isinstance(e, (At, Places))]
-    if not any(isinstance(e, Places) for e in key.entries):
+    spots = [i for i, e in enumerate(key.entries) if isinstance(e, (ScalarIndex, ArrayIndex))]
+    if not any(isinstance(e, ArrayIndex) for e in key.entries):
         return 0
     first, last = spots[0], spots[-1]
     parted = key.ellipsis is not None and first < key.ellipsis <= last
@@ -165,7 +165,11 @@ FUNCTIONS["setitem"] = setitem
 
 def _set(x: Array, key: IndexKey, value: Array) -> Array:
     """x with the value written to what the key names."""
-    one = key.ellipsis is None and key.entries and all(isinstance(e, At) for e in key.entries)
+    one = (
+        key.ellipsis is None
+        and key.entries
+        and all(isinstance(e, ScalarIndex) for e in key.entries)
+    )
     if one and value.ndim:
         fail(
             ShapeError,
@@ -179,7 +183,7 @@ def _set(x: Array, key: IndexKey, value: Array) -> Array:
         shape = tuple(
             e.count if isinstance(e, SliceRange) else 1
             for e in key.entries
-            if not isinstance(e, At)
+            if not isinstance(e, ScalarIndex)
         )
         return place(x, key.entries, fit(value, shape))
     part = sliced(x, key.entries)
@@ -221,7 +225,7 @@ def place(x: Array, entries: Sequence[IndexEntry], part: Array, may_raise: bool 
                 shape.append(count)
                 if step not in (1, -1) and count > 1:
                     steps.append(axis)
-            case At(int()):
+            case ScalarIndex(int()):
                 shape.append(1)
             case _:
                 shape.append(x.shape[axis])
@@ -247,7 +251,7 @@ def _first(entry: IndexEntry) -> int:
     match entry:
         case SliceRange(start, step, count, _):
             return min(start, start + (count - 1) * step) if count else 0
-        case At(int() as place):
+        case ScalarIndex(int() as place):
             return place
         case _:
             return 0
@@ -277,7 +281,7 @@ def _place_strided(x: Array, own: Sequence[IndexEntry], part: Array) -> Array:
 
 def _set_masked(x: Array, key: IndexKey, value: Array) -> Array:
     """x with a value where a traced mask holds: the value has no axis for the chosen ones."""
-    if len([e for e in key.entries if isinstance(e, (Mask, Places, At))]) > 1 or any(
+    if len([e for e in key.entries if isinstance(e, (Mask, ArrayIndex, ScalarIndex))]) > 1 or any(
         isinstance(e, NewAxis) or (isinstance(e, SliceRange) and not e.whole) for e in key.entries
     ):
         fail(

@@ -35,14 +35,14 @@ class NewAxis:
 
 
 @frozen
-class At:
+class ScalarIndex:
     """One place of an axis: a number known while tracing (0 or more), or a traced scalar."""
 
     place: Any
 
 
 @frozen
-class Places:
+class ArrayIndex:
     """Places of an axis by an array of integers, known while tracing or traced.
 
     The axis may be a new one of extent 1: that is what a single bool indexes.
@@ -59,7 +59,7 @@ class Mask:
     mask: Array
 
 
-IndexEntry = SliceRange | NewAxis | At | Places | Mask
+IndexEntry = SliceRange | NewAxis | ScalarIndex | ArrayIndex | Mask
 
 
 @frozen
@@ -75,7 +75,7 @@ class IndexKey:
 
     @property
     def advanced(self) -> bool:
-        return any(isinstance(e, (Places, Mask)) for e in self.entries)
+        return any(isinstance(e, (ArrayIndex, Mask)) for e in self.entries)
 
 
 def read_key(type: TensorType, key: Any) -> IndexKey:
@@ -175,7 +175,7 @@ def _entries(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
                 f"index {item} is out of range for axis {axis} of {type}, of extent {extent}",
                 f"give an index from {-extent} to {extent - 1}" if extent else "the axis is empty",
             )
-        return [At(item % extent)]
+        return [ScalarIndex(item % extent)]
     if item.dtype == BOOL:
         return _masks(item, type, axis)
     if isinstance(item, Array):
@@ -185,7 +185,7 @@ def _entries(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
                 f"a traced index of dtype {item.dtype}",
                 "index with integers or bools: idx.astype(int)",
             )
-        return [At(item) if item.ndim == 0 else Places(item)]
+        return [ScalarIndex(item) if item.ndim == 0 else ArrayIndex(item)]
     extent = type.shape[axis]
     bad = item[(item < -extent) | (item >= extent)]
     if bad.size:
@@ -194,7 +194,7 @@ def _entries(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
             f"index {bad.flat[0]} is out of range for axis {axis} of {type}, of extent {extent}",
             f"give indices from {-extent} to {extent - 1}" if extent else "the axis is empty",
         )
-    return [Places(item)]
+    return [ArrayIndex(item)]
 
 
 def _masks(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
@@ -209,8 +209,8 @@ def _masks(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
         return [Mask(item)]
     _bake(item)
     if item.ndim == 0:
-        return [Places(np.zeros(int(item), np.int64), new=True)]
-    return [Places(index) for index in np.nonzero(item)]
+        return [ArrayIndex(np.zeros(int(item), np.int64), new=True)]
+    return [ArrayIndex(index) for index in np.nonzero(item)]
 
 
 def _bake(mask: Any) -> None:
