@@ -41,12 +41,12 @@
   integers are indices, repeated and at the ends of what its checks let in. What the reference
   refuses the kernel has to refuse, too. This is done once for a kernel and what it was made of,
   in a process, and noted in the certificate.
-- Last the plan is run as a whole, by the very bytecode that answers calls, in memory with guard bytes
-  around what it may write (so are single steps, in the arena, too). Its outputs are judged as a
-  loop's are, and are the answer: so the first call gives the same bits as all later ones.
+- Last the plan is run as a whole, by the very bytecode that answers calls, in memory with guard
+  bytes around what it may write (so are single steps, in the arena, too). Its outputs are judged
+  as a loop's are, and are the answer: so the first call gives the same bits as all later ones.
   Callbacks are called in the reference's run; the plan is answered from memory, and must ask for
-  the same ones in the same order. What the cache and files keep is compared with it,
-  byte for byte (`backends/cpu/run/freeze`).
+  the same ones in the same order. What the cache and files keep is compared with it, byte for
+  byte (`backends/cpu/run/freeze`).
 - The check of a first call takes about as long as making the plan did, at least 30 ms and at most
   0.3 s: kernels on drawn values for at most half of it, then steps, then the whole. What is left
   is in the certificate, which is `partial` until nothing is. The rest is done in the background,

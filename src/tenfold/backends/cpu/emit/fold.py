@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Accumulators = Sequence[Reduction]
 _NEST = 8  # runs joined by loops alone, which take the compiler long where they are deep
 _SHORT = 16  # vector instructions of a trip, of which a run is written out
+_PAIR = 256  # bytes of accumulators of which two runs are: LLVM reads them both at once, and where
+# they are larger the prefetcher of the processor loses its way (f64 rows: 20 %)
 
 
 @frozen
@@ -60,6 +62,8 @@ def folded(
     A run takes so many `trips`, where it is not as many as it has rounds."""
     fold, full = e.kernel.fold, extent // step * step
     unit = step * (trips or fold.run)
+    held_bytes = sum(size_of(ty) for m in forms.run for ty, _ in m.slots())
+    paired = trips == 1 and held_bytes <= _PAIR and extent % (2 * unit) == 0
 
     def rounds(low: Position, high: Position, slots: list[Slot], most: int) -> list[str]:
         if rest is None and most == step:
@@ -83,7 +87,7 @@ def folded(
         if level == 0:
             return run(low, high, held)
         size = unit << level - 1
-        if level == 1 and trips == 1 and extent % (2 * unit) == 0:  # written out as well
+        if level == 1 and paired:  # written out as well
             middle = e.sum(low, size)
             made = run(low, middle, held)
             return merged(forms.chunk, made, run(middle, high, made))
