@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import tenfold  # noqa: F401  fills the tables
-from tenfold.trace.tables import FUNCTIONS, REASONS, UFUNCS
 from tenfold.trace.surface.ufuncs.methods import AT
 from tenfold.trace.surface.unsupported import DIFFERENCES, UNDISPATCHED
+from tenfold.trace.tables import FUNCTIONS, REASONS, UFUNCS
 
 PAGE = Path(__file__).parent.parent / "docs" / "numpy.md"
 NAMESPACES = {"": np, "linalg.": np.linalg, "fft.": np.fft}
