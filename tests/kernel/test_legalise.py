@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+import tenfold as tn
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.errors import GraphError, Unsupported
 from tenfold.kernel import Builder, Kernel
-from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE, TRANSCENDENTAL, UPDATES
+from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE, SCRATCH, TRANSCENDENTAL, UPDATES
 from tenfold.kernel.ir.legal import check
 from tenfold.kernel.passes.legalise import legalise, update
 from tenfold.types import DTYPES
@@ -171,3 +174,18 @@ def test_kernels_that_are_not_legal_are_refused() -> None:
         changed = [replace(i, op=op) if i.op == "add" else i for i in legal.instructions]
         with pytest.raises(GraphError, match=why):
             check(replace(legal, instructions=tuple(changed)))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_halves_that_are_kept_stand_before_their_loads(dtype: type) -> None:
+    """A long row of halves whose exponentials are stored to scratch memory and read again."""
+    x = np.random.default_rng(0).standard_normal((3, 300)).astype(dtype)
+
+    def softmax(x: Any) -> Any:
+        e = np.exp(x - x.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    kernels = BACKEND.plan(tn.trace(softmax, x)).kernels
+    assert any(b.role == SCRATCH for k in kernels for b in k.buffers)
+    mine, theirs = tn.jit(softmax, verify="off")(x), softmax(x.astype(np.float64))
+    np.testing.assert_allclose(mine.astype(np.float64), theirs, rtol=0.1)

@@ -9,9 +9,11 @@ import numpy as np
 
 from tenfold.kernel.ir.build import Builder
 from tenfold.kernel.ir.kernel import (
+    SCRATCH,
     Check,
     Instruction,
     Kernel,
+    Store,
     free_axes,
     moved,
     renumbered,
@@ -86,17 +88,25 @@ def rewrite(kernel: Kernel, rule: Rule, written: Written | None = None) -> Kerne
     """The kernel with each instruction replaced by what a rule makes of it; `written` says what is
     stored for a value in a buffer of a dtype."""
     b = Rewriter(kernel)
-    for i in kernel.instructions:
+
+    def stored(s: Store) -> Values:
+        values = b.at[s.value] if s.second is None else b.at[s.value] + b.at[s.second]
+        return values if written is None else written(b, kernel.buffers[s.buffer].dtype, values)
+
+    # What is kept in scratch memory has to stand before the loads that read it.
+    kept: dict[int, list[Store]] = {}
+    for s in kernel.stores:
+        if kernel.buffers[s.buffer].role == SCRATCH:
+            kept.setdefault(max(s.value, s.second or 0), []).append(s)
+    for n, i in enumerate(kernel.instructions):
         args = [b.at[a] for a in i.args]
         found = args[1] if _loaded_or_zero(kernel, i) else rule(b, i, args)
         b.at.append(found)
         b.first.append(found[0])
+        for s in kept.get(n, ()):
+            stored(s)
     for s in kernel.stores:
-        values = b.at[s.value]
-        if s.second is not None:
-            values += b.at[s.second]
-        if written is not None:
-            values = written(b, kernel.buffers[s.buffer].dtype, values)
+        values = stored(s)
         b.stores.append(
             replace(
                 s,
