@@ -6,7 +6,6 @@ from __future__ import annotations
 from functools import lru_cache, partial
 
 from tenfold.backends.cpu.library.blas import blas
-from tenfold.backends.cpu.library.sort.sort import scratch_bytes
 from tenfold.backends.cpu.link.support import missing
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.llvm.target import LLVMTarget
@@ -30,5 +29,7 @@ def capabilities(target: LLVMTarget) -> Capabilities:
 
 def _scratch(routine: str, dtype: str, length: int) -> int | None:
     if routine in _SORTS:
+        from tenfold.backends.cpu.library.sort.sort import scratch_bytes  # few plans sort
+
         return scratch_bytes(routine, dtype, length)
     return 0 if routine == PRODUCT and dtype in _PRODUCTS else None
