@@ -289,15 +289,15 @@ def test_views() -> None:
     x = tn.asarray(np.arange(4.0))
     view = x[1:]
     assert view.tolist() == [1, 2, 3]
-    x[0] = 5
-    with pytest.raises(MutationError, match="view is read after"):
-        view.tolist()
-    tail = x[2:]
-    with pytest.raises(MutationError, match="through a view"):
-        tail[0] = 1
+    x[1] = 5
+    assert view.tolist() == [5, 2, 3]
+    tail = view[1:]
+    tail[0] = 7
     tail += 1
-    with pytest.raises(MutationError, match="through a view"):
-        x.tolist()
+    assert x.tolist() == [0, 5, 8, 4]
+    assert view.tolist() == [5, 8, 4]
+    x.getfield(np.float64)[1:][-1] = 9  # a view that only NumPy makes
+    assert tail.tolist() == [8, 9]
 
 
 def test_masks_and_index_arrays_are_assigned_to() -> None:

@@ -4,6 +4,7 @@
 """
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 import tenfold as tn
 
@@ -333,27 +334,28 @@ def update_that_changes_the_dtype(x):
 
 
 @wrong(F3)
-def stale_view(x):
-    y = x + 1
-    v = y[1:]
-    y += 1
+def write_to_a_broadcast(x):
+    v = np.broadcast_to(x + 1, (2, 3))
+    v[0] = 5
     return v
 
 
 @wrong(F3)
-def write_through_a_view(x):
+def write_to_windows(x):
     y = x + 1
-    v = y[1:]
-    v[0] = 5
+    sliding_window_view(y, 2, writeable=True)[:] = 5
     return y
 
 
 @wrong(F3)
-def update_through_a_view(x):
+def write_through_a_view_of_a_closure(x):
     y = x + 1
-    v = y[1:]
-    v += 5
-    return y
+
+    def body(i, total):
+        y[1:][0] = 5
+        return total + y
+
+    return tn.fori_loop(0, 3, body, x)
 
 
 @wrong(F3)

@@ -1,12 +1,11 @@
 """Tracing: from a Python function to a graph.
 
 - `Array` is a mutable handle on a value. `x += v` and `x[i] = v` move the handle, so aliases see
-  it. A view knows its base and the base's version: reading a stale view raises, as does writing
-  through a view; `x[1:] += v` works, because Python writes the result back to `x` itself. A view
-  whose base nobody else sees may be written, but for those in which an element stands at several
-  places or that NumPy makes read-only (broadcasts, windows, diagonals): these never.
-- A traced array does not lie in memory: `order="K"` and `"A"` of a `ravel` are refused where they
-  matter, `"C"` and `"F"` are counted out.
+  it. A view knows its root and the steps from there (`view`, `surface/steps`): it is read anew when
+  the root has moved on, and what is written to it moves the root. Views that NumPy makes read-only
+  (broadcasts, diagonals) are not written, nor those in which an element stands at several places.
+- A traced array that is no view lies in C order, and a view as NumPy would lay it: so a reshape is
+  a view or a copy as there. `order="K"` and `"A"` of a `ravel` are refused where they matter.
 - An argument may be updated where it is donated: what became of it is an output of the graph
   after the function's own (`Traced.updates`), and is written back into the caller's array when
   the call ends. A donated array that shares memory with another argument or a captured array is

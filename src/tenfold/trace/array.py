@@ -1,13 +1,13 @@
 """Array: what a traced function sees instead of a NumPy array, and lazy arrays outside any.
 
 It is a mutable handle on a value: `x += v` and `x[i] = v` move the handle to a new value, so
-every alias sees the update, as in NumPy. A view remembers its base and the base's version:
-reading a view whose base has changed since, or writing through a view, raises.
+every alias sees the update, as in NumPy. A view knows how it lies in its root (`trace.view`) and
+which version of the root it has seen: it is read anew when the root has moved on, and what is
+written to it moves the root.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -18,8 +18,8 @@ from tenfold.errors import MutationError, TypeMismatch
 from tenfold.trace.conversions import Conversions
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.operators import COMPARISONS, Operators
-from tenfold.trace.scope import Scope, current, leak
-from tenfold.trace.source import Raw, describe, here
+from tenfold.trace.scope import Scope, current, inside, leak
+from tenfold.trace.source import describe, here
 from tenfold.trace.tables import (
     FUNCTIONS,
     METHODS,
@@ -30,6 +30,7 @@ from tenfold.trace.tables import (
     missing,
     nearest,
 )
+from tenfold.trace.view import View
 from tenfold.types import DType, Shape, TensorType
 
 
@@ -39,14 +40,12 @@ class Array(Operators, Conversions):
     __slots__ = (
         "__weakref__",
         "_argument",
-        "_base",
-        "_owed",
-        "_pending",
         "_readonly",
         "_scope",
         "_seen",
         "_value",
         "_version",
+        "_view",
         "_weak",
     )
     __array_priority__ = 1000
@@ -58,21 +57,18 @@ class Array(Operators, Conversions):
         value: Any,
         *,
         weak: type | None = None,
-        base: Array | None = None,
+        view: View | None = None,
         argument: str | None = None,
     ) -> None:
         self._scope = scope
         self._value = value  # its number in the scope's builder; of a lazy array the Value
         self._weak = weak  # int, float or complex: a Python number, whose dtype gives way
         self._version = 0  # counts updates
-        root = base if base is None or base._base is None else base._base
-        self._base: Array | None = root  # the array this is a view of
-        self._seen = 0 if root is None else root._version
+        self._view = view  # how it lies in another array, if it does
+        self._seen = 0 if view is None else view.root._version
         # a view in which an element stands at several places, or that NumPy lets nobody write to
-        self._readonly: bool = base is not None and base._readonly
+        self._readonly = False
         self._argument = argument  # the name of a parameter that must not be updated
-        self._pending: Array | None = None  # for `x[i] += v`: x, to which this must be written
-        self._owed: tuple[Raw | None, ...] = ()  # lines of such updates not written to it yet
 
     # -- type
 
@@ -118,35 +114,19 @@ class Array(Operators, Conversions):
 
     # -- reading and updating
 
-    def _check_readable(self) -> None:
-        base = self._base
-        if base is not None and base._version != self._seen:
-            raise MutationError(
-                "a view is read after its base was updated in place",
-                where=describe(here()),
-                fix="take the view again after the update, or copy it before: x[1:].copy()",
-            )
-        owed = self._owed or (base is not None and base._owed)
-        if owed or self._pending is not None:
-            raise unwritten(owed[0] if owed else here())
+    def _follow(self) -> None:
+        """Let a view have what its root holds now; value_of and _host do, before they look."""
+        view, scope = self._view, self._scope
+        if view is not None and self._seen != view.root._version and scope.open:
+            with inside(None if scope is LAZY else scope):
+                self._value = FUNCTIONS[np.copy](view.read())._value
+            self._seen = view.root._version
 
-    def _settle(self) -> None:
-        """Let go of a base that nobody else can see: `y = (x + 1).reshape(2, 2); y += 1`."""
-        if self._readonly:
-            raise MutationError(
-                "an array is written through a view that is read-only or holds an element in "
-                "several places: a broadcast, a diagonal, windows, a real array's imaginary part",
-                where=describe(here()),
-                fix="copy it first: y = np.broadcast_to(x, shape).copy()",
-            )
-        if self._base is not None and _holders(self) == _SOLE:
-            self._check_readable()
-            self._base = None
-
-    def _update(self, value: Any) -> None:
-        """Move this handle to a new value."""
+    def _check_writable(self) -> Scope:
+        """The scope in which this is updated, if it may be."""
         scope = current() or LAZY
-        if self._scope is LAZY and scope is not LAZY:
+        root = self if self._view is None else self._view.root
+        if root._scope is LAZY and scope is not LAZY:
             raise MutationError(
                 f"an array from outside is updated in place inside {scope.label}",
                 where=describe(here()),
@@ -154,31 +134,45 @@ class Array(Operators, Conversions):
             )
         if not scope.holds(self._scope):
             raise leak(self, None if scope is LAZY else scope)
-        self._settle()
-        if self._base is not None:
-            raise _write_through_view().at(describe(here()))
-        if self._argument is not None:
-            whole = self._argument.split("[")[0].split(".")[0]  # donated with all that is in it
+        if self._readonly:
             raise MutationError(
-                f"the argument {self._argument!r} is updated in place",
+                "an array is written through a view that is read-only or holds an element in "
+                "several places: a broadcast, a diagonal, windows, a real array's imaginary part",
                 where=describe(here()),
-                fix=f"copy it first: {self._argument} = {self._argument}.copy(); or let the "
+                fix="copy it first: y = np.broadcast_to(x, shape).copy()",
+            )
+        if root._argument is not None:
+            whole = root._argument.split("[")[0].split(".")[0]  # donated with all that is in it
+            raise MutationError(
+                f"the argument {root._argument!r} is updated in place",
+                where=describe(here()),
+                fix=f"copy it first: {root._argument} = {root._argument}.copy(); or let the "
                 f"function have it: tn.jit(f, donate={whole!r})",
             )
-        if scope is not self._scope:
+        if scope is not root._scope:
             raise MutationError(
-                f"an array of {self._scope.label} is updated in place inside {scope.label}",
+                f"an array of {root._scope.label} is updated in place inside {scope.label}",
                 where=describe(here()),
                 fix="return the new value from the inner function, or carry it as loop state",
             )
+        return scope
+
+    def _update(self, value: Any) -> None:
+        """Move this handle, and the root of a view, to a new value of the scope that is open."""
+        scope = self._check_writable()
+        view = self._view
+        if view is None:
+            self._version += 1
+        else:
+            view.root._update(view.write(Array(scope, value))._value)
+            self._seen = view.root._version
         self._value = value
-        self._version += 1
 
     def _in_place(self, ufunc: np.ufunc, other: Any) -> Any:
-        if self._weak or (self._argument is None and self._base is None and not self.shape):
+        if self._weak or (self._argument is None and self._view is None and not self.shape):
             # a Python number or a NumPy scalar is not updated but bound anew
             return self._operate(ufunc, self, other)
-        self._settle()
+        self._check_writable()
         result = UFUNCS[ufunc](self, other)
         if result.shape != self.shape:
             raise TypeMismatch(
@@ -192,25 +186,13 @@ class Array(Operators, Conversions):
                 where=describe(here()),
                 fix="write x = x + y, or cast the other operand with .astype",
             )
-        result = FUNCTIONS[np.astype](result, self.dtype)
-        if self._base is None:
-            self._update(result._value)
-            return self
-        self._check_readable()
-        self._base._owed += (here(),)
-        result._pending = self._base
-        if self._scope is not LAZY:
-            self._scope.trace.pending[id(result)] = result, here()
-        return result
+        self._update(FUNCTIONS[np.astype](result, self.dtype)._value)
+        return self
 
     def __getitem__(self, key: Any) -> Any:
         return FUNCTIONS["getitem"](self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(value, Array) and value._pending is self:
-            value._pending = None
-            self._owed = self._owed[:-1]
-            self._scope.trace.pending.pop(id(value), None)
         FUNCTIONS["setitem"](self, key, value)
 
     def __iter__(self) -> Iterator[Any]:
@@ -276,34 +258,3 @@ class Array(Operators, Conversions):
             where=describe(here()),
             fix=nearest(name, "x.", dir(Array)),
         )
-
-
-def _holders(view: Array) -> int:
-    """How many references there are to the base of a view."""
-    return sys.getrefcount(view._base)
-
-
-def _sole() -> int:
-    """What `_holders` gives when the view's is the only reference."""
-    view = Array.__new__(Array)
-    view._base = Array.__new__(Array)
-    return _holders(view)
-
-
-_SOLE = _sole()
-
-
-def unwritten(raw: Raw | None) -> MutationError:
-    """The error of a view that was updated, and the update not written to its array.
-
-    `x[1:] += v` updates a view and then writes it to x; `y = x[1:]; y += v` does not write it.
-    """
-    return _write_through_view().at(describe(raw))
-
-
-def _write_through_view() -> MutationError:
-    return MutationError(
-        "an array is written through a view of it",
-        fix="assign to the array itself (x[1:][0] = v is x[1] = v; for y = x[1:]; y += v write "
-        "x[1:] += v), or copy the view first: y = x[1:].copy()",
-    )

@@ -36,7 +36,7 @@ class Conversions:
     if TYPE_CHECKING:  # what an Array has
         _scope: Scope
         _value: Any
-        _check_readable: Callable[[], None]
+        _follow: Callable[[], None]
 
         @property
         def type(self) -> TensorType: ...
@@ -48,7 +48,7 @@ class Conversions:
         """The array of a lazy array, which can't be written to; a traced one has none."""
         if self._scope is not LAZY:
             self._concrete(what, fix)
-        self._check_readable()
+        self._follow()
         return realised(self._value)
 
     def _concrete(self, what: str, fix: str) -> NoReturn:

@@ -10,7 +10,7 @@ from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.trace import surface  # noqa: F401  fills the tables of NumPy's functions
-from tenfold.trace.array import Array, unwritten
+from tenfold.trace.array import Array
 from tenfold.trace.chance import by_no_chance
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.operand import as_value, literal
@@ -95,8 +95,6 @@ def trace_function(
         except TenfoldError as error:
             error.at(describe(blame(error)))
             raise
-        if trace.pending:
-            raise unwritten(next(iter(trace.pending.values()))[1])
         try:
             structure, found = flatten(result)
             outputs = [as_value(item, scope) for item in found]

@@ -45,7 +45,8 @@ def scope_of(*operands: Any) -> Scope:
 def value_of(array: Array, scope: Scope) -> int:
     """The value of an array in this scope: its own, or a capture of it. A lazy array in a trace
     is captured as a NumPy array is."""
-    array._check_readable()
+    if array._view is not None:
+        array._follow()
     if array._scope is scope:
         value: int = array._value  # or a Value, if the array is lazy: only its scope can tell
         return value

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tenfold.errors import ScopeError, TenfoldError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
-from tenfold.trace.source import Raw, describe, here, locate
+from tenfold.trace.source import describe, here, locate
 from tenfold.types import SHORT, DType, TensorType, as_dtype
-
-if TYPE_CHECKING:
-    from tenfold.trace.array import Array
 
 CONSTANT_SIZE = 16  # arrays up to this size, made while tracing, are constants
 
@@ -47,8 +44,6 @@ class Trace:
     numbers: dict[int, int] = field(default_factory=dict)  # of callbacks, by id
     limits: dict[int, set[DType]] = field(default_factory=dict)  # dtypes a weak integer takes
     baked: dict[int, Any] = field(default_factory=dict)  # arrays whose values shaped the graph
-    # updates of views not yet written, by id, with the user's line
-    pending: dict[int, tuple[Array, Raw | None]] = field(default_factory=dict)
 
     def number(self, callback: Callable[..., Any]) -> int:
         """The number of a callable among those of this trace."""
@@ -178,13 +173,18 @@ def opened(scope: Scope) -> Generator[Scope]:
 
 
 @contextmanager
-def outside() -> Generator[None]:
-    """Run host code (a callback) with no scope open."""
-    before, _local.scope = _local.scope, None
+def inside(scope: Scope | None) -> Generator[None]:
+    """Make an open scope the innermost for a while."""
+    before, _local.scope = _local.scope, scope
     try:
         yield
     finally:
         _local.scope = before
+
+
+def outside() -> AbstractContextManager[None]:
+    """Run host code (a callback) with no scope open."""
+    return inside(None)
 
 
 def leak(array: Any, scope: Scope | None) -> ScopeError:

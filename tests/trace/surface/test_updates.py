@@ -1,4 +1,4 @@
-"""In-place updates and views: aliases see updates, stale views and writes through views raise."""
+"""In-place updates: aliases and views see them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def test_aliases_see_updates(compare: Any) -> None:
         z[1:] += x[1:]
         z[[0, 2]] -= 1
         np.add(z, 1, out=z)
-        y.fill(3) if False else None
         return y, z, x
 
     compare(f, X)
@@ -62,7 +61,6 @@ def test_parts_are_updated(compare: Any) -> None:
         y[0, 1] += 5
         y[::2, ::-1] -= m[::2]
         y[..., -1] = 0
-        y[1][2] if False else None
         return y
 
     compare(f, M)
@@ -144,67 +142,34 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_views(name: str, trace: Any) -> None:
+def test_views(name: str, compare: Any, trace: Any) -> None:
     view = VIEWS[name]
 
-    def stale(m: Any) -> Any:
+    def read_late(m: Any) -> Any:
         y = m.copy()
         v = view(y)
         y += 1
-        return v + 1
+        return v, y
 
     def through(m: Any) -> Any:
         y = m.copy()
         v = view(y)
         v += 1
-        return y
+        return y, v
 
     def assigned(m: Any) -> Any:
         y = m.copy()
         v = view(y)
         v[0] = 1
-        return y
+        return y, v
 
-    def taken_again(m: Any) -> Any:
-        y = m.copy()
-        view(y)
-        y += 1
-        return view(y) + 1
-
-    with pytest.raises(MutationError, match="a view is read after its base was updated"):
-        trace(stale, M)
+    compare(read_late, M)
     for f in (through, assigned):
-        with pytest.raises(MutationError, match="written through a view") as caught:
-            trace(f, M)
-        assert "test_updates.py" in str(caught.value)
-    trace(taken_again, M)
-
-
-def test_writes_through_views_raise(trace: Any) -> None:
-    def chained(m: Any) -> Any:
-        y = m.copy()
-        y[1:][0] = 5
-        return y
-
-    def filled(m: Any) -> Any:
-        y = m.copy()
-        y[0].fill(1)
-        return y
-
-    def out(m: Any) -> Any:
-        y = m.copy()
-        np.add(m[0], 1, out=y[0])
-        return y
-
-    def bound(m: Any) -> Any:
-        y = m.copy()
-        v = y[0]
-        v -= 1
-        return v
-
-    for f in (chained, filled, out, bound):
-        with pytest.raises(MutationError, match="copy the view first"):
-            trace(f, M)
+        if name in ("broadcast", "diagonal"):
+            with pytest.raises(MutationError, match="read-only"):
+                trace(f, M)
+        else:
+            compare(f, M)
 
 
 def test_arguments_are_not_updated() -> None:

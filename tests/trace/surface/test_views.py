@@ -1,5 +1,5 @@
-"""What NumPy gives as a view is one here: a write through it is refused, never lost, and a view
-whose base has changed is not read."""
+"""What NumPy gives as a view is one here: a write through it reaches the base, and it is read as
+the base is."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
     "rot90": lambda x: np.rot90(x, 4),
     "diff": lambda x: np.diff(x, 0),
 }
-# The array itself, or a copy: these may be written and read.
-NO_VIEW = ("astype", "np.astype", "cast", "summed", "nan_to_num", "meshgrid copied", "conj", "roll",
-           "diff")  # fmt: skip
+REFUSED = ("meshgrid", "windows")  # an element stands at several places of them
 NEEDS_ROWS = ("split", "unstack", "windows", "meshgrid", "sparse", "meshgrid copied")
 WRITTEN: dict[str, Callable[[Any], Any]] = {
     "set": lambda y: y.__setitem__(..., 7),
@@ -74,7 +72,7 @@ CASES += [(taken, (0, 0)) for taken in TAKEN if taken not in NEEDS_ROWS]
 
 @pytest.mark.parametrize(("taken", "shape"), CASES)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_write_is_refused_or_reaches_the_base(taken: str, shape: tuple[int, int]) -> None:
+def test_a_write_reaches_the_base(taken: str, shape: tuple[int, int]) -> None:
     for write in WRITTEN.values():
 
         def f(x: Any, write: Any = write) -> Any:
@@ -85,14 +83,14 @@ def test_a_write_is_refused_or_reaches_the_base(taken: str, shape: tuple[int, in
 
         x = np.arange(float(np.prod(shape))).reshape(shape) + 1
         for found in _both(f, x):
-            assert (found is not None) == (taken in NO_VIEW)
+            assert (found is None) == (taken in REFUSED)
             if found is not None:
                 for got, wanted in zip(found, f(x), strict=True):
                     np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("taken", TAKEN)
-def test_a_view_is_not_read_after_its_base_has_changed(taken: str) -> None:
+def test_a_view_is_read_as_its_base_is(taken: str) -> None:
     def f(x: Any) -> Any:
         x = x.copy()
         y = TAKEN[taken](x)
@@ -100,10 +98,8 @@ def test_a_view_is_not_read_after_its_base_has_changed(taken: str) -> None:
         return (y,)
 
     x = np.arange(9.0).reshape(3, 3)
-    for found in _both(f, x):
-        assert (found is not None) == (taken in NO_VIEW)
-        if found is not None:
-            np.testing.assert_array_equal(found[0], f(x)[0])
+    for (found,) in _both(f, x):
+        np.testing.assert_array_equal(found, f(x)[0])
 
 
 def test_astype_without_a_copy_gives_the_array_itself() -> None:
@@ -118,7 +114,7 @@ def test_astype_without_a_copy_gives_the_array_itself() -> None:
     [
         lambda x: np.broadcast_to(x, (2, 3)),
         lambda x: np.broadcast_to(x, (2, 3))[1:],
-        lambda x: sliding_window_view(x, 2, writeable=True),
+        lambda x: sliding_window_view(x, 2),
         lambda x: np.diagonal(x[:, None] * x),
         lambda x: np.imag(x),
     ],
@@ -138,8 +134,8 @@ def test_a_read_only_view_is_not_written_even_where_its_base_is_out_of_sight(sha
 def test_what_numpy_gives_on_the_host_is_a_view_too() -> None:
     x = tn.asarray(np.array([1 + 2j, 3j]))
     assert np.real_if_close(x) is x
-    with pytest.raises(MutationError):
-        x.getfield(np.float64)[0] = 5
+    x.getfield(np.float64)[0] = 5
+    assert x.tolist() == [5 + 2j, 3j]
 
 
 def test_orders_of_a_ravel(compare: Callable[..., None], draw: Callable[..., Any]) -> None:

@@ -29,7 +29,7 @@ def taken_in(leaves: list[Any]) -> Give | None:
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, Array):
             if leaf._scope is LAZY:
-                leaf._check_readable()
+                leaf._follow()
                 lazy.append(i)
                 give = give or fresh
         elif not isinstance(leaf, _OURS) and hasattr(leaf, "__dlpack__"):

@@ -70,7 +70,7 @@ def trace_inner(what: str, function: Callable[[Scope], Any]) -> Inner:
         structure, leaves = flatten(result)
         for leaf in leaves:
             if isinstance(leaf, Array):
-                leaf._check_readable()
+                leaf._follow()
     captured = set(scope.captures.values())
     own = [value for value in scope.builder.parameters if value not in captured]
     return Inner(scope, own, structure, leaves)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tenfold.frozen import frozen
 from tenfold.trace.array import Array
-from tenfold.trace.lazy.lazy import LAZY, leaf, own
+from tenfold.trace.lazy.lazy import LAZY, Host, leaf, own
+from tenfold.trace.view import View, layout
 
 
 def lazy(array: Any) -> Array:
@@ -49,8 +52,44 @@ def on_host(function: Any, args: Any, kwargs: Any) -> Any:
         for array in (*args, *kwargs.values()):
             if isinstance(array, Array) and np.may_share_memory(result, array._host()):
                 whole = result.shape == array.shape and result.dtype == array.dtype
-                return array if whole else Array(LAZY, leaf(own(result)), base=array)
+                return array if whole else _view(array, result, function, args, kwargs)
     return given_back(result)
+
+
+@frozen
+class HostPart:
+    """What a function of NumPy's gives as a view, by that function."""
+
+    function: Callable[[Host], Host]
+    like: Host
+    trivial = False
+
+    def read(self, base: Array) -> Array:
+        return lazy(self.function(base._host()))
+
+    def write(self, base: Array, part: Array) -> Array:
+        copied = base._host().copy()
+        self.function(copied)[...] = part._host()
+        return fresh(copied)
+
+    def lay(self, base: Any) -> Any:
+        return layout(self.like.dtype, self.like.shape)
+
+    def join(self, step: Any) -> None:
+        return None
+
+
+def _view(array: Array, found: Host, function: Any, args: Any, kwargs: Any) -> Array:
+    given = [x if x is array else taken(x) for x in args]
+    named = {k: x if x is array else taken(x) for k, x in kwargs.items()}
+
+    def call(host: Host) -> Host:
+        put = [host if x is array else x for x in given]
+        result: Host = function(*put, **{k: host if x is array else x for k, x in named.items()})
+        return result
+
+    view = (array._view or View(array)).then(HostPart(call, found))
+    return Array(LAZY, leaf(own(found)), view=view)
 
 
 def method(name: str, *args: Any, **kwargs: Any) -> Any:

@@ -10,8 +10,9 @@ from tenfold.errors import ConcreteError
 from tenfold.trace.array import Array
 from tenfold.trace.lazy.host import on_host
 from tenfold.trace.operand import dtype_key
-from tenfold.trace.surface.emit import alias, fail, is_traced, on, traced
+from tenfold.trace.surface.emit import fail, is_traced, on, traced
 from tenfold.trace.surface.reducing.reductions import every
+from tenfold.trace.surface.steps import alias
 from tenfold.trace.surface.ufuncs.composed import filled
 from tenfold.trace.tables import UFUNCS
 from tenfold.types import BOOL, KIND

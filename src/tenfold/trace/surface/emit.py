@@ -82,24 +82,9 @@ def cast(x: Array, dtype: Any) -> Array:
     return x if x.dtype == dtype else emit("cast", x, dtype=dtype)
 
 
-def view(x: Array, op: str, **attributes: Any) -> Array:
-    """A node's value as a view of its input, as NumPy would give."""
-    return viewed(emit(op, x, **attributes), x)
-
-
-def viewed(made: Array, base: Any, *, readonly: bool = False) -> Array:
-    """An array as a view of the one it was made of, if that is traced."""
-    if not isinstance(base, Array):
-        return made
-    found = Array(made._scope, made._value, base=base)
-    found._readonly |= readonly
-    return found
-
-
-def alias(x: Array) -> Array:
-    """A view of the whole array."""
-    scope = scope_of(x)
-    return Array(scope, value_of(x, scope), base=x)
+def update(x: Array, made: Array) -> None:
+    """Move an array to the value of another of its type."""
+    x._update(value_of(made, scope_of()))
 
 
 def fail(kind: type[TenfoldError], message: str, fix: str | None = None) -> NoReturn:

@@ -8,8 +8,8 @@ import numpy as np
 
 from tenfold.errors import MutationError, TypeMismatch, Unsupported
 from tenfold.trace.array import Array
-from tenfold.trace.operand import dtype_key, scope_of, value_of
-from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_traced, on, traced
+from tenfold.trace.operand import dtype_key
+from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_traced, on, traced, update
 from tenfold.trace.surface.ufuncs.promotion import common, same_kind
 from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import BOOL, DType
@@ -46,7 +46,7 @@ def write(target: Any, source: Array, where: Any = True, *, unsafe: bool = False
         made = emit("select", traced(where, BOOL), made, target)
     if made.shape != target.shape:
         made = emit("broadcast", made, shape=target.shape)
-    target._update(value_of(made, scope_of(made)))
+    update(target, made)
     return target
 
 

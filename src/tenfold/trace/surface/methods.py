@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported
 from tenfold.trace.array import Array
 from tenfold.trace.lazy.host import on_host
 from tenfold.trace.surface.emit import (
-    alias,
     cast,
     dtype_of,
     emit,
@@ -18,11 +18,11 @@ from tenfold.trace.surface.emit import (
     is_traced,
     on,
     traced,
-    view,
 )
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.searching.sorting import sort_in_place
 from tenfold.trace.surface.shaping import shapes
+from tenfold.trace.surface.steps import Bits, ComplexPart, alias, holds, view
 from tenfold.trace.surface.ufuncs.composed import filled, same
 from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import KIND
@@ -83,7 +83,7 @@ def view_as(self: Array, dtype: Any = None, type: Any = None) -> Array:
             f"a view of {self.type} as {wanted}, whose items have another size",
             "view as a dtype of the same size",
         )
-    return view(self, "bitcast", dtype=wanted)
+    return view(self, Bits(self.dtype, wanted))
 
 
 def fill(self: Array, value: Any) -> None:
@@ -109,17 +109,28 @@ def _imag(self: Array) -> Array:
 @on(np.real)
 def real(val: Any) -> Array:
     x = traced(val)
-    return view(x, "real") if KIND[x.dtype] == "c" else alias(x)
+    return view(x, ComplexPart("real")) if KIND[x.dtype] == "c" else alias(x)
 
 
 @on(np.imag)
 def imag(val: Any) -> Array:
     x = traced(val)
     if KIND[x.dtype] == "c":
-        return view(x, "imag")
+        return view(x, ComplexPart("imag"))
     zeros = filled(0, x.dtype, x.shape)
     zeros._readonly = True
     return zeros
+
+
+def _set_part(name: str) -> Callable[[Array, Any], None]:
+    """What `z.real = v` does."""
+
+    def assign(self: Array, value: Any) -> None:
+        target: Array = getattr(self, name)
+        if target._view is None or not holds(target._view, value):
+            target[...] = value
+
+    return assign
 
 
 def _data_dependent(function: Any) -> Any:
@@ -171,8 +182,8 @@ _METHODS: dict[str, Any] = {
     "conjugate": conj,
     "T": property(lambda self: shapes.transpose(self)),
     "mT": property(lambda self: shapes.matrix_transpose(self)),
-    "real": property(_real),
-    "imag": property(_imag),
+    "real": property(_real, _set_part("real")),
+    "imag": property(_imag, _set_part("imag")),
 }
 _SAME_NAME = (
     *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean", "var", "std"),

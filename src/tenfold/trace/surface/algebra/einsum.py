@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from tenfold.errors import ShapeError, ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.algebra.products import contract
-from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_array, on, traced, viewed
+from tenfold.trace.surface.emit import cast, dtype_of, emit, fail, is_array, on, traced
 from tenfold.trace.surface.indexing.diagonals import take_diagonal
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.reducing.reductions import total
+from tenfold.trace.surface.steps import BasicIndex, Strided, view
 from tenfold.trace.surface.ufuncs.composed import same
 from tenfold.trace.surface.ufuncs.promotion import common
 from tenfold.trace.tables import UFUNCS
@@ -39,6 +41,14 @@ def einsum(
     made = dtype_of(dtype) if dtype is not None else common(tuple(map(dtype_key, given)))
     arrays = [traced(x, made) for x in given]
     inputs, result = _read(text, arrays)
+    if out is not None:
+        return write(out, _contracted(arrays, inputs, result, optimize))
+    if len(given) == 1 and arrays[0] is given[0] and set(inputs[0]) == set(result):
+        return _view(arrays[0], inputs[0], result)
+    return same(_contracted(arrays, inputs, result, optimize))
+
+
+def _contracted(arrays: list[Array], inputs: list[str], result: str, optimize: Any) -> Array:
     work = _prepared(arrays, inputs, result)
     for pair in _path(work, result, optimize):
         first, second = (work.pop(i) for i in sorted(pair, reverse=True))
@@ -49,10 +59,20 @@ def einsum(
     order_ = tuple(labels.index(label) for label in result)
     if order_ != tuple(range(len(order_))):
         array = emit("transpose", array, axes=order_)
-    if out is not None:
-        return write(out, array)
-    only = len(given) == 1 and set(inputs[0]) == set(result) and made == arrays[0].dtype
-    return viewed(array, given[0]) if only and arrays[0] is given[0] else same(array)
+    return array
+
+
+def _view(x: Array, labels: str, result: str) -> Array:
+    """What nothing is summed of: axes reordered, and diagonals."""
+    if len(labels) == len(result):
+        return view(x, BasicIndex.whole(x.shape, [labels.index(label) for label in result]))
+
+    def lay(base: Any) -> Any:
+        pairs = list(zip(labels, base.strides, strict=True))
+        shape = [base.shape[labels.index(label)] for label in result]
+        return as_strided(base, shape, [sum(s for c, s in pairs if c == o) for o in result])
+
+    return view(x, Strided(lambda base: _contracted([base], [labels], result, False), lay))
 
 
 def _spelled(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:

@@ -8,10 +8,11 @@ import numpy as np
 
 from tenfold.errors import ShapeError
 from tenfold.trace.array import Array
-from tenfold.trace.surface.emit import axis_of, emit, fail, on, static_int, traced, viewed
+from tenfold.trace.surface.emit import axis_of, emit, fail, on, static_int, traced, update
 from tenfold.trace.surface.indexing.indexing import updatable
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.reducing.reductions import total
+from tenfold.trace.surface.steps import Strided, view
 from tenfold.trace.surface.ufuncs.composed import number
 from tenfold.types import BOOL, I64
 
@@ -37,8 +38,12 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Array:
     first, second = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     if first == second:
         fail(ShapeError, f"diagonal of axis {first} with itself", "name two axes")
-    made = take_diagonal(x, first, second, static_int(offset, "the offset"))
-    return viewed(made, x, readonly=True)
+    by = static_int(offset, "the offset")
+    step = Strided(
+        lambda base: take_diagonal(base, first, second, by),
+        lambda base: base.diagonal(by, first, second),
+    )
+    return view(x, step, readonly=True)
 
 
 @on(np.linalg.diagonal)
@@ -124,7 +129,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         zero = number(0, x.dtype)
         grow = (x.shape[0] - count, 0)
         value = emit("pad", tall, zero, low=(0, 0), high=grow, interior=(0, 0))
-    x._update(emit("select", _band(x.shape[0], x.shape[1], 0, "eq"), value, x)._value)
+    update(x, emit("select", _band(x.shape[0], x.shape[1], 0, "eq"), value, x))
 
 
 def eye(rows: int, columns: int, offset: int) -> Array:

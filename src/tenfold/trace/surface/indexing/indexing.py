@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tenfold.errors import ConcreteError, MutationError, ShapeError, TypeMismatch
 from tenfold.trace.array import Array
-from tenfold.trace.operand import scope_of, value_of
-from tenfold.trace.surface.emit import (
-    cast,
-    emit,
-    fail,
-    shape_of,
-    traced,
-    viewed,
-)
+from tenfold.trace.surface.emit import cast, emit, fail, shape_of, traced, update
 from tenfold.trace.surface.indexing.key import (
     ArrayIndex,
-    IndexEntry,
     IndexKey,
     Mask,
     NewAxis,
@@ -28,9 +18,12 @@ from tenfold.trace.surface.indexing.key import (
     SliceRange,
     read_key,
 )
+from tenfold.trace.surface.indexing.parts import gather, indices_of, place, sliced
 from tenfold.trace.surface.shaping.shapes import together
-from tenfold.trace.surface.ufuncs.composed import number, same
+from tenfold.trace.surface.steps import BasicIndex, holds, view
+from tenfold.trace.surface.ufuncs.composed import same
 from tenfold.trace.tables import FUNCTIONS
+from tenfold.trace.view import View
 from tenfold.types import I64, KIND
 
 
@@ -45,81 +38,14 @@ def getitem(x: Array, key: Any) -> Array:
             "write np.where(mask, x, other), or reduce with where=mask; x[mask] = v works; for "
             "x[mask] += v write x[:] = np.where(mask, x + v, x)",
         )
-    found = _get(x, read)
-    scalar = not found.shape and read.ellipsis is None  # NumPy gives a number, which is no view
-    if read.advanced or scalar:
-        return found if found._value != x._value else same(found)
-    return viewed(found, x)
-
-
-def _get(x: Array, key: IndexKey) -> Array:
-    x = sliced(x, key.entries)
-    axes, indices = indices_of(x, key.entries)
-    if axes:
-        return gather(x, axes, placement(key), indices)
-    return x
-
-
-def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
-    """The ranges and fixed places of a key taken, and its new axes made.
-
-    The result has one axis for each entry but those of fixed places.
-    """
-    starts, stops, steps, flips, shape = [], [], [], [], []
-    axis = 0
-    for entry in entries:
-        match entry:
-            case NewAxis() | ArrayIndex(new=True):
-                shape.append(1)
-                continue
-            case SliceRange(start, step, count, _):
-                if count == 0:
-                    start, step = 0, 1
-                first, last = start, start + (count - 1) * step
-                if step < 0:
-                    flips.append(axis)
-                    first, last = last, first
-                starts.append(first)
-                stops.append(last + 1 if count else first)
-                steps.append(abs(step) if count else 1)
-                shape.append(count)
-            case ScalarIndex(int() as place):
-                starts.append(place)
-                stops.append(place + 1)
-                steps.append(1)
-            case _:
-                starts.append(0)
-                stops.append(x.shape[axis])
-                steps.append(1)
-                shape.append(x.shape[axis])
-        axis += 1
-    if any(starts) or tuple(stops) != x.shape or any(s != 1 for s in steps):
-        x = emit("slice", x, starts=tuple(starts), stops=tuple(stops), steps=tuple(steps))
-    if flips:
-        x = emit("reverse", x, axes=tuple(flips))
-    if tuple(shape) != x.shape or len(shape) != x.ndim:
-        x = emit("reshape", x, shape=tuple(shape))
-    return x
-
-
-def _is_fixed(entry: IndexEntry) -> bool:
-    """Whether an entry is one place known while tracing, so that `sliced` takes its axis away."""
-    return isinstance(entry, ScalarIndex) and isinstance(entry.place, int)
-
-
-def _kept(entries: Sequence[IndexEntry]) -> list[IndexEntry]:
-    """The entries that still have an axis after `sliced`."""
-    return [e for e in entries if not _is_fixed(e)]
-
-
-def indices_of(x: Array, entries: Sequence[IndexEntry]) -> tuple[tuple[int, ...], list[Array]]:
-    """The axes of a sliced array that are indexed, with their indices."""
-    axes, indices = [], []
-    for axis, entry in enumerate(_kept(entries)):
-        if isinstance(entry, (ScalarIndex, ArrayIndex)):
-            axes.append(axis)
-            indices.append(traced(entry.place if isinstance(entry, ScalarIndex) else entry.index))
-    return tuple(axes), indices
+    if read.advanced:
+        part = sliced(x, read.entries)
+        axes, indices = indices_of(part, read.entries)
+        return gather(part, axes, placement(read), indices)
+    step = BasicIndex.of(read.entries)
+    if not step.axes and read.ellipsis is None:  # NumPy gives a number, which is no view
+        return same(step.read(x))
+    return view(x, step)
 
 
 def placement(key: IndexKey) -> int:
@@ -138,25 +64,40 @@ def placement(key: IndexKey) -> int:
     return sum(isinstance(e, (NewAxis, SliceRange)) for e in key.entries[:first])
 
 
-def gather(
-    x: Array, axes: tuple[int, ...], at: int, indices: Sequence[Array], mode: str = "raise"
-) -> Array:
-    return emit("gather", x, *indices, axes=axes, at=at, mode=mode)
-
-
 # Writing.
 
 
 def setitem(x: Array, key: Any, value: Any) -> None:
     """x[key] = value."""
-    scope = scope_of(x)
-    if x._argument is not None or x._base is not None or x._readonly:
-        x._update(x._value)  # raises, before anything else is found wrong
+    x._check_writable()  # before anything else is found wrong
     read = read_key(x.type, key)
+    if read.advanced:
+        update(x, _set(x, read, _source(x, value)))
+        return
+    step = BasicIndex.of(read.entries)
+    target = (x._view or View(x)).then(step)
+    if holds(target, value):  # x[1:] += v has been done when the view is assigned
+        return
+    made = _source(x, value)
+    if not step.axes and read.ellipsis is None and read.entries and made.ndim:
+        fail(
+            ShapeError,
+            f"a value of type {made.type} is assigned to one element",
+            "give a number, or a 0-d array: v[0]",
+        )
+    made = fit(made, step.shape)
+    if step.trivial:
+        update(x, made)
+    else:
+        update(target.root, target.write(made))
+
+
+def _source(x: Array, value: Any) -> Array:
+    """A value that is assigned to a part of an array, in its dtype."""
     made = traced(value, x.dtype)
     if isinstance(value, (list, tuple)) and made.ndim > x.ndim:
         fail(ShapeError, f"lists {made.ndim} deep are assigned to {x.type}", "flatten them")
-    x._update(value_of(_set(x, read, made), scope))
+    return made
 
 
 FUNCTIONS["getitem"] = getitem
@@ -164,28 +105,9 @@ FUNCTIONS["setitem"] = setitem
 
 
 def _set(x: Array, key: IndexKey, value: Array) -> Array:
-    """x with the value written to what the key names."""
-    one = (
-        key.ellipsis is None
-        and key.entries
-        and all(isinstance(e, ScalarIndex) for e in key.entries)
-    )
-    if one and value.ndim:
-        fail(
-            ShapeError,
-            f"a value of type {value.type} is assigned to one element",
-            "give a number, or a 0-d array: v[0]",
-        )
-    masks = [e for e in key.entries if isinstance(e, Mask)]
-    if masks:
+    """x with the value written to what a key with index arrays or masks names."""
+    if any(isinstance(e, Mask) for e in key.entries):
         return _set_masked(x, key, value)
-    if all(isinstance(e, (SliceRange, NewAxis)) or _is_fixed(e) for e in key.entries):
-        shape = tuple(
-            e.count if isinstance(e, SliceRange) else 1
-            for e in key.entries
-            if not isinstance(e, ScalarIndex)
-        )
-        return place(x, key.entries, fit(value, shape))
     part = sliced(x, key.entries)
     axes, indices = indices_of(part, key.entries)
     at = placement(key)
@@ -213,70 +135,6 @@ def fit(value: Array, shape: tuple[int, ...]) -> Array:
             "give a value of that shape, or one that broadcasts to it",
         )
     return emit("broadcast", value, shape=shape)
-
-
-def place(x: Array, entries: Sequence[IndexEntry], part: Array, may_raise: bool = False) -> Array:
-    """x with its sliced part replaced. A part that may raise is kept even where it is empty."""
-    own = [e for e in entries if not isinstance(e, NewAxis) and not getattr(e, "new", False)]
-    shape, steps = [], []
-    for axis, entry in enumerate(own):
-        match entry:
-            case SliceRange(_, step, count, _):
-                shape.append(count)
-                if step not in (1, -1) and count > 1:
-                    steps.append(axis)
-            case ScalarIndex(int()):
-                shape.append(1)
-            case _:
-                shape.append(x.shape[axis])
-    if part.shape != tuple(shape):
-        part = emit("reshape", part, shape=tuple(shape))
-    flips = tuple(
-        a for a, e in enumerate(own) if isinstance(e, SliceRange) and e.step < 0 and e.count > 1
-    )
-    if flips:
-        part = emit("reverse", part, axes=flips)
-    if not part.size and not may_raise:
-        return same(x)
-    if steps:
-        return _place_strided(x, own, part)
-    if part.shape == x.shape:
-        return part
-    starts = [_first(e) for e in own]
-    return emit("dynamic_update", x, part, *(number(s, I64) for s in starts))
-
-
-def _first(entry: IndexEntry) -> int:
-    """The lowest place an entry takes."""
-    match entry:
-        case SliceRange(start, step, count, _):
-            return min(start, start + (count - 1) * step) if count else 0
-        case ScalarIndex(int() as place):
-            return place
-        case _:
-            return 0
-
-
-def _place_strided(x: Array, own: Sequence[IndexEntry], part: Array) -> Array:
-    """x with a part whose elements lie some steps apart replaced, by indices of those axes."""
-    axes = tuple(
-        a
-        for a, e in enumerate(own)
-        if not (isinstance(e, SliceRange) and e.whole) or part.shape[a] == 0
-    )
-    indices = []
-    for position, axis in enumerate(axes):
-        entry, count = own[axis], part.shape[axis]
-        step = abs(entry.step) if isinstance(entry, SliceRange) else 1
-        shape = [1] * len(axes)
-        shape[position] = count
-        places = emit("iota", dtype="i64", shape=(count,), axis=0)
-        places = emit("mul", places, number(step, I64))
-        places = emit("add", places, number(_first(entry), I64))
-        indices.append(emit("reshape", places, shape=tuple(shape)))
-    others = tuple(a for a in range(x.ndim) if a not in axes)
-    moved = emit("transpose", part, axes=axes + others)
-    return emit("scatter", x, moved, *indices, axes=axes, at=0, mode="clip", kind="set")
 
 
 def _set_masked(x: Array, key: IndexKey, value: Array) -> Array:

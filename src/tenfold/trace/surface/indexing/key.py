@@ -10,7 +10,8 @@ from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TypeMismatch
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.lazy.lazy import LAZY
-from tenfold.trace.operand import scope_of
+from tenfold.trace.operand import scope_of, value_of
+from tenfold.trace.scope import Scope
 from tenfold.trace.surface.emit import fail, is_traced, traced
 from tenfold.types import BOOL, KIND, TensorType, base_array
 
@@ -35,10 +36,22 @@ class NewAxis:
 
 
 @frozen
-class ScalarIndex:
-    """One place of an axis: a number known while tracing (0 or more), or a traced scalar."""
+class TracedPlace:
+    """A place that only a running program knows, as it was when a key named it."""
 
-    place: Any
+    scope: Scope
+    value: Any
+
+    @property
+    def array(self) -> Array:
+        return Array(self.scope, self.value)
+
+
+@frozen
+class ScalarIndex:
+    """One place of an axis: a number known while tracing (0 or more), or a traced one."""
+
+    place: int | TracedPlace
 
 
 @frozen
@@ -185,7 +198,10 @@ def _entries(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
                 f"a traced index of dtype {item.dtype}",
                 "index with integers or bools: idx.astype(int)",
             )
-        return [ScalarIndex(item) if item.ndim == 0 else ArrayIndex(item)]
+        if item.ndim:
+            return [ArrayIndex(item)]
+        scope = scope_of(item)
+        return [ScalarIndex(TracedPlace(scope, value_of(item, scope)))]
     extent = type.shape[axis]
     bad = item[(item < -extent) | (item >= extent)]
     if bad.size:

@@ -8,7 +8,17 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import Array
-from tenfold.trace.surface.emit import cast, emit, fail, is_traced, on, shape_of, static_int, traced
+from tenfold.trace.surface.emit import (
+    cast,
+    emit,
+    fail,
+    is_traced,
+    on,
+    shape_of,
+    static_int,
+    traced,
+    update,
+)
 from tenfold.trace.surface.indexing.indexing import updatable
 from tenfold.trace.surface.into import as_safe
 from tenfold.trace.surface.ufuncs.composed import filled, number
@@ -150,4 +160,4 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     turn = emit("mod", emit("sub", seen, number(1, I64)), number(values.size, I64))
     new = emit("gather", line, turn, axes=(0,), at=0, mode="clip")
     made = emit("select", flat, new, emit("reshape", x, shape=(x.size,)))
-    x._update(emit("reshape", made, shape=x.shape)._value)
+    update(x, emit("reshape", made, shape=x.shape))

@@ -8,9 +8,10 @@ import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch
 from tenfold.trace.array import Array
-from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, traced
-from tenfold.trace.surface.indexing.indexing import fit, gather, updatable
+from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, traced, update
+from tenfold.trace.surface.indexing.indexing import fit, updatable
 from tenfold.trace.surface.indexing.key import has_traced, read_key
+from tenfold.trace.surface.indexing.parts import gather
 from tenfold.trace.surface.into import as_safe, write
 from tenfold.trace.surface.shaping.shapes import together
 from tenfold.types import BOOL, I64, KIND, TensorType
@@ -91,7 +92,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         mode="raise",
         kind="set",
     )
-    x._update(emit("reshape", done, shape=x.shape)._value if axis is None else done._value)
+    update(x, emit("reshape", done, shape=x.shape) if axis is None else done)
 
 
 @on(np.put)
@@ -110,7 +111,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     value = emit("broadcast", value, shape=(index.size,))
     flat = emit("reshape", x, shape=(x.size,))
     done = emit("scatter", flat, value, index, axes=(0,), at=0, mode=mode, kind="set")
-    x._update(emit("reshape", done, shape=x.shape)._value)
+    update(x, emit("reshape", done, shape=x.shape))
 
 
 @on(np.putmask)
@@ -125,4 +126,4 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
         )
     if value.size == 1:
         value = emit("reshape", value, shape=())
-    x._update(emit("select", traced(mask, BOOL), value, x)._value)
+    update(x, emit("select", traced(mask, BOOL), value, x))

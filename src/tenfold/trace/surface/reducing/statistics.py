@@ -9,7 +9,7 @@ import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch
 from tenfold.trace.array import Array
-from tenfold.trace.surface.emit import ABSENT, axes_of, cast, emit, fail, on, traced, view
+from tenfold.trace.surface.emit import ABSENT, axes_of, cast, emit, fail, on, traced
 from tenfold.trace.surface.reducing.reductions import (
     argmax,
     argmin,
@@ -177,7 +177,7 @@ def average(
                 )
             if axes != tuple(sorted(axes)):
                 order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
-                w = view(w, "transpose", axes=order)
+                w = emit("transpose", w, axes=order)
             shape = tuple(n if i in axes else 1 for i, n in enumerate(x.shape))
             w = emit("reshape", w, shape=shape)
         dtypes = (x.dtype, w.dtype, *((F64,) if KIND[x.dtype] in "biu" else ()))

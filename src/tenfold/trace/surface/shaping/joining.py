@@ -20,12 +20,19 @@ from tenfold.trace.surface.emit import (
     shape_of,
     static_int,
     traced,
-    viewed,
 )
 from tenfold.trace.surface.indexing.indexing import getitem
 from tenfold.trace.surface.indexing.taking import take
 from tenfold.trace.surface.into import as_kind, write
-from tenfold.trace.surface.shaping.shapes import atleast_1d, atleast_2d, atleast_3d, cut, ravel
+from tenfold.trace.surface.shaping.shapes import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast,
+    cut,
+    ravel,
+    reshape,
+)
 from tenfold.trace.surface.ufuncs.composed import same
 from tenfold.trace.surface.ufuncs.promotion import common_dtype
 from tenfold.trace.tables import UFUNCS
@@ -292,7 +299,8 @@ def meshgrid(
     made = []
     for i, x in enumerate(arrays):
         lone = tuple(x.size if a == order[i] else 1 for a in range(rank))
-        flat = emit("reshape", x, shape=lone)
-        wide = flat if sparse else emit("broadcast", flat, shape=tuple(shape))
-        made.append(wide if copy else viewed(wide, x, readonly=wide.shape != lone))
+        wide = reshape(x, lone)
+        if not sparse and lone != tuple(shape):
+            wide = broadcast(wide, tuple(shape))
+        made.append(same(wide) if copy else wide)
     return tuple(made)

@@ -9,7 +9,6 @@ import numpy as np
 from tenfold.errors import ShapeError, Unsupported, ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import (
-    alias,
     axes_of,
     axis_of,
     emit,
@@ -18,10 +17,11 @@ from tenfold.trace.surface.emit import (
     shape_of,
     static_int,
     traced,
-    view,
-    viewed,
 )
+from tenfold.trace.surface.indexing.key import SliceRange
+from tenfold.trace.surface.steps import BasicIndex, Reshape, Strided, alias, view
 from tenfold.trace.surface.ufuncs.composed import same
+from tenfold.trace.view import View
 
 
 def _fortran(x: Array, order: Any) -> bool:
@@ -59,23 +59,46 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Arr
             )
         wanted = tuple(x.size // known if n == -1 else n for n in wanted)
     if transposed:
-        result = transpose(view(transpose(x), "reshape", shape=wanted[::-1]))
-    else:
-        result = view(x, "reshape", shape=wanted)
-    return same(result) if copy else result
+        return transpose(_reshaped(transpose(x), wanted[::-1], copy))
+    return _reshaped(x, wanted, copy)
+
+
+def _reshaped(x: Array, shape: tuple[int, ...], copy: Any = None) -> Array:
+    """An array in another shape: a view where NumPy gives one, else a copy."""
+    step = Reshape(x.shape, shape)
+    if copy or not (x._view is None or _lies_so(x._view, step)):
+        if copy is False:
+            fail(
+                ValueProblem,
+                f"{x.type} can't be reshaped to {shape} without a copy",
+                "leave copy=False out",
+            )
+        return same(step.read(x))
+    return view(x, step)
+
+
+def _lies_so(own: View, step: Reshape) -> bool:
+    """Whether a view has the strides that another shape of it needs."""
+    try:
+        step.lay(own.layout())
+    except ValueError:
+        return False
+    return True
 
 
 @on(np.ravel)
 def ravel(a: Any, order: Any = "C") -> Array:
     x = traced(a)
-    return view(transpose(x) if _fortran(x, order) else x, "reshape", shape=(x.size,))
+    x = transpose(x) if _fortran(x, order) else x
+    apart = x._view is not None and not x._view.layout().flags.c_contiguous
+    return _reshaped(x, (x.size,), copy=apart)
 
 
 @on(np.transpose)
 def transpose(a: Any, axes: Any = None) -> Array:
     x = traced(a)
     if axes is None:
-        return view(x, "transpose", axes=tuple(reversed(range(x.ndim))))
+        return view(x, BasicIndex.whole(x.shape, range(x.ndim)[::-1]))
     order = axes_of(tuple(axes), x.ndim)
     if len(order) != x.ndim:
         fail(
@@ -83,7 +106,7 @@ def transpose(a: Any, axes: Any = None) -> Array:
             f"transpose: {len(order)} axes given for {x.type}",
             f"name each of its {x.ndim} axes once",
         )
-    return view(x, "transpose", axes=order)
+    return view(x, BasicIndex.whole(x.shape, order))
 
 
 @on(np.matrix_transpose, np.linalg.matrix_transpose)
@@ -100,7 +123,7 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Array:
     order = list(range(x.ndim))
     i, j = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     order[i], order[j] = order[j], order[i]
-    return view(x, "transpose", axes=tuple(order))
+    return view(x, BasicIndex.whole(x.shape, order))
 
 
 @on(np.moveaxis)
@@ -116,7 +139,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     order = [n for n in range(x.ndim) if n not in sources]
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
-    return view(x, "transpose", axes=tuple(order))
+    return view(x, BasicIndex.whole(x.shape, order))
 
 
 @on(np.rollaxis)
@@ -141,7 +164,7 @@ def squeeze(a: Any, axis: Any = None) -> Array:
                     f"squeeze: axis {i} of {x.type} has the extent {x.shape[i]}, not 1",
                     "name axes of extent 1 only",
                 )
-    return view(x, "reshape", shape=tuple(n for i, n in enumerate(x.shape) if i not in axes))
+    return view(x, BasicIndex.whole(x.shape, [i for i in range(x.ndim) if i not in axes]))
 
 
 @on(np.expand_dims)
@@ -149,15 +172,23 @@ def expand_dims(a: Any, axis: Any) -> Array:
     x = traced(a)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = axes_of(axis, x.ndim + count)
-    extents = iter(x.shape)
-    shape = tuple(1 if i in axes else next(extents) for i in range(x.ndim + count))
-    return view(x, "reshape", shape=shape)
+    own = iter(range(x.ndim))
+    order = [None if i in axes else next(own) for i in range(x.ndim + count)]
+    return view(x, BasicIndex.whole(x.shape, order))
 
 
 @on(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
     x = traced(array)
-    return viewed(emit("broadcast", x, shape=shape_of(shape)), x, readonly=True)
+    return broadcast(x, shape_of(shape))
+
+
+def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
+    """A view that nobody may write to: an element may stand at several places of it."""
+    step = Strided(
+        lambda base: emit("broadcast", base, shape=shape), lambda base: np.broadcast_to(base, shape)
+    )
+    return view(x, step, readonly=True)
 
 
 def together(*arrays: Array) -> tuple[int, ...]:
@@ -173,17 +204,15 @@ def together(*arrays: Array) -> tuple[int, ...]:
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
     arrays = [traced(a) for a in args]
     shape = together(*arrays)
-    return tuple(
-        viewed(emit("broadcast", x, shape=shape), x, readonly=x.shape != shape) for x in arrays
-    )
+    return tuple(alias(x) if x.shape == shape else broadcast(x, shape) for x in arrays)
 
 
-def _at_least(rank: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    if len(shape) >= rank:
-        return shape
-    if rank == 3:
-        return {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)]
-    return (1,) * (rank - len(shape)) + shape
+def _at_least(rank: int, own: int) -> tuple[int | None, ...]:
+    """The axes of an array that has so many, and new ones."""
+    axes = tuple(range(own))
+    if rank == 3 and own in (1, 2):
+        return (None, *axes, None)[own - 1 :]
+    return (None,) * (rank - own) + axes
 
 
 def _lift(rank: int) -> Any:
@@ -191,7 +220,7 @@ def _lift(rank: int) -> Any:
         made = []
         for a in arys:
             x = traced(a)
-            made.append(view(x, "reshape", shape=_at_least(rank, x.shape)))
+            made.append(view(x, BasicIndex.whole(x.shape, _at_least(rank, x.ndim))))
         return made[0] if len(made) == 1 else tuple(made)
 
     return apply
@@ -205,7 +234,16 @@ atleast_3d = on(np.atleast_3d)(_lift(3))
 @on(np.flip)
 def flip(m: Any, axis: Any = None) -> Array:
     x = traced(m)
-    return view(x, "reverse", axes=axes_of(axis, x.ndim))
+    turned = axes_of(axis, x.ndim)
+    return view(
+        x,
+        BasicIndex.of(
+            [
+                SliceRange(n - 1, -1, n, n) if i in turned else SliceRange(0, 1, n, n)
+                for i, n in enumerate(x.shape)
+            ]
+        ),
+    )
 
 
 @on(np.flipud)

@@ -8,7 +8,8 @@ import numpy as np
 
 from tenfold.errors import ShapeError
 from tenfold.trace.array import Array
-from tenfold.trace.surface.emit import axes_of, axis_of, emit, fail, on, shape_of, traced, viewed
+from tenfold.trace.surface.emit import axes_of, axis_of, emit, fail, on, shape_of, traced
+from tenfold.trace.surface.steps import Strided, view
 
 
 @on(np.lib.stride_tricks.sliding_window_view)
@@ -29,17 +30,23 @@ def sliding_window_view(
             f"sliding_window_view: a window {window} for {len(axes)} axes",
             "give one extent for each axis",
         )
-    # An axis that is named twice has a window of windows: one after the other.
-    made = array
-    for a, w in zip(axes, window, strict=True):
-        if w > made.shape[a]:
-            fail(
-                ShapeError,
-                f"sliding_window_view: a window of {w} along axis {a} of {array.type}",
-                "no window may be longer than its axis",
-            )
-        made = _along(made, a, w)
-    return viewed(made, x, readonly=True)
+
+    def windows(base: Array) -> Array:
+        # An axis that is named twice has a window of windows: one after the other.
+        for a, w in zip(axes, window, strict=True):
+            if w > base.shape[a]:
+                fail(
+                    ShapeError,
+                    f"sliding_window_view: a window of {w} along axis {a} of {array.type}",
+                    "no window may be longer than its axis",
+                )
+            base = _along(base, a, w)
+        return base
+
+    def lay(base: Any) -> Any:
+        return np.lib.stride_tricks.sliding_window_view(base, window, axes, writeable=True)
+
+    return view(array, Strided(windows, lay), readonly=not writeable)
 
 
 def _along(x: Array, axis: int, extent: int) -> Array:

@@ -9,17 +9,11 @@ import numpy as np
 
 from tenfold.errors import TypeMismatch, Unsupported
 from tenfold.trace.array import Array
-from tenfold.trace.operand import dtype_key, scope_of, value_of
-from tenfold.trace.surface.emit import cast, emit, fail, is_array, traced
-from tenfold.trace.surface.indexing.indexing import (
-    fit,
-    indices_of,
-    place,
-    placement,
-    sliced,
-    updatable,
-)
+from tenfold.trace.operand import dtype_key
+from tenfold.trace.surface.emit import cast, emit, fail, is_array, traced, update
+from tenfold.trace.surface.indexing.indexing import fit, placement, updatable
 from tenfold.trace.surface.indexing.key import Mask, read_key
+from tenfold.trace.surface.indexing.parts import indices_of, place, sliced
 from tenfold.trace.surface.into import into
 from tenfold.trace.surface.reducing.folding import reduce_by_steps
 from tenfold.trace.surface.reducing.reductions import (
@@ -120,7 +114,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /, *, out: Any = No
     if x.dtype == BOOL:
         kind = {"add": "max", "mul": "min"}.get(kind, kind)
     done = emit("scatter", part, value, *places, axes=axes, at=where, mode="raise", kind=kind)
-    x._update(value_of(place(x, key.entries, done, may_raise=True), scope_of(x)))
+    update(x, place(x, key.entries, done, may_raise=True))
 
 
 METHODS["reduce"] = reduce

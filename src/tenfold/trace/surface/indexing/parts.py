@@ -1,0 +1,151 @@
+"""Parts: what the ranges and single places of a key take of an array, and how it is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold.trace.array import Array
+from tenfold.trace.surface.emit import emit, traced
+from tenfold.trace.surface.indexing.key import (
+    ArrayIndex,
+    IndexEntry,
+    NewAxis,
+    ScalarIndex,
+    SliceRange,
+    TracedPlace,
+)
+from tenfold.trace.surface.ufuncs.composed import number, same
+from tenfold.types import I64
+
+
+def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
+    """The ranges and fixed places of a key taken, and its new axes made.
+
+    The result has one axis for each entry but those of fixed places.
+    """
+    starts, stops, steps, flips, shape = [], [], [], [], []
+    axis = 0
+    for entry in entries:
+        match entry:
+            case NewAxis() | ArrayIndex(new=True):
+                shape.append(1)
+                continue
+            case SliceRange(start, step, count, _):
+                if count == 0:
+                    start, step = 0, 1
+                first, last = start, start + (count - 1) * step
+                if step < 0:
+                    flips.append(axis)
+                    first, last = last, first
+                starts.append(first)
+                stops.append(last + 1 if count else first)
+                steps.append(abs(step) if count else 1)
+                shape.append(count)
+            case ScalarIndex(int() as place):
+                starts.append(place)
+                stops.append(place + 1)
+                steps.append(1)
+            case _:
+                starts.append(0)
+                stops.append(x.shape[axis])
+                steps.append(1)
+                shape.append(x.shape[axis])
+        axis += 1
+    if any(starts) or tuple(stops) != x.shape or any(s != 1 for s in steps):
+        x = emit("slice", x, starts=tuple(starts), stops=tuple(stops), steps=tuple(steps))
+    if flips:
+        x = emit("reverse", x, axes=tuple(flips))
+    if tuple(shape) != x.shape or len(shape) != x.ndim:
+        x = emit("reshape", x, shape=tuple(shape))
+    return x
+
+
+def is_fixed(entry: IndexEntry) -> bool:
+    """Whether an entry is one place known while tracing, so that `sliced` takes its axis away."""
+    return isinstance(entry, ScalarIndex) and isinstance(entry.place, int)
+
+
+def _kept(entries: Sequence[IndexEntry]) -> list[IndexEntry]:
+    """The entries that still have an axis after `sliced`."""
+    return [e for e in entries if not is_fixed(e)]
+
+
+def indices_of(x: Array, entries: Sequence[IndexEntry]) -> tuple[tuple[int, ...], list[Array]]:
+    """The axes of a sliced array that are indexed, with their indices."""
+    axes, indices = [], []
+    for axis, entry in enumerate(_kept(entries)):
+        if isinstance(entry, (ScalarIndex, ArrayIndex)):
+            axes.append(axis)
+            index = entry.place if isinstance(entry, ScalarIndex) else entry.index
+            indices.append(index.array if isinstance(index, TracedPlace) else traced(index))
+    return tuple(axes), indices
+
+
+def gather(
+    x: Array, axes: tuple[int, ...], at: int, indices: Sequence[Array], mode: str = "raise"
+) -> Array:
+    return emit("gather", x, *indices, axes=axes, at=at, mode=mode)
+
+
+def place(x: Array, entries: Sequence[IndexEntry], part: Array, may_raise: bool = False) -> Array:
+    """x with its sliced part replaced. A part that may raise is kept even where it is empty."""
+    own = [e for e in entries if not isinstance(e, NewAxis) and not getattr(e, "new", False)]
+    shape, steps = [], []
+    for axis, entry in enumerate(own):
+        match entry:
+            case SliceRange(_, step, count, _):
+                shape.append(count)
+                if step not in (1, -1) and count > 1:
+                    steps.append(axis)
+            case ScalarIndex(int()):
+                shape.append(1)
+            case _:
+                shape.append(x.shape[axis])
+    if part.shape != tuple(shape):
+        part = emit("reshape", part, shape=tuple(shape))
+    flips = tuple(
+        a for a, e in enumerate(own) if isinstance(e, SliceRange) and e.step < 0 and e.count > 1
+    )
+    if flips:
+        part = emit("reverse", part, axes=flips)
+    if not part.size and not may_raise:
+        return same(x)
+    if steps:
+        return _place_strided(x, own, part)
+    if part.shape == x.shape:
+        return part
+    starts = [_first(e) for e in own]
+    return emit("dynamic_update", x, part, *(number(s, I64) for s in starts))
+
+
+def _first(entry: IndexEntry) -> int:
+    """The lowest place an entry takes."""
+    match entry:
+        case SliceRange(start, step, count, _):
+            return min(start, start + (count - 1) * step) if count else 0
+        case ScalarIndex(int() as place):
+            return place
+        case _:
+            return 0
+
+
+def _place_strided(x: Array, own: Sequence[IndexEntry], part: Array) -> Array:
+    """x with a part whose elements lie some steps apart replaced, by indices of those axes."""
+    axes = tuple(
+        a
+        for a, e in enumerate(own)
+        if not (isinstance(e, SliceRange) and e.whole) or part.shape[a] == 0
+    )
+    indices = []
+    for position, axis in enumerate(axes):
+        entry, count = own[axis], part.shape[axis]
+        step = abs(entry.step) if isinstance(entry, SliceRange) else 1
+        shape = [1] * len(axes)
+        shape[position] = count
+        places = emit("iota", dtype="i64", shape=(count,), axis=0)
+        places = emit("mul", places, number(step, I64))
+        places = emit("add", places, number(_first(entry), I64))
+        indices.append(emit("reshape", places, shape=tuple(shape)))
+    others = tuple(a for a in range(x.ndim) if a not in axes)
+    moved = emit("transpose", part, axes=axes + others)
+    return emit("scatter", x, moved, *indices, axes=axes, at=0, mode="clip", kind="set")

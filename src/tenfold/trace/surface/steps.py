@@ -1,0 +1,300 @@
+"""Steps: the ways from an array to a view of it that NumPy knows, each with its way back.
+
+Whatever takes ranges and single places of axes, turns, drops, adds and reorders them is one basic
+index, however often it is done. The others are another shape, a part of complex numbers, their bits
+as another dtype, and elements that lie some strides apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import MutationError
+from tenfold.frozen import frozen
+from tenfold.trace.array import Array
+from tenfold.trace.operand import scope_of, value_of
+from tenfold.trace.surface.emit import emit, fail
+from tenfold.trace.surface.indexing.key import IndexEntry, NewAxis, ScalarIndex, SliceRange
+from tenfold.trace.surface.indexing.parts import gather, indices_of, place, sliced
+from tenfold.trace.surface.ufuncs.composed import number
+from tenfold.trace.view import Step, View, layout
+from tenfold.types import I64, DType, Shape
+
+
+def view(x: Array, step: Step, *, readonly: bool = False) -> Array:
+    """What a step leads to, as a view of the array."""
+    scope = scope_of(x)
+    value = value_of(step.read(x), scope)
+    made = Array(scope, value, view=(x._view or View(x)).then(step))
+    made._readonly = readonly or x._readonly
+    return made
+
+
+def alias(x: Array) -> Array:
+    """A view of the whole array."""
+    return view(x, BasicIndex.whole(x.shape))
+
+
+def holds(target: View, value: Any) -> bool:
+    """Whether a value is what stands at a place already, being a view of it."""
+    own = value._view if isinstance(value, Array) else None
+    return (
+        own is not None
+        and own.root is target.root
+        and own.steps == target.steps
+        and value._seen == target.root._version
+    )
+
+
+@frozen
+class BasicIndex:
+    """Ranges and single places of an array's axes, and which axes the view has of them."""
+
+    entries: tuple[SliceRange | ScalarIndex, ...]  # one for each axis of the array
+    axes: tuple[int | None, ...]  # for each axis of the view that of the array; None: a new one
+
+    @staticmethod
+    def of(entries: Sequence[IndexEntry]) -> BasicIndex:
+        """What the entries of a key without index arrays take."""
+        own: list[SliceRange | ScalarIndex] = []
+        axes: list[int | None] = []
+        for entry in entries:
+            if isinstance(entry, NewAxis):
+                axes.append(None)
+                continue
+            assert isinstance(entry, (SliceRange, ScalarIndex))
+            if isinstance(entry, SliceRange):
+                axes.append(len(own))
+            own.append(entry)
+        return BasicIndex(tuple(own), tuple(axes))
+
+    @staticmethod
+    def whole(shape: Shape, axes: Sequence[int | None] | None = None) -> BasicIndex:
+        """All of an array, its axes in this order; those that are not named have extent 1."""
+        order = tuple(range(len(shape))) if axes is None else tuple(axes)
+        entries = [
+            SliceRange(0, 1, n, n) if axis in order else ScalarIndex(0)
+            for axis, n in enumerate(shape)
+        ]
+        return BasicIndex(tuple(entries), order)
+
+    @property
+    def shape(self) -> Shape:
+        counts = [e.count if isinstance(e, SliceRange) else 1 for e in self.entries]
+        return tuple([1 if axis is None else counts[axis] for axis in self.axes])
+
+    @property
+    def trivial(self) -> bool:
+        return self.axes == tuple(range(len(self.entries))) and all(
+            isinstance(e, SliceRange) and e.whole for e in self.entries
+        )
+
+    @property
+    def _order(self) -> tuple[int, ...] | None:
+        """How the axes that are left are reordered; None: they are not."""
+        left = [axis for axis in self.axes if axis is not None]
+        if all(a < b for a, b in pairwise(left)):
+            return None
+        ranks = {axis: rank for rank, axis in enumerate(sorted(left))}
+        return tuple([ranks[axis] for axis in left])
+
+    def read(self, base: Array) -> Array:
+        order = self._order
+        spelled: list[IndexEntry] = list(self.entries)
+        if order is None:  # new axes are made where the others are dropped
+            for place_, axis in reversed(list(enumerate(self.axes))):
+                if axis is None:
+                    after = [a for a in self.axes[place_:] if a is not None]
+                    spelled.insert(after[0] if after else len(self.entries), NewAxis())
+        x = sliced(base, spelled)
+        axes, indices = indices_of(x, spelled)
+        if axes:
+            x = gather(x, axes, 0, indices)
+        if order is not None:
+            x = emit("transpose", x, axes=order)
+        return x if x.shape == self.shape else emit("reshape", x, shape=self.shape)
+
+    def write(self, base: Array, part: Array) -> Array:
+        order = self._order
+        if order is not None:
+            left = tuple(
+                [n for n, axis in zip(part.shape, self.axes, strict=True) if axis is not None]
+            )
+            if left != part.shape:
+                part = emit("reshape", part, shape=left)
+            part = emit("transpose", part, axes=tuple(np.argsort(order).tolist()))
+        if all(isinstance(e, SliceRange) or isinstance(e.place, int) for e in self.entries):
+            return place(base, self.entries, part)
+        whole = sliced(base, self.entries)
+        axes, indices = indices_of(whole, self.entries)
+        rest = tuple([n for axis, n in enumerate(whole.shape) if axis not in axes])
+        if part.shape != rest:
+            part = emit("reshape", part, shape=rest)
+        done = emit("scatter", whole, part, *indices, axes=axes, at=0, mode="raise", kind="set")
+        return place(base, self.entries, done, may_raise=True)
+
+    def lay(self, base: Any) -> Any:
+        key = [_spelled(e) for e in self.entries]
+        left = sorted(axis for axis in self.axes if axis is not None)
+        order = [left.index(axis) for axis in self.axes if axis is not None]
+        new = tuple([None if axis is None else slice(None) for axis in self.axes])
+        return base[(*key, ...)].transpose(order)[(*new, ...)]
+
+    def join(self, step: Any) -> BasicIndex | None:
+        if not isinstance(step, BasicIndex):
+            return None
+        entries = list(self.entries)
+        for axis, entry in zip(self.axes, step.entries, strict=True):
+            if isinstance(entry, SliceRange) and entry.whole:
+                continue
+            if axis is None:
+                if not isinstance(entry, ScalarIndex) or not isinstance(entry.place, int):
+                    return None  # an axis of another extent, or a place that may be none
+                continue
+            within = entries[axis]
+            assert isinstance(within, SliceRange)
+            if isinstance(entry, SliceRange):
+                start = within.start + entry.start * within.step
+                entries[axis] = SliceRange(
+                    start, within.step * entry.step, entry.count, within.extent
+                )
+            elif isinstance(entry.place, int):
+                entries[axis] = ScalarIndex(within.start + entry.place * within.step)
+            elif within.whole:
+                entries[axis] = entry
+            else:
+                return None
+        return BasicIndex(
+            tuple(entries), tuple([None if k is None else self.axes[k] for k in step.axes])
+        )
+
+
+def _spelled(entry: SliceRange | ScalarIndex) -> Any:
+    """An entry as NumPy reads it; any place will do for one that only a running program knows."""
+    if isinstance(entry, ScalarIndex):
+        return entry.place if isinstance(entry.place, int) else 0
+    if not entry.count:
+        return slice(0, 0)
+    stop = entry.start + entry.count * entry.step
+    return slice(entry.start, stop if stop >= 0 else None, entry.step)
+
+
+@frozen
+class Reshape:
+    """The elements in the same order, in another shape."""
+
+    before: Shape
+    shape: Shape
+
+    @property
+    def trivial(self) -> bool:
+        return self.before == self.shape
+
+    def read(self, base: Array) -> Array:
+        return emit("reshape", base, shape=self.shape)
+
+    def write(self, base: Array, part: Array) -> Array:
+        return emit("reshape", part, shape=self.before)
+
+    def lay(self, base: Any) -> Any:
+        return base.reshape(self.shape, copy=False)
+
+    def join(self, step: Any) -> Reshape | None:
+        return Reshape(self.before, step.shape) if isinstance(step, Reshape) else None
+
+
+@frozen
+class ComplexPart:
+    """The real or the imaginary parts of complex numbers."""
+
+    name: str
+    trivial = False
+
+    def read(self, base: Array) -> Array:
+        return emit(self.name, base)
+
+    def write(self, base: Array, part: Array) -> Array:
+        if self.name == "real":
+            return emit("complex", part, emit("imag", base))
+        return emit("complex", emit("real", base), part)
+
+    def lay(self, base: Any) -> Any:
+        return getattr(base, self.name)
+
+    def join(self, step: Any) -> None:
+        return None
+
+
+@frozen
+class Bits:
+    """The bits of the elements as another dtype of the same size."""
+
+    before: DType
+    dtype: DType
+
+    @property
+    def trivial(self) -> bool:
+        return self.before == self.dtype
+
+    def read(self, base: Array) -> Array:
+        return emit("bitcast", base, dtype=self.dtype)
+
+    def write(self, base: Array, part: Array) -> Array:
+        return emit("bitcast", part, dtype=self.before)
+
+    def lay(self, base: Any) -> Any:
+        return base.view(self.dtype)
+
+    def join(self, step: Any) -> Bits | None:
+        return Bits(self.before, step.dtype) if isinstance(step, Bits) else None
+
+
+@frozen
+class Strided:
+    """Elements that lie some strides apart, perhaps at several places: diagonals, windows."""
+
+    read: Callable[[Array], Array]
+    lay: Callable[[Any], Any]  # the same of a NumPy array, as a view
+    trivial = False
+
+    def write(self, base: Array, part: Array) -> Array:
+        whole = layout(base.dtype, base.shape)
+        found = self.lay(whole)
+        size = base.dtype.itemsize
+        _check_apart(found)
+        index = number((_address(found) - _address(whole)) // size, I64)
+        for axis, stride in enumerate(found.strides):
+            along = emit("iota", dtype="i64", shape=found.shape, axis=axis)
+            index = emit("add", index, emit("mul", along, number(stride // size, I64)))
+        flat = emit("reshape", base, shape=(base.size,))
+        done = emit("scatter", flat, part, index, axes=(0,), at=0, mode="clip", kind="set")
+        return emit("reshape", done, shape=base.shape)
+
+    def join(self, step: Step) -> Strided:
+        return Strided(
+            lambda base: step.read(self.read(base)), lambda base: step.lay(self.lay(base))
+        )
+
+
+def _address(array: Any) -> int:
+    found: int = array.__array_interface__["data"][0]
+    return found
+
+
+def _check_apart(found: Any) -> None:
+    """An error where an element may stand at several places of a view: which would count?"""
+    span = 0
+    pairs = [(abs(s), n) for s, n in zip(found.strides, found.shape, strict=True) if n != 1]
+    for stride, extent in sorted(pairs):
+        if stride <= span and found.size:
+            fail(
+                MutationError,
+                f"an array is written through a view of shape {found.shape} that holds an element "
+                "in several places",
+                "write to a part of it in which each element stands once, or copy it first",
+            )
+        span += stride * (extent - 1)
