@@ -87,13 +87,17 @@ __all__ = sorted(["__array_api_version__", *_HOME, *_MODULES])
 def __getattr__(name: str) -> Any:
     """A public name, imported now; from then on it is an ordinary one."""
     found: Any
+    from tenfold.frames import published
+
     if name in _MODULES:
         found = import_module(_MODULES[name])
+        for each in found.__all__:
+            setattr(found, each, published(getattr(found, each)))
     elif name in _HOME:
         home = _HOME[name]
         if home.startswith(("tenfold.trace", "tenfold.transform")):
             import_module("tenfold.api")  # whatever comes first, NumPy's functions are known
-        found = getattr(import_module(home), name)
+        found = published(getattr(import_module(home), name))
     else:
         raise AttributeError(f"module 'tenfold' has no attribute {name!r}")
     globals()[name] = found

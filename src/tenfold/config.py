@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 _OFF = ("", "0", "off", "no", "none")
 GIB = 1 << 30
 MODES = ("auto", "always", "never")
+TRACEBACKS = ("short", "full")
 
 
 def _folder() -> str | None:
@@ -36,13 +38,18 @@ def _limit() -> int:
         ) from None
 
 
-def _mode() -> str:
-    given = os.environ.get("TENFOLD_COMPILE") or "auto"
-    if given not in MODES:
-        raise ValueProblem(
-            f"TENFOLD_COMPILE is {given!r}", fix=f"set it to one of {', '.join(MODES)}"
-        )
+def _one_of(variable: str, choices: tuple[str, ...]) -> str:
+    given = os.environ.get(variable) or choices[0]
+    if given not in choices:
+        raise ValueProblem(f"{variable} is {given!r}", fix=f"set it to one of {', '.join(choices)}")
     return given
+
+
+def _disabled() -> bool:
+    return os.environ.get("TENFOLD_DISABLE", "").lower() not in _OFF
+
+
+_CHOICES = {"compile": MODES, "traceback": TRACEBACKS}
 
 
 @dataclass(slots=True)
@@ -54,9 +61,14 @@ class Config:
     those that are run for the `compile_runs`-th time or compute `compile_work` elements at once.
     At most `pending` nodes wait for a value before they are run.
 
+    `disable` has functions run as they are written, for a debugger: a jitted one calls what it
+    wraps, and branches and bodies are called by Python. `traceback` is 'short' or 'full', with the
+    frames of Tenfold's own.
+
     The environment sets some at first: TENFOLD_CACHE (a folder, or 'off'), TENFOLD_CACHE_BYTES,
-    TENFOLD_COMPILE. Of the environment alone: TENFOLD_TARGET asks for code for a lesser level of
-    the processor, as 'x86-64-v3'; see `tn.backends()`.
+    TENFOLD_COMPILE, TENFOLD_DISABLE (1), TENFOLD_TRACEBACK. Of the environment alone:
+    TENFOLD_TARGET asks for code for a lesser level of the processor, as 'x86-64-v3'; see
+    `tn.backends()`.
 
     >>> config.pending
     1024
@@ -69,17 +81,26 @@ class Config:
 
     cache: Path | str | None = field(default_factory=_folder)
     cache_bytes: int = field(default_factory=_limit)
-    compile: str = field(default_factory=_mode)
+    compile: str = field(default_factory=lambda: _one_of("TENFOLD_COMPILE", MODES))
     compile_runs: int = 4
     compile_work: int = 1 << 20
     pending: int = 1024
+    disable: bool = field(default_factory=_disabled)
+    traceback: str = field(default_factory=lambda: _one_of("TENFOLD_TRACEBACK", TRACEBACKS))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "compile" and value not in MODES:
-            raise ValueProblem(f"compile is {value!r}", fix=f"give one of {', '.join(MODES)}")
+        choices = _CHOICES.get(name)
+        if choices is not None and value not in choices:
+            raise ValueProblem(f"{name} is {value!r}", fix=f"give one of {', '.join(choices)}")
+        if name == "disable" and not isinstance(value, bool):
+            raise ValueProblem(f"disable is {value!r}", fix="give True or False")
         if name == "cache" and isinstance(value, str):  # as the environment's
             value = None if value.lower() in _OFF else os.path.expanduser(value)
         object.__setattr__(self, name, value)
+        if name == "disable":
+            for tell in on_disable:
+                tell(value)
 
 
+on_disable: list[Callable[[bool], None]] = []  # told of each change of `disable`
 config = Config()

@@ -93,7 +93,7 @@ def _late(cls: type, name: str, write: Writer) -> Any:
 
 
 def _compiled(cls: type, name: str, text: str, names: dict[str, Any]) -> Any:
-    exec(text, names)
+    exec(compile(text, f"{__file__}:{cls.__name__}", "exec"), names)
     method = names[name]
     method.__qualname__ = f"{cls.__qualname__}.{name}"
     return method

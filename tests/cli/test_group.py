@@ -43,3 +43,10 @@ def test_help_needs_neither_numpy_nor_what_draws_tables(command: list[str]) -> N
         "assert not set(heavy) & set(sys.modules), set(heavy) & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_the_package_runs_as_the_command() -> None:
+    command = [sys.executable, "-m", "tenfold", "--help"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "Usage: tenfold" in found.stdout
+    assert all(name in found.stdout for name in COMMANDS)

@@ -10,9 +10,6 @@ later is taken out of use, and the next call says how many it had answered.
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,6 +21,7 @@ from tenfold.backends.guard import Guard
 from tenfold.backends.program import Program
 from tenfold.cache import keep_verdict
 from tenfold.errors import ParityError, ParityWarning
+from tenfold.frames import warn
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.promote.background import held, submit, waited_for, waiting
@@ -221,10 +219,9 @@ def _tell_failed(program: Program) -> None:
     """Say that a check in the background came to no verdict, and let native code answer again."""
     error, program.failed = program.failed, None
     program.open()
-    warnings.warn(
+    warn(
         f"the check of the compiled program failed, it stays partial: {error!r}",
         ParityWarning,
-        stacklevel=_outside(),
     )
 
 
@@ -234,10 +231,9 @@ def _tell_partial(program: Program) -> None:
         return
     program.told = True
     left = "; ".join(program.certificate.left)
-    warnings.warn(
+    warn(
         f"the check of the compiled program is partial, the reference answers in its place: {left}",
         ParityWarning,
-        stacklevel=_outside(),
     )
 
 
@@ -249,11 +245,10 @@ def tell(program: Program, strict: bool) -> None:
     if program.told:
         return
     program.told = True
-    warnings.warn(
+    warn(
         f"the compiled program disagrees with the reference, which answers in its place: "
         f"{program.refuted}\n  {_FIX}",
         ParityWarning,
-        stacklevel=_outside(),
     )
 
 
@@ -263,14 +258,3 @@ def refused(program: Program) -> ParityError:
         f"the compiled program disagrees with the reference: {program.refuted}",
         fix=_FIX,
     )
-
-
-def _outside() -> int:
-    """How many frames above a warning's own the user's code stands."""
-    frame, level = sys._getframe(1), 1
-    own = os.path.dirname(os.path.dirname(__file__)) + os.sep
-    while frame is not None and frame.f_code.co_filename.startswith(own):
-        if frame.f_back is None:
-            break
-        frame, level = frame.f_back, level + 1
-    return level

@@ -14,6 +14,7 @@ import numpy as np
 from tenfold.api.specialisation import Options, snapshot_of
 from tenfold.api.specialised import SpecialisedFunction
 from tenfold.errors import TypeMismatch
+from tenfold.frames import entries, entry
 from tenfold.graph import Graph
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.parity.certificate import Certificate
 
 
+@entries
 class Jitted(SpecialisedFunction):
     """A function that runs from its plan. Made by `tn.jit`."""
 
@@ -233,7 +235,7 @@ class Jitted(SpecialisedFunction):
                     f"the hook {name!r} is a {type(hook).__name__}, which can't be called",
                     fix="give a function, or None to silence the hook",
                 )
-        return lambda *args, **kwargs: self._run(args, kwargs, dict(hooks))
+        return entry(lambda *args, **kwargs: self._run(args, kwargs, dict(hooks)))
 
     def __repr__(self) -> str:
         return f"<tn.jit of {self.__qualname__}>"
@@ -312,5 +314,5 @@ def jit(
     """
     options = Options(static, donate, compile, strict, verify, buckets, backend)
     if function is None:
-        return lambda f: Jitted(f, options)
+        return entry(lambda f: Jitted(f, options))
     return Jitted(function, options)

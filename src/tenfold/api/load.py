@@ -20,6 +20,7 @@ from tenfold.api.safetensors import load_safetensors
 from tenfold.backends.file import SIGNATURE, PlanFile, Reference, write_file
 from tenfold.backends.program import Program
 from tenfold.errors import HookError, PlanError, ValueProblem
+from tenfold.frames import entries
 from tenfold.graph import Graph
 from tenfold.graph.op import asking
 from tenfold.ops import TABLE
@@ -33,6 +34,7 @@ Hooks = Mapping[str, Callable[..., Any] | None]
 StrPath = str | os.PathLike[str]
 
 
+@entries
 class Loaded(Callee):
     """A plan to be called with its function's own arguments. Made by `f.plan` and `tn.load`.
 

@@ -4,7 +4,6 @@ compiled, checked, and bound to an entry point for the calls that follow."""
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from inspect import Signature
@@ -22,6 +21,7 @@ from tenfold.api.specialisation import Options, Padding, Specialisation
 from tenfold.api.traces import Traces, trace_call
 from tenfold.api.verify import verify_option
 from tenfold.errors import CompileWarning
+from tenfold.frames import warn
 from tenfold.graph import Graph
 from tenfold.graph.op import asking
 from tenfold.locks import Lock, cached_property
@@ -151,14 +151,14 @@ class SpecialisedFunction(Callee):
                 return None
         if not job.done.is_set():
             return None
+        job.warn()
         if job.error is not None:
             if not job.told:
                 job.told = True
-                warnings.warn(
+                warn(
                     f"{self.__qualname__}: compiling in the background failed, the evaluator goes "
                     f"on answering: {job.error!r}",
                     CompileWarning,
-                    stacklevel=6,
                 )
             return None
         if job.result is None:  # asked for while the process ends

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.program import BoundProgram, NoMatch
+from tenfold.frames import hide
 from tenfold.types import DTYPES, SHORT
 
 
@@ -51,7 +52,11 @@ class PythonDispatch:
                 return plan.call(*given)
             except NoMatch:
                 continue
-        return self.slow(*args, **names)
+        try:
+            return self.slow(*args, **names)
+        except BaseException as error:
+            hide(error)
+            raise
 
 
 def _kinds_of(plan: BoundProgram) -> tuple[Any, ...]:

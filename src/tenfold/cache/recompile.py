@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 
 from tenfold.cache.record import differences
 from tenfold.errors import RecompileWarning
+from tenfold.frames import warn
 
 OFTEN = 12
 
@@ -22,7 +22,7 @@ class RecompileWatch:
         self._causes: Counter[str] = Counter()
         self._example: dict[str, str] = {}
 
-    def note(self, record: Mapping[str, str], stacklevel: int = 2) -> None:
+    def note(self, record: Mapping[str, str]) -> None:
         """One more compilation, for this record."""
         self.count += 1
         if self._last is not None:
@@ -33,11 +33,10 @@ class RecompileWatch:
         self._last = record
         if self.count == OFTEN:
             cause = self._causes.most_common(1)[0][0] if self._causes else ""
-            warnings.warn(
+            warn(
                 f"{self.name} was compiled {self.count} times; last because of "
                 f"{self._example.get(cause, 'another program')}\n  {_cure(cause)}",
                 RecompileWarning,
-                stacklevel=stacklevel,
             )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from tenfold.cache.key import CacheKey, key_of, key_with
 from tenfold.cache.record import Caller, nearest, record_of
 from tenfold.config import config
 from tenfold.errors import FileError, ParityError, ParityWarning
+from tenfold.frames import warn
 from tenfold.graph import Graph
 from tenfold.plan import Plan
 from tenfold.plan.file.sections import Sections
@@ -119,7 +119,7 @@ def keep_program(
     try:
         code = backend.code_of(program, False)
     except ParityError as error:  # it goes on in this process, as it was judged
-        warnings.warn(f"not kept in the cache: {error.message}", ParityWarning, stacklevel=2)
+        warn(f"not kept in the cache: {error.message}", ParityWarning)
         return
     program.checksum = store.write(PLAN, key, {CODE: code.pack()})
     if caller is not None:

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from tenfold.frames import kept_warnings, warn
 from tenfold.switching import giving_way
 
 Failed = Callable[[BaseException | None], None]
@@ -28,7 +29,10 @@ class Job:
     what it has asked for to be done after it. `failed` is called with what it raised,
     or with None in the child of a fork that left it behind; `size` are the bytes that it holds."""
 
-    __slots__ = ("_failed", "_work", "done", "error", "next", "process", "result", "size", "told")
+    __slots__ = (
+        *("_failed", "_warnings", "_work", "done", "error", "next", "process", "result", "size"),
+        "told",
+    )
 
     def __init__(self, work: Callable[[], Any], failed: Failed | None, size: int) -> None:
         self._work: Callable[[], Any] | None = work
@@ -39,19 +43,27 @@ class Job:
         self.error: BaseException | None = None
         self.process = os.getpid()
         self.told = False  # whether anyone has said that it failed
+        self._warnings: list[tuple[str, type[Warning]]] = []
         self.next: Job | None = None
 
     def run(self) -> None:
         work, self._work = self._work, None  # what it held dies with it
         try:
             if work is not None:
-                self.result = work()
+                with kept_warnings() as self._warnings:
+                    self.result = work()
         except BaseException as error:
             self.error = error
             if self._failed is not None:
                 self._failed(error)
         finally:
             self.done.set()
+
+    def warn(self) -> None:
+        """Say what it warned of, once: a call does, at the user's line."""
+        said, self._warnings = self._warnings, []
+        for message, category in said:
+            warn(message, category)
 
     def leave(self) -> None:
         """It stays with the process from which this one forked."""

@@ -246,8 +246,12 @@ class Array(Operators, Conversions):
         return found(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(np.ndarray, name):
+        if name.startswith("_"):
             raise AttributeError(f"a traced array has no attribute {name!r}")
+        if not hasattr(np.ndarray, name):
+            raise MissingMethod(
+                f"a traced array has no attribute {name!r}, nor has NumPy's", where=describe(here())
+            )
         if self._scope is LAZY and current() is None:
             from tenfold.trace.lazy.host import given_back, method
 

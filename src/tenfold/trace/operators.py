@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.frames import hide
 from tenfold.trace.tables import FUNCTIONS, UFUNCS
 
 COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
@@ -15,16 +16,34 @@ _OPERANDS = (float, int, complex, np.ndarray, np.generic, list, tuple)
 
 
 def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    return lambda self, other: self._operate(ufunc, self, other)
+    def forward(self: Any, other: Any) -> Any:
+        try:
+            return self._operate(ufunc, self, other)
+        except BaseException as error:
+            hide(error)
+            raise
+
+    return forward
 
 
 def _operators(ufunc: np.ufunc) -> tuple[Callable[[Any, Any], Any], ...]:
     """The operator of a ufunc: x + y, y + x, x += y."""
-    return (
-        _forward(ufunc),
-        lambda self, other: self._operate(ufunc, other, self),
-        lambda self, other: self._in_place(ufunc, other),
-    )
+
+    def backward(self: Any, other: Any) -> Any:
+        try:
+            return self._operate(ufunc, other, self)
+        except BaseException as error:
+            hide(error)
+            raise
+
+    def in_place(self: Any, other: Any) -> Any:
+        try:
+            return self._in_place(ufunc, other)
+        except BaseException as error:
+            hide(error)
+            raise
+
+    return _forward(ufunc), backward, in_place
 
 
 class Operators:

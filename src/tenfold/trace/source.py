@@ -12,17 +12,14 @@ from types import CodeType
 
 import numpy as np
 
+from tenfold.frames import is_ours
 from tenfold.graph import Source
 
 # A raw source is a code object and an offset in it: cheap to take, resolved when a graph is
 # finished (asking a frame for its line walks the function's line table each time).
 Raw = tuple[CodeType, int]
 
-_OURS = tuple(
-    os.path.dirname(os.path.abspath(path)) + os.sep
-    for path in (os.path.dirname(__file__), np.__file__)
-)
-_APPS = os.path.join(_OURS[0], "apps")  # applications are users too
+_NUMPY = os.path.dirname(np.__file__) + os.sep
 _FILES = tuple(module.__file__ for module in (contextlib, functools))
 _internal: dict[int, bool] = {}  # by id of the code object: hashing one takes long
 _held: list[CodeType] = []  # so that no id is used again
@@ -31,7 +28,7 @@ _lines: dict[int, tuple[CodeType, list[int], list[int | None]]] = {}  # likewise
 
 def _is_internal(code: CodeType) -> bool:
     name = code.co_filename
-    found = (name.startswith(_OURS) and not name.startswith(_APPS)) or name in _FILES
+    found = is_ours(code) or name.startswith(_NUMPY) or name in _FILES
     if len(_held) > 65536:
         _internal.clear()
         _held.clear()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import TypeMismatch, ValueProblem
+from tenfold.frames import entry
 from tenfold.frozen import frozen
 from tenfold.ops.batching.lanes import zeros
 from tenfold.ops.batching.rules import move, spread
@@ -55,6 +56,7 @@ def vmap(
     called("vmap", "f", function)
     what = label("vmap", function)
 
+    @entry
     @functools.wraps(function, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
         structure, leaves = flatten((args, kwargs))

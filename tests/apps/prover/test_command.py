@@ -343,7 +343,7 @@ def test_an_interrupt_and_the_same_command_again(tmp_path: Path) -> None:
 
     source = str(Path(tenfold.__file__).parents[1])
     env = {**os.environ, "TENFOLD_CACHE": str(tmp_path / "cache"), "PYTHONPATH": source}
-    command = [sys.executable, "-m", "tenfold.cli", "prove", "family:families=6"]
+    command = [sys.executable, "-m", "tenfold", "prove", "family:families=6"]
     command += ["--backend", "python", "--engine", "rollout", "--limit", "60", "--sample", "20"]
     command += ["--json", str(tmp_path / "out.json")]
     cut = [sys.executable, "-c", CUT_SHORT, *command[3:]]

@@ -72,12 +72,18 @@ class Binder:
         self._width = len(self.names) if kinds <= simple and not self.static else -1
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """Take a call apart; arguments that do not fit raise TypeError as Python does."""
+        """Take a call apart; arguments that do not fit are a TypeError, as Python's own."""
         if len(args) == self._width and not kwargs:
             structure, leaves = flatten(args)
             return Call(self.names, structure, (), leaves)
         # Defaults are left to Python: they are part of the function, not of the call.
-        given = self.signature.bind(*args, **kwargs).arguments
+        try:
+            given = self.signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeMismatch(
+                f"{_name(self.function)}: {error}",
+                fix=f"its parameters are {self.signature}",
+            ) from None
         statics = []
         for name in self.static & given.keys():
             value = given.pop(name)

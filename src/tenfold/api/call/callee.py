@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from inspect import Signature
 from typing import TYPE_CHECKING, Any, Self
 
+from tenfold.frames import hide
 from tenfold.stats import count
 from tenfold.trace.scope import current
 
@@ -27,7 +28,11 @@ class Callee:
         return object.__new__(type(cls.__name__, (cls,), {"__module__": cls.__module__}))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
+        try:
+            return self._call(*args, **kwargs)
+        except BaseException as error:
+            hide(error)
+            raise
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         """A call that no entry point takes."""

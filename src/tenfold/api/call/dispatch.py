@@ -16,6 +16,7 @@ from typing import Any
 from tenfold.api.call.entry_point import EntryPoint
 from tenfold.api.call.unpack import Outlines, chooser, not_taken, outline_of, unpacker
 from tenfold.backends.program import decline
+from tenfold.frames import hide
 from tenfold.locks import Lock
 
 _EITHER = Parameter.POSITIONAL_OR_KEYWORD
@@ -156,11 +157,15 @@ def _by_name(signature: Signature, again: Function, slow: Function) -> Function:
     names = ["" if p.kind is not _EITHER else p.name for p in signature.parameters.values()]
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            first = len(args)
-            rest = [kwargs[n] for n in names[first : first + len(kwargs)] if n in kwargs]
-            if len(rest) == len(kwargs):
-                return again(*args, *rest)
-        return slow(*args, **kwargs)
+        try:
+            if kwargs:
+                first = len(args)
+                rest = [kwargs[n] for n in names[first : first + len(kwargs)] if n in kwargs]
+                if len(rest) == len(kwargs):
+                    return again(*args, *rest)
+            return slow(*args, **kwargs)
+        except BaseException as error:
+            hide(error)
+            raise
 
     return call

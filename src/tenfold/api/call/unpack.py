@@ -15,6 +15,7 @@ import numpy as np
 
 from tenfold.api.call.form import SCALARS, CallForm
 from tenfold.backends.program import NoMatch
+from tenfold.frames import hide
 from tenfold.trace.containers import LEAF, Structure, width
 from tenfold.trace.exact import EXACT_TYPES, same
 
@@ -60,11 +61,13 @@ def unpacker(
     given = [f"{use(np.array)}({a})" if n in copied else a for n, a in enumerate(leaves)]
     lines.append(f"  {result} = {use(native)}({', '.join(given)})")
     lines.append(f" except {use(_OTHERS)}:")
-    lines.append(f"  return {writer.go_on()}")
+    lines.append("  pass")
+    lines.append(" else:")
     for place, number in enumerate(form.updates, len(form.weak)):
         if number not in copied:
-            lines.append(f" {use(np.copyto)}({leaves[number]}, {result}[{place}])")
-    lines.append(f" return {_put(writer, form.outputs, form.weak)}")
+            lines.append(f"  {use(np.copyto)}({leaves[number]}, {result}[{place}])")
+    lines.append(f"  return {_put(writer, form.outputs, form.weak)}")
+    lines.append(f" return {writer.go_on()}")
     return writer.made(lines)
 
 
@@ -171,7 +174,10 @@ class _Writer:
         return f"{self.use(_again)}({self.slow}, {{{given}}}, {by_position})"
 
     def made(self, lines: Sequence[str]) -> Function:
-        exec(compile("\n".join((self.head(), *lines)), "<unpacker>", "exec"), self.space)
+        error = self.fresh()
+        text = [self.head(), " try:", *(f" {line}" for line in lines)]
+        text += [f" except BaseException as {error}:", f"  {self.use(hide)}({error})", "  raise"]
+        exec(compile("\n".join(text), f"{__file__}:call", "exec"), self.space)
         made: Function = self.space.pop("call")  # no cycle: what it calls dies with it
         return made
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tenfold.errors import TypeMismatch
+from tenfold.frames import entry
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
@@ -27,6 +28,7 @@ class Custom:
     name: str
     fallback: Callable[..., Any]
 
+    @entry
     def __call__(self, *args: Any) -> Any:
         scope = current()
         if scope is None:

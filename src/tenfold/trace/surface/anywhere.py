@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tenfold.frames import entry
 from tenfold.trace.array import Array
 from tenfold.trace.scope import current
 
@@ -39,4 +40,4 @@ def anywhere(function: F) -> F:
 
         return at_once(traced, list(given.values()), list(named.values()))
 
-    return call  # type: ignore[return-value]
+    return entry(call)  # type: ignore[return-value]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported
+from tenfold.frames import entry
 from tenfold.trace.array import Array
 from tenfold.trace.lazy.host import on_host
 from tenfold.trace.surface.emit import (
@@ -180,10 +181,10 @@ _METHODS: dict[str, Any] = {
     "nonzero": lambda self: nonzero(self),
     "conj": conj,
     "conjugate": conj,
-    "T": property(lambda self: shapes.transpose(self)),
-    "mT": property(lambda self: shapes.matrix_transpose(self)),
-    "real": property(_real, _set_part("real")),
-    "imag": property(_imag, _set_part("imag")),
+    "T": property(entry(lambda self: shapes.transpose(self))),
+    "mT": property(entry(lambda self: shapes.matrix_transpose(self))),
+    "real": property(entry(_real), entry(_set_part("real"))),
+    "imag": property(entry(_imag), entry(_set_part("imag"))),
 }
 _SAME_NAME = (
     *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean", "var", "std"),
@@ -194,4 +195,14 @@ for _name in _SAME_NAME:
     _METHODS[_name] = _function(getattr(np, _name))
 
 for _name, _method in _METHODS.items():
-    setattr(Array, _name, _method)
+    setattr(Array, _name, _method if isinstance(_method, property) else entry(_method))
+
+# What Python and NumPy call on the user's behalf; operators are entries themselves.
+for _name in (
+    *("getitem", "setitem", "getattr", "len", "array_ufunc", "array_function", "array", "buffer"),
+    *("dlpack", "bool", "int", "float", "complex", "index", "round", "format", "reduce"),
+    *("neg", "pos", "abs", "invert"),
+):
+    setattr(Array, f"__{_name}__", entry(getattr(Array, f"__{_name}__")))
+for _name in ("item", "tolist", "tobytes", "to_device", "copy"):
+    setattr(Array, _name, entry(getattr(Array, _name)))
