@@ -20,6 +20,7 @@ from tenfold.trace.surface.emit import (
     on,
     traced,
 )
+from tenfold.trace.surface.indexing import flat
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.searching.sorting import sort_in_place
 from tenfold.trace.surface.shaping import shapes
@@ -185,6 +186,8 @@ _METHODS: dict[str, Any] = {
     "mT": property(entry(lambda self: shapes.matrix_transpose(self))),
     "real": property(entry(_real), entry(_set_part("real"))),
     "imag": property(entry(_imag), entry(_set_part("imag"))),
+    "flat": property(flat.Flat, entry(flat.assign)),
+    "base": property(lambda self: None if self._view is None else self._view.root),
 }
 _SAME_NAME = (
     *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean", "var", "std"),

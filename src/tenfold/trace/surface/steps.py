@@ -8,10 +8,8 @@ as another dtype, and elements that lie some strides apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from tenfold.errors import MutationError
 from tenfold.frozen import frozen
@@ -19,7 +17,7 @@ from tenfold.trace.array import Array
 from tenfold.trace.operand import scope_of, value_of
 from tenfold.trace.surface.emit import emit, fail
 from tenfold.trace.surface.indexing.key import IndexEntry, NewAxis, ScalarIndex, SliceRange
-from tenfold.trace.surface.indexing.parts import gather, indices_of, place, sliced
+from tenfold.trace.surface.indexing.parts import gather, indices_of, is_fixed, place, sliced
 from tenfold.trace.surface.ufuncs.composed import number
 from tenfold.trace.view import Step, View, layout
 from tenfold.types import I64, DType, Shape
@@ -73,9 +71,10 @@ class BasicIndex:
         return BasicIndex(tuple(own), tuple(axes))
 
     @staticmethod
-    def whole(shape: Shape, axes: Sequence[int | None] | None = None) -> BasicIndex:
+    @lru_cache(1024)
+    def whole(shape: Shape, axes: tuple[int | None, ...] | None = None) -> BasicIndex:
         """All of an array, its axes in this order; those that are not named have extent 1."""
-        order = tuple(range(len(shape))) if axes is None else tuple(axes)
+        order = tuple(range(len(shape))) if axes is None else axes
         entries = [
             SliceRange(0, 1, n, n) if axis in order else ScalarIndex(0)
             for axis, n in enumerate(shape)
@@ -89,45 +88,62 @@ class BasicIndex:
 
     @property
     def trivial(self) -> bool:
-        return self.axes == tuple(range(len(self.entries))) and all(
-            isinstance(e, SliceRange) and e.whole for e in self.entries
-        )
+        return self.axes == tuple(range(len(self.entries))) and self._uncut
 
     @property
-    def _order(self) -> tuple[int, ...] | None:
-        """How the axes that are left are reordered; None: they are not."""
-        left = [axis for axis in self.axes if axis is not None]
-        if all(a < b for a, b in pairwise(left)):
-            return None
-        ranks = {axis: rank for rank, axis in enumerate(sorted(left))}
-        return tuple([ranks[axis] for axis in left])
+    def _uncut(self) -> bool:
+        """Whether all elements are taken, and no axis is dropped."""
+        return all(isinstance(e, SliceRange) and e.whole for e in self.entries)
+
+    @property
+    def _left(self) -> list[int]:
+        """The axes of the array that are axes of the view, as they stand there."""
+        return [axis for axis in self.axes if axis is not None]
+
+    @property
+    def _fixed(self) -> bool:
+        """Whether all places are known while tracing."""
+        return all(isinstance(e, SliceRange) or is_fixed(e) for e in self.entries)
 
     def read(self, base: Array) -> Array:
-        order = self._order
-        spelled: list[IndexEntry] = list(self.entries)
-        if order is None:  # new axes are made where the others are dropped
-            for place_, axis in reversed(list(enumerate(self.axes))):
-                if axis is None:
-                    after = [a for a in self.axes[place_:] if a is not None]
-                    spelled.insert(after[0] if after else len(self.entries), NewAxis())
-        x = sliced(base, spelled)
-        axes, indices = indices_of(x, spelled)
-        if axes:
-            x = gather(x, axes, 0, indices)
-        if order is not None:
-            x = emit("transpose", x, axes=order)
-        return x if x.shape == self.shape else emit("reshape", x, shape=self.shape)
+        left = self._left
+        ordered = sorted(left)
+        new = len(left) < len(self.axes)
+        if left == ordered:
+            return self._taken(base, self._with_new() if new else self.entries)
+        x = base if self._uncut else self._taken(base, self.entries)
+        x = emit("transpose", x, axes=tuple([ordered.index(axis) for axis in left]))
+        return emit("reshape", x, shape=self.shape) if new else x
+
+    def _taken(self, base: Array, entries: Sequence[IndexEntry]) -> Array:
+        x = sliced(base, entries)
+        if self._fixed:
+            return x
+        axes, indices = indices_of(x, entries)
+        return gather(x, axes, 0, indices)
+
+    def _with_new(self) -> list[IndexEntry]:
+        """The entries, and the new axes between them."""
+        entries: list[IndexEntry] = []
+        for axis in self.axes:
+            if axis is None:
+                entries.append(NewAxis())
+            else:
+                done = sum(not isinstance(e, NewAxis) for e in entries)
+                entries.extend(self.entries[done : axis + 1])
+        done = sum(not isinstance(e, NewAxis) for e in entries)
+        return [*entries, *self.entries[done:]]
 
     def write(self, base: Array, part: Array) -> Array:
-        order = self._order
-        if order is not None:
-            left = tuple(
-                [n for n, axis in zip(part.shape, self.axes, strict=True) if axis is not None]
-            )
-            if left != part.shape:
-                part = emit("reshape", part, shape=left)
-            part = emit("transpose", part, axes=tuple(np.argsort(order).tolist()))
-        if all(isinstance(e, SliceRange) or isinstance(e.place, int) for e in self.entries):
+        left = self._left
+        ordered = sorted(left)
+        if left != ordered:
+            if len(left) < len(self.axes):
+                pairs = zip(part.shape, self.axes, strict=True)
+                shape = tuple([n for n, axis in pairs if axis is not None])
+                part = emit("reshape", part, shape=shape)
+            part = emit("transpose", part, axes=tuple([left.index(axis) for axis in ordered]))
+        if self._fixed:
             return place(base, self.entries, part)
         whole = sliced(base, self.entries)
         axes, indices = indices_of(whole, self.entries)
@@ -139,8 +155,8 @@ class BasicIndex:
 
     def lay(self, base: Any) -> Any:
         key = [_spelled(e) for e in self.entries]
-        left = sorted(axis for axis in self.axes if axis is not None)
-        order = [left.index(axis) for axis in self.axes if axis is not None]
+        ordered = sorted(self._left)
+        order = [ordered.index(axis) for axis in self._left]
         new = tuple([None if axis is None else slice(None) for axis in self.axes])
         return base[(*key, ...)].transpose(order)[(*new, ...)]
 

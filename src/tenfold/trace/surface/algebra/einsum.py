@@ -65,7 +65,7 @@ def _contracted(arrays: list[Array], inputs: list[str], result: str, optimize: A
 def _view(x: Array, labels: str, result: str) -> Array:
     """What nothing is summed of: axes reordered, and diagonals."""
     if len(labels) == len(result):
-        return view(x, BasicIndex.whole(x.shape, [labels.index(label) for label in result]))
+        return view(x, BasicIndex.whole(x.shape, tuple(map(labels.index, result))))
 
     def lay(base: Any) -> Any:
         pairs = list(zip(labels, base.strides, strict=True))

@@ -44,7 +44,8 @@ def getitem(x: Array, key: Any) -> Array:
         return gather(part, axes, placement(read), indices)
     step = BasicIndex.of(read.entries)
     if not step.axes and read.ellipsis is None:  # NumPy gives a number, which is no view
-        return same(step.read(x))
+        found = step.read(x)
+        return same(x) if found is x else found
     return view(x, step)
 
 
@@ -86,9 +87,9 @@ def setitem(x: Array, key: Any, value: Any) -> None:
             "give a number, or a 0-d array: v[0]",
         )
     made = fit(made, step.shape)
-    if step.trivial:
-        update(x, made)
-    else:
+    if x._view is None or step.trivial or len(target.steps) > len(x._view.steps):
+        update(x, step.write(x, made))
+    else:  # the part is found in the root at once, without a look at x
         update(target.root, target.write(made))
 
 

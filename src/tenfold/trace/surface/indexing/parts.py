@@ -26,32 +26,32 @@ def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
     starts, stops, steps, flips, shape = [], [], [], [], []
     axis = 0
     for entry in entries:
-        match entry:
-            case NewAxis() | ArrayIndex(new=True):
-                shape.append(1)
-                continue
-            case SliceRange(start, step, count, _):
-                if count == 0:
-                    start, step = 0, 1
-                first, last = start, start + (count - 1) * step
-                if step < 0:
-                    flips.append(axis)
-                    first, last = last, first
-                starts.append(first)
-                stops.append(last + 1 if count else first)
-                steps.append(abs(step) if count else 1)
-                shape.append(count)
-            case ScalarIndex(int() as place):
-                starts.append(place)
-                stops.append(place + 1)
-                steps.append(1)
-            case _:
-                starts.append(0)
-                stops.append(x.shape[axis])
-                steps.append(1)
-                shape.append(x.shape[axis])
+        if isinstance(entry, SliceRange):
+            start, step, count = entry.start, entry.step, entry.count
+            if count == 0:
+                start, step = 0, 1
+            first, last = start, start + (count - 1) * step
+            if step < 0:
+                flips.append(axis)
+                first, last = last, first
+            starts.append(first)
+            stops.append(last + 1 if count else first)
+            steps.append(abs(step) if count else 1)
+            shape.append(count)
+        elif isinstance(entry, ScalarIndex) and isinstance(entry.place, int):
+            starts.append(entry.place)
+            stops.append(entry.place + 1)
+            steps.append(1)
+        elif isinstance(entry, NewAxis) or (isinstance(entry, ArrayIndex) and entry.new):
+            shape.append(1)
+            continue
+        else:
+            starts.append(0)
+            stops.append(x.shape[axis])
+            steps.append(1)
+            shape.append(x.shape[axis])
         axis += 1
-    if any(starts) or tuple(stops) != x.shape or any(s != 1 for s in steps):
+    if any(starts) or tuple(stops) != x.shape or steps.count(1) != len(steps):
         x = emit("slice", x, starts=tuple(starts), stops=tuple(stops), steps=tuple(steps))
     if flips:
         x = emit("reverse", x, axes=tuple(flips))
@@ -92,15 +92,12 @@ def place(x: Array, entries: Sequence[IndexEntry], part: Array, may_raise: bool 
     own = [e for e in entries if not isinstance(e, NewAxis) and not getattr(e, "new", False)]
     shape, steps = [], []
     for axis, entry in enumerate(own):
-        match entry:
-            case SliceRange(_, step, count, _):
-                shape.append(count)
-                if step not in (1, -1) and count > 1:
-                    steps.append(axis)
-            case ScalarIndex(int()):
-                shape.append(1)
-            case _:
-                shape.append(x.shape[axis])
+        if isinstance(entry, SliceRange):
+            shape.append(entry.count)
+            if entry.step not in (1, -1) and entry.count > 1:
+                steps.append(axis)
+        else:
+            shape.append(1 if is_fixed(entry) else x.shape[axis])
     if part.shape != tuple(shape):
         part = emit("reshape", part, shape=tuple(shape))
     flips = tuple(

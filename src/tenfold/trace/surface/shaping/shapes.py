@@ -98,7 +98,7 @@ def ravel(a: Any, order: Any = "C") -> Array:
 def transpose(a: Any, axes: Any = None) -> Array:
     x = traced(a)
     if axes is None:
-        return view(x, BasicIndex.whole(x.shape, range(x.ndim)[::-1]))
+        return view(x, BasicIndex.whole(x.shape, tuple(range(x.ndim))[::-1]))
     order = axes_of(tuple(axes), x.ndim)
     if len(order) != x.ndim:
         fail(
@@ -123,7 +123,7 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Array:
     order = list(range(x.ndim))
     i, j = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     order[i], order[j] = order[j], order[i]
-    return view(x, BasicIndex.whole(x.shape, order))
+    return view(x, BasicIndex.whole(x.shape, tuple(order)))
 
 
 @on(np.moveaxis)
@@ -139,7 +139,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     order = [n for n in range(x.ndim) if n not in sources]
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
-    return view(x, BasicIndex.whole(x.shape, order))
+    return view(x, BasicIndex.whole(x.shape, tuple(order)))
 
 
 @on(np.rollaxis)
@@ -164,7 +164,7 @@ def squeeze(a: Any, axis: Any = None) -> Array:
                     f"squeeze: axis {i} of {x.type} has the extent {x.shape[i]}, not 1",
                     "name axes of extent 1 only",
                 )
-    return view(x, BasicIndex.whole(x.shape, [i for i in range(x.ndim) if i not in axes]))
+    return view(x, BasicIndex.whole(x.shape, tuple([i for i in range(x.ndim) if i not in axes])))
 
 
 @on(np.expand_dims)
@@ -173,7 +173,7 @@ def expand_dims(a: Any, axis: Any) -> Array:
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = axes_of(axis, x.ndim + count)
     own = iter(range(x.ndim))
-    order = [None if i in axes else next(own) for i in range(x.ndim + count)]
+    order = tuple(None if i in axes else next(own) for i in range(x.ndim + count))
     return view(x, BasicIndex.whole(x.shape, order))
 
 
