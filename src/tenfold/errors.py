@@ -25,6 +25,13 @@ class TenfoldError(Exception):
         self.message = message
         self.fix = fix
         self.where = where
+        self.array: str | None = None
+
+    def of(self, array: str | None) -> Self:
+        """This error with the array that it is about, unless it already names one."""
+        if self.array is None:
+            self.array = array
+        return self
 
     def at(self, where: str | None) -> Self:
         """This error with the user's line, unless it already names one."""
@@ -34,6 +41,8 @@ class TenfoldError(Exception):
 
     def __str__(self) -> str:
         lines = [self.message]
+        if self.array:
+            lines.append(f"  the array is {self.array}")
         if self.where:
             lines.append(f"  at {self.where}")
         if self.fix:

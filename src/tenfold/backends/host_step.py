@@ -67,7 +67,7 @@ def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
         first = len(inputs)
         made = Node(node.op, tuple(inputs), node.attributes, node.scopes, node.types, node.source)
         effects = (0,) if step.node in graph.effects else ()
-        parameters = tuple(Parameter(graph.types[v]) for v in node.inputs)
+        parameters = tuple(_parameter(graph, v) for v in node.inputs)
         return Graph(parameters, (made,), tuple(range(first, first + len(node.types))), effects)
     given = (*step.reads, *_begun(plan, step))
     number = {value: n for n, value in enumerate(given)}
@@ -84,7 +84,14 @@ def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
         for value in range(start, start + len(node.types)):
             number.setdefault(value, count)
             count += 1
-    return Graph(tuple(Parameter(graph.types[v]) for v in given), tuple(nodes), ())
+    return Graph(tuple(_parameter(graph, v) for v in given), tuple(nodes), ())
+
+
+def _parameter(graph: Graph, value: int) -> Parameter:
+    """What stands for a value of the graph: errors call an argument by its name."""
+    if value < len(graph.parameters):
+        return graph.parameters[value]
+    return Parameter(graph.types[value])
 
 
 def _with_views(graph: Graph, nodes: Sequence[int], known: Container[int]) -> list[int]:

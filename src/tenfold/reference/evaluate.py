@@ -8,13 +8,14 @@ results.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from tenfold.errors import GraphError, TenfoldError, TypeMismatch
+from tenfold.errors import GraphError, IndexProblem, TenfoldError, TypeMismatch
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node, check
 from tenfold.graph.op import HostRequest, Op, ScopeRequest
@@ -69,7 +70,7 @@ def evaluate(
                     with np.errstate(**users):
                         frame.reply = callbacks.answer(request)
             except Exception as error:
-                _locate(error, frame.node)
+                _locate(error, frame.program.graph, frame.node)
                 raise
             if isinstance(request, ScopeRequest):
                 path = (*frame.path, frame.entered(request.graph))
@@ -214,11 +215,23 @@ def _apart(outputs: list[Value], arguments: Sequence[Any]) -> list[Value]:
     return made
 
 
-def _locate(error: Exception, node: Node) -> None:
-    """Say in an error which line of the user's program it comes from."""
+def _locate(error: Exception, graph: Graph, node: Node) -> None:
+    """Say in an error which line of the user's program it comes from; which array was indexed."""
+    if isinstance(error, IndexProblem) and node.inputs:
+        error.of(_named(graph, node.inputs[0]))
     if node.source is None:
         return
     if isinstance(error, TenfoldError):
         error.at(str(node.source))
     else:
         error.add_note(f"in {node.op}, at {node.source}")
+
+
+def _named(graph: Graph, value: int) -> str:
+    """A value in the words of a message: its name, or the line that made it, and its type."""
+    type = graph.types[value]
+    if value < len(graph.parameters):
+        name = graph.parameters[value].name
+        return f"{name}, {type}" if name else f"{type}"
+    made = graph.nodes[bisect_right(graph.starts, value) - 1].source
+    return f"{type}, made at {made}" if made else f"{type}"

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported
-from tenfold.frames import entry
+from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TypeMismatch, Unsupported
+from tenfold.frames import entry, hide
 from tenfold.trace.array import Array
 from tenfold.trace.lazy.host import on_host
+from tenfold.trace.lazy.lazy import LAZY
+from tenfold.trace.source import describe
 from tenfold.trace.surface.emit import (
     cast,
     dtype_of,
@@ -200,9 +202,41 @@ for _name in _SAME_NAME:
 for _name, _method in _METHODS.items():
     setattr(Array, _name, _method if isinstance(_method, property) else entry(_method))
 
+
+def _indexing(method: Any) -> Any:
+    """x[key] or x[key] = v: an error says which array x is."""
+
+    def call(self: Array, *given: Any) -> Any:
+        try:
+            return method(self, *given)
+        except BaseException as error:
+            if isinstance(error, _OF_KEYS):
+                error.of(_named(self))
+            hide(error)
+            raise
+
+    return call
+
+
+_OF_KEYS = (IndexProblem, ConcreteError, ShapeError, TypeMismatch)
+
+
+def _named(x: Array) -> str:
+    """An array in the words of a message: its name, or the line that made it, and its type."""
+    builder = x._scope.builder
+    name = "" if x._scope is LAZY else builder.names.get(x._value)
+    if name:
+        return f"{name}, {x.type}"
+    made = describe(builder.source(x._value))
+    return f"{x.type}, made at {made}" if made else f"{x.type}"
+
+
+for _name in ("getitem", "setitem"):
+    setattr(Array, f"__{_name}__", _indexing(getattr(Array, f"__{_name}__")))
+
 # What Python and NumPy call on the user's behalf; operators are entries themselves.
 for _name in (
-    *("getitem", "setitem", "getattr", "len", "array_ufunc", "array_function", "array", "buffer"),
+    *("getattr", "len", "array_ufunc", "array_function", "array", "buffer"),
     *("dlpack", "bool", "int", "float", "complex", "index", "round", "format", "reduce"),
     *("neg", "pos", "abs", "invert"),
 ):

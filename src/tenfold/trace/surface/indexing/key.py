@@ -179,7 +179,7 @@ def _entries(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
     if item is None:
         return [NewAxis()]
     if isinstance(item, slice):
-        return [_range(item, type.shape[axis])]
+        return [_range(item, axis, type.shape[axis])]
     if isinstance(item, int):
         extent = type.shape[axis]
         if not -extent <= item < extent:
@@ -236,18 +236,23 @@ def _bake(mask: Any) -> None:
         scope.trace.baked[id(mask)] = mask
 
 
-def _range(item: slice, extent: int) -> SliceRange:
+def _range(item: slice, axis: int, extent: int) -> SliceRange:
     for bound in (item.start, item.stop, item.step):
         if is_traced(bound):
             fail(
                 ConcreteError,
-                "a slice with a traced bound has a shape that only a running program knows",
+                f"a slice of axis {axis} with a traced bound has a shape that only a running "
+                "program knows",
                 "write tn.dynamic_slice(x, starts, sizes): traced starts, fixed sizes",
             )
     try:
         start, stop, step = item.indices(extent)
     except TypeError:
-        fail(TypeMismatch, f"a slice with bounds that are no integers: {item}", "give integers")
+        fail(
+            TypeMismatch,
+            f"a slice of axis {axis} with bounds that are no integers: {item}",
+            "give integers",
+        )
     except ValueError:
-        fail(ShapeError, "a slice with the step 0", "give a step other than 0")
+        fail(ShapeError, f"a slice of axis {axis} with the step 0", "give a step other than 0")
     return SliceRange(start, step, len(range(start, stop, step)), extent)
