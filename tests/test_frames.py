@@ -172,12 +172,9 @@ def test_a_fault_of_ours_keeps_every_frame(
     monkeypatch.setattr(SpecialisedFunction, "_ready", faulty)
     with pytest.raises(kind) as caught:
         tn.jit(mismatched)(x)
-    assert [frame.name for frame in trail(caught.value)][-4:] == [
-        "_call",
-        "_run",
-        "_outputs",
-        "faulty",
-    ]
+    names = [frame.name for frame in trail(caught.value)]
+    assert names[-1] == "faulty"
+    assert {"__call__", "_call", "_run", "_outputs"} <= set(names)
 
 
 def test_public_functions_pickle() -> None:

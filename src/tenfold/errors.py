@@ -5,6 +5,7 @@ A message says what, where and what to do, in that order. `where` is the user's 
 
 from __future__ import annotations
 
+from pickle import PicklingError
 from typing import Self
 
 from numpy.linalg import LinAlgError
@@ -112,6 +113,10 @@ class FileError(TenfoldError, ValueError):
 
 class PlanError(FileError):
     """A plan file that can't be used: damaged, of another version, or one that does not hold."""
+
+
+class PickleProblem(TenfoldError, PicklingError):
+    """A function that no name leads to, and so can't be pickled."""
 
 
 class HookError(TenfoldError, KeyError):

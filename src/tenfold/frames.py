@@ -73,7 +73,10 @@ def hide(error: BaseException) -> None:
 
 
 def _is_fault(trail: TracebackType | None) -> bool:
-    """Whether an error arose in frames of ours, or beneath them."""
+    """Whether an error arose in frames of ours, or beneath them; not in an entry itself, whose
+    arguments do not fit."""
+    if trail is not None and trail.tb_next is None:
+        return False
     found = False
     while trail is not None:
         code = trail.tb_frame.f_code

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from time import monotonic
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from tenfold.api.call.arguments import is_opaque
+from tenfold.api.callables import check_function
+from tenfold.api.keywords import refuse
+from tenfold.api.pickling import reduced
 from tenfold.api.specialisation import Options, snapshot_of
 from tenfold.api.specialised import SpecialisedFunction
-from tenfold.errors import TypeMismatch
-from tenfold.frames import entries, entry
+from tenfold.errors import TenfoldError, TypeMismatch
+from tenfold.frames import entries, entry, hide
 from tenfold.graph import Graph
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
@@ -30,16 +36,25 @@ if TYPE_CHECKING:  # the compiler is loaded when something is compiled
 class Jitted(SpecialisedFunction):
     """A function that runs from its plan. Made by `tn.jit`."""
 
+    _binds: type | None  # how it becomes a method: staticmethod, classmethod, or as functions do
+
     def __init__(self, function: Callable[..., Any], options: Options | None = None) -> None:
+        binds: type | None = None
+        if isinstance(function, (staticmethod, classmethod)):
+            binds, function = type(function), function.__func__
         if isinstance(function, Jitted):
-            function = function.__wrapped__
-        if not callable(function):
-            raise TypeMismatch(
-                f"jit: {function!r} is not callable",
-                fix="pass a function: tn.jit(f), or use @tn.jit above one",
-            )
-        functools.update_wrapper(self, function)
+            binds, function = binds or function._binds, function.__wrapped__
+        check_function(function)
+        # What an object has is not the function's, and may change.
+        updated = ("__dict__",) if isinstance(function, FunctionType) else ()
+        functools.update_wrapper(self, function, updated=updated)
         super().__init__(function, options or Options())
+        self._binds = binds
+
+    @property
+    def options(self) -> Options:
+        """How it is traced and compiled."""
+        return self._options
 
     @property
     def strict(self) -> bool:
@@ -56,19 +71,53 @@ class Jitted(SpecialisedFunction):
         return Jitted(self.__wrapped__, replace(self._options, backend=backend))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
+        if self._binds is staticmethod:
+            return self
+        if self._binds is classmethod:
+            instance = type(instance) if owner is None else owner
         if instance is None:
             return self
-        kept = getattr(instance, "__dict__", None)
-        if kept is None:
+        held = getattr(instance, "__dict__", None)
+        if held is None:
             raise TypeMismatch(
                 f"jit: a method of {type(instance).__name__}, whose objects have only __slots__",
                 fix="add '__dict__' to its __slots__, or keep tn.jit(obj.method) yourself",
             )
-        methods = kept.setdefault(_KEPT, {})
-        if id(self) not in methods:
-            methods[id(self)] = Jitted(MethodType(self.__wrapped__, instance), self._options)
-        bound: Jitted = methods[id(self)]
+        methods = held.get(_KEPT)
+        if methods is None or methods.owner is not instance:  # a copy's are the other's
+            methods = _Methods(instance)
+            if isinstance(instance, type):
+                setattr(instance, _KEPT, methods)
+            else:
+                held[_KEPT] = methods
+        bound: Jitted | None = methods.get(self)
+        if bound is None:
+            method = MethodType(self.__wrapped__, instance)
+            bound = methods.setdefault(self, Jitted(method, self._options))
         return bound
+
+    def _run(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Mapping[str, Any] | None = None
+    ) -> Any:
+        first = self._binder.names[:1]
+        if args and first in (("self",), ("cls",)) and is_opaque(args[0]):
+            # Of a class, called with the object first: C.method(obj, x), or by a property.
+            return self.__get__(args[0])._run(args[1:], kwargs, hooks)
+        return super()._run(args, kwargs, hooks)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        try:
+            return reduced(self, sys._getframe(1))
+        except TenfoldError as error:
+            hide(error)
+            raise
+
+    def __copy__(self) -> Jitted:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Jitted:
+        function = deepcopy(self.__wrapped__, memo)  # as Python has it: functions are themselves
+        return self if function is self.__wrapped__ else Jitted(function, self._options)
 
     def ready(self, timeout: float | None = None) -> bool:
         """Whether all that was to be compiled or checked in the background is; waits for it, at
@@ -244,6 +293,16 @@ class Jitted(SpecialisedFunction):
 _KEPT = "_tenfold_jitted"
 
 
+class _Methods(dict[Jitted, Jitted]):
+    """The jitted methods of an object, by those of its class. They stay with it."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def __reduce__(self) -> Any:
+        return type(None), ()
+
+
 @overload
 def jit(
     function: Callable[..., Any],
@@ -281,6 +340,7 @@ def jit(
     verify: Any = None,
     buckets: Any = None,
     backend: str | None = None,
+    **others: Any,
 ) -> Any:
     """Trace a function once for each signature, compile it, and replay the plan.
 
@@ -312,6 +372,8 @@ def jit(
     >>> f.traces
     1
     """
+    if others:
+        refuse(others)
     options = Options(static, donate, compile, strict, verify, buckets, backend)
     if function is None:
         return entry(lambda f: Jitted(f, options))

@@ -145,6 +145,12 @@ def leaf_key(leaf: Any) -> Any:
     return None
 
 
+def is_opaque(given: Any) -> bool:
+    """Whether this is an object that has no arrays in it that a call could take apart."""
+    leaves = flatten(given)[1]
+    return len(leaves) == 1 and leaves[0] is given and leaf_key(given) is None
+
+
 def describe_leaf(leaf: Any, name: str, function: Callable[..., Any], fixed: bool) -> Leaf:
     """The type a leaf is traced with; a leaf that is no array is an error that names it."""
     kind = type(leaf)
