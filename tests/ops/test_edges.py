@@ -500,3 +500,10 @@ def test_what_is_not_finite_raises(one: One) -> None:
         with pytest.raises(ValueProblem, match="is no finite number"):
             one("finite", np.array([1.0, odd]))
     assert one("finite", np.zeros((0, 2))).shape == (0, 2)
+
+
+def test_what_is_refused_raises(one: One) -> None:
+    assert one("refuse", np.zeros(3, bool), reason="too few").tolist() == [False] * 3
+    with pytest.raises(ValueProblem, match="too few"):
+        one("refuse", np.array([False, True]), reason="too few")
+    assert one("refuse", np.zeros((0, 2), bool), reason="too few").shape == (0, 2)

@@ -543,6 +543,7 @@ ORACLE: dict[str, Callable[..., Any]] = {
     "dynamic_slice": _dynamic_slice,
     "dynamic_update": _dynamic_update,
     "finite": lambda x: x,
+    "refuse": lambda x, reason: x,
     "contract": _contract,
     "sort": _sort,
     "argsort": _ordered,

@@ -50,7 +50,7 @@ class Read:
 Generate = Generator[Read, int, int]
 
 # Bits of a kernel's fault: what a row's reference raises as IndexProblem or ValueProblem.
-OUT_OF_RANGE, NEGATIVE_POWER, NOT_FINITE = 0, 1, 2
+OUT_OF_RANGE, NEGATIVE_POWER, NOT_FINITE, REFUSED = 0, 1, 2, 3
 
 
 def _narrowed(position: Position, shape: Shape) -> Position:
@@ -83,6 +83,13 @@ def finite(site: Site) -> Generate:
     """The value itself, with a check that it is no NaN and not infinite."""
     value = yield Read(0, site.position)
     _checked(site, site.kernel.op("isfinite", "bool", value), NOT_FINITE)
+    return value
+
+
+def refuse(site: Site) -> Generate:
+    """The bool itself, with a check that it does not hold."""
+    value = yield Read(0, site.position)
+    _checked(site, site.kernel.op("not", "bool", value), REFUSED)
     return value
 
 

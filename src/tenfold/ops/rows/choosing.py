@@ -1,4 +1,4 @@
-"""Rows that choose between values: select and clip."""
+"""Rows that choose between values, select and clip; and refuse, which lets none pass."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.errors import ValueProblem
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Composition, Element, Op, Sample, Types
+from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, rules, samples
 from tenfold.ops.agreement.named import errors, spreads
+from tenfold.ops.batching import guards
 from tenfold.ops.batching import rules as batching
-from tenfold.ops.reference import Array, widened
+from tenfold.ops.reference import Array, direct, widened
 from tenfold.types import BOOL, SHORT, TensorType
 
 
@@ -53,6 +56,16 @@ def _compose_clip(
     return builder.node("min", [*builder.node("max", [x, low]), high])
 
 
+def _refuse(x: Array, reason: str) -> Array:
+    if x.any():
+        raise ValueProblem(reason)
+    return x.copy()
+
+
+def _refuse_samples(random: samples.Random) -> list[Sample]:
+    return [Sample((np.zeros(n, bool),), {"reason": "no"}) for n in ((), (3,), (2, 0))]
+
+
 ROWS = (
     Op(
         name="select",
@@ -80,5 +93,19 @@ ROWS = (
         error=errors.EXTREME,
         spread=spreads.ORDERED,
         elementwise=True,
+    ),
+    Op(
+        name="refuse",
+        arity=1,
+        infer=rules.elementwise("refuse", "b"),
+        reference=direct(_refuse),
+        lowering=Element(elements.refuse),
+        edges="what holds raises ValueProblem, with the reason",
+        bound=0,
+        batch=batching.elementwise("refuse"),
+        samples=_refuse_samples,
+        attributes=(attribute.text("reason"),),
+        heeds=guards.surely,
+        guard=guards.zeroed(0),
     ),
 )
