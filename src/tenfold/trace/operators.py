@@ -12,7 +12,7 @@ from tenfold.trace.tables import FUNCTIONS, UFUNCS
 
 COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 _NUMBERS = (int, float, complex)
-_OPERANDS = (float, int, complex, np.ndarray, np.generic, list, tuple)
+OPERANDS = (float, int, complex, np.ndarray, np.generic, list, tuple)
 
 
 def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
@@ -58,7 +58,7 @@ class Operators:
         if type(other) is type(self):
             if not (self._weak or other._weak):
                 return UFUNCS[ufunc](left, right)
-        elif not isinstance(other, _OPERANDS):
+        elif not isinstance(other, OPERANDS):
             nothing = other is None or isinstance(other, (str, bytes))  # that an element equals
             if nothing and ufunc in (np.equal, np.not_equal):
                 return FUNCTIONS[np.full_like](self, ufunc is np.not_equal, dtype=bool)

@@ -108,6 +108,26 @@ CASES: dict[str, Case] = {
     "tril": Case(lambda x: np.tril(x), lambda x: np.tril(x, 1), compiled=True),
     "triu": Case(lambda x: np.triu(x), lambda x: np.triu(x, -1)),
     # choosing
+    "nonzero": Case(
+        lambda x: tuple(places.sum() for places in np.nonzero(x)),
+        lambda x: x[np.nonzero(x)].sum(),
+        lambda x: x.nonzero()[0].size,
+    ),
+    "flatnonzero": Case(lambda x: (np.flatnonzero(x).sum(), np.flatnonzero(x).size)),
+    "argwhere": Case(
+        lambda x: np.argwhere(x).sum(axis=0), lambda x: np.argwhere(x).sum(axis=1).sum()
+    ),
+    "compress": Case(
+        lambda x, y: np.compress((x != 0).ravel(), y).sum(),
+        lambda x, y: np.compress((x != 0).ravel()[:2], y, axis=0).sum(axis=0),
+        lambda x: np.compress([True, False, True], x, axis=-1),
+        fuzz=512,
+    ),
+    "extract": Case(
+        lambda x, y: np.extract(x != 0, y).sum(),
+        lambda x: np.extract(x, x).size,
+        fuzz=512,
+    ),
     "where": Case(
         lambda x, y: np.where(x != 0, x, y), lambda x: np.where(x != 0, x, 1), compiled=True
     ),

@@ -35,6 +35,8 @@ from tenfold.trace.surface.reducing import (
     statistics,
 )
 from tenfold.trace.surface.searching import lookup, searching, sorting
+from tenfold.trace.surface.selecting import functions, reducing
+from tenfold.trace.surface.selecting import places as selected_places
 from tenfold.trace.surface.shaping import creation, joining, padding, shapes, spacing, windows
 from tenfold.trace.surface.ufuncs import comparisons, ufuncs
 from tenfold.trace.surface.ufuncs import methods as ufunc_methods
@@ -59,6 +61,7 @@ __all__ = [
     "exponents",
     "folding",
     "fourier",
+    "functions",
     "histograms",
     "indexing",
     "into",
@@ -72,8 +75,10 @@ __all__ = [
     "polynomials",
     "products",
     "quantiles",
+    "reducing",
     "reductions",
     "searching",
+    "selected_places",
     "shapes",
     "sized",
     "solving",

@@ -25,6 +25,7 @@ from tenfold.trace.surface.emit import (
 from tenfold.trace.surface.indexing import flat
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.searching.sorting import sort_in_place
+from tenfold.trace.surface.selecting.selection import SELECTED
 from tenfold.trace.surface.shaping import shapes
 from tenfold.trace.surface.steps import Bits, ComplexPart, alias, holds, view
 from tenfold.trace.surface.ufuncs.composed import filled, same
@@ -32,13 +33,13 @@ from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import KIND
 
 
-def _spread(args: tuple[Any, ...]) -> Any:
+def spread(args: tuple[Any, ...]) -> Any:
     """Arguments given one by one or as one tuple."""
     return args[0] if len(args) == 1 else args
 
 
 def reshape(self: Array, *shape: Any, order: str = "C", copy: Any = None) -> Array:
-    return shapes.reshape(self, _spread(shape), order, copy=copy)
+    return shapes.reshape(self, spread(shape), order, copy=copy)
 
 
 def transpose(self: Array, *axes: Any) -> Array:
@@ -138,18 +139,12 @@ def _set_part(name: str) -> Callable[[Array, Any], None]:
 
 
 def _data_dependent(function: Any) -> Any:
-    """A function whose results have shapes that depend on values: a lazy array is run for it."""
+    """A function whose results have shapes that depend on values: a lazy array is run for it, of a
+    traced one it gives selections."""
 
     def apply(a: Any) -> Any:
         x = traced(a)
-        if is_traced(x):
-            fail(
-                ConcreteError,
-                f"how many elements of {x.type} are not zero, only a running program knows",
-                "say how many at most: tn.nonzero(x, size=n); or use the mask itself: "
-                "np.where(mask, a, b)",
-            )
-        return on_host(function, (x,), {})
+        return SELECTED[function](x) if is_traced(x) else on_host(function, (x,), {})
 
     return on(function)(apply)
 
@@ -191,12 +186,12 @@ _METHODS: dict[str, Any] = {
     "flat": property(flat.Flat, entry(flat.assign)),
     "base": property(lambda self: None if self._view is None else self._view.root),
 }
-_SAME_NAME = (
+SAME_NAME = (
     *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean", "var", "std"),
     *("ravel", "swapaxes", "squeeze", "take", "put", "repeat", "argsort", "dot", "clip"),
     *("round", "trace", "diagonal", "choose"),
 )
-for _name in _SAME_NAME:
+for _name in SAME_NAME:
     _METHODS[_name] = _function(getattr(np, _name))
 
 for _name, _method in _METHODS.items():

@@ -19,9 +19,7 @@ from tenfold.trace.tables import REASONS, Reason
 # Functions whose results have no shape before the program runs.
 _UNIQUE = "say how many at most: tn.unique(x, size=n, fill_value=v)"
 _SETS = "put tn.unique(x, size=n) and np.searchsorted together"
-_CUT = "say how many at most: tn.compress(condition, x, size=n); or keep the mask: np.where"
 _DISTINCT = "how many values are distinct"
-_HELD = "how often the condition holds"
 _LATE: dict[str, tuple[str, str]] = {
     "unique": (_DISTINCT, _UNIQUE),
     "unique_all": (_DISTINCT, _UNIQUE),
@@ -32,8 +30,6 @@ _LATE: dict[str, tuple[str, str]] = {
     "intersect1d": (_DISTINCT, _SETS),
     "setdiff1d": (_DISTINCT, _SETS),
     "setxor1d": (_DISTINCT, _SETS),
-    "compress": (_HELD, _CUT),
-    "extract": (_HELD, _CUT),
     "trim_zeros": ("how many zeros there are", "slice with fixed bounds"),
     "polydiv": ("how long the remainder is", "divide with tn.scan, or on the host: tn.call_host"),
     "roots": (
@@ -42,11 +38,7 @@ _LATE: dict[str, tuple[str, str]] = {
     ),
 }
 # The same, with errors of their own elsewhere.
-_FOUND = "how many elements are not zero"
 _OWN: dict[str, tuple[str, str]] = {
-    "nonzero": (_FOUND, "say how many at most: tn.nonzero(x, size=n)"),
-    "flatnonzero": (_FOUND, "say how many at most: tn.flatnonzero(x, size=n)"),
-    "argwhere": (_FOUND, "say how many at most: tn.argwhere(x, size=n)"),
     "bincount": ("the greatest number", "say how many bins there are: tn.bincount(x, length=n)"),
 }
 _VALUES = "the text of an array needs its values, which only a running program has"
@@ -146,6 +138,7 @@ UNDISPATCHED: dict[str, str] = {
     "row_stack": "the old name of np.vstack, which is traced",
 }
 
+_CHOSEN = "a selection, as x[mask] is: it may be reduced, computed with and assigned to; "
 # What traced functions do otherwise than NumPy's.
 DIFFERENCES: dict[str, str] = {
     **dict.fromkeys(
@@ -178,6 +171,10 @@ DIFFERENCES: dict[str, str] = {
     "real_if_close": "of real numbers only: otherwise the dtype hangs on values",
     "min_scalar_type": "of arrays with axes: for a number it hangs on the value",
     "poly": "of real roots",
-    "where": "with two values: with none, how many places there are hangs on values; a Python "
-    "number that does not fit is refused",
+    "nonzero": _CHOSEN + "tn.nonzero(x, size=n) has a size",
+    "flatnonzero": _CHOSEN + "tn.flatnonzero(x, size=n) has a size",
+    "argwhere": _CHOSEN + "tn.argwhere(x, size=n) has a size",
+    "compress": _CHOSEN + "tn.compress(condition, x, size=n) has a size",
+    "extract": _CHOSEN + "tn.compress(condition, x, size=n) has a size",
+    "where": "a Python number that does not fit is refused; with a condition alone as np.nonzero",
 }

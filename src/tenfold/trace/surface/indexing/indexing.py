@@ -19,25 +19,30 @@ from tenfold.trace.surface.indexing.key import (
     read_key,
 )
 from tenfold.trace.surface.indexing.parts import gather, indices_of, place, sliced
-from tenfold.trace.surface.shaping.shapes import together
+from tenfold.trace.surface.selecting.selection import (
+    SELECTED,
+    Selection,
+    assigned,
+    choose,
+    with_axis,
+)
+from tenfold.trace.surface.shaping.shapes import fit, together
 from tenfold.trace.surface.steps import BasicIndex, holds, view
 from tenfold.trace.surface.ufuncs.composed import same
 from tenfold.trace.tables import FUNCTIONS
 from tenfold.trace.view import View
 from tenfold.types import I64, KIND
 
+_INDICES = (ScalarIndex, ArrayIndex, Mask)
+
 
 def getitem(x: Array, key: Any) -> Array:
     """x[key]: a view for basic keys, a fresh array for advanced ones."""
+    if by_selection(key):
+        return SELECTED["gather"](x, key)  # type: ignore[no-any-return]
     read = read_key(x.type, key)
     if any(isinstance(e, Mask) for e in read.entries):
-        fail(
-            ConcreteError,
-            f"x[mask] with a traced mask: how many elements of {x.type} it chooses, only a "
-            "running program knows",
-            "write np.where(mask, x, other), or reduce with where=mask; x[mask] = v works; for "
-            "x[mask] += v write x[:] = np.where(mask, x + v, x)",
-        )
+        return _chosen(x, read)
     if read.advanced:
         part = sliced(x, read.entries)
         axes, indices = indices_of(part, read.entries)
@@ -49,14 +54,55 @@ def getitem(x: Array, key: Any) -> Array:
     return view(x, step)
 
 
+def by_selection(key: Any) -> bool:
+    """Whether a key is or has a selection."""
+    return isinstance(key, Selection) or (
+        type(key) is tuple and any(isinstance(item, Selection) for item in key)
+    )
+
+
+def _parted(key: IndexKey) -> tuple[Array, BasicIndex, int, tuple[int, ...] | None]:
+    """A key with a traced mask: the mask, what the key takes with whole axes in its place, which
+    axis of that is the mask's first, and the order of axes that brings the mask's to the front,
+    where NumPy has them there."""
+    if any(isinstance(e, ArrayIndex) for e in key.entries) or (
+        sum(isinstance(e, Mask) for e in key.entries) > 1
+    ):
+        fail(
+            ConcreteError,
+            "a traced mask together with an index array: whether they have as many elements, only "
+            "a running program knows",
+            "index by the mask alone, or say how many it chooses at most: tn.nonzero(mask, size=n)",
+        )
+    spot, mask = next((i, e.mask) for i, e in enumerate(key.entries) if isinstance(e, Mask))
+    whole = tuple(SliceRange(0, 1, n, n) for n in mask.shape)
+    rest = (*key.entries[:spot], *whole, *key.entries[spot + 1 :])
+    at = sum(not isinstance(e, ScalarIndex) for e in key.entries[:spot])
+    if not at or placement(key) == at:
+        return mask, BasicIndex.of(rest), at, None
+    rank = sum(not isinstance(e, ScalarIndex) for e in rest)
+    own = tuple(range(at, at + mask.ndim))
+    order = (*own, *(a for a in range(rank) if a not in own))
+    return mask, BasicIndex.of(rest), at, order
+
+
+def _chosen(x: Array, key: IndexKey) -> Array:
+    """x[key] with a traced mask in the key."""
+    mask, step, at, order = _parted(key)
+    part = step.read(x)
+    if order is not None:
+        part, at = emit("transpose", part, axes=order), 0
+    return choose(part, mask, at)
+
+
 def placement(key: IndexKey) -> int:
     """Before which remaining axis the axes of the indices come, as NumPy places them.
 
     Single places count as indices where there are index arrays: side by side the indices'
     axes stand where the first of them stood, else in front.
     """
-    spots = [i for i, e in enumerate(key.entries) if isinstance(e, (ScalarIndex, ArrayIndex))]
-    if not any(isinstance(e, ArrayIndex) for e in key.entries):
+    spots = [i for i, e in enumerate(key.entries) if isinstance(e, _INDICES)]
+    if not any(isinstance(e, (ArrayIndex, Mask)) for e in key.entries):
         return 0
     first, last = spots[0], spots[-1]
     parted = key.ellipsis is not None and first < key.ellipsis <= last
@@ -71,6 +117,9 @@ def placement(key: IndexKey) -> int:
 def setitem(x: Array, key: Any, value: Any) -> None:
     """x[key] = value."""
     x._check_writable()  # before anything else is found wrong
+    if by_selection(key):
+        update(x, SELECTED["scatter"](x, key, value))
+        return
     read = read_key(x.type, key)
     if read.advanced:
         update(x, _set(x, read, _source(x, value)))
@@ -95,7 +144,7 @@ def setitem(x: Array, key: Any, value: Any) -> None:
 
 def _source(x: Array, value: Any) -> Array:
     """A value that is assigned to a part of an array, in its dtype."""
-    made = traced(value, x.dtype)
+    made = value if isinstance(value, Selection) else traced(value, x.dtype)
     if isinstance(value, (list, tuple)) and made.ndim > x.ndim:
         fail(ShapeError, f"lists {made.ndim} deep are assigned to {x.type}", "flatten them")
     return made
@@ -108,7 +157,7 @@ FUNCTIONS["setitem"] = setitem
 def _set(x: Array, key: IndexKey, value: Array) -> Array:
     """x with the value written to what a key with index arrays or masks names."""
     if any(isinstance(e, Mask) for e in key.entries):
-        return _set_masked(x, key, value)
+        return _set_chosen(x, key, value)
     part = sliced(x, key.entries)
     axes, indices = indices_of(part, key.entries)
     at = placement(key)
@@ -119,54 +168,17 @@ def _set(x: Array, key: IndexKey, value: Array) -> Array:
     return place(x, key.entries, done, may_raise=True)
 
 
-def fit(value: Array, shape: tuple[int, ...]) -> Array:
-    """A value broadcast to the place it is written to; leading axes of extent 1 fall away."""
-    extra = value.ndim - len(shape)
-    if extra > 0 and all(n == 1 for n in value.shape[:extra]):
-        value = emit("reshape", value, shape=value.shape[extra:])
-    if value.shape == shape:
-        return value
-    if value.ndim > len(shape) or any(
-        n not in (1, m) for n, m in zip(reversed(value.shape), reversed(shape), strict=False)
-    ):
-        fail(
-            ShapeError,
-            f"a value of type {value.type} does not broadcast to the shape {shape} it is "
-            "assigned to",
-            "give a value of that shape, or one that broadcasts to it",
-        )
-    return emit("broadcast", value, shape=shape)
-
-
-def _set_masked(x: Array, key: IndexKey, value: Array) -> Array:
-    """x with a value where a traced mask holds: the value has no axis for the chosen ones."""
-    if len([e for e in key.entries if isinstance(e, (Mask, ArrayIndex, ScalarIndex))]) > 1 or any(
-        isinstance(e, NewAxis) or (isinstance(e, SliceRange) and not e.whole) for e in key.entries
-    ):
-        fail(
-            TypeMismatch,
-            "a traced mask together with other indices",
-            "write x[mask] = v with the mask alone, or x = np.where(mask, v, x)",
-        )
-    before = [e for e in key.entries if isinstance(e, (Mask, SliceRange))]
-    spot = next(i for i, e in enumerate(before) if isinstance(e, Mask))
-    mask = next(e.mask for e in before if isinstance(e, Mask))
-    after = x.ndim - spot - mask.ndim
-    extent = value.shape[-after - 1] if value.ndim > after else 1
-    if extent != 1:
-        fail(
-            ConcreteError,
-            f"x[mask] = v with a v of type {value.type}: a traced mask chooses a number of "
-            "elements that only a running program knows",
-            "give a v that broadcasts over the chosen elements, or write np.where(mask, v, x)",
-        )
-    if value.ndim > after:
-        lead = value.shape[: value.ndim - after - 1]
-        tail = value.shape[value.ndim - after :]
-        value = emit("reshape", value, shape=(*lead, *(1,) * mask.ndim, *tail))
-    value = fit(value, x.shape)
-    chosen = emit("reshape", mask, shape=(*mask.shape, *(1,) * after))
-    return emit("select", emit("broadcast", chosen, shape=x.shape), value, x)
+def _set_chosen(x: Array, key: IndexKey, value: Any) -> Array:
+    """x with a value where a traced mask holds."""
+    mask, step, at, order = _parted(key)
+    part = step.read(x)
+    if order is not None:
+        part, at = emit("transpose", part, axes=order), 0
+    lined, mask = with_axis(part, mask, at)
+    done = emit("reshape", assigned(lined, mask, at, value), shape=part.shape)
+    if order is not None:
+        done = emit("transpose", done, axes=tuple(order.index(a) for a in range(len(order))))
+    return step.write(x, done)
 
 
 def updatable(array: Any) -> Array:

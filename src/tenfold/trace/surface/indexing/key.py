@@ -129,7 +129,7 @@ def _normalised(item: Any) -> Any:
         # not: most are computed, and an index that is in the program is checked when it runs.
         if is_traced(item) or item.dtype != BOOL:
             return item
-        _bake(item)
+        bake(item)
         return item._host()
     if isinstance(item, (bool, np.bool_)):
         return np.asarray(bool(item))
@@ -223,13 +223,13 @@ def _masks(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
         )
     if isinstance(item, Array):
         return [Mask(item)]
-    _bake(item)
+    bake(item)
     if item.ndim == 0:
         return [ArrayIndex(np.zeros(int(item), np.int64), new=True)]
     return [ArrayIndex(index) for index in np.nonzero(item)]
 
 
-def _bake(mask: Any) -> None:
+def bake(mask: Any) -> None:
     """Say that how many a mask chooses is part of the graph."""
     scope = scope_of()
     if scope is not LAZY:

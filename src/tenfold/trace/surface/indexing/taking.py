@@ -9,11 +9,11 @@ import numpy as np
 from tenfold.errors import ShapeError, TypeMismatch
 from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import axis_of, cast, emit, fail, on, traced, update
-from tenfold.trace.surface.indexing.indexing import fit, updatable
+from tenfold.trace.surface.indexing.indexing import updatable
 from tenfold.trace.surface.indexing.key import has_traced, read_key
 from tenfold.trace.surface.indexing.parts import gather
 from tenfold.trace.surface.into import as_safe, write
-from tenfold.trace.surface.shaping.shapes import together
+from tenfold.trace.surface.shaping.shapes import fit, together
 from tenfold.types import BOOL, I64, KIND, TensorType
 
 

@@ -200,6 +200,25 @@ def together(*arrays: Array) -> tuple[int, ...]:
         fail(ShapeError, f"{shown} do not broadcast together", "reshape them so that they do")
 
 
+def fit(value: Array, shape: tuple[int, ...]) -> Array:
+    """A value broadcast to the place it is written to; leading axes of extent 1 fall away."""
+    extra = value.ndim - len(shape)
+    if extra > 0 and all(n == 1 for n in value.shape[:extra]):
+        value = emit("reshape", value, shape=value.shape[extra:])
+    if value.shape == shape:
+        return value
+    if value.ndim > len(shape) or any(
+        n not in (1, m) for n, m in zip(reversed(value.shape), reversed(shape), strict=False)
+    ):
+        fail(
+            ShapeError,
+            f"a value of type {value.type} does not broadcast to the shape {shape} it is "
+            "assigned to",
+            "give a value of that shape, or one that broadcasts to it",
+        )
+    return emit("broadcast", value, shape=shape)
+
+
 @on(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
     arrays = [traced(a) for a in args]

@@ -11,7 +11,7 @@ from tenfold.errors import TypeMismatch, Unsupported
 from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.surface.emit import cast, emit, fail, is_array, traced, update
-from tenfold.trace.surface.indexing.indexing import fit, placement, updatable
+from tenfold.trace.surface.indexing.indexing import placement, updatable
 from tenfold.trace.surface.indexing.key import Mask, read_key
 from tenfold.trace.surface.indexing.parts import indices_of, place, sliced
 from tenfold.trace.surface.into import into
@@ -25,7 +25,7 @@ from tenfold.trace.surface.reducing.reductions import (
     some,
     total,
 )
-from tenfold.trace.surface.shaping.shapes import together
+from tenfold.trace.surface.shaping.shapes import fit, together
 from tenfold.trace.surface.ufuncs.promotion import dtypes_for, same_kind
 from tenfold.trace.tables import METHODS, UFUNCS
 from tenfold.types import BOOL, KIND
