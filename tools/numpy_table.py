@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import tenfold  # noqa: F401  fills the tables
+from tenfold.trace.surface.numbers.scipy_special import TRACED
 from tenfold.trace.surface.ufuncs.methods import AT
 from tenfold.trace.surface.unsupported import DIFFERENCES, UNDISPATCHED
 from tenfold.trace.tables import FUNCTIONS, REASONS, UFUNCS
@@ -157,6 +158,14 @@ def page() -> str:
             "|---|---|---|",
             *(_function_row(f, names) for f, names in found.items()),
         ]
+    lines += [
+        "",
+        "## Ufuncs of scipy.special",
+        "",
+        "They ask traced arrays, too. These are traced; of others an error says that they are not.",
+        "",
+        ", ".join(f"`{name}`" for name in sorted(TRACED)),
+    ]
     lines += [
         "",
         "## Functions that do not dispatch",

@@ -29,6 +29,7 @@ from tenfold.trace.tables import (
     keywords,
     missing,
     nearest,
+    spelled,
 )
 from tenfold.trace.view import View
 from tenfold.types import DType, Shape, TensorType
@@ -205,24 +206,24 @@ class Array(Operators, Conversions):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any
     ) -> Any:
-        found = UFUNCS.get(ufunc)
+        found = UFUNCS.get(ufunc) or FUNCTIONS["scipy"](ufunc)
         if found is None or (method != "__call__" and method not in METHODS):
             if self._scope is LAZY and current() is None:
                 from tenfold.trace.lazy.host import on_host
 
                 return on_host(getattr(ufunc, method), inputs, {**kwargs, "out": out})
-            raise missing(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+            raise missing(spelled(ufunc) + ("" if method == "__call__" else f".{method}"))
         if method != "__call__":
             return METHODS[method](ufunc, *inputs, out=out, **kwargs)
         where = kwargs.pop("where", True)
         dtype = kwargs.pop("dtype", None)
         casting = kwargs.pop("casting", "same_kind")
         if casting not in ("same_kind", "unsafe"):
-            raise missing(f"np.{ufunc.__name__} with casting={casting!r}")
+            raise missing(f"{spelled(ufunc)} with casting={casting!r}")
         for name in ("order", "subok"):  # traced arrays have no memory order and no subclasses
             kwargs.pop(name, None)
         if kwargs:
-            raise missing(f"np.{ufunc.__name__} with {', '.join(kwargs)}")
+            raise missing(f"{spelled(ufunc)} with {', '.join(kwargs)}")
         if dtype is not None and ufunc not in COMPARISONS:
             inputs = tuple(FUNCTIONS["as_dtype"](x, dtype, casting) for x in inputs)
         result = found(*inputs)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
@@ -51,6 +52,15 @@ def nearest(name: str, prefix: str, names: Iterable[str]) -> str:
     return f"{hint}tn.call_host runs it on the host"
 
 
+def spelled(ufunc: np.ufunc) -> str:
+    """A ufunc as the user names it: NumPy's, SciPy's, or one of somebody else's."""
+    name = ufunc.__name__
+    for module, prefix in (("numpy", "np"), ("scipy.special", "scipy.special")):
+        if getattr(sys.modules.get(module), name, None) is ufunc:
+            return f"{prefix}.{name}"
+    return f"the ufunc {name}"
+
+
 def missing(name: str, reason: Reason | None = None) -> Unsupported:
     """The error of a NumPy function that Tenfold lacks: why, or the nearest one it has."""
     if reason is not None:
@@ -67,6 +77,12 @@ def missing(name: str, reason: Reason | None = None) -> Unsupported:
             f"{function} is traced, but not with {keyword}",
             where=describe(here()),
             fix="leave it out, or run the function on the host with tn.call_host",
+        )
+    if not name.startswith("np."):
+        return Unsupported(
+            f"{name} is not among the functions that Tenfold traces",
+            where=describe(here()),
+            fix=f"run it on the host: tn.call_host({last}, out_types, x)",
         )
     return Unsupported(
         f"{name} is not among the NumPy functions that Tenfold traces",

@@ -30,7 +30,7 @@ def _zeta_less_one(k: int) -> float:
 
 
 # lgamma(2 + z) = z * (sum of these times z**i), for z from -1/2 to 1/2.
-_NEAR_TWO = (
+NEAR_TWO = (
     1 - 0.57721566490153286061,  # less Euler's constant
     *((-1) ** k * _zeta_less_one(k) / k for k in range(2, 28)),
 )
@@ -65,7 +65,7 @@ def _lgamma(x: float) -> float:
         return math.inf
     for zero in (1, 2):  # where the library loses digits
         if abs(z := x - zero) < 0.1:
-            series: float = z * sum(c * z**i for i, c in enumerate(_NEAR_TWO))
+            series: float = z * sum(c * z**i for i, c in enumerate(NEAR_TWO))
             return series - (math.log1p(z) if zero == 1 else 0)
     try:
         return math.lgamma(x)
@@ -73,7 +73,7 @@ def _lgamma(x: float) -> float:
         return math.inf
 
 
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 
 
 def _digamma(x: float) -> float:
@@ -88,7 +88,7 @@ def _digamma(x: float) -> float:
     while x < 20:
         total -= 1 / x
         x += 1
-    series = sum(b / (2 * k) * (1 / x) ** (2 * k) for k, b in enumerate(_BERNOULLI[:6], 1))
+    series = sum(b / (2 * k) * (1 / x) ** (2 * k) for k, b in enumerate(BERNOULLI[:6], 1))
     return total + math.log(x) - 0.5 / x - series
 
 
@@ -125,12 +125,12 @@ def lgamma(x: Expression) -> Expression:
         product = select(far, product * less, product)
         near = select(far, less, near)
     z = select(small, x, select(low, size - 1, near - 2))
-    series = z * polynomial(z, _NEAR_TWO[: _steps(x, 27, 13)])
+    series = z * polynomial(z, NEAR_TWO[: _steps(x, 27, 13)])
     # lgamma(1 + z) is that of 2 + z less log(1 + z), lgamma(z) that of 1 + z less log(z).
     below = select(low, -z.op("log1p"), product.op("log"))
     near_value = series + below - select(small, size, 1).op("log")
     inverse = size.number(1) / size
-    terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1)]
+    terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1)]
     tail = inverse * polynomial(inverse * inverse, terms[: _steps(x, 8, 4)])
     half = 0.5 * math.log(2 * math.pi) - 0.5
     stirling = (size - 0.5) * (size.op("log") - 1) + (tail + half)
@@ -138,7 +138,8 @@ def lgamma(x: Expression) -> Expression:
     away = size - size.op("floor")
     away = away.op("min", away.number(1) - away)
     mirror = size.op("log") + (away * math.pi).op("sin").op("log") - math.log(math.pi)
-    made = select((x < 0) & ~small, -(mirror + positive), positive)
+    reflected = select(away.equals(0), math.inf, -(mirror + positive))
+    made = select((x < 0) & ~small, reflected, positive)
     return select(x.op("isinf"), math.inf, made)
 
 
@@ -154,7 +155,7 @@ def digamma(x: Expression) -> Expression:
         at = at + select(small, at.number(1), 0)
     inverse = at.number(1) / at
     square = inverse * inverse
-    terms = [b / (2 * k) for k, b in enumerate(_BERNOULLI, 1)]
+    terms = [b / (2 * k) for k, b in enumerate(BERNOULLI, 1)]
     series = square * polynomial(square, terms[: _steps(x, 8, 4)])
     positive = total + at.op("log") - inverse * 0.5 - series
     away = size - size.op("round")

@@ -22,7 +22,15 @@ from tenfold.trace.surface.indexing import (
     sized,
     taking,
 )
-from tenfold.trace.surface.numbers import bessel, bits, divisors, exponents, numeric, special
+from tenfold.trace.surface.numbers import (
+    bessel,
+    bits,
+    divisors,
+    exponents,
+    numeric,
+    scipy_special,
+    special,
+)
 from tenfold.trace.surface.reducing import (
     counting,
     covariance,
@@ -77,6 +85,7 @@ __all__ = [
     "quantiles",
     "reducing",
     "reductions",
+    "scipy_special",
     "searching",
     "selected_places",
     "shapes",

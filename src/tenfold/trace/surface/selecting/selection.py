@@ -20,7 +20,7 @@ from tenfold.trace.source import Raw, describe, here
 from tenfold.trace.surface.emit import cast, emit, fail, traced
 from tenfold.trace.surface.shaping.shapes import fit
 from tenfold.trace.surface.ufuncs.composed import number, same
-from tenfold.trace.tables import FUNCTIONS, REASONS, UFUNCS, keywords, missing
+from tenfold.trace.tables import FUNCTIONS, REASONS, UFUNCS, keywords, missing, spelled
 from tenfold.types import I64, DType, Shape, TensorType
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -137,9 +137,6 @@ class Selection(Array):
             "x[mask].size is the number",
         )
 
-    def _follow(self) -> None:
-        self.needs_size()
-
     def _concrete(self, what: str, fix: str) -> NoReturn:
         self.needs_size(what)
 
@@ -179,26 +176,18 @@ class Selection(Array):
         if found is not None:
             call = found if method == "__call__" else lambda *a, **k: found(ufunc, *a, **k)
             return call(*inputs, **kwargs) if out is None else call(*inputs, out=out, **kwargs)
-        if method != "__call__" or ufunc.signature is not None or ufunc not in UFUNCS:
-            if ufunc not in UFUNCS:
-                return super().__array_ufunc__(ufunc, method, *inputs, out=out, **kwargs)
-            self.needs_size(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+        if method != "__call__" or ufunc.signature is not None:
+            self.needs_size(spelled(ufunc) + ("" if method == "__call__" else f".{method}"))
         outs = out if isinstance(out, tuple) else () if out is None else (out,)
-        for target in outs:
-            if not isinstance(target, Selection):
-                self.needs_size(f"np.{ufunc.__name__} with out=")
+        if not all(isinstance(target, Selection) for target in outs):
+            self.needs_size(f"{spelled(ufunc)} with out=")
 
-        def apply(*dense: Any, where: Any = True) -> Any:
-            given = dense[: len(inputs)]
-            into = dense[len(inputs) :] or None
+        def apply(where: Any, *dense: Any) -> Any:
+            given, into = dense[: len(inputs)], dense[len(inputs) :] or None
             array = next(d for d in dense if isinstance(d, Array))
             return array.__array_ufunc__(ufunc, "__call__", *given, out=into, where=where, **kwargs)
 
-        where = kwargs.pop("where", True)
-        if isinstance(where, Selection):
-            made = elementwise(lambda w, *d: apply(*d, where=w), where, *inputs, *outs)
-        else:
-            made = elementwise(lambda *d: apply(*d, where=where), *inputs, *outs)
+        made = elementwise(apply, kwargs.pop("where", True), *inputs, *outs)
         return outs[0] if len(outs) == 1 else outs or made
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
