@@ -38,7 +38,6 @@ WRONG: list[tuple[Any, Any, str]] = [
     (lambda m: np.gcd(m, m), TypeMismatch, "np.gcd does not take float64"),
     (lambda m: m.searchsort(), AttributeError, "no attribute 'searchsort'"),
     (lambda m: m.byteswap(), Unsupported, "x.byteswap is not among"),
-    (lambda m: m.flat, Unsupported, "x.flat is not among"),
     (lambda m: m.strides, Unsupported, "x.strides"),
     (lambda m: np.pad(m, 1, "linear_ramp", end_values=2), Unsupported, "but not with end_values"),
     (lambda m: np.matmul(m, m.T, axes=[(0, 1)] * 3), Unsupported, "not with axes"),
