@@ -7,35 +7,39 @@ seed asks NumPy for entropy, which is refused while this thread traces.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 
 from tenfold.errors import TraceError
+from tenfold.trace.draws import draws
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
 
 FIX = "draw the numbers outside and pass them in, or use tn.random with a key as an argument"
 
 
-def drawn(what: str, label: str) -> TraceError:
-    """The error of random numbers that were drawn while a function was traced."""
+def drawn(what: str, label: str, functions: Iterable[Any]) -> TraceError:
+    """The error of random numbers that were drawn while a function was traced; these functions may
+    have drawn them."""
+    found = next(draws(functions), None)
     return TraceError(
         f"{what} moved while {label} was traced; the numbers drawn would be the same in every call",
-        fix=FIX,
+        where=found.where if found else None,
+        fix=found.fix if found else FIX,
     )
 
 
 @contextmanager
-def by_no_chance(label: str) -> Generator[None]:
+def by_no_chance(label: str, function: Any) -> Generator[None]:
     """TraceError if a random number is drawn inside."""
     numpy, python = _numpy_state(), _python_state()
     _refuse_unseeded()
     yield
     if _numpy_moved(numpy):
-        raise drawn("NumPy's global random state", label)
+        raise drawn("NumPy's global random state", label, [function])
     if python is not None and _python_state() != python:
-        raise drawn("the random state of Python's random module", label)
+        raise drawn("the random state of Python's random module", label, [function])
 
 
 def state_of(generator: Any) -> Any:

@@ -52,6 +52,11 @@ class Conversions:
         return realised(self._value)
 
     def _concrete(self, what: str, fix: str) -> NoReturn:
+        from tenfold.trace.draws import drawn_here  # for errors alone
+
+        draw = drawn_here()
+        if draw is not None:
+            what, fix = draw.text, draw.fix
         raise ConcreteError(
             f"{what} needs the value of a traced {self.type}, which only a running program has",
             where=describe(here()),

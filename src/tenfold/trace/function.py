@@ -89,7 +89,7 @@ def trace_function(
         for leaf in leaves
     ]
     parameters: list[int | TensorType] = [a._value for a in arguments]
-    with by_no_chance(scope.label), opened(scope):
+    with by_no_chance(scope.label, function), opened(scope):
         try:
             result = call(arguments)
         except TenfoldError as error:

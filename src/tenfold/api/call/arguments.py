@@ -168,9 +168,12 @@ def describe_leaf(leaf: Any, name: str, function: Callable[..., Any], fixed: boo
         except TenfoldError as error:
             error.message = f"{_name(function)}: the argument {name!r}: {error.message}"
             raise
+    random = kind.__module__.startswith("numpy.random")
     raise TypeMismatch(
         f"{_name(function)}: the argument {name!r} is a {kind.__name__}, no array and no number",
-        fix=f"pass an array, or make it static: tn.jit(f, static={parameter_of(name)!r})",
+        fix="pass a key, tn.random.key(seed), and draw by the functions of tn.random"
+        if random
+        else f"pass an array, or make it static: tn.jit(f, static={parameter_of(name)!r})",
     )
 
 

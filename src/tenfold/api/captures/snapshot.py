@@ -51,7 +51,7 @@ class Snapshot:
         """TraceError if something was changed since."""
         for name, generator, before in self.states:
             if state_of(generator) != before:
-                raise drawn(f"the random state of {name}", label)
+                raise drawn(f"the random state of {name}", label, self.found.codes.values())
         for name, value, before in self.fields:
             now = self._fields(value)
             for key in before.keys() | now.keys():
