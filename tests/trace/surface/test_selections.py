@@ -353,6 +353,16 @@ def test_a_selection_is_a_copy(compare: Any) -> None:
     compare(f, X)
 
 
+def test_functions_of_tenfold() -> None:
+    def f(x: Any, xp: Any) -> Any:
+        s = x[x > 0]
+        return xp.sum(s), xp.mean(s), xp.max(s), xp.exp(s).sum(), xp.where(s > 1, s, 0).sum()
+
+    np.testing.assert_allclose(tn.jit(lambda x: f(x, tn))(X), f(X, np))
+    got = tn.jit(lambda x: (tn.sigmoid(x[x > 0]) ** 2).sum())(X)
+    np.testing.assert_allclose(got, (1 / (1 + np.exp(-X[X > 0])) ** 2).sum())
+
+
 def test_known_masks_are_as_before() -> None:
     got = tn.jit(lambda x: x[ROWS])(X)
     assert got.shape == (4, 4)

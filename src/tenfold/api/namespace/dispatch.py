@@ -10,6 +10,7 @@ from tenfold.errors import ValueProblem
 from tenfold.trace.lazy.host import on_host
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
+from tenfold.trace.surface.selecting.selection import Selection
 from tenfold.trace.tables import FUNCTIONS, UFUNCS, missing
 
 CPU = "cpu"
@@ -17,6 +18,8 @@ CPU = "cpu"
 
 def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
     """What a NumPy function gives on arrays; one that has no op runs on lazy arrays' values."""
+    if any(type(x) is Selection for x in args):
+        return function(*args, **kwargs)  # NumPy asks it
     found = UFUNCS.get(function) if isinstance(function, np.ufunc) else FUNCTIONS.get(function)
     if found is not None:
         return found(*args, **kwargs)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tenfold.api.namespace.dispatch import apply
-from tenfold.trace.tables import UFUNCS
 
 
 def _named(function: Callable[..., Any], name: str, ufunc: np.ufunc) -> Callable[..., Any]:
@@ -19,11 +18,11 @@ def _named(function: Callable[..., Any], name: str, ufunc: np.ufunc) -> Callable
 
 
 def _unary(name: str, ufunc: np.ufunc) -> Callable[[Any], Any]:
-    return _named(lambda x, /: UFUNCS[ufunc](x), name, ufunc)
+    return _named(lambda x, /: apply(ufunc, x), name, ufunc)
 
 
 def _binary(name: str, ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    return _named(lambda x1, x2, /: UFUNCS[ufunc](x1, x2), name, ufunc)
+    return _named(lambda x1, x2, /: apply(ufunc, x1, x2), name, ufunc)
 
 
 abs = _unary("abs", np.absolute)

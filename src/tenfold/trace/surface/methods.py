@@ -56,7 +56,6 @@ def flatten(self: Array, order: str = "C") -> Array:
 def astype(
     x: Any,
     dtype: Any,
-    /,
     order: str = "K",
     casting: str = "unsafe",
     subok: bool = True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from tenfold.trace.operand import dtype_key
 from tenfold.trace.scope import current
 from tenfold.trace.surface.emit import emit, is_array, traced
+from tenfold.trace.surface.selecting.selection import Selection, elementwise
 from tenfold.trace.surface.ufuncs.promotion import dtypes_for
 
 
@@ -18,6 +20,8 @@ def _float(op: str, x: Any) -> Any:
         from tenfold.trace.control.eager import at_once  # stands above this file
 
         return at_once(lambda y: _float(op, y), x)
+    if isinstance(x, Selection):
+        return elementwise(partial(_float, op), x)
     if not is_array(x):
         x = traced(x)
     dtype, _ = dtypes_for(np.sqrt, (dtype_key(x),))
