@@ -95,7 +95,11 @@ REDUCED: dict[str, Function] = {
     "norm": lambda x: [np.linalg.norm(x[x > 0], o) for o in (None, 1, 2, 3, np.inf, -np.inf, 0)],
     "average": lambda x: (np.average(x[x > 0]), np.average(x[x > 0], weights=x[x > 0] ** 2)),
     "ufunc.reduce": lambda x: (np.add.reduce(x[x > 0]), np.maximum.reduce(x[x > 0])),
-    "cumsum": lambda x: (np.cumsum(x[x > 0]).max(), np.cumprod(x[x > 0]).sum()),
+    "cumsum": lambda x: (
+        np.cumsum(x[x > 0]).max(),
+        np.add.accumulate(x[x > 0]).sum(),
+        np.cumprod(x[x > 0]).sum(),
+    ),
     "variance by hand": lambda x: ((x[x > 0] - x[x > 0].mean()) ** 2).mean(),
     "none": lambda x: (x[x > 99].sum(), x[x > 99].size, x[x > 99].any(), x[x > 99].all()),
     "allclose": lambda x: np.allclose(x[x > 0], np.abs(x)[x > 0]),
@@ -203,6 +207,9 @@ TWO: dict[str, Function] = {
     "places moved": lambda x, y: x[np.nonzero(y > 0)[0] - 1, np.nonzero(y > 0)[1]].sum(),
     "places of rows": lambda x, y: x[np.flatnonzero(y[:, 0] > 0)].sum(axis=0),
     "places counted": lambda x, y: (np.flatnonzero(y > 0).size, np.flatnonzero(y > 0).max()),
+    "the first and last places": lambda x, y: (np.where(y > 0)[0][0], np.nonzero(y > 0)[1][-1]),
+    "one of them": lambda x, y: (x[y > 0][2], x[y[:, 0] > 0][1], x[y[:, 0] > 0][-1, 2]),
+    "one by a traced index": lambda x, y: x[y > 0][y[0].argmax()],
     "centre": lambda x, y: np.argwhere(y > 0).mean(axis=0),
     "mask of a lookup": lambda x, y: tn.asarray(np.arange(20.0))[(x > 0).astype(int)[y > 0]].sum(),
 }
@@ -270,6 +277,9 @@ def test_what_is_not_chosen_has_no_say() -> None:
     _agree(lambda x: np.cumsum(chosen(x)).max(), x)
     y = np.array([3, 0, 5, 0, 2, 0])
     _agree(lambda x, y: (12 // y[y > 0]).sum() + (x[y > 0] / y[y > 0]).max(), x, y)
+    powers = np.array([3, -1, 5, -2, 2, 0])  # no integer has a negative one
+    _agree(lambda e: ((2 ** e[e >= 0]).sum(), np.power(e[e >= 0], e[e >= 0]).sum()), powers)
+    _agree(changed(lambda y, e: assign(y, e >= 0, y[e >= 0] ** e[e >= 0])), y, powers)
     # What is chosen has.
     for name in ("sum", "mean", "min", "max", "median", "argmin", "argmax", "nansum", "nanmax"):
         _agree(lambda x, name=name: getattr(np, name)(x[x != 1]), x)
@@ -326,12 +336,24 @@ def test_indices_that_are_not_chosen_are_not_looked_at() -> None:
         t[i[m]] = i[m] + 0.5
         t[i[m]] += 1
         np.add.at(t, i[m], 100)
+        np.maximum.at(t, i[m], i[m] * 2.0)
         return t
 
     _agree(write, table, index, good)
     _agree(write, table, np.array([0, 0, -1, 0]), np.array([True, True, True, False]))
     with pytest.raises(IndexProblem, match="out of range"):
         tn.jit(write)(table, index, ~good)
+
+
+def test_a_place_that_is_not_there() -> None:
+    f = tn.jit(lambda x, i: x[x > 0][i])
+    x = np.array([-1.0, 5.0, 6.0])
+    assert [float(f(x, i)) for i in (0, 1, -1, -2)] == [5, 6, 6, 5]
+    for i in (2, -3):
+        with pytest.raises(IndexError):
+            f(x, i)
+    with pytest.raises(IndexError):
+        f(-x[1:], 0)
 
 
 def test_zero_dimensional_masks(compare: Any) -> None:
@@ -408,7 +430,7 @@ NEEDS: dict[str, Function] = {
     r"len\(\)": lambda x: len(x[x > 0]),
     "iteration": lambda x: [v + 1 for v in x[x > 0]],
     "reshape": lambda x: x[x > 0].reshape(2, -1),
-    "an index of the axis": lambda x: x[x > 0][0],
+    "an index of the axis": lambda x: x[x > 0][1:],
     "np.stack": lambda x: np.stack([x[x > 0], x[x > 0]]),
     "np.add.outer": lambda x: np.add.outer(x[x > 0], x[0]),
     "beside an array": lambda x: x[x > 0] + np.arange(3),

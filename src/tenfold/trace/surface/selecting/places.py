@@ -23,6 +23,7 @@ from tenfold.trace.surface.emit import (
 from tenfold.trace.surface.indexing.indexing import getitem, placement, updatable
 from tenfold.trace.surface.indexing.key import ArrayIndex, IndexKey, bake, read_key
 from tenfold.trace.surface.indexing.parts import indices_of, place, sliced
+from tenfold.trace.surface.selecting.reducing import merged
 from tenfold.trace.surface.selecting.selection import (
     SELECTED,
     Selection,
@@ -43,28 +44,52 @@ from tenfold.types import BOOL, I64, KIND
 # x[mask][key]
 
 
-def _dense_key(s: Selection, key: Any) -> tuple[Any, int]:
-    """A key that leaves the axis of unknown length whole as one of the dense array; and where that
-    axis is in what it takes."""
+def _items(s: Selection, key: Any) -> list[Any]:
+    """The items of a key, one for each axis of a selection and each new one."""
     items = list(key) if isinstance(key, tuple) else [key]
     used = sum(item is not None and item is not Ellipsis for item in items)
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     spot = dots[0] if dots else len(items)
     items[spot : spot + 1] = [slice(None)] * (s.ndim - used)
-    made: list[Any] = []
-    axis, kept, at = 0, 0, 0
-    for item in items:
-        basic = item is None or isinstance(item, (slice, int, np.integer))
-        if not basic or isinstance(item, bool) or (axis == s._at and item is not None):
-            if item != slice(None):
-                s.needs_size("an index of the axis that a mask chose")
-            at = kept
-            made += [item] * s._mask.ndim
-        else:
-            made.append(item)
-        axis += item is not None
-        kept += item is None or isinstance(item, slice)
-    return tuple(made), at
+    return items
+
+
+def _spot(s: Selection, items: list[Any]) -> int:
+    """Which item is that of the axis of unknown length."""
+    return [i for i, item in enumerate(items) if item is not None][s._at]
+
+
+def _is_place(item: Any) -> bool:
+    if isinstance(item, Array):
+        return not isinstance(item, Selection) and not item.ndim and KIND[item.dtype] in "iu"
+    return isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+
+
+def _dense_key(s: Selection, key: Any) -> tuple[Any, int]:
+    """A key that leaves the axis of unknown length whole as one of the dense array; and where that
+    axis is in what it takes."""
+    items = _items(s, key)
+    spot = _spot(s, items)
+    basic = (None if item is None else isinstance(item, slice) or _is_place(item) for item in items)
+    if items[spot] != slice(None) or False in basic:
+        s.needs_size("an index of the axis that a mask chose")
+    whole = [slice(None)] * s._mask.ndim
+    at = sum(item is None or isinstance(item, slice) for item in items[:spot])
+    return (*items[:spot], *whole, *items[spot + 1 :]), at
+
+
+def _one(s: Selection, place: Any) -> Array:
+    """The element at one place of the axis of unknown length."""
+    flags = emit("reshape", cast(s._mask, I64), shape=(s._mask.size,))
+    seen = emit("cumsum", flags, axis=0, reverse=False)
+    count = emit("reduce_sum", flags, axes=(0,))
+    turn = traced(place, I64)
+    turn = emit("select", emit("lt", turn, number(0, I64)), emit("add", turn, count), turn)
+    there = emit("and", emit("ge", turn, number(0, I64)), emit("lt", turn, count))
+    found = emit("eq", seen, emit("add", turn, number(1, I64)))
+    last = number(s._mask.size, I64)  # no place: an error of the running program
+    index = emit("select", there, emit("argmax", found, axis=0), last)
+    return emit("gather", merged(s, s._dense), index, axes=(s._at,), at=s._at, mode="raise")
 
 
 def _narrowed(s: Selection, key: Selection) -> Array:
@@ -86,6 +111,12 @@ def _narrowed(s: Selection, key: Selection) -> Array:
 def _read(s: Selection, key: Any) -> Any:
     if isinstance(key, Selection):
         return choose(s._dense, _narrowed(s, key), 0)
+    items = _items(s, key)
+    spot = _spot(s, items)
+    if _is_place(items[spot]) and s._mask.size:
+        one = _one(s, items[spot])
+        rest = (*items[:spot], *items[spot + 1 :])
+        return one[rest] if rest else one
     dense, at = _dense_key(s, key)
     return s.like(s._dense[dense], at)
 
@@ -202,7 +233,8 @@ def at_places(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
         names = ", ".join(u.__name__ for u in AT)
         fail(Unsupported, f"np.{ufunc.__name__}.at", f"there is at of {names}")
     x = updatable(a)
-    made = dtypes_for(ufunc, (x.dtype, dtype_key(b) if is_array(b) else traced(b).dtype))[-1]
+    other = b.dtype if isinstance(b, Selection) else dtype_key(b if is_array(b) else traced(b))
+    made = dtypes_for(ufunc, (x.dtype, other))[-1]
     if not same_kind(made, x.dtype):
         fail(
             TypeMismatch,

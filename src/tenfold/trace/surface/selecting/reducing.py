@@ -286,6 +286,15 @@ _FOLDS: dict[np.ufunc, Any] = {
     np.logical_or: np.any,
     np.logical_and: np.all,
 }
+_RUNS: dict[np.ufunc, Any] = {np.add: np.cumsum, np.multiply: np.cumprod}
+
+
+@on_selections("accumulate")
+def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None) -> Any:
+    function = _RUNS.get(ufunc)
+    if function is None:
+        array.needs_size(f"np.{ufunc.__name__}.accumulate")
+    return SELECTED[function](array, axis, dtype)
 
 
 @on_selections("reduce")

@@ -21,7 +21,7 @@ from tenfold.trace.surface.emit import cast, emit, fail, traced
 from tenfold.trace.surface.shaping.shapes import fit
 from tenfold.trace.surface.ufuncs.composed import number, same
 from tenfold.trace.tables import FUNCTIONS, REASONS, UFUNCS, keywords, missing, spelled
-from tenfold.types import I64, DType, Shape, TensorType
+from tenfold.types import I64, KIND, DType, Shape, TensorType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -187,6 +187,8 @@ class Selection(Array):
             array = next(d for d in dense if isinstance(d, Array))
             return array.__array_ufunc__(ufunc, "__call__", *given, out=into, where=where, **kwargs)
 
+        if ufunc is np.power:
+            inputs = (inputs[0], _exponent(inputs[1]))
         made = elementwise(apply, kwargs.pop("where", True), *inputs, *outs)
         return outs[0] if len(outs) == 1 else outs or made
 
@@ -215,10 +217,10 @@ class Selection(Array):
         return elementwise(UFUNCS[ufunc], self)
 
     def __pow__(self, other: Any) -> Any:
-        return elementwise(operator.pow, self, other)
+        return elementwise(operator.pow, self, _exponent(other))
 
     def _in_place(self, ufunc: np.ufunc, other: Any) -> Any:
-        _, (mine, theirs) = aligned((self, other))
+        _, (mine, theirs) = aligned((self, _exponent(other) if ufunc is np.power else other))
         self._dense = mine._in_place(ufunc, theirs)
         self._place = None
         return self
@@ -280,6 +282,12 @@ def elementwise(function: Callable[..., Any], *operands: Any) -> Any:
     if isinstance(made, tuple):
         return tuple(first.like(part) for part in made)
     return first.like(made)
+
+
+def _exponent(x: Any) -> Any:
+    """An exponent: where it is not chosen it must be no negative integer, which raises."""
+    whole = isinstance(x, Selection) and KIND[x.dtype] == "i"
+    return x.like(x.filled(0)) if whole else x
 
 
 # Assigning.
