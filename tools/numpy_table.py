@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import tenfold  # noqa: F401  fills the tables
+from tenfold.trace.surface import selecting
 from tenfold.trace.surface.numbers.scipy_special import TRACED
 from tenfold.trace.surface.ufuncs.methods import AT
 from tenfold.trace.surface.unsupported import DIFFERENCES, UNDISPATCHED
@@ -158,6 +159,12 @@ def page() -> str:
             "|---|---|---|",
             *(_function_row(f, names) for f, names in found.items()),
         ]
+    lines += [
+        "",
+        "## Masks",
+        "",
+        inspect.cleandoc(selecting.__doc__ or "").split("\n\n", 1)[1],
+    ]
     lines += [
         "",
         "## Ufuncs of scipy.special",

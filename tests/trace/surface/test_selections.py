@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tenfold as tn
-from tenfold.errors import ConcreteError, IndexProblem, TypeMismatch
+from tenfold.errors import ConcreteError, IndexProblem, MutationError, TypeMismatch
 
 RANDOM = np.random.default_rng(5)
 X = np.round(RANDOM.normal(0, 2, (6, 4)), 2)
@@ -354,6 +354,21 @@ def test_a_place_that_is_not_there() -> None:
             f(x, i)
     with pytest.raises(IndexError):
         f(-x[1:], 0)
+
+
+def test_a_row_of_a_selection_is_not_written(trace: Any) -> None:
+    def f(x: Any) -> Any:
+        s = x[x[:, 0] > 0]
+        row = s[0]
+        row[:] = 5
+        return s.sum()
+
+    with pytest.raises(MutationError, match="read-only"):
+        trace(f, X)
+    with pytest.raises(IndexProblem, match="3 indices"):
+        trace(lambda x: x[x[:, 0] > 0][:, 0, 0], X)
+    with pytest.raises(ConcreteError, match="an index of the axis"):
+        trace(lambda x: x[x > 0][np.array([0, 1])], X)
 
 
 def test_zero_dimensional_masks(compare: Any) -> None:

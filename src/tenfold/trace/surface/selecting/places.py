@@ -48,6 +48,8 @@ def _items(s: Selection, key: Any) -> list[Any]:
     """The items of a key, one for each axis of a selection and each new one."""
     items = list(key) if isinstance(key, tuple) else [key]
     used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > s.ndim:
+        fail(IndexProblem, f"{used} indices for {s!r}", "give at most one index an axis")
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     spot = dots[0] if dots else len(items)
     items[spot : spot + 1] = [slice(None)] * (s.ndim - used)
@@ -70,12 +72,11 @@ def _dense_key(s: Selection, key: Any) -> tuple[Any, int]:
     axis is in what it takes."""
     items = _items(s, key)
     spot = _spot(s, items)
-    basic = (None if item is None else isinstance(item, slice) or _is_place(item) for item in items)
-    if items[spot] != slice(None) or False in basic:
+    whole = isinstance(items[spot], slice) and items[spot] == slice(None)
+    if not whole or not all(i is None or isinstance(i, slice) or _is_place(i) for i in items):
         s.needs_size("an index of the axis that a mask chose")
-    whole = [slice(None)] * s._mask.ndim
     at = sum(item is None or isinstance(item, slice) for item in items[:spot])
-    return (*items[:spot], *whole, *items[spot + 1 :]), at
+    return (*items[:spot], *[slice(None)] * s._mask.ndim, *items[spot + 1 :]), at
 
 
 def _one(s: Selection, place: Any) -> Array:
@@ -115,6 +116,7 @@ def _read(s: Selection, key: Any) -> Any:
     spot = _spot(s, items)
     if _is_place(items[spot]) and s._mask.size:
         one = _one(s, items[spot])
+        one._readonly = bool(one.ndim)  # in NumPy a view, and what is written to it reaches s
         rest = (*items[:spot], *items[spot + 1 :])
         return one[rest] if rest else one
     dense, at = _dense_key(s, key)
