@@ -24,6 +24,7 @@ from tenfold.frames import entries, entry, hide
 from tenfold.graph import Graph
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
+from tenfold.trace.control.plain import is_plain
 from tenfold.trace.function import FunctionTrace
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
@@ -284,7 +285,12 @@ class Jitted(SpecialisedFunction):
                     f"the hook {name!r} is a {type(hook).__name__}, which can't be called",
                     fix="give a function, or None to silence the hook",
                 )
-        return entry(lambda *args, **kwargs: self._run(args, kwargs, dict(hooks)))
+        given = dict(hooks)
+
+        def hooked(*args: Any, **kwargs: Any) -> Any:
+            return (self._plain if is_plain() else self._run)(args, kwargs, given)
+
+        return entry(hooked)
 
     def __repr__(self) -> str:
         return f"<tn.jit of {self.__qualname__}>"

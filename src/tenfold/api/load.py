@@ -105,6 +105,18 @@ class Loaded(Callee):
     def _parameters(self) -> tuple[inspect.Signature, Collection[str]]:
         return self.signature.form.signature, ()
 
+    def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """There is no function to run: the reference does, with NumPy, node by node."""
+        signature = self.signature
+        leaves = signature.bind(args, kwargs)
+        check_donated(
+            signature.name, signature.leaf_names, leaves, self._donated, signature.updates
+        )
+        captures = [self._captures[name] for name in signature.captures]
+        outputs = Reference(self.graph)([*leaves, *captures], self._callbacks)
+        write_back(signature.updates, self._donated, leaves, outputs)
+        return signature.form.results(outputs)
+
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         signature, program = self.signature, self.program
         leaves = signature.bind(args, kwargs)

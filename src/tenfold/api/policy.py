@@ -69,7 +69,7 @@ def reference(graph: Graph, arrays: Sequence[Any], callables: realise.Callables 
 
 def _chosen(graph: Graph) -> Compiled | None:
     """The compiled form of a graph, if it is to be compiled now or was before."""
-    if config.compile == "never":
+    if config.compile == "never" or config.disable:
         return None
     with _lock:
         if graph in _compiled:

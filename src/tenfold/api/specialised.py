@@ -30,7 +30,9 @@ from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.trace.array import Array
-from tenfold.trace.function import FunctionTrace
+from tenfold.trace.containers import flatten
+from tenfold.trace.control.plain import replacing
+from tenfold.trace.function import FunctionTrace, scalar
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.backends.program import Program
@@ -63,6 +65,16 @@ class SpecialisedFunction(Callee):
 
     def _parameters(self) -> tuple[Signature, Collection[str]]:
         return self._binder.signature, self._binder.static
+
+    def _plain(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Hooks | None = None
+    ) -> Any:
+        with replacing(hooks or {}):
+            result = self.__wrapped__(*args, **kwargs)
+        structure, leaves = flatten(result)
+        if _lazy(flatten((args, kwargs))[1]) or not _lazy(leaves):
+            return result
+        return structure.unflatten([scalar(np.array(a)) if _lazy([a]) else a for a in leaves])
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.__wrapped__(*args, **kwargs)  # part of that program
@@ -326,6 +338,10 @@ def _standing(
             return one is not None and one.fits() and _are(one.captured(), captures)
 
     return stands
+
+
+def _lazy(leaves: Sequence[Any]) -> bool:
+    return any(isinstance(leaf, Array) for leaf in leaves)
 
 
 def _are(some: list[Any], others: list[Any]) -> bool:

@@ -16,6 +16,7 @@ from tenfold.ops.batching.lanes import zeros
 from tenfold.ops.batching.rules import move, spread
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
+from tenfold.trace.control import plain
 from tenfold.trace.control.agree import LeafForm, form
 from tenfold.trace.control.eager import at_once
 from tenfold.trace.control.inner import Inner, called, kind_of, label, trace_inner
@@ -24,7 +25,7 @@ from tenfold.trace.scope import Scope, current
 from tenfold.trace.source import describe, here
 from tenfold.transform.axes import Axis, counted, lanes_of, spread_axes
 from tenfold.transform.batch import batch
-from tenfold.types import TensorType
+from tenfold.types import TensorType, as_dtype
 
 
 def vmap(
@@ -76,24 +77,63 @@ def vmap(
                     fix="pass an array, or in_axes=None for what all lanes share",
                 )
 
+        def call(parts: Sequence[Any]) -> Any:
+            whole = list(leaves)
+            for i, part in zip(traced, parts, strict=True):
+                whole[i] = part
+            positional, named = structure.unflatten(whole)
+            return function(*positional, **named)
+
         @functools.wraps(function, updated=())
         def run(*arrays: Any) -> Any:
-            given = dict(zip(traced, arrays, strict=True))
-
-            def call(parts: Sequence[Any]) -> Any:
-                whole = list(leaves)
-                for i, part in zip(traced, parts, strict=True):
-                    whole[i] = part
-                positional, named = structure.unflatten(whole)
-                return function(*positional, **named)
-
-            chosen = [(paths[i], given[i], axes[i]) for i in traced]
+            chosen = [(paths[i], a, axes[i]) for i, a in zip(traced, arrays, strict=True)]
             return _mapped(what, call, chosen, out_axes, size)
 
         arrays = [leaves[i] for i in traced]
+        if plain.is_plain():
+            chosen = [(paths[i], leaves[i], axes[i]) for i in traced]
+            lanes = _lanes(what, chosen, size)
+            if lanes:
+                return _looped(what, call, chosen, out_axes, lanes)
         return run(*arrays) if current() is not None else at_once(run, *arrays)
 
     return mapped
+
+
+def _lanes(what: str, given: Sequence[tuple[str, Any, Axis]], size: int | None) -> int:
+    """How many lanes these arrays have."""
+    extents = []
+    for path, leaf, axis in given:
+        if axis is not None:
+            array = np.asarray(leaf)
+            type = TensorType(as_dtype(array.dtype), array.shape)
+            at = counted(what, path, type, axis, "in_axes")
+            extents.append((path, at, type.shape[at]))
+    return lanes_of(what, extents, size)
+
+
+def _looped(
+    what: str,
+    call: Callable[[Sequence[Any]], Any],
+    given: Sequence[tuple[str, Any, Axis]],
+    out_axes: Any,
+    lanes: int,
+) -> Any:
+    """Call the function for each lane, and stack what it gives."""
+    results = [
+        call([plain.own(a) if axis is None else np.take(a, i, axis) for _, a, axis in given])
+        for i in range(lanes)
+    ]
+    found = [flatten(result) for result in results]
+    structure = found[0][0]
+    axes = spread_axes(what, "out_axes", out_axes, structure, "result")
+    columns = zip(*(leaves for _, leaves in found), strict=True)
+    differ = [
+        axis is None and not all(np.array_equal(c[0], one, equal_nan=True) for one in c)
+        for c, axis in zip(columns, axes, strict=True)
+    ]
+    _shared(what, structure, differ, axes, lanes)
+    return plain.stacked(what, results, axes)
 
 
 def _in_axes(what: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Axis]:

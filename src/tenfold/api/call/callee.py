@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from inspect import Signature
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
+from tenfold.config import config, on_disable
 from tenfold.frames import hide
 from tenfold.stats import count
 from tenfold.trace.scope import current
@@ -23,6 +25,7 @@ class Callee:
     """Something to be called. Its class is its own: native code takes the place of `__call__`."""
 
     _entered: EntryPoints | None = None
+    _native: staticmethod[..., Any]  # what takes calls, once there is something
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         return object.__new__(type(cls.__name__, (cls,), {"__module__": cls.__module__}))
@@ -38,11 +41,17 @@ class Callee:
         """A call that no entry point takes."""
         if current() is not None:
             return self._inline(args, kwargs)
+        if config.disable:
+            return self._plain(args, kwargs)
         count("slow_calls")
         return self._run(args, kwargs)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The results of a call."""
+        raise NotImplementedError
+
+    def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The results of a call while `tn.config.disable` has functions run as written."""
         raise NotImplementedError
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -62,4 +71,19 @@ class Callee:
         return self._entered
 
     def _answered_by(self, call: Callable[..., Any]) -> None:
-        type(self).__call__ = staticmethod(call)  # type: ignore[method-assign]
+        self._native = staticmethod(call)
+        _answered.add(self)
+        if not config.disable:
+            type(self).__call__ = self._native  # type: ignore[method-assign]
+
+
+_answered: WeakSet[Callee] = WeakSet()  # those for which native code takes calls
+
+
+def _switch(disabled: bool) -> None:
+    """Let native code take no calls, or take them again: it does not look at the setting."""
+    for callee in list(_answered):
+        type(callee).__call__ = Callee.__call__ if disabled else callee._native  # type: ignore[method-assign]
+
+
+on_disable.append(_switch)

@@ -12,13 +12,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tenfold.errors import ShapeError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import Array
+from tenfold.trace.control import plain
 from tenfold.trace.control.agree import LoopState
 from tenfold.trace.control.branch import one_array, switch_node, truth
 from tenfold.trace.control.eager import at_once
 from tenfold.trace.control.inner import called, label, trace_inner
-from tenfold.trace.control.loop import bound, finished, scan_node, settle, while_node
+from tenfold.trace.control.loop import (
+    bound,
+    finished,
+    rounds_of,
+    scan_node,
+    settle,
+    while_node,
+)
+from tenfold.trace.control.plain import is_plain
 from tenfold.trace.operand import as_value
 from tenfold.trace.scope import Scope, current
 from tenfold.trace.source import describe, here
@@ -45,6 +56,8 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     called("cond", "true_fn", true_fn)
     called("cond", "false_fn", false_fn)
     scope = current()
+    if is_plain():
+        return plain.cond(pred, true_fn, false_fn, operands)
     if scope is None:
         return at_once(lambda p, args: cond(p, true_fn, false_fn, *args), pred, operands)
     index = truth("cond: the predicate", pred, scope)
@@ -71,6 +84,8 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     for i, branch in enumerate(branches):
         called("switch", f"branch {i}", branch)
     scope = current()
+    if is_plain():
+        return plain.switch(index, branches, operands)
     if scope is None:
         return at_once(lambda i, args: switch(i, branches, *args), index, operands)
     value = one_array("switch: the index", index, scope)
@@ -105,6 +120,8 @@ def while_loop(cond_fn: Function, body_fn: Function, init: Any) -> Any:
     called("while_loop", "cond_fn", cond_fn)
     called("while_loop", "body_fn", body_fn)
     scope = current()
+    if is_plain():
+        return plain.while_loop(cond_fn, body_fn, init)
     if scope is None:
         return at_once(lambda state: while_loop(cond_fn, body_fn, state), init)
     state, body = settle(
@@ -133,6 +150,8 @@ def fori_loop(lower: Any, upper: Any, body_fn: Function, init: Any) -> Any:
     """
     called("fori_loop", "body_fn", body_fn)
     scope = current()
+    if is_plain():
+        return plain.fori_loop(bound("lower", lower), bound("upper", upper), body_fn, init)
     if scope is None:
         return at_once(lambda state: fori_loop(lower, upper, body_fn, state), init)
     first, end = bound("lower", lower), bound("upper", upper)
@@ -184,6 +203,8 @@ def scan(
     """
     called("scan", "f", f)
     scope = current()
+    if is_plain() and (count := rounds_of(label("scan", f), xs, length)):
+        return plain.scan(label("scan", f), f, init, xs, count, reverse)
     if scope is None:
         return at_once(  # type: ignore[no-any-return]
             lambda carry, x: scan(f, carry, x, length, reverse, unroll), init, xs
@@ -209,6 +230,8 @@ def map(f: Function, xs: Any) -> Any:
     """
     called("map", "f", f)
     scope = current()
+    if is_plain() and (count := rounds_of(label("map", f), xs)):
+        return plain.scan(label("map", f), lambda carry, x: ((), f(x)), (), xs, count, False)[1]
     if scope is None:
         return at_once(lambda x: map(f, x), xs)
     state = LoopState.of((), "carry")
@@ -226,6 +249,8 @@ def reduce(f: Function, x: Any, init: Any, axis: Any = None) -> Any:
     """
     called("reduce", "f", f)
     scope = current()
+    if is_plain():
+        return plain.reduce(f, x, init, axes_of(axis, np.ndim(x)))
     if scope is None:
         return at_once(lambda a, b: reduce(f, a, b, axis), x, init)
     dtype = common_dtype(x, init)

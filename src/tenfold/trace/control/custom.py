@@ -13,6 +13,7 @@ from tenfold.trace.containers import flatten
 from tenfold.trace.control.agree import form
 from tenfold.trace.control.eager import at_once
 from tenfold.trace.control.inner import called, trace_inner
+from tenfold.trace.control.plain import is_plain, own
 from tenfold.trace.operand import as_value, weak_of
 from tenfold.trace.scope import Scope, current
 from tenfold.trace.source import describe, here
@@ -30,6 +31,8 @@ class Custom:
 
     @entry
     def __call__(self, *args: Any) -> Any:
+        if is_plain():
+            return self.fallback(*own(args))
         scope = current()
         if scope is None:
             return at_once(self, *args)

@@ -16,6 +16,7 @@ from tenfold.trace.containers import flatten
 from tenfold.trace.control.eager import at_once
 from tenfold.trace.control.encoding import encode
 from tenfold.trace.control.inner import called, kind_of
+from tenfold.trace.control.plain import is_plain, replaced
 from tenfold.trace.operand import as_value
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
@@ -39,7 +40,8 @@ def hook(name: str, x: Any, fn: Callable[[Any], Any] | None = None) -> Any:
         called("hook", "fn", fn)
     scope = current()
     if scope is None:
-        at_once(lambda y: hook(name, y, fn), x)
+        called_now = replaced(name, fn) if is_plain() else fn
+        at_once(lambda y: hook(name, y, called_now), x)
         return x
     structure, leaves = flatten(x)
     default = -1 if fn is None else scope.trace.number(fn)
@@ -63,6 +65,9 @@ def print(x: Any, label: str = "", map: Callable[[Any], Any] | None = None) -> A
     if map is not None:
         called("print", "map", map)
     scope = current()
+    if is_plain() and map is not None:
+        print(map(x), label)
+        return x
     if scope is None:
         at_once(lambda y: print(y, label, map), x)
         return x

@@ -15,7 +15,7 @@ from tenfold.trace.control.inner import Inner, kind_of, shared, trace_inner
 from tenfold.trace.operand import as_value
 from tenfold.trace.scope import Scope, current
 from tenfold.trace.source import describe, here
-from tenfold.types import BOOL, TensorType
+from tenfold.types import BOOL, TensorType, as_dtype
 
 Function = Callable[..., Any]
 
@@ -94,15 +94,9 @@ def scan_node(
                 Array(inner, inner.builder.parameter(TensorType(t.dtype, t.shape[1:])))
                 for t in types
             ]
-            result = f(carry, structure.unflatten(slices))
-            if not isinstance(result, (tuple, list)) or len(result) != 2:
-                raise TypeMismatch(
-                    f"{what}: f returned {kind_of(result)}, not a pair (carry, y)",
-                    where=describe(here()),
-                    fix="return carry, y; where there is nothing to stack return carry, None",
-                )
-            ys[:] = flatten(result[1])
-            return result[0]
+            carry, y = pair(what, f(carry, structure.unflatten(slices)))
+            ys[:] = flatten(y)
+            return carry
 
         return trace_inner(what, call)
 
@@ -119,6 +113,24 @@ def scan_node(
     }
     inputs = (*captures, *_start(state, scope), *stacked)
     return state, scope.node("scan", inputs, attributes, [body.close(captures)]), ys[0]
+
+
+def pair(what: str, result: Any) -> Any:
+    """What the function of a scan gave: a carry and a y."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise TypeMismatch(
+            f"{what}: f returned {kind_of(result)}, not a pair (carry, y)",
+            where=describe(here()),
+            fix="return carry, y; where there is nothing to stack return carry, None",
+        )
+    return result
+
+
+def rounds_of(what: str, xs: Any, length: int | None = None) -> int:
+    """How many rounds a scan along arrays has."""
+    structure, leaves = flatten(xs)
+    types = [TensorType(as_dtype(a.dtype), a.shape) for a in map(np.asarray, leaves)]
+    return _rounds(what, structure.paths("xs"), types, length)
 
 
 def _rounds(what: str, paths: Sequence[str], types: Sequence[TensorType], given: int | None) -> int:
