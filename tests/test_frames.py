@@ -84,6 +84,8 @@ CASES: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "vmap in jit": (lambda: tn.jit(tn.vmap(mismatched))(many), ["mismatched"]),
     "scan": (lambda: tn.scan(broken, 0.0, x), ["broken"]),
     "scan in jit": (lambda: tn.jit(lambda x: tn.scan(broken, 0.0, x))(x), ["<lambda>", "broken"]),
+    "a body of other arguments": (lambda: tn.scan(mismatched, 0.0, x), []),
+    "a call of other arguments": (lambda: tn.scan(mismatched), []),
     "while": (lambda: tn.while_loop(lambda s: s < 3, broken, 0), ["broken"]),
     "cond": (lambda: tn.cond(True, mismatched, np.sin, x), ["mismatched"]),
     "custom": (lambda: tn.custom("mine", mismatched)(x), ["mismatched"]),

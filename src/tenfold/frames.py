@@ -65,27 +65,39 @@ def hide(error: BaseException) -> None:
         if id(one) in known:
             continue
         known.add(id(one))
-        if isinstance(one, _EXPECTED) or not _is_fault(one.__traceback__):
+        if isinstance(one, _EXPECTED) or not _is_fault(one, one.__traceback__):
             one.__traceback__ = _without_ours(one.__traceback__)
         todo += [e for e in (one.__cause__, one.__context__) if e is not None]
         if isinstance(one, BaseExceptionGroup):
             todo += one.exceptions
 
 
-def _is_fault(trail: TracebackType | None) -> bool:
+def _is_fault(error: BaseException, trail: TracebackType | None) -> bool:
     """Whether an error arose in frames of ours, or beneath them; not in an entry itself, whose
-    arguments do not fit."""
+    arguments do not fit, nor in a call of the user's function that those do not fit."""
     if trail is not None and trail.tb_next is None:
         return False
-    found = False
+    last: FrameType | None = None  # of ours
     while trail is not None:
         code = trail.tb_frame.f_code
         if is_ours(code):
-            found = True
+            last = trail.tb_frame
         elif not _is_beneath(code):
-            found = False
+            last = None
         trail = trail.tb_next
-    return found
+    return last is not None and not (isinstance(error, TypeError) and _did_not_fit(error, last))
+
+
+def _did_not_fit(error: TypeError, frame: FrameType) -> bool:
+    """Whether Python says of a function of the user's that it was called with other arguments
+    than it takes; the frame called it."""
+    name, called, _ = str(error).partition("() ")
+    return bool(called) and any(
+        isinstance(value, FunctionType)
+        and value.__qualname__ == name
+        and not is_ours(value.__code__)
+        for value in frame.f_locals.values()
+    )
 
 
 def _without_ours(trail: TracebackType | None) -> TracebackType | None:
@@ -133,6 +145,14 @@ def published(found: Any) -> Any:
         return function
     home[name] = entry(function)
     return home[name]
+
+
+def calling_module() -> str:
+    """The name of the user's module that called us."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code):
+        frame = frame.f_back
+    return "" if frame is None else frame.f_globals.get("__name__", "")
 
 
 # Warnings.

@@ -37,6 +37,14 @@ named = tn.jit(plain, static="n", strict=True)
 strict = tn.jit(decorated, strict=True)
 part = tn.jit(functools.partial(plain, n=3), static="n")
 of_numpy = tn.jit(np.sin)
+mapped = tn.jit(tn.vmap(plain, in_axes=(0, None)))
+listed = [
+    tn.jit(plain, static="n", strict=True),
+    tn.jit(decorated, strict=True),
+    tn.jit(functools.partial(plain, n=3), static="n"),
+    tn.jit(np.sin),
+    decorated.on("cpu"),
+]
 
 
 class Scale:
@@ -84,16 +92,23 @@ def test_neither_code_nor_arrays_are_in_it() -> None:
     assert len(sent) < 100
     texts = [arg for _, arg, _ in pickletools.genops(sent) if isinstance(arg, (str, bytes))]
     assert texts == [__name__, "decorated"]
-    assert len(pickle.dumps(named)) < 500
+    assert len(pickle.dumps(listed[0])) < 500
 
 
-@pytest.mark.parametrize("name", ["named", "strict", "part", "of_numpy"])
-def test_options_travel_where_the_name_leads_to_the_plain_function(name: str) -> None:
+@pytest.mark.parametrize("name", ["named", "strict", "part", "of_numpy", "mapped"])
+def test_a_function_of_another_name_travels_by_its_own(name: str) -> None:
     function = globals()[name]
+    assert again(function) is function
+    assert len(pickle.dumps(function)) < 200
+
+
+@pytest.mark.parametrize("number", range(len(listed)))
+def test_options_travel_with_the_plain_function_where_it_has_no_name(number: int) -> None:
+    function = listed[number]
     made = again(function)
     assert made is not function
     assert made.options == function.options
-    args = (X, 3) if name == "named" else (X,)
+    args = (X, 3) if number == 0 else (X,)
     np.testing.assert_array_equal(made(*args), function(*args))
 
 

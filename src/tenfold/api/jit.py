@@ -20,7 +20,7 @@ from tenfold.api.pickling import reduced
 from tenfold.api.specialisation import Options, snapshot_of
 from tenfold.api.specialised import SpecialisedFunction
 from tenfold.errors import TenfoldError, TypeMismatch
-from tenfold.frames import entries, entry, hide
+from tenfold.frames import calling_module, entries, entry, hide
 from tenfold.graph import Graph
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
@@ -39,7 +39,10 @@ class Jitted(SpecialisedFunction):
 
     _binds: type | None  # how it becomes a method: staticmethod, classmethod, or as functions do
 
-    def __init__(self, function: Callable[..., Any], options: Options | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], options: Options | None = None, home: str = ""
+    ) -> None:
+        """`home` is the module that it was made in, where it may have a name of its own."""
         binds: type | None = None
         if isinstance(function, (staticmethod, classmethod)):
             binds, function = type(function), function.__func__
@@ -51,6 +54,7 @@ class Jitted(SpecialisedFunction):
         functools.update_wrapper(self, function, updated=updated)
         super().__init__(function, options or Options())
         self._binds = binds
+        self.home = home
 
     @property
     def options(self) -> Options:
@@ -380,7 +384,8 @@ def jit(
     """
     if others:
         refuse(others)
+    home = calling_module()
     options = Options(static, donate, compile, strict, verify, buckets, backend)
     if function is None:
-        return entry(lambda f: Jitted(f, options))
-    return Jitted(function, options)
+        return entry(lambda f: Jitted(f, options, home))
+    return Jitted(function, options, home)

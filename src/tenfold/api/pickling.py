@@ -1,8 +1,8 @@
 """Pickling: a jitted function travels as functions do, by the name that leads to it.
 
 Neither code nor arrays are in the pickle: who reads it imports the module, and traces and compiles
-anew or finds the plan in its cache. Where the name leads to the plain function, that travels by its
-name, and the options beside it. A method travels with its object. Picklers that write functions
+anew or finds the plan in its cache. What has no name of its own travels as the plain function by
+its name, and the options beside it. A method travels with its object. Picklers that write functions
 down, as cloudpickle does for those of `__main__`, are given the plain function to write down.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from importlib import import_module
 from types import FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,15 @@ def reduced(jitted: Jitted, pickler: FrameType) -> str | tuple[Any, ...]:
     """What `__reduce_ex__` gives for a function; `pickler` is the frame that asks."""
     from tenfold.api.jit import Jitted
 
-    function, module = jitted.__wrapped__, jitted.__module__
-    written = _writes_functions(pickler)
-    named = _named(module, jitted.__qualname__)
+    function, written = jitted.__wrapped__, _writes_functions(pickler)
+    module, qualname = jitted.__module__, str(jitted.__qualname__)
+    named = _named(module, qualname)
     if named is jitted and not (written and module == "__main__"):
-        return str(jitted.__qualname__)
+        return qualname
+    if not (written and jitted.home == "__main__"):
+        for name, value in list(getattr(sys.modules.get(jitted.home), "__dict__", {}).items()):
+            if value is jitted:
+                return _found, (jitted.home, name)
     if isinstance(function, MethodType):
         owner, name = function.__self__, function.__name__
         if getattr(owner, name, None) is jitted:
@@ -38,6 +43,11 @@ def reduced(jitted: Jitted, pickler: FrameType) -> str | tuple[Any, ...]:
         else:
             _check(function)
     return Jitted, (function, jitted.options)
+
+
+def _found(module: str, name: str) -> Any:
+    """The function of this name in a module."""
+    return getattr(import_module(module), name)
 
 
 def _named(module: str, qualname: str) -> Any:

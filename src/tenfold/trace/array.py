@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import MutationError, TypeMismatch
+from tenfold.frames import hide
 from tenfold.trace.conversions import Conversions
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.operators import COMPARISONS, Operators
@@ -203,8 +204,17 @@ class Array(Operators, Conversions):
 
     # -- NumPy's protocols
 
-    def __array_ufunc__(
-        self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        try:
+            if method == "__call__" and not kwargs and ufunc in UFUNCS:
+                return UFUNCS[ufunc](*inputs)
+            return self._apply_ufunc(ufunc, method, inputs, **kwargs)
+        except BaseException as error:
+            hide(error)
+            raise
+
+    def _apply_ufunc(
+        self, ufunc: np.ufunc, method: str, inputs: Any, *, out: Any = None, **kwargs: Any
     ) -> Any:
         found = UFUNCS.get(ufunc) or FUNCTIONS["scipy"](ufunc)
         if found is None or (method != "__call__" and method not in METHODS):
