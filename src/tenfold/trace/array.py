@@ -259,6 +259,14 @@ class Array(Operators, Conversions):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"a traced array has no attribute {name!r}")
+        try:
+            return self._attribute(name)
+        except BaseException as error:
+            hide(error)
+            raise
+
+    def _attribute(self, name: str) -> Any:
+        """An attribute that NumPy's arrays may have, and this has not."""
         if not hasattr(np.ndarray, name):
             raise MissingMethod(
                 f"a traced array has no attribute {name!r}, nor has NumPy's", where=describe(here())

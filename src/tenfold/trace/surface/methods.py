@@ -230,7 +230,7 @@ for _name in ("getitem", "setitem"):
 
 # What Python and NumPy call on the user's behalf; operators are entries themselves.
 for _name in (
-    *("getattr", "len", "array_function", "array", "buffer"),
+    *("len", "array_function", "array", "buffer"),
     *("dlpack", "bool", "int", "float", "complex", "index", "round", "format", "reduce"),
     *("neg", "pos", "abs", "invert"),
 ):
