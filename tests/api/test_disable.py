@@ -200,6 +200,18 @@ def test_lazy_arrays_come_back_where_they_are_given(disabled: None) -> None:
     assert made.tolist() == [1, 2, 3, 4]
 
 
+def test_lazy_arrays_reach_bodies_as_numpy_s(disabled: None) -> None:
+    lazy = tn.asarray(M)
+    tn.scan(lambda c, row: (c, met(row)), 0, lazy)
+    tn.vmap(met)(lazy)
+    tn.map(met, lazy)
+    tn.cond(lazy.sum() > 0, met, met, lazy)
+    tn.while_loop(lambda s: False, met, lazy)
+    tn.reduce(lambda a, b: met(a) + b, lazy, 0.0)
+    assert len(seen) == 3 + 3 + 3 + 1 + 12
+    assert all(isinstance(x, (np.ndarray, np.generic)) for x in seen)
+
+
 def test_a_plan_is_run_by_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = tn.jit(lambda x: x * 2 + 1).plan(X)
     for _ in range(3):

@@ -121,7 +121,12 @@ def _looped(
 ) -> Any:
     """Call the function for each lane, and stack what it gives."""
     results = [
-        call([plain.own(a) if axis is None else np.take(a, i, axis) for _, a, axis in given])
+        call(
+            [
+                plain.own(a) if axis is None else np.take(np.asarray(a), i, axis)
+                for _, a, axis in given
+            ]
+        )
         for i in range(lanes)
     ]
     found = [flatten(result) for result in results]

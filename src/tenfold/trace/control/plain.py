@@ -2,7 +2,9 @@
 
 Branches and bodies are called with values, each time they are run: a debugger stops in them, and
 `print` shows numbers. Results are what they give: nothing brings both branches, or all rounds, to
-one dtype and shape.
+one dtype and shape. Where there are no rounds or lanes, and so no values, and for the function of a
+`reduce_window`, they are traced even so. Hooks, prints, host calls and random numbers are as they
+always are outside a trace.
 """
 
 from __future__ import annotations
@@ -88,8 +90,9 @@ def scan(what: str, f: Function, init: Any, xs: Any, rounds: int, reverse: bool)
 
 
 def reduce(f: Function, x: Any, init: Any, axes: tuple[int, ...]) -> Any:
-    dtype = np.result_type(x, init)
-    array = np.moveaxis(np.asarray(x, dtype), axes, range(len(axes)))
+    array = np.asarray(x)
+    dtype = np.result_type(array, init)
+    array = np.moveaxis(array.astype(dtype), axes, range(len(axes)))
     rows = array.reshape(-1, *array.shape[len(axes) :])
     made = np.empty(rows.shape[1:], dtype)
     for place in np.ndindex(made.shape):
