@@ -16,7 +16,16 @@ import numpy as np
 from tenfold.backends.backend import Backend
 from tenfold.backends.guard import Guard, holds
 from tenfold.backends.host_step import HostCall
-from tenfold.backends.program import Array, PlanMemory, Program
+from tenfold.backends.program import (
+    ARGUMENT,
+    NOTHING,
+    OUTPUT,
+    OUTPUTS,
+    Array,
+    PlanMemory,
+    Program,
+    given_by,
+)
 from tenfold.frozen import frozen
 from tenfold.kernel import Kernel
 from tenfold.plan import CopyStep, HostStep, KernelStep, LoopStep, Plan
@@ -94,8 +103,9 @@ class _Room:
 class _Binding:
     """A binding in Python."""
 
-    def __init__(self, types: Sequence[TensorType], writes: bool) -> None:
-        self.types, self.writes, self.answered, self.shut = types, writes, 0, False
+    def __init__(self, types: Sequence[TensorType], writes: bool, updates: Sequence[int]) -> None:
+        self.types, self.updates, self.answered, self.shut = types, updates, 0, False
+        self.writes = writes or bool(updates)
 
     def close(self) -> None:
         self.shut = True
@@ -113,6 +123,13 @@ class _Binding:
                 and a.flags.c_contiguous
                 and a.flags.aligned
                 for a, t in zip(args, self.types, strict=True)
+            )
+            and all(args[n].flags.writeable for n in self.updates)
+            and not any(
+                np.may_share_memory(args[n], a)
+                for n in self.updates
+                for k, a in enumerate(args)
+                if k != n
             )
         )
 
@@ -161,17 +178,25 @@ class InterpretedProgram(Program):
         slow: Callable[..., Any],
         captures: Sequence[Array],
         guards: Sequence[Guard],
-        packed: bool,
+        updates: Sequence[int],
+        answer: int | None,
     ) -> _Bound:
         types = self.parameters[: len(self.parameters) - len(captures)]
-        binding = _Binding(types, bool(self.donated))
+        binding = _Binding(types, bool(self.donated), updates)
 
         def call(*args: Any, **names: Any) -> Any:
             if names or not binding.lets_in(args) or not all(map(holds, guards)):
                 return slow(*args, **names)
             binding.answered += 1
-            made = [o if o.ndim else o[()] for o in self([*args, *captures])]
-            return made[0] if len(made) == 1 and not packed else tuple(made)
+            outputs = self([*args, *captures])
+            own = len(outputs) - len(updates)
+            for number, output in zip(updates, outputs[own:], strict=True):
+                args[number][...] = output
+            made = [o if o.ndim else o[()] for o in outputs[:own]]
+            gives = given_by(answer, own)
+            if gives >= ARGUMENT:
+                return args[gives - ARGUMENT]
+            return {OUTPUTS: tuple(made), OUTPUT: [*made, None][0], NOTHING: None}[gives]
 
         return _Bound(call, binding)
 

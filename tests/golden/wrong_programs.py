@@ -12,6 +12,7 @@ F3 = np.ones(3, "f4")
 F4 = np.ones(4, "f4")
 M = np.ones((2, 3), "f4")
 I3 = np.arange(3)
+READ_ONLY = np.broadcast_to(np.float32(1), 3)
 U8 = np.ones(3, "u1")
 B3 = np.array([True, False, True])
 
@@ -307,16 +308,21 @@ def unique_of_a_traced_array(x):
 # -- in place
 
 
-@wrong(F3)
-def update_of_an_argument(x):
+@wrong(READ_ONLY)
+def update_of_a_read_only_argument(x):
     x += 1
     return x
 
 
-@wrong(F3)
-def item_of_an_argument_set(x):
-    x[0] = 1
+@wrong(F4[:3], F4[1:])
+def update_of_an_argument_that_overlaps_another(x, y):
+    x[0] = y[1]
     return x
+
+
+@wrong(M)
+def update_of_an_argument_that_is_captured(x):
+    x += M
 
 
 @wrong(F3)

@@ -184,12 +184,16 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
 
 
 def guarded(
-    program: Program, captures: Sequence[Array], watched: Sequence[Guard], strict: bool
+    program: Program,
+    captures: Sequence[Array],
+    watched: Sequence[Guard],
+    updates: Sequence[int],
+    strict: bool,
 ) -> bool:
     """Whether the guards of the native entry turn away what they should."""
     from tenfold.parity.replay.guards import try_guards
 
-    count, fault = try_guards(program, captures, watched)
+    count, fault = try_guards(program, captures, watched, updates)
     if fault is not None:
         refute(program, fault)
         tell(program, strict)

@@ -355,8 +355,7 @@ def jit(
     """Trace a function once for each signature, compile it, and replay the plan.
 
     `static` names arguments (or gives their positions) that are Python values rather than
-    arrays: each value is traced apart. `donate` names arguments that the function may update in
-    place: the caller gives their memory up, and finds in it what the function made of them.
+    arrays: each value is traced apart.
     `backend` names what compiles and runs it, "cpu" if none is named: see `tn.backends()`.
     `compile="never"` stays on the reference evaluator; `compile="background"` has it answer until
     the plan is ready and certified, so that no call waits for the compiler.
@@ -373,7 +372,24 @@ def jit(
     checks in every call, "off" never. What disagrees is not used: the reference answers, with a
     ParityWarning. The environment variable TENFOLD_VERIFY sets the default.
 
+    Arguments that the function updates in place (`x += 1`, `x[1:] = v`, `out=x`, `x.sort()`) are
+    updated for the caller, as without jit. They are written when the call ends, after all that
+    can fail or be interrupted: an error leaves them as they were. Returned whole, such an argument
+    is the caller's own object; views of it, and arguments that are not updated, come back as
+    copies. Numbers and NumPy scalars are bound anew, not updated. What is updated must be a
+    writeable array (NumPy's, a lazy one, or another library's in the host's memory) that shares no
+    memory with another argument or a captured array.
+    `donate` names arguments whose memory the caller gives up: plans may compute in it, which saves
+    memory; what was in it is gone, also after an error, unless the function updates it.
+
     >>> import numpy as np, tenfold as tn
+    >>> @tn.jit
+    ... def smooth(a, b):
+    ...     a[1:-1] = (b[:-2] + b[2:]) / 2
+    >>> a = np.zeros(4)
+    >>> smooth(a, np.array([1.0, 2.0, 3.0, 4.0]))
+    >>> a
+    array([0., 2., 3., 0.])
     >>> @tn.jit
     ... def f(x, y=2):
     ...     return {"sum": x + y, "norm": np.sqrt((x * x).sum())}

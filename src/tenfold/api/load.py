@@ -13,9 +13,9 @@ import numpy as np
 
 from tenfold.api.call.arguments import as_array, check_names, parameter_names
 from tenfold.api.call.callee import Callee
-from tenfold.api.call.donation import check_donated, donated_leaves, write_back
 from tenfold.api.call.entry_point import EntryPoint
 from tenfold.api.call.signature import Signature
+from tenfold.api.call.updates import check_written, donated_leaves, write_back
 from tenfold.api.safetensors import load_safetensors
 from tenfold.backends.file import SIGNATURE, PlanFile, Reference, write_file
 from tenfold.backends.program import Program
@@ -119,9 +119,9 @@ class Loaded(Callee):
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         signature, program = self.signature, self.program
-        leaves = signature.bind(args, kwargs)
+        given, leaves = signature.bind(args, kwargs)
         names, updates = signature.leaf_names, signature.updates
-        check_donated(signature.name, names, leaves, self._donated, updates)
+        check_written(signature.name, names, given, updates, self._donated)
         captures = [self._captures[name] for name in signature.captures]
         copied: list[int] = []
         if isinstance(program, Program):
@@ -131,17 +131,24 @@ class Loaded(Callee):
 
                 tell(program, program.strict)
                 program = Reference(self.graph)
-            elif not signature.hooks and self._entered is None:
+            elif not signature.hooks and self._entered is None and not {*copied} & {*updates}:
                 entry_point = EntryPoint(program, signature.form, captures, copied=copied)
                 self._dispatch.add(entry_point)
         arrays = [np.array(a) if n in copied else a for n, a in enumerate(leaves)]
         outputs = program([*arrays, *captures], self._callbacks)
-        write_back(updates, self._donated, leaves, outputs)
-        return signature.form.results(outputs)
+        results = signature.form.results(outputs, given)
+        write_back(updates, given, outputs)
+        return results
 
     def explain(self) -> str:
-        """What runs, and why so; how far it was checked."""
-        return "\n".join((*self.notes, self.plan.explain(), *self._checked()))
+        """What runs, and why so; what it updates; how far it was checked."""
+        return "\n".join((*self.notes, self.plan.explain(), *self._updated(), *self._checked()))
+
+    def _updated(self) -> Iterator[str]:
+        """The arguments that calls write into."""
+        names = [self.signature.leaf_names[n] for n in self.signature.updates]
+        if names:
+            yield f"updates in place: {', '.join(names)}"
 
     def _checked(self) -> Iterator[str]:
         refuted = getattr(self.program, "refuted", None)
@@ -235,7 +242,7 @@ def _check_memory(signature: Signature, program: Program) -> None:
     if any(n >= len(signature.leaves) for n in program.donated):
         raise PlanError("plan file: its plan writes into captured arrays")
     made = [program.parameters[n] for n in signature.updates]
-    first = len(signature.weak)
+    first = sum(leaf is None for leaf in signature.returned)
     if len(program.outputs) < first or list(program.outputs[first:]) != made:
         raise PlanError("plan file: its outputs are not those of its signature")
 
@@ -251,8 +258,9 @@ def load(
 ) -> Loaded:
     """A saved plan, to be called as its function was.
 
-    `donate` names arguments (or gives their positions) that the caller gives up. Of others that the
-    plan writes into, whatever the file says, a copy is made in each call.
+    Arguments that the function updates in place are updated, when a call ends (`signature.updates`
+    says which). `donate` names arguments (or gives their positions) that the caller gives up: of
+    others that the plan computes in, whatever the file says, a copy is made in each call.
 
     `captures` gives the arrays the function closes over by name: a mapping, or a safetensors file
     (if none is given, the one beside the plan). `hooks` gives callables by name.
@@ -326,10 +334,6 @@ def _loaded(
                 fix=f"give it to tn.load: hooks={{{name!r}: f}}, or None to silence a hook",
             )
     donated = donate(signature)
-    for n in signature.updates:
-        if n not in donated:
-            name = signature.leaf_names[n]
-            notes.append(f"{name} is updated in a copy: load with donate= to have it updated")
     held = _held(signature, captures, graph, found)
     certificate = read.certificate() if trusted else {}
     return Loaded(

@@ -15,8 +15,8 @@ import numpy as np
 from tenfold.api.call.arguments import Binder, Call, as_array, check_names
 from tenfold.api.call.buckets import Axes, Buckets, prove, unpad
 from tenfold.api.call.callee import Callee
-from tenfold.api.call.donation import check_donated, donated_leaves, write_back
 from tenfold.api.call.kinds import taken_in
+from tenfold.api.call.updates import check_written, donated_leaves, write_back
 from tenfold.api.specialisation import Options, Padding, Specialisation
 from tenfold.api.traces import Traces, trace_call
 from tenfold.api.verify import verify_option
@@ -83,20 +83,24 @@ class SpecialisedFunction(Callee):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Hooks | None = None
     ) -> Any:
         call = self._binder.bind(args, kwargs)
+        given = list(call.leaves)
         give = taken_in(call.leaves)
+        # What is written to: the caller's lazy arrays, and the memory of all others.
+        own = [a if isinstance(a, Array) else b for a, b in zip(given, call.leaves, strict=True)]
         if self._options.compile == "now":
             _load_runtime(self._options.backend)
         if self._options.buckets is None:
-            traced, outputs = self._outputs(call, call.leaves, hooks)
+            traced, outputs = self._outputs(call, own, hooks)
         else:
             padded, axes = self._padded(call)
-            traced, outputs = self._outputs(padded, call.leaves, hooks)
+            traced, outputs = self._outputs(padded, own, hooks)
             if axes is not None:
                 rows = self._buckets.rows(call)
                 outputs = [unpad(o, a, rows) for o, a in zip(outputs, axes, strict=True)]
-        if traced.updates:
-            write_back(traced.updates, self._donated(call), call.leaves, outputs)
-        return traced.results(outputs, give)
+        results = traced.results(outputs, given, give)
+        if traced.updates:  # last: nothing can fail any more
+            write_back(traced.updates, own, outputs)
+        return results
 
     def _outputs(
         self, call: Call, given: Sequence[Any], hooks: Hooks | None
@@ -104,10 +108,16 @@ class SpecialisedFunction(Callee):
         """The outputs for a call; `given` are its leaves as the caller has them."""
         found, arrays = self._ready(call)
         traced, entry_point = found.traced, found.entry_point
-        if self._binder.donate:
-            captures = [(c.name, c.array) for c in found.captures]
-            names, donated = call.leaf_names(), self._donated(call)
-            check_donated(self.__qualname__, names, given, donated, traced.updates, captures)
+        if traced.updates or self._binder.donate:
+            check_written(
+                self.__qualname__,
+                call.leaf_names(),
+                given,
+                traced.updates,
+                self._donated(call),
+                [(c.name, c.array) for c in found.captures],
+                traced.lines,
+            )
         if entry_point is not None and not hooks and not entry_point.program.shut:
             if entry_point not in self._dispatch or not entry_point.lets_in(found.captured()):
                 self._enter(call, found, entry_point.program)
@@ -240,11 +250,12 @@ class SpecialisedFunction(Callee):
             watched = None if lazy else guards(found)
             if found.entry_point is None or not found.entry_point.still(captures, watched):
                 if verify_option(self._options.verify) != "off" and not guarded(
-                    program, captures, watched or (), self._options.strict
+                    program, captures, watched or (), traced.updates, self._options.strict
                 ):
                     return
                 own = [c.array for c in found.captures if c.places]
                 form = CallForm.of(call, traced, self._binder.signature)
+                written = dict.fromkeys((*traced.updates, *self._donated(call)))
                 self._drop(found)
                 found.entry_point = EntryPoint(
                     program,
@@ -252,7 +263,7 @@ class SpecialisedFunction(Callee):
                     captures,
                     watched,
                     stands=_standing(self._lock, found, captures),
-                    apart=[(n, array) for n in self._donated(call) for array in own],
+                    apart=[(n, array) for n in written for array in own],
                 )
                 self._use(program, found)
             self._dispatch.add(found.entry_point)
@@ -287,7 +298,7 @@ class SpecialisedFunction(Callee):
             return call, None
         padded = replace(call, leaves=buckets.pad(call, size))
         with self._lock:
-            many = self._traces.find(padded.key)
+            many = self._traces.find(padded)
             padding = many.paddings.get(rows) if many is not None else None
             if padding is None or not padding.fits():
                 few = self._trace(call)  # first: what it raises is what the function raises
@@ -314,10 +325,10 @@ class SpecialisedFunction(Callee):
 
     def _specialisation(self, call: Call) -> Specialisation:
         with self._lock:
-            found = self._traces.find(call.key)
+            found = self._traces.find(call)
             if found is None:
                 found = self._trace(call)
-                self._traces.add(call.key, found)
+                self._traces.add(call, found)
             return found
 
     def _trace(self, call: Call) -> Specialisation:

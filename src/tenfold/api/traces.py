@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tenfold.api.call.arguments import Binder, Call, describe_leaf
-from tenfold.api.call.donation import is_donated
 from tenfold.api.captures.captures import Survey, survey
 from tenfold.api.captures.clocks import warn_of_clocks
 from tenfold.api.captures.places import Constant
@@ -18,7 +17,7 @@ from tenfold.stats import count, timed
 from tenfold.trace.function import trace_function
 
 TRACES = 4096  # signatures of one function that are kept
-ALIKE = 64  # traces with one signature: they differ in what the function closes over
+ALIKE = 64  # traces with one signature: they differ in what the function closes over, say
 
 
 class Traces:
@@ -36,18 +35,20 @@ class Traces:
         """All that are kept. Any thread may ask, whatever it holds."""
         return [one for kept in list(self._kept.values()) for one in kept]
 
-    def find(self, key: Any) -> Specialisation | None:
-        """The trace that serves calls of this signature now, if there is one."""
+    def find(self, call: Call) -> Specialisation | None:
+        """The trace that serves such calls now, if there is one."""
+        key = call.key
         kept = self._kept.get(key, [])
         for number, one in enumerate(kept):
-            if one.fits():
+            if one.traced.takes(call.leaves) and one.fits():
                 if number:
                     kept.insert(0, kept.pop(number))
                 self._kept.move_to_end(key)
                 return one
         return None
 
-    def add(self, key: Any, one: Specialisation) -> None:
+    def add(self, call: Call, one: Specialisation) -> None:
+        key = call.key
         kept = self._kept[key] = [one, *self._kept.get(key, [])]
         self._kept.move_to_end(key)
         self._drop(kept, ALIKE)
@@ -64,7 +65,7 @@ def trace_call(
 ) -> Specialisation:
     """Trace a function for a call; what it reads is found before, and looked at again after."""
     leaves = [
-        describe_leaf(leaf, name, function, not is_donated(name, binder.donate))
+        describe_leaf(leaf, name, function)
         for leaf, name in zip(call.leaves, call.leaf_names(), strict=True)
     ]
     with timed("trace"), resting():

@@ -80,6 +80,15 @@ class Dispatch(Protocol):
     def clear(self) -> None: ...
 
 
+# What a call gives: a tuple of the outputs, the one output, None, or an argument (plus its number).
+OUTPUTS, OUTPUT, NOTHING, ARGUMENT = range(4)
+
+
+def given_by(answer: int | None, count: int) -> int:
+    """What a call gives that has so many results, and whose answer was left open or not."""
+    return answer if answer is not None else OUTPUT if count == 1 else OUTPUTS
+
+
 class NoMatch(Exception):
     """No plan took these arguments."""
 
@@ -179,7 +188,8 @@ class Program(ABC):
         slow: Callable[..., Any],
         captures: Sequence[Array],
         guards: Sequence[Guard],
-        packed: bool,
+        updates: Sequence[int],
+        answer: int | None,
     ) -> BoundProgram:
         """What `bind` gives, open."""
 
@@ -221,15 +231,18 @@ class Program(ABC):
         captures: Sequence[Array] = (),
         guards: Sequence[Guard] = (),
         *,
-        packed: bool = False,
+        updates: Sequence[int] = (),
+        answer: int | None = None,
     ) -> BoundProgram:
         """A callable over positional arrays, native where that is supported; `slow` answers what
         its guards turn away, and everything while the program is closed. It keeps the code alive,
         and what that reads.
 
-        `captures` stand for the graph's last parameters. `packed`: one output comes in a tuple.
+        `captures` stand for the graph's last parameters. `updates` are arguments that the last
+        outputs are written into when nothing can fail any more; the others are results. `answer`
+        is what a call gives; None is the one result, or a tuple of them.
         """
-        bound = self.make_bound(slow, captures, guards, packed)
+        bound = self.make_bound(slow, captures, guards, updates, answer)
         self._bindings = [one for one in self._bindings if one() is not None]
         self._bindings.append(ref(bound.binding))
         if self.shut:  # found while it was bound

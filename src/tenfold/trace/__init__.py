@@ -6,10 +6,9 @@
   (broadcasts, diagonals) are not written, nor those in which an element stands at several places.
 - A traced array that is no view lies in C order, and a view as NumPy would lay it: so a reshape is
   a view or a copy as there. `order="K"` and `"A"` of a `ravel` are refused where they matter.
-- An argument may be updated where it is donated: what became of it is an output of the graph
-  after the function's own (`Traced.updates`), and is written back into the caller's array when
-  the call ends. A donated array that shares memory with another argument or a captured array is
-  refused, by native code too (`api/call/donation`).
+- An argument may be updated: what became of it is an output of the graph after the function's own
+  (`FunctionTrace.updates`), and is written into the caller's array when the call ends
+  (`api/call/updates`). Returned whole, it is the caller's object. A scalar is bound anew instead.
 - Python numbers are weak: they take the dtype of the array they meet. A Python number given as an
   argument stays weak inside the function, and comes back as a Python number.
 - A Python number put into an array (`x[i] = v`, `fill`, `insert`, `initial=`) goes in as NumPy

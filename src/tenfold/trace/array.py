@@ -70,7 +70,7 @@ class Array(Operators, Conversions):
         self._seen = 0 if view is None else view.root._version
         # a view in which an element stands at several places, or that NumPy lets nobody write to
         self._readonly = False
-        self._argument = argument  # the name of a parameter that must not be updated
+        self._argument = argument  # the name of the caller's array that this is
 
     # -- type
 
@@ -143,14 +143,6 @@ class Array(Operators, Conversions):
                 where=describe(here()),
                 fix="copy it first: y = np.broadcast_to(x, shape).copy()",
             )
-        if root._argument is not None:
-            whole = root._argument.split("[")[0].split(".")[0]  # donated with all that is in it
-            raise MutationError(
-                f"the argument {root._argument!r} is updated in place",
-                where=describe(here()),
-                fix=f"copy it first: {root._argument} = {root._argument}.copy(); or let the "
-                f"function have it: tn.jit(f, donate={whole!r})",
-            )
         if scope is not root._scope:
             raise MutationError(
                 f"an array of {root._scope.label} is updated in place inside {scope.label}",
@@ -165,6 +157,8 @@ class Array(Operators, Conversions):
         view = self._view
         if view is None:
             self._version += 1
+            if self._argument is not None:
+                scope.trace.updated.setdefault(self._argument, here())
         else:
             view.root._update(view.write(Array(scope, value))._value)
             self._seen = view.root._version
@@ -173,6 +167,8 @@ class Array(Operators, Conversions):
     def _in_place(self, ufunc: np.ufunc, other: Any) -> Any:
         if self._weak or (self._argument is None and self._view is None and not self.shape):
             # a Python number or a NumPy scalar is not updated but bound anew
+            if self._scope is not LAZY:
+                self._scope.trace.rebound.add(self._value)
             return self._operate(ufunc, self, other)
         self._check_writable()
         result = UFUNCS[ufunc](self, other)

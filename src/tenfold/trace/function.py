@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
@@ -15,7 +17,7 @@ from tenfold.trace.chance import by_no_chance
 from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.operand import as_value, literal
 from tenfold.trace.scope import Capture, Scope, Trace, opened
-from tenfold.trace.source import blame, describe
+from tenfold.trace.source import Raw, blame, describe
 from tenfold.types import DType, TensorType
 
 
@@ -26,13 +28,14 @@ class Leaf:
     type: TensorType
     name: str = ""
     weak: Any = None  # int, float or complex for a Python number
-    fixed: bool = True  # must not be updated in place
+    array: bool = True  # else a scalar, which is not updated in place but bound anew
 
 
 @frozen
 class FunctionTrace:
     """What tracing a function gave: the graph's parameters are the leaves, then the captures; its
-    outputs are the results, then what became of the leaves that were updated in place."""
+    outputs are the results, then what became of the leaves that were updated in place. A result
+    that is such a leaf, whole, is no output of its own: the caller's object is given back."""
 
     graph: Graph
     outputs: Structure
@@ -42,27 +45,51 @@ class FunctionTrace:
     limits: tuple[tuple[int, DType], ...] = ()  # integer dtypes that Python integers must fit
     baked: tuple[Any, ...] = ()  # arrays whose values, not only types, shaped the graph
     updates: tuple[int, ...] = ()  # the leaves that were updated, in the order of the outputs
+    returned: tuple[int | None, ...] = ()  # of each result: the updated leaf that it is, or None
+    lines: tuple[Raw | None, ...] = ()  # of each update: where it happens first
+    rebound: tuple[int, ...] = ()  # scalars that were bound anew, where arrays would be updated
 
     def check_limits(self, leaves: Sequence[Any]) -> None:
         """Raise as NumPy does when a Python integer does not fit the array it meets."""
         for position, dtype in self.limits:
             literal(leaves[position], dtype)
 
-    def results(self, outputs: Sequence[Any], give: Callable[[Any], Any] | None = None) -> Any:
+    def takes(self, leaves: Sequence[Any]) -> bool:
+        """Whether these are scalars where the trace found scalars, and arrays where it found
+        arrays, as far as that makes a difference."""
+        return not any(isinstance(leaves[n], np.ndarray) for n in self.rebound) and not any(
+            isinstance(leaves[n], np.generic) for n in self.updates
+        )
+
+    def results(
+        self,
+        outputs: Sequence[Any],
+        leaves: Sequence[Any] = (),
+        give: Callable[[Any], Any] | None = None,
+    ) -> Any:
         """The graph's outputs as the function gives them: in its containers, arrays as `give`
-        makes them (0-d ones as NumPy scalars), Python numbers as such."""
-        return results(self.outputs, self.weak, outputs, give or scalar)
+        makes them (0-d ones as NumPy scalars), Python numbers as such, and updated leaves as the
+        caller has them."""
+        return results(self.outputs, self.weak, self.returned, outputs, leaves, give or scalar)
 
 
 def results(
     structure: Structure,
     weak: Sequence[type | None],
+    returned: Sequence[int | None],
     outputs: Sequence[Any],
+    leaves: Sequence[Any],
     give: Callable[[Any], Any],
 ) -> Any:
-    """The first outputs in their containers: Python numbers where they are weak."""
-    given = zip(outputs[: len(weak)], weak, strict=True)
-    return structure.unflatten([kind(o.item()) if kind else give(o) for o, kind in given])
+    """The first outputs in their containers: Python numbers where they are weak, leaves that are
+    returned whole among them."""
+    own, made = iter(outputs), []
+    for kind, leaf in zip(weak, returned, strict=True):
+        if leaf is not None:
+            made.append(leaves[leaf])
+        else:
+            made.append(kind(next(own).item()) if kind else give(next(own)))
+    return structure.unflatten(made)
 
 
 def scalar(array: Any) -> Any:
@@ -84,7 +111,7 @@ def trace_function(
             scope,
             scope.builder.parameter(leaf.type, leaf.name),
             weak=leaf.weak,
-            argument=leaf.name if leaf.fixed else None,
+            argument=leaf.name if leaf.array else None,
         )
         for leaf in leaves
     ]
@@ -97,12 +124,15 @@ def trace_function(
             raise
         try:
             structure, found = flatten(result)
-            outputs = [as_value(item, scope) for item in found]
+            values = [as_value(item, scope) for item in found]
         except TenfoldError as error:
             error.where = f"{_place(function)} (in what it returns)"
             raise
     weak = tuple(_weak(item) for item in found)
     updates = tuple(n for n, a in enumerate(arguments) if a._value != parameters[n])
+    leaves_of = {id(arguments[n]): n for n in updates}
+    returned = tuple(leaves_of.get(id(item)) for item in found)
+    outputs = [v for v, leaf in zip(values, returned, strict=True) if leaf is None]
     outputs += [arguments[n]._value for n in updates]
     order = {value: i for i, value in enumerate(scope.builder.used(outputs))}
     captures = sorted((c for c in trace.captures if c.value in order), key=lambda c: order[c.value])
@@ -122,6 +152,9 @@ def trace_function(
         tuple(limits),
         tuple(trace.baked.values()),
         updates,
+        returned,
+        tuple(trace.updated.get(leaves[n].name) for n in updates),
+        tuple(n for n, p in enumerate(parameters) if p in trace.rebound and not leaves[n].array),
     )
 
 

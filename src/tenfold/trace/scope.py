@@ -17,7 +17,7 @@ import numpy as np
 from tenfold.errors import ScopeError, TenfoldError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
-from tenfold.trace.source import describe, here, locate
+from tenfold.trace.source import Raw, describe, here, locate
 from tenfold.types import SHORT, DType, TensorType, as_dtype
 
 CONSTANT_SIZE = 16  # arrays up to this size, made while tracing, are constants
@@ -44,6 +44,8 @@ class Trace:
     numbers: dict[int, int] = field(default_factory=dict)  # of callbacks, by id
     limits: dict[int, set[DType]] = field(default_factory=dict)  # dtypes a weak integer takes
     baked: dict[int, Any] = field(default_factory=dict)  # arrays whose values shaped the graph
+    updated: dict[str, Raw | None] = field(default_factory=dict)  # arguments, with the first line
+    rebound: set[int] = field(default_factory=set)  # scalars, where arrays would be updated
 
     def number(self, callback: Callable[..., Any]) -> int:
         """The number of a callable among those of this trace."""

@@ -31,7 +31,7 @@ from tenfold.backends.cpu.run.host import HOST
 from tenfold.backends.cpu.run.poll import POLL
 from tenfold.backends.guard import HOLDS, ITEMS, Guard, kind_of
 from tenfold.backends.llvm.text import Fragment, join
-from tenfold.backends.program import decline
+from tenfold.backends.program import OUTPUTS, decline
 from tenfold.types import DTYPES, TensorType, parse_type
 
 Assemble = Callable[[str], bytes]
@@ -262,7 +262,7 @@ def test_several_outputs_come_as_a_tuple(make: Make) -> None:
 
 
 def test_packed_and_empty(make: Make) -> None:
-    one = CallSpec("one", "plan", arguments("f64[2]"), outputs("f64[2]"), packed=True)
+    one = CallSpec("one", "plan", arguments("f64[2]"), outputs("f64[2]"), answer=OUTPUTS)
     result = make(one, copies((0, 1, 16))).call(np.ones(2))
     assert type(result) is tuple
     assert len(result) == 1

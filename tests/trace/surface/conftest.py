@@ -21,7 +21,7 @@ FUZZ = {"f": 4, "c": 8}  # units in the last place
 def _leaf(i: int, x: Any) -> Leaf:
     weak = type(x) if type(x) in (int, float, complex) else None
     array = np.asarray(x)
-    return Leaf(TensorType(as_dtype(array.dtype), array.shape), f"a{i}", weak, fixed=False)
+    return Leaf(TensorType(as_dtype(array.dtype), array.shape), f"a{i}", weak)
 
 
 def _trace(f: Callable[..., Any], *args: Any) -> Any:

@@ -151,20 +151,21 @@ def is_opaque(given: Any) -> bool:
     return len(leaves) == 1 and leaves[0] is given and leaf_key(given) is None
 
 
-def describe_leaf(leaf: Any, name: str, function: Callable[..., Any], fixed: bool) -> Leaf:
+def describe_leaf(leaf: Any, name: str, function: Callable[..., Any]) -> Leaf:
     """The type a leaf is traced with; a leaf that is no array is an error that names it."""
     kind = type(leaf)
     if kind in _WEAK:
-        return Leaf(_WEAK[kind], name, kind, fixed)
+        return Leaf(_WEAK[kind], name, kind, array=False)
     if kind is bool:
-        return Leaf(_BOOL, name, None, fixed)
+        return Leaf(_BOOL, name, array=False)
     if isinstance(leaf, TensorType):
-        return Leaf(leaf, name, None, fixed)
+        return Leaf(leaf, name)
     if isinstance(leaf, Array) and leaf._scope is LAZY:
-        return Leaf(leaf.type, name, None, fixed)
+        return Leaf(leaf.type, name)
     if isinstance(leaf, (np.ndarray, np.generic)):
         try:
-            return Leaf(TensorType(as_dtype(base_array(leaf).dtype), leaf.shape), name, None, fixed)
+            type_ = TensorType(as_dtype(base_array(leaf).dtype), leaf.shape)
+            return Leaf(type_, name, array=isinstance(leaf, np.ndarray))
         except TenfoldError as error:
             error.message = f"{_name(function)}: the argument {name!r}: {error.message}"
             raise

@@ -106,7 +106,8 @@ def prove(few: Specialisation, many: Specialisation, rows: int, size: int) -> Ax
 
     one, other = few.traced, many.traced
     axes = follow(one.graph, other.graph, rows, size)
-    if (one.outputs, one.weak, one.limits) != (other.outputs, other.weak, other.limits):
+    given, wanted = ((t.outputs, t.weak, t.limits, t.updates, t.returned) for t in (one, other))
+    if given != wanted:
         raise different("what it gives")
     if not all(map(_same_callback, one.callbacks, other.callbacks)):
         raise different("a function for the host that is made while tracing")

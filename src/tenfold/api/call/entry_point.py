@@ -10,7 +10,7 @@ import numpy as np
 
 from tenfold.api.call.form import CallForm
 from tenfold.backends.guard import HOLDS, Guard, holds
-from tenfold.backends.program import Program, decline
+from tenfold.backends.program import OUTPUTS, Program, decline
 
 
 class EntryPoint:
@@ -38,10 +38,11 @@ class EntryPoint:
         self.guards = guards
         self.apart = apart
         self.copied = frozenset(copied)
-        self.flat = form.flat and not apart and not copied
+        self.flat = form.answer is not None and not apart and not copied
         looked = ((stands, HOLDS, True),) if guards is None else guards
-        packed = not (self.flat and form.single)
-        self.bound = program.bind(decline, captures, looked, packed=packed)
+        answer = form.answer if self.flat else OUTPUTS
+        updates = form.updates
+        self.bound = program.bind(decline, captures, looked, updates=updates, answer=answer)
 
     @property
     def key(self) -> Any:

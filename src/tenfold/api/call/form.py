@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.api.call.arguments import Call
+from tenfold.backends.program import ARGUMENT, NOTHING, OUTPUT, OUTPUTS
 from tenfold.frozen import frozen
 from tenfold.trace.containers import LEAF, Structure
 from tenfold.trace.exact import exact
@@ -22,6 +23,7 @@ Tokens = tuple[Any, ...]
 
 SCALARS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
 _EITHER = Parameter.POSITIONAL_OR_KEYWORD
+_NONE = (("static", type(None), None),)
 _LARGEST = 200  # tokens: a larger or deeper container is not worth a function of its own
 
 
@@ -33,43 +35,43 @@ class CallForm:
     names: tuple[str, ...]  # the arguments given, static ones left out
     structure: Structure  # of the tuple of their values
     statics: tuple[tuple[str, type, Any], ...]
-    numbers: tuple[type | None, ...]  # of each leaf: the type of a Python number, None for an array
+    numbers: tuple[type | None, ...]  # of each leaf: the type of a number, None for an array
     outputs: Structure
     weak: tuple[type | None, ...]  # of each output: the type of a Python number, or None
     updates: tuple[int, ...]  # leaves that the last outputs are written back into
+    returned: tuple[int | None, ...]  # of each output: the updated leaf that it is, or None
     looked_at: bool  # whether Python has to look at values: integers that must fit a dtype
 
     @staticmethod
     def of(call: Call, traced: FunctionTrace, signature: Signature) -> CallForm:
-        numbers = tuple([type(leaf) if type(leaf) in SCALARS else None for leaf in call.leaves])
-        results = (traced.outputs, traced.weak, traced.updates, bool(traced.limits))
-        return CallForm(signature, call.names, call.structure, call.statics, numbers, *results)
+        numbers = tuple(
+            type(leaf) if type(leaf) in SCALARS or n in traced.rebound else None
+            for n, leaf in enumerate(call.leaves)
+        )
+        results = (traced.outputs, traced.weak, traced.updates, traced.returned)
+        given = (signature, call.names, call.structure, call.statics, numbers)
+        return CallForm(*given, *results, bool(traced.limits))
 
     @property
     def key(self) -> Any:
         """What is equal for equal forms of one function."""
         statics = tuple([(name, exact(value)) for name, _, value in self.statics])
         given = (self.names, self.structure.key, statics, self.numbers)
-        return *given, self.outputs, self.weak, self.updates
+        return *given, self.outputs, self.weak, self.updates, self.returned
 
     @property
-    def single(self) -> bool:
-        """Whether the result is one array, bare."""
-        return self.outputs.tokens == (LEAF,)
-
-    @property
-    def flat(self) -> bool:
-        """Whether such calls are arrays in, arrays out, all by position: native code needs no
-        Python at all."""
-        tokens = self.outputs.tokens
-        return (
-            not self.statics
-            and not any(self.numbers)
-            and not any(self.weak)
-            and not self.updates
-            and self.structure.tokens == self._by_position()
-            and (self.single or tokens == _tuple_of(len(tokens) - 1))
-        )
+    def answer(self) -> int | None:
+        """What such calls give, where they are arrays in, arrays out, all by position: native code
+        needs no Python at all. None for others."""
+        tokens, returned = self.outputs.tokens, self.returned
+        plain = not self.statics and not any(self.numbers) and not any(self.weak)
+        if not plain or self.structure.tokens != self._by_position():
+            return None
+        if tokens == (LEAF,):
+            return OUTPUT if returned[0] is None else ARGUMENT + returned[0]
+        if tokens == _NONE:
+            return NOTHING
+        return OUTPUTS if tokens == _tuple_of(len(tokens) - 1) and set(returned) <= {None} else None
 
     @property
     def small(self) -> bool:
@@ -79,11 +81,12 @@ class CallForm:
             len(self.structure.tokens) + len(self.outputs.tokens) <= _LARGEST
             and kinds <= {_EITHER, Parameter.KEYWORD_ONLY}
             and not self.looked_at
+            and not (self.updates and any(map(_may_raise, self.outputs.tokens)))
         )
 
-    def results(self, outputs: Sequence[Any]) -> Any:
+    def results(self, outputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """The outputs of a program as the function gives them."""
-        return results(self.outputs, self.weak, outputs, scalar)
+        return results(self.outputs, self.weak, self.returned, outputs, leaves, scalar)
 
     def _by_position(self) -> Tokens | None:
         """How a call looks whose leaves are just its positional arguments; None where that can't
@@ -97,6 +100,11 @@ class CallForm:
             rest = _tuple_of(count - before)
             return (("tuple", len(given)), *(LEAF,) * before, *rest) if before <= count else None
         return _tuple_of(count) if set(kinds) <= {Parameter.POSITIONAL_ONLY, _EITHER} else None
+
+
+def _may_raise(token: Any) -> bool:
+    """Whether building such a container runs code of the user's: a named tuple's subclass."""
+    return token[0] == "named" and "_fields" not in vars(token[1])
 
 
 def _tuple_of(count: int) -> Tokens:

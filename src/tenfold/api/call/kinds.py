@@ -39,22 +39,30 @@ def taken_in(leaves: list[Any]) -> Give | None:
     if lazy:
         realise([leaves[i]._value for i in lazy])  # all of them together
         for i in lazy:
-            leaves[i] = leaves[i]._host()
+            host = leaves[i]._host()
+            leaves[i] = host if host.ndim else host[()]  # as NumPy's, it is a scalar
     return give
 
 
 def from_library(array: Any) -> np.ndarray[Any, Any]:
     """An array of another library as NumPy's: on the same memory where it lies in the host's, as
-    a copy where it lies in a device's or has a dtype that NumPy does not take by DLPack."""
+    a read-only copy where it lies in a device's or has a dtype that NumPy does not take by
+    DLPack."""
+    shared = not getattr(array, "requires_grad", False)  # torch keeps values for gradients
     if hasattr(array, "detach"):  # torch does not export what it takes gradients of
         array = array.detach()
     try:
         if _is_bfloat16(array):
-            return _from_bfloat16(array)
-        try:
-            return np.from_dlpack(array)
-        except BufferError:
-            return np.from_dlpack(array, device="cpu")
+            found = _from_bfloat16(array)
+            shared = shared and array.__dlpack_device__()[0] == HOST
+        else:
+            try:
+                found = np.from_dlpack(array)
+            except BufferError:
+                found, shared = np.from_dlpack(array, device="cpu"), False
+        if not shared:
+            found.flags.writeable = False  # an update would not be seen
+        return found
     except (BufferError, RuntimeError, TypeError) as error:
         raise TypeMismatch(
             f"a {type(array).__module__}.{type(array).__name__} can't be taken by DLPack: {error}",

@@ -6,6 +6,8 @@ import inspect
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from tenfold.api.call.arguments import Binder, Call, as_array, leaf_key
 from tenfold.api.call.form import CallForm
 from tenfold.errors import PlanError, TypeMismatch
@@ -41,6 +43,8 @@ class Signature:
     captures: tuple[str, ...]
     hooks: tuple[tuple[str, bool], ...]  # name, whether it can't do without
     updates: tuple[int, ...] = ()  # leaves that the last outputs are written back into
+    returned: tuple[int | None, ...] = ()  # of each result: the updated leaf that it is, or None
+    rebound: tuple[int, ...] = ()  # leaves that have to be scalars
 
     @staticmethod
     def of(call: Call, traced: FunctionTrace, binder: Binder) -> Signature:
@@ -63,6 +67,8 @@ class Signature:
             tuple(c.name for c in traced.captures),
             hooks_of(traced.graph),
             traced.updates,
+            traced.returned,
+            traced.rebound,
         )
 
     def to_data(self) -> dict[str, Any]:
@@ -109,15 +115,19 @@ class Signature:
             self.names,
             decode(self.arguments),
             (),
-            tuple(_WEAK.get(leaf) for leaf in self.leaves),
+            tuple(
+                self._keys[n][0].type if n in self.rebound else _WEAK.get(leaf)
+                for n, leaf in enumerate(self.leaves)
+            ),
             decode(self.outputs),
             tuple(_WEAK.get(weak) for weak in self.weak),
             self.updates,
+            self.returned,
             bool(self.limits or self.statics),
         )
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """The arrays of a call, in the order of the graph's parameters."""
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+        """The leaves of a call, and their arrays in the order of the graph's parameters."""
         given = self._binding.bind(*args, **kwargs).arguments
         for name, text in self.statics:
             if name in given and _static(given.pop(name)) != text:
@@ -149,9 +159,16 @@ class Signature:
                     fix="convert it, or make a plan for this type",
                 )
             arrays.append(as_array(leaf))
+        for number in self.rebound:
+            if isinstance(leaves[number], np.ndarray):
+                raise TypeMismatch(
+                    f"{self.name}: {self.leaf_names[number]} is an array, this plan was made for "
+                    "a scalar, which the function does not update but bind anew",
+                    fix="pass x[()], or make a plan for an array",
+                )
         for position, short in self.limits:
             literal(leaves[position], DTYPES[short])
-        return arrays
+        return leaves, arrays
 
 
 def hooks_of(graph: Graph) -> tuple[tuple[str, bool], ...]:
@@ -235,6 +252,12 @@ def _check(made: Signature) -> None:
         raise ValueError("what is updated is malformed")
     if any(type(n) is not int or not 0 <= n < len(made.leaves) for n in made.updates):
         raise ValueError("something is updated that is no argument")
+    if len(made.returned) != len(made.weak) or set(made.returned) - {None, *made.updates}:
+        raise ValueError("something is returned that is not updated")
+    if any(made.weak[i] for i, leaf in enumerate(made.returned) if leaf is not None):
+        raise ValueError("an argument is returned as a number")
+    if any(type(n) is not int or made.leaves[n][-2:] != "[]" for n in made.rebound):
+        raise ValueError("something is bound anew that is no scalar")
     for position, short in made.limits:
         if type(position) is not int or not 0 <= position < len(made.leaves) or short not in DTYPES:
             raise ValueError("a limit is malformed")
@@ -246,9 +269,10 @@ def _check_against(made: Signature, graph: Graph) -> None:
     count = len(made.leaves)
     if count + len(made.captures) != len(graph.parameters):
         raise ValueError("the graph takes another number of arguments and captures")
-    if len(made.weak) + len(made.updates) != len(graph.outputs):
+    own = [weak for weak, leaf in zip(made.weak, made.returned, strict=True) if leaf is None]
+    if len(own) + len(made.updates) != len(graph.outputs):
         raise ValueError("the graph gives another number of outputs")
-    for number, type_ in zip(made.updates, graph.output_types[len(made.weak) :], strict=True):
+    for number, type_ in zip(made.updates, graph.output_types[len(own) :], strict=True):
         if type_ != graph.parameters[number].type:
             raise ValueError(f"an argument is to become {type_!r}")
     for key, parameter in zip(made._keys, graph.parameters, strict=False):
@@ -258,7 +282,7 @@ def _check_against(made: Signature, graph: Graph) -> None:
                 raise ValueError(f"a Python number is given for {type_!r}")
         elif key != (type_.dtype, type_.shape):
             raise ValueError(f"{key} is given for {type_!r}")
-    for weak, type_ in zip(made.weak, graph.output_types, strict=False):
+    for weak, type_ in zip(own, graph.output_types, strict=False):
         if weak and (type_.rank or type_.kind != _KINDS[weak]):
             raise ValueError("a Python number is to be made of an array")
     if made.hooks != hooks_of(graph):

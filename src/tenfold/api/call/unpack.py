@@ -7,8 +7,9 @@ unchanged. Ten leaves in nested containers take about a microsecond.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from inspect import Parameter, Signature
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from tenfold.api.call.form import SCALARS, CallForm
 from tenfold.backends.program import NoMatch
 from tenfold.frames import hide
-from tenfold.trace.containers import LEAF, Structure, width
+from tenfold.trace.containers import LEAF, width
 from tenfold.trace.exact import EXACT_TYPES, same
 
 _MISSING = object()
@@ -63,10 +64,7 @@ def unpacker(
     lines.append(f" except {use(_OTHERS)}:")
     lines.append("  pass")
     lines.append(" else:")
-    for place, number in enumerate(form.updates, len(form.weak)):
-        if number not in copied:
-            lines.append(f"  {use(np.copyto)}({leaves[number]}, {result}[{place}])")
-    lines.append(f"  return {_put(writer, form.outputs, form.weak)}")
+    lines.append(f"  return {_put(writer, form, leaves)}")
     lines.append(f" return {writer.go_on()}")
     return writer.made(lines)
 
@@ -113,6 +111,7 @@ def outline_of(form: CallForm, static: Collection[str]) -> tuple[Any, ...]:
         token = next(tokens)
         number = next(numbers) if token == LEAF else None
         kind = {"tuple": tuple, "list": list, "dict": dict}.get(token[0])
+        number = number if number in SCALARS else None
         found[name] = number if kind is None else (kind, width(token))
         left = width(token)
         while left:  # past all that is inside
@@ -215,7 +214,7 @@ def _take(
             value = writer.fresh()
             lines.append(f"  {value} = {source}")
             lines.append(f"  if {writer.type}({value}) is not {writer.use(kind)}: {declined}")
-            leaves.append(f"{writer.use(SCALARS[kind])}({value})")
+            leaves.append(f"{writer.use(SCALARS.get(kind, kind))}({value})")
         return []
     if token[0] == "static":
         lines.append(f"  if not {_same(writer, source, token[1], token[2])}: {declined}")
@@ -242,16 +241,15 @@ def _take(
     return [f"{value}.{field}" for field in token[2]]
 
 
-def _put(writer: _Writer, structure: Structure, weak: tuple[type | None, ...]) -> str:
+def _put(writer: _Writer, form: CallForm, leaves: Sequence[str]) -> str:
     """The expression of the results in their containers."""
+    structure, given = form.outputs, _parts(writer.result, form, leaves)
     if any(token[0] in ("named", "data") for token in structure.tokens):
-        leaves = ", ".join(_leaf(writer.result, i, kind) for i, kind in enumerate(weak))
-        return f"{writer.use(structure)}.unflatten([{leaves}])"
+        return f"{writer.use(structure)}.unflatten([{', '.join(given)}])"
     open_: list[tuple[Any, int, list[str]]] = [(None, 1, [])]
-    numbers = iter(enumerate(weak))
     for token in structure.tokens:
         if token[0] == "leaf":
-            open_[-1][2].append(_leaf(writer.result, *next(numbers)))
+            open_[-1][2].append(next(given))
         elif token[0] == "static":
             open_[-1][2].append(writer.use(token[2]))
         else:
@@ -270,5 +268,11 @@ def _put(writer: _Writer, structure: Structure, weak: tuple[type | None, ...]) -
     return open_[0][2][0]
 
 
-def _leaf(result: str, number: int, weak: type | None) -> str:
-    return f"{result}[{number}].item()" if weak else f"{result}[{number}]"
+def _parts(result: str, form: CallForm, leaves: Sequence[str]) -> Iterator[str]:
+    """The expression of each result: one of those that native code gives, or the caller's array."""
+    own = count()
+    for weak, leaf in zip(form.weak, form.returned, strict=True):
+        if leaf is not None:
+            yield leaves[leaf]
+        else:
+            yield f"{result}[{next(own)}].item()" if weak else f"{result}[{next(own)}]"

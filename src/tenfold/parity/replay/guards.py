@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.guard import ITEMS, Guard
-from tenfold.backends.program import Program
+from tenfold.backends.program import OUTPUTS, Program
 from tenfold.errors import TenfoldError
 from tenfold.parity.verdict import GUARD, Case, Disagreement
 from tenfold.reference import Callbacks
@@ -23,7 +23,10 @@ _OTHERS = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64", "i8": "u8", 
 
 
 def try_guards(
-    program: Program, captures: Sequence[Array] = (), watched: Sequence[Guard] = ()
+    program: Program,
+    captures: Sequence[Array] = (),
+    watched: Sequence[Guard] = (),
+    updates: Sequence[int] = (),
 ) -> tuple[int, Disagreement | None]:
     """How many violations were tried, and the first that was let in."""
     turned: list[bool] = []
@@ -43,10 +46,10 @@ def try_guards(
     parameters = program.parameters  # not the plan's: a program from disk need not read its plan
     own = list(parameters[: len(parameters) - len(captures)])
     count = 0
-    call = _bound(program, slow, captures, watched)
+    call = _bound(program, slow, captures, watched, updates)
     good = [_zeros(type) for type in own]
     for number, type in enumerate(own):
-        for what, make in _violations(type):
+        for what, make in _violations(type, number in updates):
             try:
                 array = make()
             except MemoryError:  # of an argument that is a view without memory of its own
@@ -58,7 +61,7 @@ def try_guards(
         changed = list(watched)
         other = (*expected, object()) if key is ITEMS else object()
         changed[number] = (where, key, other)
-        call = _bound(program, slow, captures, changed)
+        call = _bound(program, slow, captures, changed, updates)
         count += 1
         if goes_by(call, good):
             return count, _fault(program, f"what the function closes over ({key})", "rebound")
@@ -66,10 +69,14 @@ def try_guards(
 
 
 def _bound(
-    program: Program, slow: Callable[..., Any], captures: Sequence[Array], watched: Sequence[Guard]
+    program: Program,
+    slow: Callable[..., Any],
+    captures: Sequence[Array],
+    watched: Sequence[Guard],
+    updates: Sequence[int],
 ) -> Callable[..., Any]:
     """An entry to be tried, open even where the program is not."""
-    bound = program.bind(slow, captures, watched, packed=True)
+    bound = program.bind(slow, captures, watched, updates=updates, answer=OUTPUTS)
     bound.binding.open()
     return bound.call
 
@@ -87,7 +94,7 @@ def _zeros(type: TensorType) -> Array:
     return np.zeros(type.shape, DTYPES[SHORT[type.dtype]])
 
 
-def _violations(type: TensorType) -> Iterator[tuple[str, Callable[[], Array]]]:
+def _violations(type: TensorType, updated: bool) -> Iterator[tuple[str, Callable[[], Array]]]:
     """What makes arrays that break one condition each, with memory enough to be read as if they
     did not."""
     dtype = DTYPES[SHORT[type.dtype]]
@@ -104,8 +111,15 @@ def _violations(type: TensorType) -> Iterator[tuple[str, Callable[[], Array]]]:
         shape = (*type.shape[:axis], 2 * n, *type.shape[axis + 1 :])
         every = tuple(slice(None, None, 2 if a == axis else 1) for a in range(type.rank))
         yield "not contiguous", lambda: np.zeros(shape, dtype)[every]
+    if updated:
+        yield "read-only", lambda: _read_only(_zeros(type))
     if dtype.alignment > 1 and type.size:
         yield "not aligned", lambda: _shifted(type, dtype)
+
+
+def _read_only(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
 
 
 def _shifted(type: TensorType, dtype: DType) -> Array:

@@ -27,7 +27,7 @@ def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
     traced, inputs = prepare(function, *arguments)
     outputs = run(traced.graph, inputs, traced.callbacks)
     given = any(isinstance(item, Array) for item in flatten(arguments)[1])
-    return traced.results(outputs, fresh if given else None)
+    return traced.results(outputs, give=fresh if given else None)
 
 
 def prepare(function: Callable[..., Any], *arguments: Any) -> tuple[FunctionTrace, list[Any]]:

@@ -8,7 +8,7 @@ A plan is one native function,
   of `CallSpec`. Arguments are C-contiguous, aligned and of exactly the stated type; outputs are
   fresh; what the plan writes into shares no memory with any other row.
 - `arena`: `arena_bytes` of memory aligned to 64 bytes, not cleared, this call's alone; null when
-  `arena_bytes` is 0.
+  `arena_bytes` is 0. Behind it lie updates.
 - `poll`: what `tn_poll` wants on the back edges of loops (see `poll`).
 - `given`: what tells this plan from others that share the function: the address of its
   bytecode.
@@ -20,6 +20,7 @@ A plan is one native function,
 
 from __future__ import annotations
 
+from tenfold.backends.program import given_by
 from tenfold.frozen import frozen
 from tenfold.types import TensorType
 
@@ -28,11 +29,12 @@ STOPPED = -1  # what a kernel answers that a poll made stop
 
 PARAM_BYTES = 16  # that a kernel's parameter takes, whatever its dtype
 STACK_ARENA = 8192  # an arena up to this size lies on the stack
+ARENA_ALIGNMENT = 64
 
 
 @frozen(ready=True)
 class Argument:
-    """One positional argument. `writeable`: the plan writes into it."""
+    """One positional argument. `writeable`: it is written into, by the plan or after it."""
 
     type: TensorType
     writeable: bool = False
@@ -43,8 +45,9 @@ class CallSpec:
     """How a plan is called.
 
     `plan` is the symbol of its function, `name` what the callable is called. `guards` has the kind
-    of each guard (see `watch`). `packed`: a single output comes in a tuple too. `release`: other
-    Python threads run meanwhile; for plans of more than some 10 µs.
+    of each guard (see `watch`). `updates` are arguments that the plan's last outputs are written
+    into when all else is done. `answer` is what the call gives; None is the one output, or a tuple
+    of them. `release`: other Python threads run meanwhile; for plans of more than some 10 µs.
     """
 
     name: str
@@ -54,7 +57,8 @@ class CallSpec:
     captures: int = 0
     guards: tuple[str, ...] = ()
     arena_bytes: int = 0
-    packed: bool = False
+    updates: tuple[int, ...] = ()
+    answer: int | None = None
     release: bool = False
 
     @property
@@ -63,10 +67,25 @@ class CallSpec:
 
     @property
     def writes(self) -> bool:
-        """Whether the plan writes into arguments."""
+        """Whether arguments are written into."""
         return any(argument.writeable for argument in self.arguments)
 
     @property
-    def single(self) -> bool:
-        """Whether the answer is the one output itself, not a tuple."""
-        return len(self.outputs) == 1 and not self.packed
+    def gives(self) -> int:
+        """What the call gives."""
+        return given_by(self.answer, len(self.own))
+
+    @property
+    def own(self) -> tuple[TensorType, ...]:
+        """The outputs that are results."""
+        return self.outputs[: len(self.outputs) - len(self.updates)]
+
+    @property
+    def offsets(self) -> tuple[list[int], int]:
+        """Where in the arena each update is made, and the bytes of the arena with them all."""
+        found, end = [], self.arena_bytes
+        for number in self.updates:
+            end = (end + ARENA_ALIGNMENT - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
+            found.append(end)
+            end += self.arguments[number].type.nbytes
+        return found, end

@@ -20,6 +20,7 @@ from tenfold.backends.cpu.entry.pool import POOL, POOL_SLOTS
 from tenfold.backends.cpu.entry.record import RECORD_WORDS, RecordWord
 from tenfold.backends.cpu.entry.release import RELEASE
 from tenfold.backends.cpu.entry.watch import WATCH
+from tenfold.backends.cpu.entry.write_back import WRITE_BACK
 from tenfold.backends.cpu.link.loader import Image, load, process_symbol
 from tenfold.backends.guard import KINDS, Guard
 from tenfold.backends.llvm.text import join
@@ -35,7 +36,7 @@ _FASTCALL_KEYWORDS = 0x80 | 0x02
 _NEVER = 1 << 62
 _POOL = range(RecordWord.POOL, RecordWord.POOL + POOL_SLOTS)
 
-GATE_TEXT = join([POOL, DISTINCT, RELEASE, GATE, DISPATCH, WATCH])
+GATE_TEXT = join([POOL, DISTINCT, RELEASE, WRITE_BACK, GATE, DISPATCH, WATCH])
 
 _gates: list[Image] = []
 _making = Lock()
@@ -90,10 +91,16 @@ class NativeBinding(str):
     ) -> NativeBinding:
         block = _pack_bound(entry, captures, guards)
         arguments = b"".join(map(_pack_argument, entry.arguments))
-        outputs = b"".join(map(_pack_output, entry.outputs))
+        outputs = b"".join(map(_pack_output, entry.own))
+        offsets, arena_bytes = entry.offsets
+        updates = b"".join(
+            struct.pack("<QQQ", number, entry.arguments[number].type.nbytes, offset)
+            for number, offset in zip(entry.updates, offsets, strict=True)
+        )
         head = 8 * RECORD_WORDS
-        record = np.zeros((head + len(arguments) + len(outputs)) // 8, np.uint64)
-        record[RECORD_WORDS:] = np.frombuffer(arguments + outputs, np.uint64)
+        parts = arguments + outputs + updates
+        record = np.zeros((head + len(parts)) // 8, np.uint64)
+        record[RECORD_WORDS:] = np.frombuffer(parts, np.uint64)
         start = data_of(record) + head
         record[RecordWord.PLAN] = plan
         record[RecordWord.GIVEN] = given
@@ -102,13 +109,15 @@ class NativeBinding(str):
         record[RecordWord.BOUND] = data_of(block)
         record[RecordWord.ARGUMENTS] = len(entry.arguments)
         record[RecordWord.ARGUMENTS_AT] = start
-        record[RecordWord.OUTPUTS] = len(entry.outputs)
+        record[RecordWord.OUTPUTS] = len(entry.own)
         record[RecordWord.OUTPUTS_AT] = start + len(arguments)
+        record[RecordWord.UPDATES] = len(entry.updates)
+        record[RecordWord.UPDATES_AT] = start + len(arguments) + len(outputs)
         record[RecordWord.GUARDS] = len(entry.guards)
         record[RecordWord.CAPTURES] = entry.captures
         record[RecordWord.TABLE] = entry.table_size
-        record[RecordWord.ARENA] = entry.arena_bytes
-        record[RecordWord.SINGLE] = entry.single
+        record[RecordWord.ARENA] = arena_bytes
+        record[RecordWord.ANSWER] = entry.gives
         record[RecordWord.WRITES] = entry.writes
         self = super().__new__(cls, "tenfold")
         record[RecordWord.OWNER] = id(self)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from collections.abc import Callable
+from itertools import repeat
+from operator import setitem
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +19,7 @@ from tenfold.backends.cpu.entry.pool import POOL_SLOTS
 from tenfold.backends.cpu.link.loader import Image
 from tenfold.backends.cpu.run.poll import STATE_WORDS
 from tenfold.backends.guard import holds
+from tenfold.backends.program import ARGUMENT, NOTHING, OUTPUT, OUTPUTS
 
 
 class ObjectHolder(Protocol):
@@ -70,11 +73,20 @@ def make_by_ctypes(
             raise SystemError(f"{entry.name}: the plan failed and left no exception")
         if code != DONE:
             return slow(*args)
-        items = [output if output.ndim else output[()] for output in outputs]
-        return items[0] if len(items) == 1 and not entry.packed else tuple(items)
+        answer = _answer(entry, args, outputs)
+        targets = [arrays[number] for number in entry.updates]
+        # No line of Python between two of them: Ctrl-C comes before them all or after.
+        deque(map(setitem, targets, repeat(...), outputs[len(entry.own) :]), maxlen=0)
+        return answer
 
     call.__name__ = call.__qualname__ = entry.name
     return call
+
+
+def _answer(entry: CallSpec, args: tuple[Any, ...], outputs: list[np.ndarray[Any, Any]]) -> Any:
+    items = [output if output.ndim else output[()] for output in outputs[: len(entry.own)]]
+    given = {OUTPUTS: tuple(items), OUTPUT: items[0] if items else None, NOTHING: None}
+    return given[entry.gives] if entry.gives < ARGUMENT else args[entry.gives - ARGUMENT]
 
 
 def _checked(argument: Argument, given: Any) -> Any:

@@ -4,8 +4,9 @@ CPython calls `tn_gate` as it calls its own built-ins (METH_FASTCALL with keywor
 capsule around a record that says what the plan wants (see `record`); so the gate is compiled once,
 whatever the plans, and holds no address. `tn_enter` guards each argument in the ndarray's own
 fields, looks where captured arrays are to be found, makes the outputs, finds an arena, runs the
-plan and hands the outputs back. Whatever does not fit goes to the slow path with the same
-arguments. Where a callable has many plans, `tn_dispatch` finds the record first (see `dispatch`).
+plan, writes updates into arguments and hands the outputs back. Whatever does not fit goes to the
+slow path with the same arguments. Where a callable has many plans, `tn_dispatch` finds the record
+first (see `dispatch`).
 
 `ptr @tn_enter(ptr record, ptr args, i64 nargs)` answers with the result; null where an exception is
 set; MISSED where the plan does not take these arguments; UNPACKED where it would if those that are
@@ -25,6 +26,7 @@ from tenfold.backends.cpu.entry.record import (
 )
 from tenfold.backends.cpu.run.poll import STATE_WORDS
 from tenfold.backends.llvm.text import Fragment
+from tenfold.backends.program import ARGUMENT, NOTHING, OUTPUT, OUTPUTS
 
 GATE_EXPORTS = ("tn_gate", "tn_dispatch", "tn_run")
 MISSED, UNPACKED = 1, 2  # no addresses
@@ -32,6 +34,7 @@ MISSED, UNPACKED = 1, 2  # no addresses
 
 _DECLARATIONS = (
     "@tn_ndarray = external global i8",
+    "@_Py_NoneStruct = external global i8",
     "declare ptr @tn_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)",
     "declare ptr @tn_new_scalar(ptr, ptr, ptr)",
     "declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)",
@@ -263,18 +266,17 @@ invoke:
 {_word("%plan", "ptr", RecordWord.PLAN)}
 {_word("%release", "i64", RecordWord.RELEASE)}
 {_word("%given", "ptr", RecordWord.GIVEN)}
+{_word("%updates.count", "i64", RecordWord.UPDATES)}
+{_word("%updates.first", "ptr", RecordWord.UPDATES_AT)}
+  %update.row = add i64 %table.row, %outputs.count
+  %update.rows = getelementptr ptr, ptr %table, i64 %update.row
+  call void @tn_place(
+      ptr %updates.first, i64 %updates.count, ptr %table, ptr %update.rows, ptr %arena)
   call void @llvm.memset.p0.i64(ptr %poll, i8 0, i64 {8 * STATE_WORDS}, i1 false)
   %code = call i32 @tn_run(
       ptr %plan, i64 %release, ptr %table, ptr %arena, ptr %poll, ptr %given)
-  br i1 %pooled, label %give, label %ran
-give:
-  call void @tn_give(ptr %pool, ptr %arena)
-  br label %ran
-ran:
-  switch i32 %code, label %decline [
-    i32 {DONE}, label %answer
-    i32 {FAILED}, label %drop
-  ]
+  %ran = icmp eq i32 %code, {DONE}
+  br i1 %ran, label %answer, label %undo, {LIKELY}
 """
 
 _ANSWER = f"""
@@ -282,28 +284,39 @@ answer:
 {_word("%answered", "i64", RecordWord.ANSWERED)}
   %answered.now = add i64 %answered, 1
   store i64 %answered.now, ptr %answered.at, align 8
-{_word("%single", "i64", RecordWord.SINGLE)}
-  %is.single = icmp ne i64 %single, 0
-  br i1 %is.single, label %one, label %many
+{_word("%gives", "i64", RecordWord.ANSWER)}
+  switch i64 %gives, label %argument.back [
+    i64 {OUTPUT}, label %one
+    i64 {OUTPUTS}, label %many
+    i64 {NOTHING}, label %none
+  ]
 one:
   %one.object = load ptr, ptr %made, align 8
   %one.array = icmp ne ptr %one.object, null
-  br i1 %one.array, label %one.done, label %one.scalar
-one.done:
-  ret ptr %one.object
+  br i1 %one.array, label %write.back, label %one.scalar
 one.scalar:
   %one.dtype = load ptr, ptr %outputs.first, align 8
   %one.value = call ptr @tn_new_scalar(ptr %values, ptr %one.dtype, ptr null)
-  ret ptr %one.value
+  %one.some = icmp ne ptr %one.value, null
+  br i1 %one.some, label %write.back, label %undo, {LIKELY}
+none:
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  br label %write.back
+argument.back:
+  %back = sub i64 %gives, {ARGUMENT}
+  %back.at = getelementptr ptr, ptr %args, i64 %back
+  %back.object = load ptr, ptr %back.at, align 8
+  call void @Py_IncRef(ptr %back.object)
+  br label %write.back
 many:
   %tuple = call ptr @PyTuple_New(i64 %outputs.count)
   %tuple.some = icmp ne ptr %tuple, null
-  br i1 %tuple.some, label %item.test, label %drop, {LIKELY}
+  br i1 %tuple.some, label %item.test, label %undo, {LIKELY}
 item.test:
   %t = phi i64 [ 0, %many ], [ %t.next, %item.put ]
   %item.output = phi ptr [ %outputs.first, %many ], [ %item.after, %item.put ]
   %more.items = icmp ult i64 %t, %outputs.count
-  br i1 %more.items, label %item, label %done
+  br i1 %more.items, label %item, label %write.back
 item:
   %item.slot = getelementptr ptr, ptr %made, i64 %t
   %item.object = load ptr, ptr %item.slot, align 8
@@ -324,24 +337,41 @@ item.put:
   %item.dims = getelementptr i8, ptr %item.output, i64 {OUTPUT_HEAD}
   %item.after = getelementptr i64, ptr %item.dims, i64 %item.rank
   br label %item.test
-done:
-  ret ptr %tuple
 spill:
   call void @Py_DecRef(ptr %tuple)
-  br label %drop
+  br label %undo
+write.back:
+  %result = phi ptr [ %one.object, %one ], [ %one.value, %one.scalar ],
+      [ @_Py_NoneStruct, %none ], [ %back.object, %argument.back ], [ %tuple, %item.test ]
+  %updates.none = icmp eq i64 %updates.count, 0
+  br i1 %updates.none, label %settle, label %write
+write:
+  call void @tn_write_back(ptr %updates.first, i64 %updates.count, ptr %table,
+      ptr %update.rows, i64 %release)
+  br label %settle
+settle:
+  br i1 %pooled, label %give, label %done
+give:
+  call void @tn_give(ptr %pool, ptr %arena)
+  br label %done
+done:
+  ret ptr %result
 """
 
 _ENDS = f"""
 fail:
+  call void @tn_drop(ptr %made, i64 %o)
+  ret ptr null
+undo:
+  br i1 %pooled, label %undo.give, label %drop
+undo.give:
+  call void @tn_give(ptr %pool, ptr %arena)
   br label %drop
 drop:
-  %drop.count = phi i64 [ %o, %fail ], [ %outputs.count, %ran ], [ %outputs.count, %many ],
-      [ %outputs.count, %spill ]
-  call void @tn_drop(ptr %made, i64 %drop.count)
-  ret ptr null
-decline:
   call void @tn_drop(ptr %made, i64 %outputs.count)
-  br label %missed
+  %failed.run = icmp eq i32 %code, {FAILED}
+  %failed = or i1 %failed.run, %ran
+  br i1 %failed, label %error, label %missed
 error:
   ret ptr null
 unpacked:

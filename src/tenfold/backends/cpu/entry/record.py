@@ -5,9 +5,11 @@ It is a row of words, in the order of `RecordWord`, with the parts they point at
 - an argument: its dtype, the type of scalar that may stand for it (or null), the flags it must have
   and its rank (two halves), then its extents;
 - an output: its dtype, its rank, its extents;
+- an update: the argument that is written when all else is done, its bytes, and where in the arena
+  the plan makes it (see `write_back`);
 - what is bound: for each guard its kind, where to look, the key, and the object to be found there
-  (see `watch`); the captures' data; where the plan writes into arguments, the sizes of arguments
-  and captures (see `distinct`).
+  (see `watch`); the captures' data; where arguments are written into, the sizes of arguments and
+  captures (see `distinct`).
 """
 
 from __future__ import annotations
@@ -32,16 +34,18 @@ class RecordWord(IntEnum):
     CAPTURES = 9
     TABLE = 10  # the length of the plan's table
     ARENA = 11  # bytes
-    SINGLE = 12  # whether one output comes bare
-    WRITES = 13  # whether the plan writes into arguments
+    ANSWER = 12  # what the call gives (see `program`)
+    WRITES = 13  # whether arguments are written into
     GIVEN = 14  # what the plan's function is called with
     ANSWERED = 15  # calls that were answered
     OWNER = 16  # the Python object that keeps the record alive
-    POOL = 17  # arenas at rest
+    UPDATES = 17  # how many, and where
+    UPDATES_AT = 18
+    POOL = 19  # arenas at rest
 
 
 RECORD_WORDS = RecordWord.POOL + POOL_SLOTS
-ARGUMENT_HEAD, GUARD_SIZE, OUTPUT_HEAD = 24, 32, 16  # bytes
+ARGUMENT_HEAD, GUARD_SIZE, OUTPUT_HEAD, UPDATE_SIZE = 24, 32, 16, 24  # bytes
 
 
 def load_field(name: str, kind: str, base: str, offset: int) -> str:

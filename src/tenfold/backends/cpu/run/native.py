@@ -18,7 +18,7 @@ from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.fixed import GATE, fixed
 from tenfold.backends.guard import Guard, kind_of
 from tenfold.backends.llvm.target import LLVMTarget
-from tenfold.backends.program import Array, CurrentCallbacks, Dispatch, Program
+from tenfold.backends.program import OUTPUTS, Array, CurrentCallbacks, Dispatch, Program
 from tenfold.errors import TypeMismatch
 from tenfold.kernel import Kernel
 from tenfold.plan import Plan
@@ -62,18 +62,21 @@ class NativeProgram(Program):
         slow: Callable[..., Any],
         captures: Sequence[Array],
         guards: Sequence[Guard],
-        packed: bool,
+        updates: Sequence[int],
+        answer: int | None,
     ) -> BoundPlan:
         own = self.parameters[: len(self.parameters) - len(captures)]
+        written = {*updates, *self.donated}
         entry = CallSpec(
             name="call",
             plan="tn_steps",
-            arguments=tuple(Argument(t, n in self.donated) for n, t in enumerate(own)),
+            arguments=tuple(Argument(t, n in written) for n, t in enumerate(own)),
             outputs=self.outputs,
             captures=len(captures),
             guards=tuple(map(kind_of, guards)),
             arena_bytes=self.arena_bytes,
-            packed=packed,
+            updates=tuple(updates),
+            answer=answer,
             release=self.weight > RELEASED,
         )
         entry = passed("entry", entry)
@@ -127,7 +130,7 @@ class NativeProgram(Program):
     def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
         own = self._own
         if own is None:
-            own = self._own = self.make_bound(_declining(self.parameters), (), (), True)
+            own = self._own = self.make_bound(_declining(self.parameters), (), (), (), OUTPUTS)
         given = [_fitted(array, type) for array, type in zip(arrays, self.parameters, strict=True)]
         for n in self.donated:  # what can't be written to is not taken over
             if not given[n].flags.writeable:
