@@ -187,13 +187,16 @@ def guarded(
     program: Program,
     captures: Sequence[Array],
     watched: Sequence[Guard],
+    arrays: Sequence[Array],
     updates: Sequence[int],
     strict: bool,
 ) -> bool:
-    """Whether the guards of the native entry turn away what they should."""
-    from tenfold.parity.replay.guards import try_guards
+    """Whether the guards of the native entry turn away what they should, and it updates such
+    arguments as it should."""
+    from tenfold.parity.replay.guards import try_guards, try_updates
 
     count, fault = try_guards(program, captures, watched, updates)
+    fault = fault or try_updates(program, arrays, captures, updates)
     if fault is not None:
         refute(program, fault)
         tell(program, strict)

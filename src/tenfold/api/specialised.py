@@ -249,8 +249,9 @@ class SpecialisedFunction(Callee):
             lazy = any(isinstance(c.array, Array) for c in found.captures)
             watched = None if lazy else guards(found)
             if found.entry_point is None or not found.entry_point.still(captures, watched):
+                arrays, strict = [*map(as_array, call.leaves)], self._options.strict
                 if verify_option(self._options.verify) != "off" and not guarded(
-                    program, captures, watched or (), traced.updates, self._options.strict
+                    program, captures, watched or (), arrays, traced.updates, strict
                 ):
                     return
                 own = [c.array for c in found.captures if c.places]

@@ -193,6 +193,10 @@ class Program(ABC):
     ) -> BoundProgram:
         """What `bind` gives, open."""
 
+    def overwrites(self, argument: int, output: int) -> bool:
+        """Whether an output that is the update of an argument is written over it by the plan."""
+        return False
+
     def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
         """A callable over this program and others of its backend, and what they are added to once
         they are bound."""

@@ -31,7 +31,7 @@ from tenfold.backends.cpu.run.host import HOST
 from tenfold.backends.cpu.run.poll import POLL
 from tenfold.backends.guard import HOLDS, ITEMS, Guard, kind_of
 from tenfold.backends.llvm.text import Fragment, join
-from tenfold.backends.program import OUTPUTS, decline
+from tenfold.backends.program import ARGUMENT, NOTHING, OUTPUTS, decline
 from tenfold.types import DTYPES, TensorType, parse_type
 
 Assemble = Callable[[str], bytes]
@@ -227,6 +227,79 @@ def test_written_memory_is_apart_from_all_else(make: Make) -> None:
         assert call(other, base[:4].view(), none)[0] == "slow"
         assert call(base[:4], other, none)[0] == "slow"
     assert call(base[:4], held, none)[0] == "slow"
+
+
+WRITTEN = Argument(parse_type("i64[4]"), True)
+UPDATED = Argument(parse_type("i64[2000]"), True)  # more than lies on the stack
+
+
+@pytest.mark.parametrize("arena_bytes", [0, 24, 1 << 16])
+@pytest.mark.parametrize("release", [False, True])
+def test_updates_are_written_in_the_end(make: Make, arena_bytes: int, release: bool) -> None:
+    kinds = (WRITTEN, *arguments("i64[4]"), UPDATED, *arguments("i64[2000]"))
+    made = outputs("i64[4]", "i64[2000]", "i64[4]")
+    entry = CallSpec(
+        "put", "plan", kinds, made, updates=(2, 0), arena_bytes=arena_bytes, release=release
+    )
+    # The last outputs are read again after they are written: the arguments are still as they were.
+    plan = copies((3, 5, 16000), (1, 6, 32), (0, 4, 32))
+    call = make(entry, plan).call
+    a, b, c, d = np.full(4, 7), np.arange(4), np.full(2000, 8), np.arange(2000)
+    for _ in range(3):
+        a[:], c[:] = 7, 8
+        assert call(a, b, c, d).tolist() == [7] * 4
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(c, d)
+    for given in ((a, a, c, d), (a, b, c, c), (a, c[:4], c, d)):
+        assert call(*given)[0] == "slow"
+    a.flags.writeable = False
+    assert call(a, b, c, d)[0] == "slow"
+
+
+def test_updates_that_the_plan_writes_itself(make: Make) -> None:
+    entry = CallSpec(
+        "over", "plan", (WRITTEN, *arguments("i64[4]")), outputs("i64[4]"), updates=(0,), over=(0,)
+    )
+    call = make(
+        entry, copies((1, 2, 32), (0, 1, 32))
+    ).call  # what it wrote it finds in the argument
+    a, b = np.full(4, 7), np.arange(4)
+    assert call(a, b) == ()
+    assert a.tolist() == b.tolist() == [0, 1, 2, 3]
+
+
+def test_what_a_call_gives_that_updates(make: Make) -> None:
+    given = (WRITTEN, *arguments("i64[4]"))
+    a, b = np.full(4, 7), np.arange(4)
+    for answer, wanted in ((NOTHING, None), (ARGUMENT, a), (ARGUMENT + 1, b), (OUTPUTS, ())):
+        entry = CallSpec("f", "plan", given, outputs("i64[4]"), updates=(0,), answer=answer)
+        call = make(entry, copies((1, 2, 32))).call
+        references = sys.getrefcount(a), sys.getrefcount(None)
+        for _ in range(3):
+            a[:] = 7
+            got = call(a, b)
+            assert got is wanted or got == wanted == ()
+            assert a.tolist() == [0, 1, 2, 3]
+        del got
+        assert abs(sys.getrefcount(a) - references[0]) <= 0
+        assert sys.getrefcount(None) - references[1] > -3
+
+
+@pytest.mark.parametrize("end", ["  ret i32 1", "  ret i32 2"])
+def test_updates_are_not_written_where_the_plan_fails(make: Make, end: str) -> None:
+    entry = CallSpec(
+        "fails", "plan", (UPDATED, *arguments("i64[2000]")), outputs("i64[2000]"), updates=(0,)
+    )
+    body = row(2, "t") + "  store i64 77, ptr %t\n" + end
+    call = make(entry, plan_of(body)).call
+    a, b = np.full(2000, 7), np.arange(2000)
+    for _ in range(10):  # the arena is given back each time
+        if end.endswith("1"):
+            with pytest.raises(SystemError):
+                call(a, b)
+        else:
+            assert call(a, b)[0] == "slow"
+    assert (a == 7).all()
 
 
 @pytest.mark.parametrize("short", DTYPES)

@@ -1,4 +1,5 @@
-"""Try the guards of a native entry: each must turn a violating argument away."""
+"""Try a native entry: each guard must turn a violating argument away, and updates that are written
+over arguments must come out as those that are not."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.guard import ITEMS, Guard
-from tenfold.backends.program import OUTPUTS, Program
+from tenfold.backends.program import OUTPUTS, Program, decline
 from tenfold.errors import TenfoldError
 from tenfold.parity.verdict import GUARD, Case, Disagreement
 from tenfold.reference import Callbacks
@@ -66,6 +67,30 @@ def try_guards(
         if goes_by(call, good):
             return count, _fault(program, f"what the function closes over ({key})", "rebound")
     return count, None
+
+
+def try_updates(
+    program: Program, arrays: Sequence[Array], captures: Sequence[Array], updates: Sequence[int]
+) -> Disagreement | None:
+    """What is wrong with updates that the plan writes over arguments: beside the plan that does
+    not, on copies of these."""
+    first = len(program.outputs) - len(updates)
+    if not any(program.overwrites(n, o) for o, n in enumerate(updates, first)):
+        return None
+    given = [_zeros(program.parameters[n]) for n in range(len(arrays))]
+    for one, array in zip(given, arrays, strict=True):
+        one[...] = array
+    made = program([*map(np.copy, given), *captures], Callbacks())
+    call = _bound(program, decline, captures, (), updates)
+    with program.running.using(Callbacks()):
+        results = call(*given)
+    got = [*results, *(given[n] for n in updates)]
+    for number, (one, other) in enumerate(zip(got, made, strict=True)):
+        if one.tobytes() != other.tobytes():
+            text = f"output {number} is another where updates are written over arguments"
+            case = Case(program.plan.graph, (*arrays, *captures))
+            return Disagreement(GUARD, "the native entry", "%", text, case, ())
+    return None
 
 
 def _bound(

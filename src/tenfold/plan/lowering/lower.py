@@ -78,13 +78,15 @@ class Form:
 class LoweredKernel:
     """A kernel with what its parameters stand for: nodes of the form, or raw values.
 
-    Its buffers are the form's inputs, then its targets. `in_place` has pairs of an
-    input and a target that may share memory.
+    Its buffers are the form's inputs, then its targets. `in_place` has pairs of an input and a
+    target that may share memory: all of them at once, but for those of a target that another pair
+    has, which are in `instead`.
     """
 
     kernel: Kernel
     params: tuple[int | bytes, ...]
     in_place: tuple[tuple[int, int], ...]
+    instead: tuple[tuple[int, int], ...] = ()
 
 
 def lower(form: Form, table: Table) -> LoweredKernel:
@@ -150,18 +152,19 @@ class _Lowering:
                 )
             builder.store(number, flat(position, strides(type.shape)), value, update=update)
         kernel = builder.finish()
-        pairs = _in_place(kernel, len(form.inputs), form)
+        pairs, instead = _in_place(kernel, len(form.inputs), form)
         buffers = list(kernel.buffers)
-        for alias, (source, wanted) in enumerate(pairs, 1):
+        groups = {wanted: alias for alias, (_, wanted) in enumerate(pairs, 1)}
+        for source, wanted in (*pairs, *instead):
             for b in (source, len(form.inputs) + wanted):
-                buffers[b] = replace(buffers[b], alias=alias)
+                buffers[b] = replace(buffers[b], alias=groups[wanted])
         if pairs:
             kernel = replace(kernel, buffers=tuple(buffers))
         params = [
             self.params[n] if n < len(self.params) else builder.literals[n]
             for n in range(len(kernel.params))
         ]
-        return LoweredKernel(kernel, tuple(params), pairs)
+        return LoweredKernel(kernel, tuple(params), pairs, instead)
 
     def serial(self) -> set[int]:
         """The axes along which writes are in order."""
@@ -279,21 +282,26 @@ def _pointwise(site: Site, instruction: str, dtype: str) -> Generator[Read, Any,
     return site.kernel.op(instruction, dtype, *args)
 
 
-def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int], ...]:
+Pairs = tuple[tuple[int, int], ...]
+
+
+def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[Pairs, Pairs]:
     """Pairs of an input and a target of equal size, the input read only where the target is
     written: element for element, one may take the other's memory.
 
     The target has to run along every axis that is not reduced: in a loop around it, an element
-    would be read again after it was written.
+    would be read again after it was written. Behind them those of inputs that could take the place
+    of the one that a target has.
     """
     if kernel.checks:
-        return ()  # whoever looks into a fault wants the inputs as they were
+        return (), ()  # whoever looks into a fault wants the inputs as they were
     reads: dict[int, set[Any]] = {}
     for i, free in zip(kernel.instructions, kernel.free, strict=True):
         if i.op == "load":
             reads.setdefault(i.attr[0], set()).add((i.index, free))
     around = {n for n, a in enumerate(kernel.axes) if a.kind != REDUCED and a.extent > 1}
     pairs: list[tuple[int, int]] = []
+    others: list[tuple[int, int]] = []
     taken: set[int] = set()
     for number, target in enumerate(form.targets):
         stores = [s for s in kernel.stores if s.buffer == inputs + number]
@@ -304,8 +312,13 @@ def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[tuple[int, int],
         for b in range(inputs):
             buffer = kernel.buffers[b]
             fits = DTYPES[buffer.dtype].itemsize == DTYPES[made.dtype].itemsize
-            if b not in taken and fits and buffer.size == made.size and reads.get(b) == {where}:
+            if not fits or buffer.size != made.size or reads.get(b) != {where}:
+                continue
+            if b not in taken and not (pairs and pairs[-1][1] == number):
                 taken.add(b)
                 pairs.append((b, number))
-                break
-    return tuple(pairs)
+            else:
+                others.append((b, number))
+    # An input that has a target of its own is not free for another, nor for two.
+    left = {b: number for b, number in reversed(others) if b not in taken}
+    return tuple(pairs), tuple(sorted(left.items()))

@@ -211,6 +211,8 @@ class _Planner:
         at = len(self.steps)
         for source, target in lowered.in_place:
             self.cells.may_share(at, reads[source], writes[target])
+        for source, target in lowered.instead:
+            self.cells.instead.append((at, reads[source], writes[target]))
         self.add(step, reads, [*writes, *scratch])
 
     def lowered(self, form: Form) -> tuple[LoweredKernel, int]:

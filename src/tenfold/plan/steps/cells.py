@@ -34,6 +34,7 @@ class Cells:
     def __init__(self) -> None:
         self.cells: list[Cell] = []
         self.candidates: list[tuple[int, int, int]] = []  # step, input, target: in place
+        self.instead: list[tuple[int, int, int]] = []  # such as could take a candidate's place
 
     def __getitem__(self, number: int) -> Cell:
         return self.cells[number]
@@ -66,7 +67,7 @@ class Cells:
         """Inputs that may share memory with outputs: read for the last time by the step that
         writes the output, element for element."""
         found = []
-        for at, source, target in self.candidates:
+        for at, source, target in (*self.candidates, *self.instead):
             a, b = self.cells[source], self.cells[target]
             if a.place == INPUT and b.place == OUTPUT and a.last == b.first == at:
                 found.append((a.number, b.number))

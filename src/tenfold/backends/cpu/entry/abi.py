@@ -30,6 +30,7 @@ STOPPED = -1  # what a kernel answers that a poll made stop
 PARAM_BYTES = 16  # that a kernel's parameter takes, whatever its dtype
 STACK_ARENA = 8192  # an arena up to this size lies on the stack
 ARENA_ALIGNMENT = 64
+IN_PLACE = (1 << 64) - 1  # no offset in an arena: where the argument lies
 
 
 @frozen(ready=True)
@@ -46,8 +47,9 @@ class CallSpec:
 
     `plan` is the symbol of its function, `name` what the callable is called. `guards` has the kind
     of each guard (see `watch`). `updates` are arguments that the plan's last outputs are written
-    into when all else is done. `answer` is what the call gives; None is the one output, or a tuple
-    of them. `release`: other Python threads run meanwhile; for plans of more than some 10 µs.
+    into when all else is done; those in `over` the plan itself writes. `answer` is what the call
+    gives; None is the one output, or a tuple of them. `release`: other Python threads run
+    meanwhile; for plans of more than some 10 µs.
     """
 
     name: str
@@ -58,6 +60,7 @@ class CallSpec:
     guards: tuple[str, ...] = ()
     arena_bytes: int = 0
     updates: tuple[int, ...] = ()
+    over: tuple[int, ...] = ()
     answer: int | None = None
     release: bool = False
 
@@ -85,6 +88,9 @@ class CallSpec:
         """Where in the arena each update is made, and the bytes of the arena with them all."""
         found, end = [], self.arena_bytes
         for number in self.updates:
+            if number in self.over:
+                found.append(IN_PLACE)
+                continue
             end = (end + ARENA_ALIGNMENT - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
             found.append(end)
             end += self.arguments[number].type.nbytes

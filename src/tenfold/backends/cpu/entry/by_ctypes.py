@@ -55,7 +55,10 @@ def make_by_ctypes(
             return slow(*args)
         if entry.writes and not _distinct(entry, [*arrays, *held[: entry.captures]]):
             return slow(*args)
-        outputs = [np.empty(type.shape, type.dtype) for type in entry.outputs]
+        outputs = [np.empty(type.shape, type.dtype) for type in entry.own]
+        outputs += [
+            arrays[n] if n in entry.over else np.empty_like(arrays[n]) for n in entry.updates
+        ]
         every = [*arrays, *held[: entry.captures], *outputs]
         table = table_type(*(a.__array_interface__["data"][0] for a in every))
         arena, at = None, None

@@ -12,8 +12,6 @@ from __future__ import annotations
 from tenfold.backends.cpu.entry.record import UPDATE_SIZE, load_field
 from tenfold.backends.llvm.text import Fragment
 
-IN_PLACE = (1 << 64) - 1  # no offset in an arena
-
 WRITE_BACK = Fragment(
     (
         "declare ptr @PyEval_SaveThread()",

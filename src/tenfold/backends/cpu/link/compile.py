@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tenfold.backends.cpu.emit.emit import KernelText, emit, outer_extent
+from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.cpu.link.archive import pack
 from tenfold.backends.cpu.schedule.schedule import Schedule, choose
 from tenfold.backends.llvm.assemble import Assembly
@@ -28,6 +29,7 @@ class CompiledKernel:
     name: str
     schedule: Schedule
     extent: int  # of the outer axis: the whole kernel is [0, extent)
+    polls: bool  # whether it looks for signals, and may stop
 
 
 @frozen
@@ -46,7 +48,8 @@ def prepare(
     schedule = schedule or choose(kernel, target)
     legal = legalise(kernel, fused=target.fma and not strict)
     code = emit(legal, schedule, target, symbol(kernel, strict))
-    return code, CompiledKernel(code.name, schedule, outer_extent(kernel, schedule))
+    extent, polls = outer_extent(kernel, schedule), f"ret i32 {STOPPED}" in code.fragment.body
+    return code, CompiledKernel(code.name, schedule, extent, polls)
 
 
 def symbol(kernel: Kernel, strict: bool = False) -> str:

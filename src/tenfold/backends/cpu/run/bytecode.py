@@ -3,7 +3,7 @@ process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from math import isqrt, prod
 from typing import Any
@@ -14,6 +14,7 @@ from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.library.blas import NOT_TRANSPOSED, TRANSPOSED
 from tenfold.backends.cpu.library.sort import sort_name
 from tenfold.backends.cpu.run.opcodes import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Opcode
+from tenfold.backends.cpu.run.overwrite import StepOrder, step_order
 from tenfold.graph.op import PRODUCT
 from tenfold.kernel import Kernel
 from tenfold.plan import (
@@ -102,6 +103,7 @@ class Bytecode:
         the callable for a host step, or for a kernel whose check fails; `routines` has the
         addresses of those in `routines_of(plan)`. `alarms` has for plans the address of a callable
         that is to be called when they are reached."""
+        self.plan = plan
         self.alarms = alarms or {}
         self.kernels = kernels
         self.routines = routines
@@ -157,13 +159,29 @@ class Bytecode:
                 case LoopStep():
                     words += self.loop(plan, step, places)
                     below = max(below, len(step.inputs) + len(step.outputs) + step.carries + 1)
-            if not isinstance(step, LoopStep):
-                heavy = _weight(plan, step, self.weights)
-                if heavy > _POLLED:
-                    words += (Opcode.POLL, heavy)
+            if self.polls_after(plan, at):
+                words += (Opcode.POLL, _weight(plan, step, self.weights))
         words.append(Opcode.END)
         words[1:3] = most, below
         return words
+
+    def polls_after(self, plan: Plan, at: int) -> bool:
+        """Whether signals are looked for after a step. Those that come with the last one of all
+        Python sees at once."""
+        step = plan.steps[at]
+        last = plan is self.plan and at + 1 == len(plan.steps)
+        heavy = _weight(plan, step, self.weights) > _POLLED
+        return heavy and not last and not isinstance(step, LoopStep)
+
+    def order(self, polling: Collection[Kernel]) -> StepOrder:
+        """The order of the plan's steps; `polling` are the kernels that look for signals."""
+        plan = self.plan
+        polled = [
+            self.polls_after(plan, at)
+            or (isinstance(step, CopyStep) and plan.slots[step.source].type.nbytes > _COPIED)
+            for at, step in enumerate(plan.steps)
+        ]
+        return step_order(plan, polling, polled)
 
     def place(self, plan: Plan, slot: Slot, constants: Sequence[int]) -> tuple[int, int]:
         if slot.place == ARENA:

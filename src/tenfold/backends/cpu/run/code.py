@@ -16,6 +16,7 @@ import numpy as np
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.fixed import interface
+from tenfold.backends.cpu.run.overwrite import StepOrder
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import PlanError
@@ -54,6 +55,7 @@ class NativeCode:
     parameters: tuple[TensorType, ...]
     outputs: tuple[TensorType, ...]
     donated: tuple[int, ...]
+    order: StepOrder
     arena_bytes: int
     weight: int
     fixed: tuple[tuple[str, bytes], ...] = ()  # object code that is the same for every plan
@@ -85,6 +87,7 @@ class NativeCode:
     def pack(self) -> bytes:
         data = {f.name: getattr(self, f.name) for f in fields(self)}
         data["target"] = astuple(self.target)
+        data["order"] = astuple(self.order)
         for name in ("parameters", "outputs"):
             data[name] = [repr(t) for t in data[name]]
         packed: bytes = msgpack.packb(data)
@@ -96,6 +99,7 @@ def read_code(raw: bytes | memoryview) -> NativeCode:
     data = unpack(raw)
     try:
         data["target"] = LLVMTarget(*data["target"])
+        data["order"] = StepOrder(*data["order"])
         for name in ("parameters", "outputs"):
             data[name] = tuple(parse_type(t) for t in data[name])
         return NativeCode(**data)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
-from tenfold.backends.cpu.run.kernels import judged_kernels, obtain, routine_image, steps_image
+from tenfold.backends.cpu.run.kernels import (
+    judged_kernels,
+    obtain,
+    polling,
+    routine_image,
+    steps_image,
+)
 from tenfold.backends.cpu.run.native import NativeProgram, asking
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm.target import LLVMTarget
@@ -37,6 +43,7 @@ class CompiledProgram(NativeProgram):
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
         self.donated = plan.donated
+        self.order = self.bytecode.order(polling(self.code))
         self.arena_bytes = plan.arena_bytes
         self.weight = self.bytecode.weights[id(plan)]
         self.image = steps_image(self.target, True)

@@ -14,7 +14,7 @@ from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
 from tenfold.backends.cpu.run.code import NativeCode
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.fixed import GATE, STEPS, fixed, interface
-from tenfold.backends.cpu.run.kernels import KernelCode
+from tenfold.backends.cpu.run.kernels import KernelCode, polling
 from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import ParityError
@@ -135,6 +135,7 @@ def make_native(
         tuple(p.type for p in plan.graph.parameters),
         plan.graph.output_types,
         plan.donated,
+        bytecode.order(polling(code)),
         plan.arena_bytes,
         bytecode.weights[id(plan)],
         _fixed(target) if whole else (),

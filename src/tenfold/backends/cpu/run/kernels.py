@@ -61,6 +61,11 @@ def obtain(
     return found
 
 
+def polling(code: Mapping[Kernel, KernelCode]) -> set[Kernel]:
+    """Those kernels that look for signals."""
+    return {kernel for kernel, one in code.items() if one.compiled.polls}
+
+
 @once
 def judged_kernels(target: LLVMTarget, strict: bool) -> set[str]:
     """The names of kernels that were judged on drawn values in this process, with this code."""

@@ -16,6 +16,7 @@ from tenfold.backends.cpu.link.loader import Image
 from tenfold.backends.cpu.run.bytecode import Bytecode
 from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.fixed import GATE, fixed
+from tenfold.backends.cpu.run.overwrite import StepOrder
 from tenfold.backends.guard import Guard, kind_of
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.program import OUTPUTS, Array, CurrentCallbacks, Dispatch, Program
@@ -41,6 +42,7 @@ class NativeProgram(Program):
     given: int  # the address of its bytecode
     weight: int  # about how many nanoseconds it takes
     kept: tuple[object, ...]  # what the bytecode points at
+    order: StepOrder
     _own: BoundPlan | None = None  # what `__call__` goes through
 
     @property
@@ -67,6 +69,8 @@ class NativeProgram(Program):
     ) -> BoundPlan:
         own = self.parameters[: len(self.parameters) - len(captures)]
         written = {*updates, *self.donated}
+        first = len(self.outputs) - len(updates)
+        over = [n for o, n in enumerate(updates, first) if self.overwrites(n, o)]
         entry = CallSpec(
             name="call",
             plan="tn_steps",
@@ -76,6 +80,7 @@ class NativeProgram(Program):
             guards=tuple(map(kind_of, guards)),
             arena_bytes=self.arena_bytes,
             updates=tuple(updates),
+            over=tuple(over),
             answer=answer,
             release=self.weight > RELEASED,
         )
@@ -85,6 +90,9 @@ class NativeProgram(Program):
         )
         passed("binding", bound.binding)
         return bound
+
+    def overwrites(self, argument: int, output: int) -> bool:
+        return self.order.lets(argument, output, argument in self.donated)
 
     def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
         return make_dispatch(self._gate(), slow)

@@ -35,6 +35,7 @@ class RestoredProgram(NativeProgram):
         self.parameters = native.parameters
         self.outputs = native.outputs
         self.donated = native.donated
+        self.order = native.order
         self.arena_bytes = native.arena_bytes
         self.weight = native.weight
         self.judged = judged_kernels(native.target, native.strict)
