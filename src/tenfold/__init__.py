@@ -68,6 +68,7 @@ _HOMES = {
     "tenfold.trace.surface.algebra.solving": "triangular_solve",
     "tenfold.trace.surface.numbers.special": "digamma erf erf_inv erfc lgamma rsqrt sigmoid",
     "tenfold.trace.control.windows": "reduce_window",
+    "tenfold.trace.convert.convert": "convert_control",
     "tenfold.transform.vmap": "vmap",
     "tenfold.types": "spec TensorType",
     "tenfold.version": "__version__",

@@ -230,6 +230,7 @@ from tenfold.trace.surface.numbers.special import (
     sigmoid as sigmoid,
 )
 from tenfold.trace.control.windows import reduce_window as reduce_window
+from tenfold.trace.convert.convert import convert_control as convert_control
 from tenfold.transform.vmap import vmap as vmap
 from tenfold.types import TensorType as TensorType, spec as spec
 from tenfold.version import __version__ as __version__

@@ -99,6 +99,10 @@ class UnknownDType(Unsupported, TypeError):
     """A dtype that Tenfold lacks, or that nobody has."""
 
 
+class ControlError(TenfoldError, TypeError):
+    """Python's control flow on traced values that has no form for a program that runs."""
+
+
 class TraceError(TenfoldError, RuntimeError):
     """A function whose tracing would freeze something that should vary."""
 

@@ -251,6 +251,27 @@ class Jitted(SpecialisedFunction):
             every = self._traces.every()
         return explain(self.__qualname__, every, survey(self.__wrapped__))
 
+    def explain_control(self) -> str:
+        """What became of the function's control flow in the traces so far, by line.
+
+        >>> import numpy as np, tenfold as tn
+        >>> @tn.jit(control="convert")
+        ... def root(x, steps=3):
+        ...     y = x
+        ...     while abs(y * y - x) > 1e-9:
+        ...         y = (y + x / y) / 2
+        ...     if steps > 2:
+        ...         y = -y
+        ...     return y
+        >>> print(f"{root(2.0):.6f}")
+        -1.414214
+        >>> print(root.explain_control())  # doctest: +ELLIPSIS
+        root, <doctest ...>
+          line 4: while → while_loop, carries y
+          line 6: if → Python (what is tested is known while tracing)
+        """
+        return self._control.show(self.__qualname__)
+
     def refresh(self) -> None:
         """Look at captured arrays again: needed after one was changed in place.
 
@@ -324,6 +345,7 @@ def jit(
     verify: Any = None,
     buckets: Any = None,
     backend: str | None = None,
+    control: str | None = None,
 ) -> Jitted: ...
 
 
@@ -337,6 +359,7 @@ def jit(
     verify: Any = None,
     buckets: Any = None,
     backend: str | None = None,
+    control: str | None = None,
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
@@ -350,6 +373,7 @@ def jit(
     verify: Any = None,
     buckets: Any = None,
     backend: str | None = None,
+    control: str | None = None,
     **others: Any,
 ) -> Any:
     """Trace a function once for each signature, compile it, and replay the plan.
@@ -357,6 +381,8 @@ def jit(
     `static` names arguments (or gives their positions) that are Python values rather than
     arrays: each value is traced apart.
     `backend` names what compiles and runs it, "cpu" if none is named: see `tn.backends()`.
+    `control="convert"` lets `if`, `while`, `for`, `and`, … test traced values: they become
+    `tn.cond` and `tn.while_loop` (see `tn.convert_control`, and `f.explain_control()`).
     `compile="never"` stays on the reference evaluator; `compile="background"` has it answer until
     the plan is ready and certified, so that no call waits for the compiler.
     `buckets={"x": [1, 8, 64]}` pads the rows of x to one of these sizes, where the graph shows
@@ -401,7 +427,7 @@ def jit(
     if others:
         refuse(others)
     home = calling_module()
-    options = Options(static, donate, compile, strict, verify, buckets, backend)
+    options = Options(static, donate, compile, strict, verify, buckets, backend, control)
     if function is None:
         return entry(lambda f: Jitted(f, options, home))
     return Jitted(function, options, home)

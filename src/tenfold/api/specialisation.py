@@ -114,6 +114,7 @@ class Options:
     verify: Any = None  # None: as TENFOLD_VERIFY says
     buckets: Any = None
     backend: str | None = None  # None: the default one
+    control: str | None = None  # "convert": control flow may test traced values
 
     def __post_init__(self) -> None:
         verify_option(self.verify)
@@ -121,6 +122,11 @@ class Options:
             from tenfold.backends.registry import backend_named  # a trace does without
 
             backend_named(self.backend)
+        if self.control not in (None, "convert"):
+            raise ValueProblem(
+                f"jit: control={self.control!r} is nothing to do with control flow",
+                fix="give 'convert', or leave it out",
+            )
         if self.compile not in ("now", "background", "never"):
             raise ValueProblem(
                 f"jit: compile={self.compile!r} is no way to compile",

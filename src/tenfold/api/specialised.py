@@ -32,6 +32,7 @@ from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
 from tenfold.trace.control.plain import replacing
+from tenfold.trace.convert.explain import Explanation, explained
 from tenfold.trace.function import FunctionTrace, scalar
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
@@ -52,12 +53,24 @@ class SpecialisedFunction(Callee):
         self._lock = Lock()
         self._watch: RecompileWatch | None = None
         self._users: WeakKeyDictionary[Program, WeakSet[Specialisation]] = WeakKeyDictionary()
+        self._control = Explanation()
         self.traces = 0
 
     @cached_property
     def _binder(self) -> Binder:
         # Made late: a method is only bound to its object, and loses `self`, after decoration.
-        return Binder(self.__wrapped__, self._options.static, self._options.donate)
+        return Binder(self._body, self._options.static, self._options.donate)
+
+    @cached_property
+    def _body(self) -> Callable[..., Any]:
+        """What is traced: the function, with its control flow converted where that is asked for.
+        What it closes over is looked for in the function itself."""
+        if self._options.control is None:
+            return self.__wrapped__
+        from tenfold.trace.convert.convert import convert_control
+
+        converted: Callable[..., Any] = convert_control(self.__wrapped__)
+        return converted
 
     @cached_property
     def _buckets(self) -> Buckets:
@@ -77,7 +90,7 @@ class SpecialisedFunction(Callee):
         return structure.unflatten([scalar(np.array(a)) if _lazy([a]) else a for a in leaves])
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.__wrapped__(*args, **kwargs)  # part of that program
+        return self._body(*args, **kwargs)  # part of that program
 
     def _run(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Hooks | None = None
@@ -333,7 +346,8 @@ class SpecialisedFunction(Callee):
             return found
 
     def _trace(self, call: Call) -> Specialisation:
-        made = trace_call(self.__wrapped__, self.__qualname__, self._binder, call)
+        with explained(self._control):
+            made = trace_call(self.__wrapped__, self.__qualname__, self._binder, call)
         self.traces += 1
         return made
 

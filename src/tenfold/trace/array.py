@@ -120,6 +120,8 @@ class Array(Operators, Conversions):
         """Let a view have what its root holds now; value_of and _host do, before they look."""
         view, scope = self._view, self._scope
         if view is not None and self._seen != view.root._version and scope.open:
+            if view.root._scope is not scope and view.root._scope.take_over(self):
+                scope = self._scope
             with inside(None if scope is LAZY else scope):
                 self._value = FUNCTIONS[np.copy](view.read())._value
             self._seen = view.root._version
@@ -143,12 +145,14 @@ class Array(Operators, Conversions):
                 where=describe(here()),
                 fix="copy it first: y = np.broadcast_to(x, shape).copy()",
             )
-        if scope is not root._scope:
+        if scope is not root._scope and not scope.take_over(root):
             raise MutationError(
                 f"an array of {root._scope.label} is updated in place inside {scope.label}",
                 where=describe(here()),
                 fix="return the new value from the inner function, or carry it as loop state",
             )
+        if scope is not self._scope:
+            scope.take_over(self)
         return scope
 
     def _update(self, value: Any) -> None:

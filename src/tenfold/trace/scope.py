@@ -61,6 +61,30 @@ class Trace:
         del self.callbacks[known:]
 
 
+@dataclass(slots=True)
+class Handle:
+    """Where an array stood before a scope inside its own took it over."""
+
+    array: Any
+    scope: Scope
+    value: Any
+    version: int
+    seen: int
+    inside: int  # the value that it began with inside
+
+    @staticmethod
+    def take(array: Any, scope: Scope, inside: int) -> Handle:
+        """Move an array into a scope, where it has this value."""
+        handle = Handle(array, array._scope, array._value, array._version, array._seen, inside)
+        array._scope, array._value = scope, inside
+        return handle
+
+    def restore(self) -> None:
+        array = self.array
+        array._scope, array._value = self.scope, self.value
+        array._version, array._seen = self.version, self.seen
+
+
 class Scope:
     """One open graph."""
 
@@ -72,6 +96,8 @@ class Scope:
         self.open = True
         self.captures: dict[int, int] = {}  # value of the parent -> parameter here
         self.literals: dict[Any, int] = {}  # constants of Python numbers
+        # Arrays of outer scopes that were updated in this one, by id; None: that is an error.
+        self.taken_over: dict[int, Handle] | None = None
 
     def capture(self, outer: int) -> int:
         """The parameter that stands here for a value of the parent."""
@@ -82,6 +108,16 @@ class Scope:
             inner = self.builder.parameter(builder.types[outer], builder.names.get(outer, ""))
             self.captures[outer] = inner
         return inner
+
+    def take_over(self, array: Any) -> bool:
+        """Have an array of an outer scope updated here, if this scope hands on what becomes of
+        it."""
+        chain = self.chain(array._scope)
+        if self.taken_over is None or not chain or chain[-1].parent is not array._scope:
+            return False
+        inside = self.carry_in(array._value, chain)
+        self.taken_over[id(array)] = Handle.take(array, self, inside)
+        return True
 
     def node(
         self,

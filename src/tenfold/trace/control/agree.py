@@ -83,12 +83,12 @@ def merge(what: str, names: Sequence[str], branches: Sequence[Inner]) -> list[Le
                 where=describe(here()),
                 fix="reshape or pad them so that every branch gives the same shape",
             ) from None
-        dtype, weak = _join([f.key for f in forms])
+        dtype, weak = join([f.key for f in forms])
         merged.append(LeafForm(TensorType(dtype, shape), weak))
     return merged
 
 
-def _join(keys: Sequence[Any]) -> tuple[DType, Weak]:
+def join(keys: Sequence[Any]) -> tuple[DType, Weak]:
     """The dtype that all these keys promote to; Python numbers alone stay Python numbers."""
     if all(isinstance(key, type) for key in keys):  # not `in`: np.dtype(float) equals float
         weak = max(keys, key=_NUMBERS.index)
@@ -139,7 +139,7 @@ class LoopState:
             structure.paths(), self.leaves, self.forms, leaves, strict=True
         ):
             after = form(result)
-            grown = _grow(before, after, weak_of(leaf) is not None)
+            grown = grow(before, after, weak_of(leaf) is not None)
             if grown is None:
                 wrong.append(f"\n  {self._path(path)}: {before} goes in, {after} comes out")
                 hints.append(_remedy(before, after))
@@ -159,11 +159,11 @@ class LoopState:
         return self.root + path.removeprefix(self.prefix)
 
 
-def _grow(before: LeafForm, after: LeafForm, number: bool) -> LeafForm | None:
+def grow(before: LeafForm, after: LeafForm, number: bool) -> LeafForm | None:
     """The form of a carry that goes in as one and comes out as the other; None: there is none."""
     if before.type.shape != after.type.shape:
         return None
-    dtype, weak = _join((before.key, after.key))
+    dtype, weak = join((before.key, after.key))
     if number:
         return LeafForm(TensorType(dtype, before.type.shape), weak)
     fits = before.weak is None and dtype == before.type.dtype

@@ -42,7 +42,7 @@ def settle(
         state = after
 
 
-def _start(state: LoopState, scope: Scope) -> list[int]:
+def start(state: LoopState, scope: Scope) -> list[int]:
     """The values that a loop's state starts from."""
     return [
         as_value(leaf, scope, wanted.type.dtype)
@@ -65,7 +65,7 @@ def while_node(state: LoopState, body: Inner, condition: Inner) -> tuple[int, ..
     condition.give(condition.leaves[0], TensorType(BOOL, ()))
     captures = shared((condition, body))
     graphs = [condition.close(captures), body.close(captures)]
-    inputs = (*captures, *_start(state, scope))
+    inputs = (*captures, *start(state, scope))
     return scope.node("while", inputs, {"captures": len(captures)}, graphs)
 
 
@@ -111,7 +111,7 @@ def scan_node(
         "reverse": bool(reverse),
         "unroll": unroll,
     }
-    inputs = (*captures, *_start(state, scope), *stacked)
+    inputs = (*captures, *start(state, scope), *stacked)
     return state, scope.node("scan", inputs, attributes, [body.close(captures)]), ys[0]
 
 

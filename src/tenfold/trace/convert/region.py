@@ -1,0 +1,164 @@
+"""Regions: parts of a function traced in scopes of their own.
+
+A part reads and binds the function's variables, which are cells of its closure, and updates
+arrays. All of that is found when it has been traced, and put back as it was.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import CellType, FunctionType
+from typing import Any
+
+from tenfold.errors import ControlError, TenfoldError
+from tenfold.trace.array import Array
+from tenfold.trace.containers import flatten
+from tenfold.trace.control.agree import LeafForm
+from tenfold.trace.control.inner import Inner, trace_inner
+from tenfold.trace.convert.exits import AT_END, NOTHING, Exit
+from tenfold.trace.convert.statements import Site
+from tenfold.trace.operand import as_value
+from tenfold.trace.scope import Handle, Scope
+from tenfold.trace.source import describe, here
+from tenfold.trace.surface.emit import is_traced
+
+Part = Callable[[], Any]
+_CONTAINERS = (list, dict, set, deque, bytearray)
+
+
+class Cells:
+    """The variables that the parts of a statement bind."""
+
+    def __init__(self, site: Site, part: FunctionType | None = None) -> None:
+        names = part.__code__.co_freevars if part is not None else ()
+        cells = (part.__closure__ or ()) if part is not None else ()
+        closure = dict(zip(names, cells, strict=True))
+        self.cells: dict[str, CellType] = {}
+        for name in site.names:
+            # private names have their class's before them
+            found = name if name in closure else next(n for n in closure if n.endswith(name))
+            self.cells[name] = closure[found]
+
+    def read(self) -> dict[str, Any]:
+        return {name: content(cell) for name, cell in self.cells.items()}
+
+    def write(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            if value is not NOTHING:
+                self.cells[name].cell_contents = value
+            elif content(self.cells[name]) is not NOTHING:
+                del self.cells[name].cell_contents
+
+
+def content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it has none
+        return NOTHING
+
+
+@dataclass(slots=True)
+class Region:
+    """A part that was traced: its scope, and what it made of variables and arrays."""
+
+    inner: Inner
+    values: dict[str, Any]
+    exit: Exit
+    updated: dict[int, tuple[Array, Array]]  # outer arrays, and what they are inside at the end
+    last: dict[int, tuple[Array, Array]]  # arrays among the values, and what they are at the end
+
+    def give(self, leaf: Any, wanted: LeafForm) -> None:
+        """Make a leaf of the values the next output."""
+        if isinstance(leaf, Array):
+            leaf = self.last.get(id(leaf), (leaf, leaf))[1]
+        self.inner.give(leaf, wanted.type)
+
+
+def trace_region(
+    what: str,
+    cells: Cells,
+    start: Callable[[Scope], Mapping[str, Any]],
+    part: Part,
+    moved: Callable[[Scope], list[tuple[Array, Array]]] = lambda scope: [],
+) -> Region:
+    """Trace a part. Its variables have the values that `start` gives, and outer arrays those that
+    `moved` gives; afterwards all are as they were."""
+    before = cells.read()
+    found: list[Any] = []
+
+    def call(scope: Scope) -> Any:
+        scope.taken_over = {}
+        try:
+            cells.write(start(scope))
+            for array, inside in moved(scope):
+                scope.taken_over[id(array)] = Handle.of(array)
+                array._scope, array._value = scope, inside._value
+            exit = part() or AT_END
+            values = cells.read()
+            now = {
+                key: (handle.array, Array(scope, handle.array._value))
+                for key, handle in scope.taken_over.items()
+            }
+            arrays = _arrays([*values.values(), exit.kind, exit.value])
+            # Now: a view inside follows its base, which is about to be put back.
+            last = {id(a): (a, Array(scope, as_value(a, scope), weak=a._weak)) for a in arrays}
+            found.extend((values, exit, now, last))
+        finally:
+            for handle in scope.taken_over.values():
+                handle.restore()
+            cells.write(before)
+        return ()
+
+    inner = trace_inner(what, call)
+    return Region(inner, *found)
+
+
+@contextmanager
+def unchanging(site: Site, *parts: FunctionType) -> Iterator[None]:
+    """Refuse parts that change what only Python has: fields, globals, lists, dicts."""
+    if site.lasting:
+        line, what = site.lasting[0]
+        raise ControlError(
+            f"line {line} sets {what} inside the {site.kind} of line {site.line}, whose outcome "
+            "only a running program has",
+            where=describe(here()),
+            fix="set a local variable there, and the field or global after it",
+        )
+    kept = {}
+    for part in parts:
+        for name, cell in zip(part.__code__.co_freevars, part.__closure__ or (), strict=True):
+            held = content(cell)
+            if isinstance(held, _CONTAINERS):
+                kept[name] = held, _items(held)
+    yield
+    for name, (held, items) in kept.items():
+        now = _items(held)
+        if len(now) != len(items) or any(a is not b for a, b in zip(now, items, strict=True)):
+            raise ControlError(
+                f"{name}, a {type(held).__name__}, is changed inside the {site.kind} of line "
+                f"{site.line}, whose outcome only a running program has",
+                where=describe(here()),
+                fix=f"make {name} an array of fixed size and assign its elements, or make a new "
+                "one: a = [*a, x] keeps no size in a loop",
+            )
+
+
+def _arrays(values: list[Any]) -> list[Array]:
+    """The traced arrays in these values, as far as they can be read."""
+    found = []
+    for value in values:
+        try:
+            leaves = flatten(value)[1]
+        except TenfoldError:  # no container that could be given on
+            continue
+        found += [leaf for leaf in leaves if is_traced(leaf)]
+    return found
+
+
+def _items(container: Any) -> list[Any]:
+    if isinstance(container, dict):
+        return [*container.keys(), *container.values()]
+    return list(container)
