@@ -124,7 +124,7 @@ class Options:
             backend_named(self.backend)
         if self.control not in (None, "convert"):
             raise ValueProblem(
-                f"jit: control={self.control!r} is nothing to do with control flow",
+                f"jit: control={self.control!r} is no way to treat control flow",
                 fix="give 'convert', or leave it out",
             )
         if self.compile not in ("now", "background", "never"):

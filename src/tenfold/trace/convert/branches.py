@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tenfold.errors import ControlError
+from tenfold.graph import Graph
+from tenfold.ops import TABLE
 from tenfold.trace.array import Array
 from tenfold.trace.control.branch import truth
 from tenfold.trace.control.inner import shared
@@ -13,6 +17,7 @@ from tenfold.trace.convert.agreement import Common, Disagreement, common, filled
 from tenfold.trace.convert.exits import NOTHING, RETURN, Exit
 from tenfold.trace.convert.region import Cells, Part, Region, trace_region
 from tenfold.trace.convert.statements import Site
+from tenfold.trace.operand import as_value
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
 
@@ -21,9 +26,9 @@ Lost = Callable[[str, str], None]  # told of a variable that is left without a v
 
 def decide(
     site: Site, label: str, test: Any, then: Part, orelse: Part, cells: Cells, lost: Lost
-) -> Exit:
-    """Carry out the part that the program chooses: how it is left. Variables and arrays take what
-    it makes of them."""
+) -> tuple[Exit, str]:
+    """Carry out the part that the program chooses: how it is left, and what chooses. Variables
+    and arrays take what it makes of them."""
     scope = current()
     assert scope is not None
     chosen = truth(f"what the {site.kind} of line {site.line} tests", test, scope)
@@ -50,7 +55,8 @@ def decide(
                     side.give(leaf, form)
         for key, (array, _) in updated.items():
             side.inner.give(side.updated.get(key, (array, array))[1], array.type)
-    made = iter(_switch(chosen, one, other))
+    values, how = _switch(chosen, one, other)
+    made = iter(values)
 
     def taken(together: Common) -> Any:
         forms = [f for f in together.forms if f is not None]
@@ -61,7 +67,7 @@ def decide(
     value_now = taken(value) if value is not None else exit.value
     for array, _ in updated.values():
         array._update(next(made))
-    return Exit(exit.kinds, kind_now, value_now)
+    return Exit(exit.kinds, kind_now, value_now), how
 
 
 def _exit(site: Site, one: Exit, other: Exit) -> tuple[Exit, Common | None, Common | None]:
@@ -83,18 +89,46 @@ def returns(site: Site, one: Any, other: Any) -> Common:
     try:
         return common(one, other)
     except Disagreement as why:
+        what = f"the {site.kind} of line {site.line}"
+        if site.kind in ("if", "while", "for"):
+            what = f"what is returned depends on {what}, and"
         raise ControlError(
-            f"what is returned depends on the {site.kind} of line {site.line}, and has no one "
-            f"type: {str(why).replace('it is', 'the result is', 1)}",
+            f"{what} has no one type: {why}",
             where=describe(here()),
-            fix="return the same type on every path: cast with .astype, or return the same shape",
+            fix="give the same dtype and shape either way: cast with .astype",
         ) from None
 
 
-def _switch(chosen: int, one: Region, other: Region) -> tuple[int, ...]:
+def _switch(chosen: int, one: Region, other: Region) -> tuple[tuple[int, ...], str]:
+    """What the chosen one of two sides gives, and what does the choosing."""
     scope = current()
     assert scope is not None
     inners = other.inner, one.inner  # as an index, what is tested is 0 or 1
     captures = shared(inners)
     graphs = [inner.close(captures) for inner in inners]
-    return scope.node("switch", (chosen, *captures), {}, graphs)
+    if not all(map(_is_small, graphs)):
+        return scope.node("switch", (chosen, *captures), {}, graphs), "cond"
+    sides = [scope.builder.inline(graph, captures) for graph in graphs]
+    test = Array(scope, chosen)
+    made = [np.where(test, Array(scope, a), Array(scope, b)) for b, a in zip(*sides, strict=True)]
+    return tuple([as_value(array, scope) for array in made]), "select, both sides being small"
+
+
+def _is_small(graph: Graph) -> bool:
+    """Whether both sides may as well be computed, and one selected: a few operations on scalars,
+    none of which can fail or be noticed."""
+    if len(graph.nodes) > _SMALL or graph.effects:
+        return False
+    types = [parameter.type for parameter in graph.parameters]
+    for node in graph.nodes:
+        op = TABLE[node.op]
+        inputs = tuple([types[value] for value in node.inputs])
+        types += node.types
+        if not (op.elementwise or op.literal) or any(t.shape for t in node.types):
+            return False
+        if op.heeds(inputs, dict(node.attributes)):
+            return False
+    return True
+
+
+_SMALL = 32  # nodes of a side

@@ -24,10 +24,10 @@ from tenfold.types import BOOL, C128, F64, I64
 
 
 def truth(value: Any) -> Any:
-    """Whether a traced scalar is true, as a bool; other values as they are."""
-    if not is_traced(value) or value.dtype == BOOL or value.shape:
-        return value
-    return value != 0
+    """Whether a value is true, as a bool; of an array that is no scalar the array."""
+    if not is_traced(value):
+        return bool(value)
+    return value if value.dtype == BOOL or value.shape else value != 0
 
 
 def asked(function: Any, *args: Any, **kwargs: Any) -> Any:

@@ -44,6 +44,19 @@ def note(file: str, line: int, text: str) -> None:
 
 
 @contextmanager
+def tried() -> Generator[None]:
+    """Forget what is noted in an attempt that fails."""
+    found = _local.explanation
+    before = dict(found.lines) if found is not None else {}
+    try:
+        yield
+    except BaseException:
+        if found is not None:
+            found.lines = before
+        raise
+
+
+@contextmanager
 def explained(explanation: Explanation) -> Generator[None]:
     """Have what is done noted here."""
     before, _local.explanation = _local.explanation, explanation

@@ -18,6 +18,12 @@ N = TypeVar("N", bound=ast.AST)
 ASKING = frozenset(("all", "any", "bool", "complex", "enumerate", "float", "int", "max", "min"))
 ASKING |= {"range", "reversed", "zip"}
 
+# Why a test stays Python's.
+BINDS = "what is evaluated after it binds a name with :="
+FILTERS = "it decides how long a comprehension is"
+LEAVES = "it stands in a try, a with or a match that it may leave, or beside a yield"
+MATCHES = "patterns are matched by Python"
+
 
 def operator(name: str, *args: ast.expr) -> ast.Call:
     """A call of an operator."""
@@ -33,8 +39,10 @@ def thunk(body: ast.expr) -> ast.Lambda:
 def at(node: N, place: ast.AST) -> N:
     """A made node, and those made with it, at the line of what it is made from."""
     for inner in ast.walk(node):
-        if not hasattr(inner, "lineno") and hasattr(place, "lineno"):
+        if not hasattr(inner, "lineno"):
             ast.copy_location(inner, place)
+            if isinstance(inner, ast.expr | ast.stmt):  # of one line: a call has that of its end
+                inner.end_lineno, inner.end_col_offset = inner.lineno, inner.col_offset
     return node
 
 
@@ -50,14 +58,14 @@ class Expressions(ast.NodeTransformer):
             return self.folded(node, [self.test(value) for value in node.values])
         made: ast.expr = self.visit(node)
         inverted = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-        if inverted or isinstance(node, ast.Compare | ast.Constant):
+        if inverted or isinstance(node, ast.Compare):
             return made
         return at(operator("truth", made), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         *parts, last = node.values
         if any(map(binds_inside, node.values[1:])):
-            node.values = [*(self.plain(p, "this and, or") for p in parts), self.visit(last)]
+            node.values = [*(self.plain(p, BINDS) for p in parts), self.visit(last)]
             return node
         return self.folded(node, [self.visit(value) for value in node.values])
 
@@ -83,7 +91,7 @@ class Expressions(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         if binds_inside(node.body) or binds_inside(node.orelse):
-            node.test = self.plain(node.test, "a conditional expression")
+            node.test = self.plain(node.test, BINDS)
             node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
             return node
         sides = thunk(self.visit(node.body)), thunk(self.visit(node.orelse))
@@ -91,7 +99,7 @@ class Expressions(ast.NodeTransformer):
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
         node.iter = self.visit(node.iter)
-        node.ifs = [self.plain(test, "a comprehension's if") for test in node.ifs]
+        node.ifs = [self.plain(test, FILTERS) for test in node.ifs]
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -110,9 +118,9 @@ class Expressions(ast.NodeTransformer):
             node.func = at(operator("callee", func), func)
         return node
 
-    def plain(self, test: ast.expr, what: str) -> ast.expr:
-        """A test that stays Python's."""
-        return at(operator("plain", self.visit(test), ast.Constant(what)), test)
+    def plain(self, test: ast.expr, why: str) -> ast.expr:
+        """A test that stays Python's, and why."""
+        return at(operator("plain", self.visit(test), ast.Constant(why)), test)
 
     # -- what is left as it is: annotations, and classes, whose names no lambda sees
 

@@ -85,6 +85,8 @@ class Loop:
         counter: Any = None,
         length: int | None = None,
         written: tuple[Array, ...] = (),
+        lost: Lost = lambda name, why: None,
+        fixed: bool = False,
     ) -> None:
         self.site, self.label, self.cells = site, label, cells
         self.body, self.again, self.length = body, again, length
@@ -96,7 +98,9 @@ class Loop:
         self.before = cells.read()
         self.slots: dict[Any, Slot] = {}
         self.arrays: dict[Any, Array] = {}
-        self.lost: dict[str, str] = {}
+        self.lost: set[str] = set()
+        self.tell = lost
+        self.fixed = fixed  # whether Python numbers are to stay such
         self.returned: Common | None = None
         self.inside: dict[Any, Any] = {}  # the parameters of a round
         if length is None:
@@ -104,7 +108,8 @@ class Loop:
         if counter is not None:
             self.carry(_COUNTER, counter)
         for name in sorted(site.changed):
-            if is_operand(self.before.get(name, NOTHING)):
+            first = self.before.get(name, NOTHING)
+            if is_operand(first) and (is_traced(first) or not fixed):
                 self.carry(name, self.before[name])
         for array in written:
             self.carry_array(array)
@@ -120,6 +125,11 @@ class Loop:
         self.carry(id(array), array)
         self.arrays[id(array)] = array
 
+    def lose(self, name: str, why: str) -> None:
+        """Let a variable have no value when a round starts, and after the loop."""
+        self.lost.add(name)
+        self.tell(name, why)
+
     @property
     def carried(self) -> list[str]:
         """The variables that are carried."""
@@ -127,7 +137,7 @@ class Loop:
 
     # -- tracing
 
-    def run(self, lost: Lost) -> Exit:
+    def run(self) -> Exit:
         """Make the loop a node: how it is left."""
         scope = current()
         assert scope is not None
@@ -149,9 +159,7 @@ class Loop:
             for key, slot in self.slots.items()
         }
         self.cells.write({name: made[name] for name in self.carried if name in self.before})
-        for name, why in self.lost.items():
-            self.cells.write({name: NOTHING})
-            lost(name, why)
+        self.cells.write(dict.fromkeys(self.lost, NOTHING))
         for key, array in self.arrays.items():
             array._update(made[key]._value)
         kinds = (self.exit.kinds | region.exit.kinds) & _LEAVING
@@ -212,7 +220,7 @@ class Loop:
         stays = _stayed(exit) == END
         quiet: Lost = lambda name, why: None  # noqa: E731  what is lost shows after the loop
         never = lambda: Exit.by(RETURN, False)  # noqa: E731
-        found = decide(self.site, self.label, stays, asked, never, self.cells, quiet)
+        found, _ = decide(self.site, self.label, stays, asked, never, self.cells, quiet)
         return found.value
 
     def settle(self, region: Region) -> dict[Any, list[Any]] | None:
@@ -228,10 +236,12 @@ class Loop:
             elif after is first or (not is_traced(after) and _same(after, first)):
                 continue
             elif first is NOTHING:
-                self.lost[name] = "it is set inside the loop only, and there may be no round"
+                self.lose(name, "it is set inside the loop only, and there may be no round")
             else:
+                if self.fixed and type(first) in (bool, int, float, complex):
+                    raise Disagreement(f"each round changes {name}, a Python number")
                 if not self.carry(name, first):
-                    self.lost[name] = f"each round changes it, a {type(first).__name__}"
+                    self.lose(name, f"each round changes it, a {type(first).__name__}")
                 known = False
         for key, (array, now) in region.updated.items():
             outputs[key] = [now]
@@ -256,7 +266,7 @@ class Loop:
             outputs[name], forms = slot.after(after)
         except Disagreement as why:
             del self.slots[name]
-            self.lost[name] = str(why)
+            self.lose(name, str(why))
             return False
         if forms == slot.forms:
             return True

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from tenfold.errors import ControlError
+from tenfold.errors import ControlError, TenfoldError
 from tenfold.trace.control.effects import call_host
+from tenfold.trace.convert.agreement import Disagreement
 from tenfold.trace.convert.branches import decide
 from tenfold.trace.convert.builtin import builtin, truth
 from tenfold.trace.convert.exits import (
@@ -26,7 +27,7 @@ from tenfold.trace.convert.exits import (
     RETURN,
     Exit,
 )
-from tenfold.trace.convert.explain import note
+from tenfold.trace.convert.explain import note, tried
 from tenfold.trace.convert.loops import Loop, either
 from tenfold.trace.convert.region import Cells, content, unchanging
 from tenfold.trace.convert.rounds import Rounds, rounds
@@ -48,6 +49,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "In": lambda a, b: a in b,
     "NotIn": lambda a, b: a not in b,
 }
+LONG = 2048  # nodes that a for over a known range may come to before it is made a loop
 _KNOWN = "Python (what is tested is known while tracing)"
 
 
@@ -112,14 +114,11 @@ class Control:
         if not is_traced(test):
             self.note(site, _KNOWN)
             return (then if test else orelse)()  # type: ignore[no-any-return]
-        exit = self.decided(site, test, then, orelse)
-        self.note(site, "cond")
-        return exit
-
-    def decided(self, site: Site, test: Any, then: FunctionType, orelse: FunctionType) -> Exit:
         with unchanging(site, then, orelse):
-            cells = Cells(site, then)
-            return decide(site, self.label(site), test, then, orelse, cells, self.lost(site))
+            cells, label, lost = Cells(site, then), self.label(site), self.lost(site)
+            exit, how = decide(site, label, test, then, orelse, cells, lost)
+        self.note(site, how)
+        return exit
 
     def go_on(self, number: int, exit: Exit | None, rest: FunctionType) -> Exit | None:
         """What follows a statement, where that was not left."""
@@ -132,7 +131,7 @@ class Control:
         with unchanging(site, rest):
             cells = Cells(site, rest)
             label, lost = self.label(site), self.lost(site)
-            return decide(site, label, exit.kind == END, rest, lambda: left, cells, lost)
+            return decide(site, label, exit.kind == END, rest, lambda: left, cells, lost)[0]
 
     def while_(
         self,
@@ -166,6 +165,7 @@ class Control:
             go,
             exit,
             written=_written(site, body),
+            lost=self.lost(site),
         )
         return self.looped(number, loop, (test, body), orelse)
 
@@ -177,7 +177,10 @@ class Control:
         if known is not None and is_traced(known.count):
             return self.counted(number, known, 0, AT_END, body, orelse)
         done = 0
+        reason = ""
+        scope = current()
         for item in items:
+            nodes = 0 if scope is None else len(scope.builder)
             exit = body(item) or AT_END
             done += 1
             if not exit.known:
@@ -191,7 +194,17 @@ class Control:
             if exit.kind in (BREAK, RETURN):
                 self.note(site, _KNOWN)
                 return self.ended(number, exit, orelse)
-        self.note(site, f"Python, {done} rounds")
+            if scope is None or known is None or reason or site.lasting:
+                continue
+            if (len(scope.builder) - nodes) * (known.count - done) > LONG:
+                callbacks = len(scope.trace.callbacks)
+                try:
+                    with tried():
+                        return self.counted(number, known, done, exit, body, orelse, fixed=True)
+                except (TenfoldError, TypeError, NameError, Disagreement) as error:
+                    scope.trace.forget(callbacks)
+                    reason = f", since a loop of the program fails: {str(error).splitlines()[0]}"
+        self.note(site, f"Python, {done} rounds{reason}")
         return self.ended(number, AT_END, orelse)
 
     def counted(
@@ -202,6 +215,7 @@ class Control:
         exit: Exit,
         body: FunctionType,
         orelse: FunctionType | None,
+        fixed: bool = False,
     ) -> Exit | None:
         """The rounds of a for from some on, in the program."""
         site = self.sites[number]
@@ -219,6 +233,8 @@ class Control:
             done,
             length if exit.known else None,
             _written(site, body),
+            self.lost(site),
+            fixed,
         )
         return self.looped(number, loop, (body,), orelse)
 
@@ -231,7 +247,7 @@ class Control:
     ) -> Exit | None:
         site = self.sites[number]
         with unchanging(site, *parts):
-            exit = loop.run(self.lost(site))
+            exit = loop.run()
         every = [pair for part in parts for pair in _variables(part).items()]
         updated = {name for name, value in every if any(value is a for a in loop.arrays.values())}
         carried = ", ".join(sorted({*loop.carried, *updated})) or "nothing"
@@ -283,9 +299,10 @@ class Control:
             return
         said = message()
 
-        def check(held: Any) -> None:
+        def check(held: Any) -> tuple[()]:
             if not held:
                 raise AssertionError() if said is None else AssertionError(said)
+            return ()
 
         place = locate(here())
         if place is not None:
@@ -323,7 +340,7 @@ class Control:
         """The value of one of two expressions."""
         place = locate(here())
         site = Site(what, place.line if place is not None else 0, ())
-        exit = decide(
+        exit, how = decide(
             site,
             self.label(site),
             test,
@@ -332,17 +349,16 @@ class Control:
             Cells(site),
             self.lost(site),
         )
-        self.note(site, "cond")
+        self.note(site, how)
         return exit.value
 
-    def plain(self, test: Any, what: str) -> Any:
+    def plain(self, test: Any, why: str) -> Any:
         """A test that stays Python's: what is traced is refused."""
         if is_traced(test):
             raise ControlError(
-                f"{what} tests a traced {test.type}, and stays Python's: it is beside a yield or "
-                "an assignment in an expression, or leaves a try, a with or a match",
+                f"a traced {test.type} is tested by Python, since {why}",
                 where=describe(here()),
-                fix="take the test out of it, or write tn.cond",
+                fix="write np.where or tn.cond, or a statement of its own",
             )
         return test
 

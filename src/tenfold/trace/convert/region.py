@@ -133,17 +133,22 @@ def unchanging(site: Site, *parts: FunctionType) -> Iterator[None]:
             held = content(cell)
             if isinstance(held, _CONTAINERS):
                 kept[name] = held, _items(held)
-    yield
-    for name, (held, items) in kept.items():
-        now = _items(held)
-        if len(now) != len(items) or any(a is not b for a, b in zip(now, items, strict=True)):
-            raise ControlError(
-                f"{name}, a {type(held).__name__}, is changed inside the {site.kind} of line "
-                f"{site.line}, whose outcome only a running program has",
-                where=describe(here()),
-                fix=f"make {name} an array of fixed size and assign its elements, or make a new "
-                "one: a = [*a, x] keeps no size in a loop",
-            )
+    changed: list[tuple[str, Any]] = []
+    try:
+        yield
+    finally:
+        for name, (held, items) in kept.items():
+            now = _items(held)
+            if len(now) != len(items) or any(a is not b for a, b in zip(now, items, strict=True)):
+                changed.append((name, held))
+                _refill(held, items)
+    for name, held in changed:
+        raise ControlError(
+            f"{name}, a {type(held).__name__}, is changed inside the {site.kind} of line "
+            f"{site.line}, whose outcome only a running program has",
+            where=describe(here()),
+            fix=f"make {name} an array of a size that is known, and assign its elements",
+        )
 
 
 def _arrays(values: list[Any]) -> list[Array]:
@@ -162,3 +167,15 @@ def _items(container: Any) -> list[Any]:
     if isinstance(container, dict):
         return [*container.keys(), *container.values()]
     return list(container)
+
+
+def _refill(container: Any, items: list[Any]) -> None:
+    """Put a container back as it was."""
+    container.clear()
+    if isinstance(container, dict):
+        half = len(items) // 2
+        container.update(zip(items[:half], items[half:], strict=True))
+    elif isinstance(container, set):
+        container.update(items)
+    else:
+        container.extend(items)

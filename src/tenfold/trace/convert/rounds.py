@@ -127,10 +127,17 @@ def rounds(items: Any) -> Rounds | None:
     if isinstance(items, range):
         return Rounds(len(items), lambda k: items.start + k * items.step)
     if isinstance(items, Array | np.ndarray) and items.shape:
-        return Rounds(len(items), lambda k: traced(items)[k])
+        return Rounds(len(items), lambda k: _entry(items, k))
     if isinstance(items, list | tuple) and items and not hasattr(items, "_fields"):
         return _of_sequence(items)
     return None
+
+
+def _entry(items: Any, k: Any) -> Any:
+    """An entry of an array. It is a copy: one that would have to be a view can't be written."""
+    entry = traced(items)[k]
+    entry._readonly = bool(entry.shape)
+    return entry
 
 
 def _of_sequence(items: Sequence[Any]) -> Rounds | None:

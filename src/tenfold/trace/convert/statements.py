@@ -12,7 +12,7 @@ import ast
 from collections.abc import Sequence
 
 from tenfold.frozen import frozen
-from tenfold.trace.convert.expressions import Expressions, at, operator, thunk
+from tenfold.trace.convert.expressions import LEAVES, MATCHES, Expressions, at, operator, thunk
 from tenfold.trace.convert.names import (
     always_left,
     bound,
@@ -260,11 +260,11 @@ class Statements(Expressions):
     # -- statements that stay Python's
 
     def visit_If(self, node: ast.If) -> ast.stmt:  # noqa: N802
-        node.test = self.plain(node.test, "this if")
+        node.test = self.plain(node.test, LEAVES)
         return self.stay(node)
 
     def visit_While(self, node: ast.While) -> ast.stmt:  # noqa: N802
-        node.test = self.plain(node.test, "this while")
+        node.test = self.plain(node.test, LEAVES)
         return self.stay(node)
 
     def visit_For(self, node: ast.For) -> ast.stmt:  # noqa: N802
@@ -282,12 +282,10 @@ class Statements(Expressions):
         return self.stay(node)
 
     def visit_Match(self, node: ast.Match) -> ast.stmt:  # noqa: N802
-        node.subject = at(
-            operator("plain", self.visit(node.subject), ast.Constant("this match")), node
-        )
+        node.subject = self.plain(node.subject, MATCHES)
         for case in node.cases:
             if case.guard is not None:
-                case.guard = self.plain(case.guard, "this case")
+                case.guard = self.plain(case.guard, MATCHES)
             case.body = self.stay_block(case.body)
         return node
 
