@@ -58,16 +58,36 @@ def decide(
     values, how = _switch(chosen, one, other)
     made = iter(values)
 
-    def taken(together: Common) -> Any:
-        forms = [f for f in together.forms if f is not None]
-        return together.value([Array(scope, next(made), weak=f.weak) for f in forms])
+    known: dict[tuple[int, int], Array] = {}  # one array under two names stays one
 
-    cells.write({name: taken(together) for name, together in merged.items()})
+    def taken(together: Common, own: Any = NOTHING) -> Any:
+        arrays = []
+        for a, b, f in zip(*together.leaves, together.forms, strict=True):
+            if f is None:
+                continue
+            array = Array(scope, next(made), weak=f.weak)
+            array._readonly = any(
+                is_alias(leaf, side, own) for leaf, side in ((a, one), (b, other))
+            )
+            arrays.append(known.setdefault((id(a), id(b)), array) if f.type.shape else array)
+        return together.value(arrays)
+
+    cells.write({name: taken(both, before[name]) for name, both in merged.items()})
     kind_now = taken(kind) if kind is not None else exit.kind
     value_now = taken(value) if value is not None else exit.value
     for array, _ in updated.values():
         array._update(next(made))
     return Exit(exit.kinds, kind_now, value_now), how
+
+
+def is_alias(leaf: Any, region: Region, own: Any) -> bool:
+    """Whether a leaf that a region gives is another array under a new name, so that writing to it
+    would have to reach that one. A variable's own array, which no one else names, is none."""
+    if not isinstance(leaf, Array | np.ndarray) or not leaf.shape:
+        return False
+    if not isinstance(leaf, Array) or leaf._view is not None or leaf._argument is not None:
+        return True
+    return leaf._scope is not region.inner.scope and leaf is not own
 
 
 def _exit(site: Site, one: Exit, other: Exit) -> tuple[Exit, Common | None, Common | None]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.errors import ControlError
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten, matched
 from tenfold.trace.control.agree import LeafForm, LoopState, difference, form, grow
@@ -19,15 +20,17 @@ from tenfold.trace.control.branch import truth
 from tenfold.trace.control.inner import shared, trace_inner
 from tenfold.trace.control.loop import start, while_node
 from tenfold.trace.convert.agreement import Common, Disagreement, filled
-from tenfold.trace.convert.branches import Lost, decide, returns
+from tenfold.trace.convert.branches import Lost, decide, is_alias, returns
 from tenfold.trace.convert.exits import AT_END, BREAK, CONTINUE, END, NOTHING, RETURN, Exit
 from tenfold.trace.convert.region import Cells, Region, trace_region
 from tenfold.trace.convert.statements import Site
 from tenfold.trace.exact import same
 from tenfold.trace.operand import is_operand, weak_of
 from tenfold.trace.scope import Scope, current
+from tenfold.trace.source import describe, here
 from tenfold.trace.surface.emit import is_traced
 
+_NUMBERS = (bool, int, float, complex)
 _LEAVING = frozenset((BREAK, RETURN))
 _GO, _KIND, _VALUE, _COUNTER = "@go", "@kind", "@value", "@counter"
 
@@ -103,13 +106,16 @@ class Loop:
         self.fixed = fixed  # whether Python numbers are to stay such
         self.returned: Common | None = None
         self.inside: dict[Any, Any] = {}  # the parameters of a round
+        self.began: dict[Any, list[int]] = {}  # and their values
         if length is None:
             self.carry(_GO, self.go)
         if counter is not None:
             self.carry(_COUNTER, counter)
         for name in sorted(site.changed):
             first = self.before.get(name, NOTHING)
-            if is_operand(first) and (is_traced(first) or not fixed):
+            if type(first) in _NUMBERS and not fixed:
+                self.carry(name, first)
+            elif is_traced(first) and not first.shape:  # an array would be updated in place
                 self.carry(name, self.before[name])
         for array in written:
             self.carry_array(array)
@@ -152,12 +158,13 @@ class Loop:
             for leaf, wanted in zip(outputs[key], slot.forms, strict=True):
                 region.give(leaf, wanted)
         values = iter(self.node(region))
-        made = {
-            key: slot.structure.unflatten(
-                [Array(scope, next(values), weak=f.weak) for f in slot.forms]
-            )
-            for key, slot in self.slots.items()
-        }
+        made = {}
+        for key, slot in self.slots.items():
+            arrays = [Array(scope, next(values), weak=f.weak) for f in slot.forms]
+            for array, *leaves in zip(arrays, slot.leaves, outputs[key], strict=True):
+                array._readonly = any(is_alias(leaf, region, leaves[0]) for leaf in leaves)
+            made[key] = slot.structure.unflatten(arrays)
+        self.forsake(region)
         self.cells.write({name: made[name] for name in self.carried if name in self.before})
         self.cells.write(dict.fromkeys(self.lost, NOTHING))
         for key, array in self.arrays.items():
@@ -181,6 +188,7 @@ class Loop:
                     Array(scope, scope.builder.parameter(f.type), weak=f.weak) for f in slot.forms
                 ]
                 inside[key] = slot.structure.unflatten(parameters)
+                self.began[key] = [p._value for p in parameters]
             values = {**self.before, **dict.fromkeys(self.lost, NOTHING)}
             return {name: inside.get(name, value) for name, value in values.items()}
 
@@ -204,6 +212,24 @@ class Loop:
         kind = region.exit.kind[0]
         region.exit = Exit(region.exit.kinds, kind, region.exit.value)
         return region
+
+    def forsake(self, region: Region) -> None:
+        """See to arrays that rounds update under a variable which they bind anew, too: nobody can
+        say which of them has which value afterwards."""
+        for name in self.carried:
+            slot, inside = self.slots[name], flatten(self.inside[name])[1]
+            for first, parameter, value in zip(slot.leaves, inside, self.began[name], strict=True):
+                if parameter._value == value or not is_traced(first) or not first.shape:
+                    continue
+                if first._argument is not None or first._view is not None:
+                    raise ControlError(
+                        f"the {self.site.kind} of line {self.site.line} updates {name} in place "
+                        "and binds it anew, too, so that which array is updated depends on the "
+                        "rounds",
+                        where=describe(here()),
+                        fix=f"copy it before: {name} = {name}.copy()",
+                    )
+                first._scope = region.inner.scope  # which is closed: a use by another name fails
 
     def following(self, exit: Exit, counter: Any) -> Any:
         """Whether another round follows one that was left so."""
@@ -238,7 +264,7 @@ class Loop:
             elif first is NOTHING:
                 self.lose(name, "it is set inside the loop only, and there may be no round")
             else:
-                if self.fixed and type(first) in (bool, int, float, complex):
+                if self.fixed and type(first) in _NUMBERS:
                     raise Disagreement(f"each round changes {name}, a Python number")
                 if not self.carry(name, first):
                     self.lose(name, f"each round changes it, a {type(first).__name__}")
@@ -248,9 +274,9 @@ class Loop:
             if key not in self.arrays:
                 self.carry_array(array)
                 known = False
-            elif now._value == self.inside[key]._value:
-                del self.arrays[key], self.slots[key]
-                known = False
+        for key in self.arrays.keys() - region.updated.keys():
+            del self.arrays[key], self.slots[key]
+            known = False
         known &= self.settle_exit(region.exit, outputs)
         if _COUNTER in self.slots:
             outputs[_COUNTER] = [self.now[_COUNTER]]

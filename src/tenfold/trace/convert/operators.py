@@ -382,7 +382,8 @@ def _written(site: Site, body: FunctionType) -> tuple[Any, ...]:
     """The traced arrays whose elements a body assigns, as far as its names tell."""
     held = _variables(body)
     found: list[Any] = [held.get(name) for name in sorted(site.written)]
-    return tuple({id(a): a for a in found if is_traced(a) and a._base is None}.values())
+    roots = [a._view.root if a._view is not None else a for a in found if is_traced(a)]
+    return tuple({id(a): a for a in roots}.values())
 
 
 def _variables(part: FunctionType) -> dict[str, Any]:

@@ -94,13 +94,14 @@ def trace_region(
         try:
             cells.write(start(scope))
             for array, inside in moved(scope):
-                scope.taken_over[id(array)] = Handle.of(array)
-                array._scope, array._value = scope, inside._value
+                scope.taken_over[id(array)] = Handle.take(array, scope, inside._value)
+                array._version += 1  # for its views
             exit = part() or AT_END
             values = cells.read()
             now = {
                 key: (handle.array, Array(scope, handle.array._value))
                 for key, handle in scope.taken_over.items()
+                if handle.array._view is None and handle.array._value != handle.inside
             }
             arrays = _arrays([*values.values(), exit.kind, exit.value])
             # Now: a view inside follows its base, which is about to be put back.

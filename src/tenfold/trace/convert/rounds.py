@@ -134,9 +134,9 @@ def rounds(items: Any) -> Rounds | None:
 
 
 def _entry(items: Any, k: Any) -> Any:
-    """An entry of an array. It is a copy: one that would have to be a view can't be written."""
+    """An entry of an array; of one from outside the trace it can't be written."""
     entry = traced(items)[k]
-    entry._readonly = bool(entry.shape)
+    entry._readonly |= not is_traced(items)
     return entry
 
 

@@ -1,0 +1,121 @@
+"""Arrays with several names, and views, updated in branches and loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.errors import ControlError, MutationError, ScopeError
+
+X = np.arange(12.0).reshape(4, 3)
+
+
+def same(function, *calls):
+    jitted = tn.jit(function, control="convert", compile="never")
+    for call in calls:
+        for found, wanted in zip(jitted(*call), function(*call), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_rows_are_written_through():
+    def rows(x, limit):
+        y = x.copy()
+        for row in y:
+            if row[0] > limit:
+                break
+            row[:] = -1
+        return (y,)
+
+    same(rows, (X, 4.0), (X, -1.0), (X, 99.0))
+
+
+def test_a_view_from_outside_sees_what_a_branch_writes():
+    def seen(x, v):
+        y = x.copy()
+        part = y[1:3]
+        if v > 0:
+            y[1] = v
+            part += 1
+            inside = part.sum()
+        else:
+            part[0, 0] = 50
+            inside = y.sum()
+        return y, part, inside
+
+    same(seen, (X, 1.0), (X, -1.0))
+
+
+def test_a_view_from_outside_is_written_in_a_loop():
+    def written(x, n):
+        y = x.copy()
+        corner = y[:2, :2]
+        total = 0.0
+        while n > 0:
+            corner *= 2
+            total = total + y[0].sum()
+            n -= 1
+        return y, corner, total
+
+    same(written, (X, 3), (X, 0))
+
+
+def test_an_array_that_may_be_one_or_another_is_not_written():
+    def either(x, v):
+        a, b = x.copy(), x * 2
+        y = a if v > 0 else b
+        y[0] = 1
+        return a, b, y
+
+    with pytest.raises(MutationError, match="copy it first"):
+        tn.jit(either, control="convert")(X, 1.0)
+
+
+def test_one_new_array_under_two_names_stays_one():
+    def both(x, v):
+        if v > 0:
+            y = z = x + 1
+        else:
+            y = z = x - 1
+        y[0] = 7
+        return y, z
+
+    same(both, (X, 1.0), (X, -1.0))
+
+
+def test_buffers_that_change_places():
+    def swapped(x, n):
+        a, b = x.copy(), x * 0
+        for _ in range(n):
+            b[1:] = a[:-1] + 1
+            a, b = b, a
+        return a, b
+
+    same(swapped, (X, 0), (X, 1), (X, 4))
+
+
+def test_a_third_name_for_a_buffer_that_changed_places():
+    def third(x, n):
+        a, b = x.copy(), x * 0
+        c = b
+        for _ in range(n):
+            b[1:] = a[:-1] + 1
+            a, b = b, a
+        return a, b, c
+
+    with pytest.raises(ScopeError, match="leaked"):
+        tn.jit(third, control="convert")(X, 2)
+
+
+def test_a_view_that_is_bound_anew_and_written():
+    def slides(x, n):
+        y = x.copy()
+        part = y[0]
+        while n > 0:
+            part += 1
+            part = y[n]
+            n -= 1
+        return y
+
+    with pytest.raises(ControlError, match=r"updates part in place.*\n.*\n.*part = part.copy\(\)"):
+        tn.jit(slides, control="convert")(X, 2)
