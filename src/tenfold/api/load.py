@@ -108,14 +108,14 @@ class Loaded(Callee):
     def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """There is no function to run: the reference does, with NumPy, node by node."""
         signature = self.signature
-        leaves = signature.bind(args, kwargs)
-        check_donated(
-            signature.name, signature.leaf_names, leaves, self._donated, signature.updates
-        )
+        given, leaves = signature.bind(args, kwargs)
+        names, updates = signature.leaf_names, signature.updates
+        check_written(signature.name, names, given, updates, self._donated)
         captures = [self._captures[name] for name in signature.captures]
         outputs = Reference(self.graph)([*leaves, *captures], self._callbacks)
-        write_back(signature.updates, self._donated, leaves, outputs)
-        return signature.form.results(outputs)
+        results = signature.form.results(outputs, given)
+        write_back(updates, given, outputs)
+        return results
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         signature, program = self.signature, self.program
