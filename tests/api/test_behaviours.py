@@ -200,15 +200,15 @@ def test_a_leak_is_named_by_both_lines():
 
 
 def test_a_traced_value_in_a_numpy_array_names_its_cause():
+    outside = np.zeros(3)
+
     def f(x):
-        out = np.zeros(3)
+        out = outside * 2
         out[0] = x[0]
         return out
 
-    with pytest.raises((ValueError, TypeError)) as caught:
+    with pytest.raises(tn.TenfoldError, match=r"np\.array\(w\)"):
         run(f, np.ones(3))
-    causes = [caught.value, caught.value.__cause__]
-    assert any(isinstance(c, tn.TenfoldError) for c in causes)
 
 
 def test_aliases_see_updates():

@@ -131,13 +131,13 @@ def test_snapshots_do_not_see_changes_in_place():
 
 
 def test_small_arrays_made_while_tracing_are_constants():
-    f = tn.jit(lambda x: x + np.arange(16.0))
-    g = tn.jit(lambda x: x + np.arange(17.0))
+    f = tn.jit(lambda x: x + np.linspace(0, 1, 16))
+    g = tn.jit(lambda x: x + np.linspace(0, 1, 17))
     assert names(f, np.ones(16)) == ["x"]
     assert names(g, np.ones(17)) == ["x", "made.0"]
-    assert f(np.ones(16)).tolist() == (1 + np.arange(16.0)).tolist()
-    assert g(np.ones(17)).tolist() == (1 + np.arange(17.0)).tolist()
-    assert g(np.ones(17)).tolist() == (1 + np.arange(17.0)).tolist()
+    assert f(np.ones(16)).tolist() == (1 + np.linspace(0, 1, 16)).tolist()
+    assert g(np.ones(17)).tolist() == (1 + np.linspace(0, 1, 17)).tolist()
+    assert g(np.ones(17)).tolist() == (1 + np.linspace(0, 1, 17)).tolist()
     assert g.traces == 1
 
 

@@ -228,8 +228,8 @@ def tolist_of_a_traced_value(x):
 
 
 @wrong(F3)
-def asarray_of_a_traced_value(x):
-    return np.asarray(x)
+def check_of_a_traced_value(x):
+    return np.asarray_chkfinite(x)
 
 
 @wrong(F3)
@@ -378,8 +378,15 @@ def update_of_an_outer_array_in_a_branch(x):
 
 @wrong(F3)
 def result_into_a_numpy_array(x):
-    out = np.zeros(3, "f4")
+    out = F3 * 2
     out += x
+    return out
+
+
+@wrong(F3)
+def value_into_a_numpy_array(x):
+    out = F3 * 2
+    out[0] = x[0]
     return out
 
 

@@ -73,7 +73,11 @@ def trace_call(
         warn_of_clocks(found)
         still = Snapshot(found)
         traced = trace_function(
-            function, leaves, lambda arrays: binder.call(call, list(arrays)), found.name
+            function,
+            leaves,
+            lambda arrays: binder.call(call, list(arrays)),
+            found.name,
+            found.variables,
         )
         still.check(label)
     count("traces")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tenfold.types import Shape, TensorType
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # of the array API standard
+_COPY = "to write it into an array w that is not the program's, copy that first: w = np.array(w)"
 
 
 class Conversions:
@@ -46,7 +47,7 @@ class Conversions:
 
     def _host(self, what: str = "this", fix: str = "return the array first") -> Host:
         """The array of a lazy array, which can't be written to; a traced one has none."""
-        if self._scope is not LAZY:
+        if self._scope.traced:
             self._concrete(what, fix)
         self._follow()
         return realised(self._value)
@@ -72,13 +73,13 @@ class Conversions:
         return bool(host)
 
     def __int__(self) -> int:
-        return int(self._host("int()", "keep it an array: x.astype(int)"))
+        return int(self._host("int()", "keep it an array: x.astype(int); " + _COPY))
 
     def __float__(self) -> float:
-        return float(self._host("float()", "keep it an array: x.astype(float)"))
+        return float(self._host("float()", "keep it an array: x.astype(float); " + _COPY))
 
     def __complex__(self) -> complex:
-        return complex(self._host("complex()", "keep it an array: x.astype(complex)"))
+        return complex(self._host("complex()", "keep it an array: x.astype(complex); " + _COPY))
 
     def __index__(self) -> int:
         host = self._host(
@@ -105,8 +106,8 @@ class Conversions:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Host:
         host = self._host(
             "a conversion to a NumPy array",
-            "to index a NumPy array w by it write tn.asarray(w)[i]; to join traced arrays write "
-            "np.stack([a, b]); or run NumPy's function on the host with tn.call_host",
+            f"{_COPY}; to index w by it write tn.asarray(w)[i]; or run NumPy's function on the "
+            "host with tn.call_host",
         )
         return np.array(host, dtype, copy=copy)
 

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import TenfoldError
+from tenfold.errors import ConcreteError, TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.trace import surface  # noqa: F401  fills the tables of NumPy's functions
 from tenfold.trace.array import Array
 from tenfold.trace.chance import by_no_chance
 from tenfold.trace.containers import Structure, flatten
+from tenfold.trace.host.array import known
 from tenfold.trace.operand import as_value, literal
 from tenfold.trace.scope import Capture, Scope, Trace, opened
 from tenfold.trace.source import Raw, blame, describe
+from tenfold.trace.swap.swap import Variable, swapped
 from tenfold.types import DType, TensorType
 
 
@@ -102,8 +104,10 @@ def trace_function(
     leaves: Sequence[Leaf],
     call: Callable[[list[Array]], Any],
     names: Callable[[Any], str | None] = lambda array: None,
+    variables: Sequence[Variable] = (),
 ) -> FunctionTrace:
-    """Trace `call`, which calls the function with traced arrays for these leaves."""
+    """Trace `call`, which calls the function with traced arrays for these leaves. `variables` are
+    those it reads that hold constructors of NumPy's."""
     trace = Trace(names)
     scope = Scope(getattr(function, "__qualname__", repr(function)), None, trace)
     arguments = [
@@ -116,18 +120,7 @@ def trace_function(
         for leaf in leaves
     ]
     parameters: list[int | TensorType] = [a._value for a in arguments]
-    with by_no_chance(scope.label, function), opened(scope):
-        try:
-            result = call(arguments)
-        except TenfoldError as error:
-            error.at(describe(blame(error)))
-            raise
-        try:
-            structure, found = flatten(result)
-            values = [as_value(item, scope) for item in found]
-        except TenfoldError as error:
-            error.where = f"{_place(function)} (in what it returns)"
-            raise
+    structure, found, values = swapped(lambda: _run(function, call, scope, arguments), variables)
     weak = tuple(_weak(item) for item in found)
     updates = tuple(n for n, a in enumerate(arguments) if a._value != parameters[n])
     leaves_of = {id(arguments[n]): n for n in updates}
@@ -156,6 +149,32 @@ def trace_function(
         tuple(trace.updated.get(leaves[n].name) for n in updates),
         tuple(n for n, p in enumerate(parameters) if p in trace.rebound and not leaves[n].array),
     )
+
+
+def _run(
+    function: Callable[..., Any],
+    call: Callable[[list[Array]], Any],
+    scope: Scope,
+    arguments: list[Array],
+) -> tuple[Structure, list[Any], list[int]]:
+    """What a call gives on traced arrays: its containers, their leaves, and the leaves' values."""
+    with by_no_chance(scope.label, function), opened(scope), known(scope.trace):
+        try:
+            result = call(arguments)
+        except TenfoldError as error:
+            error.at(describe(blame(error)))
+            raise
+        except ValueError as error:  # NumPy's, of an array that took no traced value: ours says why
+            if isinstance(error.__cause__, ConcreteError):
+                raise error.__cause__.at(describe(blame(error))) from None
+            raise
+        try:
+            structure, found = flatten(result)
+            outputs = [as_value(item, scope) for item in found]
+        except TenfoldError as error:
+            error.where = f"{_place(function)} (in what it returns)"
+            raise
+        return structure, found, outputs
 
 
 def _place(function: Any) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tenfold.errors import OverflowProblem, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import Array
+from tenfold.trace.host.value import HOST
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.realise import realised
 from tenfold.trace.scope import Scope, current, leak
@@ -50,6 +51,8 @@ def value_of(array: Array, scope: Scope) -> int:
     if array._scope is scope:
         value: int = array._value  # or a Value, if the array is lazy: only its scope can tell
         return value
+    if array._scope is HOST:
+        return array._value.in_graph(scope)  # type: ignore[no-any-return]
     if array._scope is LAZY:
         return scope.foreign(realised(array._value), array)
     if scope is LAZY:
@@ -63,7 +66,7 @@ def value_of(array: Array, scope: Scope) -> int:
 def dtype_key(operand: Any) -> Any:
     """What promotion looks at: a dtype, or int, float, complex for a weak number."""
     kind = type(operand)
-    if kind is Array:
+    if kind is Array or isinstance(operand, Array):
         return operand._weak or operand._scope.builder.types[operand._value].dtype
     if kind in PYTHON:
         return PYTHON[bool] if kind is bool else kind
@@ -87,7 +90,7 @@ def weak_of(operand: Any) -> type | None:
 def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
     """The value of any operand in this scope, cast to the dtype if one is given."""
     kind = type(operand)
-    if kind is Array:
+    if kind is Array or isinstance(operand, Array):
         value = value_of(operand, scope)
     elif kind in PYTHON:
         return literal_value(operand, scope, dtype or PYTHON[kind])

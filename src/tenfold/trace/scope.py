@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -46,6 +47,8 @@ class Trace:
     baked: dict[int, Any] = field(default_factory=dict)  # arrays whose values shaped the graph
     updated: dict[str, Raw | None] = field(default_factory=dict)  # arguments, with the first line
     rebound: set[int] = field(default_factory=set)  # scalars, where arrays would be updated
+    # arrays made inside whose values are known, as long as they live
+    known: WeakValueDictionary[int, Any] = field(default_factory=WeakValueDictionary)
 
     def number(self, callback: Callable[..., Any]) -> int:
         """The number of a callable among those of this trace."""
@@ -87,6 +90,8 @@ class Handle:
 
 class Scope:
     """One open graph."""
+
+    traced = True  # its arrays have values only in a running program
 
     def __init__(self, label: str, parent: Scope | None = None, trace: Trace | None = None) -> None:
         self.label = label

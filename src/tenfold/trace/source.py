@@ -26,7 +26,13 @@ _held: list[CodeType] = []  # so that no id is used again
 _lines: dict[int, tuple[CodeType, list[int], list[int | None]]] = {}  # likewise
 
 
-def _is_internal(code: CodeType) -> bool:
+def is_internal(code: CodeType) -> bool:
+    """Whether code is Tenfold's or NumPy's."""
+    found = _internal.get(id(code))
+    return _judge(code) if found is None else found
+
+
+def _judge(code: CodeType) -> bool:
     name = code.co_filename
     found = is_ours(code) or name.startswith(_NUMPY) or name in _FILES
     if len(_held) > 65536:
@@ -45,7 +51,7 @@ def here() -> Raw | None:
         code = frame.f_code
         ours = known.get(id(code))
         if ours is None:
-            ours = _is_internal(code)
+            ours = _judge(code)
         if not ours:
             return code, frame.f_lasti
         frame = frame.f_back  # type: ignore[assignment]
@@ -57,7 +63,7 @@ def blame(error: BaseException) -> Raw | None:
     found, trail = None, error.__traceback__
     while trail is not None:
         code = trail.tb_frame.f_code
-        if not (_internal[id(code)] if id(code) in _internal else _is_internal(code)):
+        if not is_internal(code):
             found = code, trail.tb_lasti
         trail = trail.tb_next
     return found

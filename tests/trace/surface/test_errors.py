@@ -92,7 +92,7 @@ WRONG: list[tuple[Any, Any, str]] = [
     (lambda m: m + np.ones(5), ShapeError, "do not broadcast"),
     (lambda m: m[0] if m.any() else m[1], ConcreteError, "tn.cond"),
     (lambda m: range(m.argmax()), ConcreteError, "tn.fori_loop"),
-    (lambda m: np.asarray(m), ConcreteError, "tn.call_host"),
+    (lambda m: np.asarray_chkfinite(m), ConcreteError, "tn.call_host"),
     (lambda m: float(m.sum()), ConcreteError, r"float\(\) needs the value"),
     (lambda m: len(m.sum()), TypeMismatch, "use .size"),
     (lambda m: list(m.sum()), TypeMismatch, "iteration over a 0-d array"),

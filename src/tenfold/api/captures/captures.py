@@ -45,6 +45,9 @@ from tenfold.api.captures.places import (
 from tenfold.api.captures.reads import Reads, reads_of
 from tenfold.trace.array import Array
 from tenfold.trace.control.custom import Custom
+from tenfold.trace.swap.constructors import find
+from tenfold.trace.swap.substitute import original
+from tenfold.trace.swap.swap import Variable
 
 _LIBRARIES = {*sys.stdlib_module_names, "numpy", "tenfold", "ml_dtypes", "scipy", "jax", "torch"}
 _SETTINGS = (bool, int, float, complex, str, bytes, type(None), np.generic, enum.Enum, range, slice)
@@ -73,6 +76,7 @@ class Survey:
     unguarded: list[tuple[Place, Any]] = field(default_factory=list)
     objects: list[tuple[str, Any]] = field(default_factory=list)  # whose fields may be written
     generators: list[tuple[str, Any]] = field(default_factory=list)  # of random numbers
+    variables: list[Variable] = field(default_factory=list)  # that hold constructors of NumPy's
     codes: dict[CodeType, FunctionType] = field(default_factory=dict)
     reads: Reads = field(default_factory=Reads)
 
@@ -119,7 +123,9 @@ class _Walk:
             self.visit(place, value)
 
     def visit(self, place: Place, value: Any) -> None:
-        found = self.found
+        found, value = self.found, original(value)
+        if find(value) is not None:
+            self.constructor(place)
         if isinstance(value, (np.ndarray, Array)):
             found.arrays.setdefault(id(value), (value, []))[1].append(place)
             return
@@ -310,6 +316,15 @@ class _Walk:
     def named(self, *names: str) -> bool:
         reads = self.reads
         return any(n in reads.attributes or n in reads.globals for n in names)
+
+    def constructor(self, place: Place) -> None:
+        """A name of one of NumPy's constructors, which is swapped while the function is traced."""
+        kind, name = place.steps[-1] if place.steps else ("", "")
+        holder = Place(place.name, place.root, place.steps[:-1]).look()
+        if kind == "field":
+            holder = getattr(holder, "__dict__", None)
+        if kind == "cell" or (kind in ("name", "field") and isinstance(holder, dict)):
+            self.found.variables.append(Variable(holder, name))
 
     # -- containers, and what is not looked into
 

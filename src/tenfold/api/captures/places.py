@@ -13,6 +13,7 @@ from typing import Any
 
 from tenfold.frozen import frozen
 from tenfold.trace.exact import exact, same
+from tenfold.trace.swap.substitute import original
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
 
@@ -33,7 +34,7 @@ class Place:
                 value = step(value, kind, key)
         except (LookupError, AttributeError, ValueError, TypeError):
             return MISSING
-        return value
+        return original(value)  # while another thread traces, it may be swapped
 
     def item(self, key: Any) -> Place:
         return Place(f"{self.name}[{key!r}]", self.root, (*self.steps, ("item", key)))

@@ -22,9 +22,9 @@ from tenfold.api.captures.captures import Survey
 from tenfold.api.captures.places import MISSING, ContainerKeys, Contents, Place, parts, static
 from tenfold.api.captures.reads import nested
 from tenfold.errors import TraceError
-from tenfold.trace.array import Array
 from tenfold.trace.chance import drawn, state_of
 from tenfold.trace.exact import same
+from tenfold.trace.surface.emit import is_traced
 
 _LARGEST = 65536  # bytes of a captured array that are compared
 
@@ -143,7 +143,7 @@ def _is_item(place: Place) -> bool:
 def _kept(value: Any, key: str, new: Any) -> bool:
     """Whether a field only keeps what a property has computed."""
     how = static(type(value), key)
-    return isinstance(how, functools.cached_property) and not isinstance(new, Array)
+    return isinstance(how, functools.cached_property) and not is_traced(new)
 
 
 def _added(watched: Contents | ContainerKeys) -> bool:
@@ -158,4 +158,4 @@ def _added(watched: Contents | ContainerKeys) -> bool:
         before, after = watched.keys or (), items[::2]
         added = items[2 * len(before) :]
     more = len(after) > len(before) and all(map(same, before, after))
-    return more and not any(isinstance(item, Array) for item in added)
+    return more and not any(map(is_traced, added))

@@ -131,7 +131,7 @@ def own(array: Any) -> Host:
     return given if kept and given.dtype == dtype else np.array(given, dtype, order="C")
 
 
-class _Types:
+class ValueTypes:
     """The types of lazy values, looked up as those of a builder are."""
 
     def __getitem__(self, value: LazyValue) -> TensorType:
@@ -141,7 +141,7 @@ class _Types:
 class _Values:
     """What stands in the place of a builder."""
 
-    types = _Types()
+    types = ValueTypes()
 
     def source(self, value: LazyValue) -> Raw | None:
         node = value.node
@@ -159,6 +159,8 @@ class _BoundedDict(dict[Any, Any]):
 
 class LazyScope(Scope):
     """The scope of every lazy array."""
+
+    traced = False
 
     def __init__(self) -> None:
         super().__init__("lazy arrays")

@@ -45,7 +45,15 @@ from tenfold.trace.surface.reducing import (
 from tenfold.trace.surface.searching import lookup, searching, sorting
 from tenfold.trace.surface.selecting import functions, reducing
 from tenfold.trace.surface.selecting import places as selected_places
-from tenfold.trace.surface.shaping import creation, joining, padding, shapes, spacing, windows
+from tenfold.trace.surface.shaping import (
+    conversion,
+    creation,
+    joining,
+    padding,
+    shapes,
+    spacing,
+    windows,
+)
 from tenfold.trace.surface.ufuncs import comparisons, ufuncs
 from tenfold.trace.surface.ufuncs import methods as ufunc_methods
 
@@ -56,6 +64,7 @@ __all__ = [
     "bits",
     "choosing",
     "comparisons",
+    "conversion",
     "convolution",
     "counting",
     "covariance",

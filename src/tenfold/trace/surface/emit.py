@@ -16,7 +16,7 @@ from tenfold.errors import (
     Unsupported,
 )
 from tenfold.trace.array import Array
-from tenfold.trace.lazy.lazy import LAZY
+from tenfold.trace.host.value import HOST
 from tenfold.trace.operand import as_value, scope_of, value_of
 from tenfold.trace.source import describe, here
 from tenfold.trace.tables import FUNCTIONS
@@ -57,10 +57,18 @@ def emit_all(op: str, *inputs: Array, **attributes: Any) -> tuple[Array, ...]:
 
 def traced(operand: Any, dtype: DType | None = None) -> Array:
     """Any operand as a traced array, cast to the dtype if one is given."""
-    if isinstance(operand, Array) and (dtype is None or operand.dtype == dtype):
+    known = isinstance(operand, Array) and operand._scope is HOST
+    if isinstance(operand, Array) and not known and (dtype is None or operand.dtype == dtype):
         return operand
     scope = scope_of(operand)
-    return Array(scope, as_value(operand, scope, dtype))
+    made = Array(scope, as_value(operand, scope, dtype))
+    made._readonly = known  # what is written to a view of it, the array would not see
+    return made
+
+
+def plain(operand: Any) -> Any:
+    """An array that is known while tracing as NumPy's; anything else as it is."""
+    return np.array(operand) if isinstance(operand, Array) and operand._scope is HOST else operand
 
 
 def is_array(operand: Any) -> bool:
@@ -94,7 +102,7 @@ def fail(kind: type[TenfoldError], message: str, fix: str | None = None) -> NoRe
 
 def static_int(value: Any, what: str) -> int:
     """An integer known while tracing."""
-    if isinstance(value, Array) and value._scope is not LAZY:
+    if is_traced(value):
         fail(
             ConcreteError,
             f"{what} is a traced value, which only a running program has",
@@ -132,7 +140,7 @@ def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
 
 def is_traced(operand: Any) -> bool:
     """Whether this is an array whose value only a running program has."""
-    return isinstance(operand, Array) and operand._scope is not LAZY
+    return isinstance(operand, Array) and operand._scope.traced
 
 
 def shape_of(shape: Any, what: str = "an extent of the shape") -> tuple[int, ...]:

@@ -25,7 +25,7 @@ def write(target: Any, source: Array, where: Any = True, *, unsafe: bool = False
         fail(
             MutationError,
             f"a traced {source.type} is written into a {type(target).__name__} that is not traced",
-            "write x = x + y instead of x += y, or make the array with tn.zeros(shape, dtype)",
+            "copy it in the function and write to the copy: w = np.array(w)",
         )
     if not unsafe and not same_kind(source.dtype, target.dtype):
         fail(

@@ -83,31 +83,35 @@ for _name, (_what, _remedy) in _LATE.items():
 for _name, (_why, _remedy) in _NEVER.items():
     REASONS[getattr(np, _name)] = Reason(_why, _remedy)
 
-# The functions that give traced arrays no say: NumPy does not dispatch them.
-_MADE = "NumPy makes the array while tracing, and the program holds it as a constant"
-_NAMED = _MADE + "; tn.{name} makes it in the program"
-_LISTED = "no traced arrays in it: tn.asarray, np.stack or np.concatenate take those"
+# The functions that NumPy does not dispatch. While a function is traced, `tenfold.trace.swap`
+# stands in the place of those that make arrays.
+_MADE = "as in NumPy; traced values may be written to it"
+_LISTED = "as in NumPy, of traced arrays too; traced values may be written to it"
 _STATIC = "of what is known while tracing, shapes and dtypes, it works as ever"
 _TABLE = "it reads values on the host: call it before, and pass the array"
 _STATE = "NumPy's own settings; they do not reach a program"
+_MATRIX = "no traced arrays in it: a program has no matrices"
 UNDISPATCHED: dict[str, str] = {
-    **{n: _NAMED.replace("{name}", n) for n in ("arange", "empty", "eye", "full", "ones", "zeros")},
-    "identity": _MADE + "; tn.eye makes it in the program",
     **dict.fromkeys(
         (
+            *("arange", "eye", "identity", "ones", "zeros"),
             *("bartlett", "blackman", "hamming", "hanning", "kaiser", "tri", "indices"),
             *("diag_indices", "mask_indices", "tril_indices", "triu_indices"),
             *("fft.fftfreq", "fft.rfftfreq"),
         ),
         _MADE,
     ),
+    "empty": _MADE + "; it is of zeros, so that no run differs from another",
     **dict.fromkeys(
         (
-            *("array", "asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray"),
-            *("asfortranarray", "require", "asmatrix", "bmat", "fromiter", "fromfunction"),
+            *("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"),
+            *("require", "full", "fromiter", "fromfunction"),
         ),
         _LISTED,
     ),
+    "asarray_chkfinite": _MADE + "; of a traced array it would need the values",
+    "asmatrix": _MATRIX,
+    "bmat": _MATRIX,
     **dict.fromkeys(
         (
             *("broadcast_shapes", "isdtype", "isscalar", "issubdtype", "iterable"),

@@ -186,7 +186,7 @@ def updatable(array: Any) -> Array:
         fail(
             MutationError,
             f"a traced value is written into a {type(array).__name__} that is not traced",
-            "make the array with tn.zeros(shape, dtype), or pass it in as an argument",
+            "copy it in the function and write to the copy: w = np.array(w)",
         )
     return array
 

@@ -9,6 +9,7 @@ import numpy as np
 from tenfold.errors import ConcreteError, IndexProblem, ShapeError, TypeMismatch
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
+from tenfold.trace.host.value import HOST
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.operand import scope_of, value_of
 from tenfold.trace.scope import Scope
@@ -125,6 +126,9 @@ def _normalised(item: Any) -> Any:
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, Array):
+        if item._scope is HOST:
+            placed = item.ndim and KIND[item.dtype] in "iu"
+            return item if placed else _normalised(np.array(item._host()))
         # A lazy mask is run: what it chooses has a shape that depends on it. A lazy number is
         # not: most are computed, and an index that is in the program is checked when it runs.
         if is_traced(item) or item.dtype != BOOL:
@@ -191,7 +195,8 @@ def _entries(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
         return [ScalarIndex(item % extent)]
     if item.dtype == BOOL:
         return _masks(item, type, axis)
-    if isinstance(item, Array):
+    known = item._host() if isinstance(item, Array) and item._scope is HOST else item
+    if isinstance(known, Array):
         if KIND[item.dtype] not in "iu":
             fail(
                 IndexProblem,
@@ -203,7 +208,7 @@ def _entries(item: Any, type: TensorType, axis: int) -> list[IndexEntry]:
         scope = scope_of(item)
         return [ScalarIndex(TracedPlace(scope, value_of(item, scope)))]
     extent = type.shape[axis]
-    bad = item[(item < -extent) | (item >= extent)]
+    bad = known[(known < -extent) | (known >= extent)]
     if bad.size:
         fail(
             IndexProblem,

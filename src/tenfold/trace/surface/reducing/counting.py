@@ -10,7 +10,7 @@ import numpy as np
 from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.surface.anywhere import anywhere
-from tenfold.trace.surface.emit import cast, emit, fail, on, static_int, traced
+from tenfold.trace.surface.emit import cast, emit, fail, on, plain, static_int, traced
 from tenfold.trace.surface.searching.searching import searchsorted
 from tenfold.trace.surface.ufuncs.composed import filled, number
 from tenfold.trace.tables import FUNCTIONS, UFUNCS
@@ -59,6 +59,7 @@ def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Array:
 
 def rising(name: str, bins: Any) -> Array:
     """Edges that are given; those known while tracing have to rise."""
+    bins = plain(bins)
     edges = traced(bins)
     if edges.ndim != 1:
         fail(ShapeError, f"{name}: the edges are {edges.type}", "give one axis")

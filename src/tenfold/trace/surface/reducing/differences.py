@@ -10,7 +10,7 @@ import numpy as np
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
-from tenfold.trace.surface.emit import axes_of, axis_of, cast, emit, fail, on, traced
+from tenfold.trace.surface.emit import axes_of, axis_of, cast, emit, fail, on, plain, traced
 from tenfold.trace.surface.numbers.numeric import diff
 from tenfold.trace.surface.reducing.cumulative import cumsum
 from tenfold.trace.surface.shaping.shapes import cut
@@ -54,7 +54,7 @@ def _widths(x: Array, axes: tuple[int, ...], given: tuple[Any, ...]) -> list[Any
             "give one, or one for each axis",
         )
     made: list[Any] = []
-    for at, places in zip(axes, given, strict=True):
+    for at, places in zip(axes, map(plain, given), strict=True):
         if _rank(places) == 0:
             made.append(places)
             continue

@@ -10,7 +10,7 @@ import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import Array
-from tenfold.trace.surface.emit import axes_of, cast, emit, fail, on, traced
+from tenfold.trace.surface.emit import axes_of, cast, emit, fail, on, plain, traced
 from tenfold.trace.surface.indexing.taking import take, take_along_axis
 from tenfold.trace.surface.reducing.reductions import finish
 from tenfold.trace.surface.reducing.statistics import mean, nanmean
@@ -136,6 +136,7 @@ nanmedian = on(np.nanmedian)(_median("nanmedian", True))
 
 def _asked(name: str, q: Any, scale: int) -> Any:
     """The quantiles as fractions of 1: an array that is known, or a traced one."""
+    q = plain(q)
     if isinstance(q, Array):
         return UFUNCS[np.true_divide](q, scale) if scale != 1 else q
     known = np.true_divide(q, scale) if scale != 1 else np.asarray(q)

@@ -18,6 +18,7 @@ from tenfold.trace.surface.emit import (
     fail,
     is_array,
     on,
+    plain,
     static_int,
     traced,
 )
@@ -54,6 +55,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Arra
 @on(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Array:
     """Bins that fall are turned around; which way they go, the program finds by their ends."""
+    bins = plain(bins)
     line = _line("digitize", bins)
     if not isinstance(bins, Array):
         gaps = np.diff(np.asarray(bins))

@@ -259,6 +259,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     if axis is None:
         flat = _rolled(emit("reshape", x, shape=(x.size,)), shift, 0)
         return emit("reshape", flat, shape=x.shape)
+    if isinstance(shift, Array) and not is_traced(shift):
+        shift = shift.tolist()
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     count = max(len(shifts), len(axes))

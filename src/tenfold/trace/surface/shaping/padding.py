@@ -8,7 +8,7 @@ import numpy as np
 
 from tenfold.errors import ShapeError, Unsupported
 from tenfold.trace.array import Array
-from tenfold.trace.surface.emit import ABSENT, axis_of, emit, fail, on, traced
+from tenfold.trace.surface.emit import ABSENT, axis_of, emit, fail, on, plain, traced
 from tenfold.trace.surface.shaping.shapes import cut
 from tenfold.trace.surface.ufuncs.composed import same
 
@@ -52,6 +52,7 @@ def _pairs(given: Any, rank: int, what: str) -> list[tuple[int, int]]:
 
 def _pad_constant(x: Array, widths: list[tuple[int, int]], value: Any) -> Array:
     zeros = (0,) * x.ndim
+    value = plain(value)
     if isinstance(value, Array) or np.ndim(value) == 0:
         fill = traced(value, x.dtype)
         low, high = tuple(a for a, _ in widths), tuple(b for _, b in widths)

@@ -1,0 +1,123 @@
+"""Conversion: arrays of traced arrays and of nested lists with some inside, and joined by np.r_."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import Unsupported, ValueProblem
+from tenfold.trace.array import Array
+from tenfold.trace.host.compute import any_traced
+from tenfold.trace.operand import dtype_key
+from tenfold.trace.surface.emit import cast, dtype_of, fail, on, traced
+from tenfold.trace.surface.shaping import creation
+from tenfold.trace.surface.shaping.joining import concatenate
+from tenfold.trace.surface.shaping.shapes import reshape
+from tenfold.trace.surface.steps import alias
+from tenfold.trace.surface.ufuncs.composed import same
+from tenfold.trace.surface.ufuncs.promotion import common
+
+
+@on(np.array)
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    ndmax: int = 0,
+) -> Array:
+    made = asarray(object, dtype, copy=copy)
+    if made.ndim < ndmin:
+        return reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
+    return made
+
+
+def _own(made: Array) -> Array:
+    """A new array; one without axes is no number: `x += v` updates it."""
+    return made if made.shape else alias(made)
+
+
+@on(np.asarray, np.asanyarray)
+def asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None
+) -> Array:
+    """The array itself where it is one of that dtype."""
+    wanted = None if dtype is None else dtype_of(dtype)
+    if not isinstance(a, Array):
+        if copy is False:
+            fail(ValueProblem, "an array of a list without a copy", "leave copy=False out")
+        return _own(traced(a, wanted))
+    if wanted not in (None, a.dtype):
+        if copy is False:
+            fail(ValueProblem, f"{a.type} as {wanted} without a copy", "leave copy=False out")
+        return _own(cast(a, wanted))
+    return _own(same(a)) if copy or a._weak else a
+
+
+@on(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
+    """The array itself; a view is copied."""
+    made = array(a, dtype, copy=None, ndmin=1)
+    return made if made._view is None else same(made)
+
+
+@on(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None) -> Array:
+    """The array itself where it has one axis; others are copied."""
+    made = asarray(a, dtype)
+    return made if made.ndim < 2 else same(made)
+
+
+@on(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> Array:
+    return asarray(a, dtype)
+
+
+@on(np.full)
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None
+) -> Array:
+    return _own(creation.full(shape, fill_value, dtype))
+
+
+@on(np.fromiter)
+def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Array:
+    items = list(iter if count < 0 else islice(iter, count))
+    if len(items) < count:
+        fail(ValueProblem, f"fromiter: {len(items)} items where {count} are asked for")
+    return traced(items, dtype_of(dtype))
+
+
+def _joined(along: Any) -> None:
+    """File np.r_ or np.c_, of a key with traced arrays in it."""
+
+    @on(along)
+    def join(key: Any) -> Array:
+        items = key if isinstance(key, tuple) else (key,)
+        directive = items[:1] if isinstance(items[0], str) else ()
+        if directive and directive[0] in ("r", "c"):
+            fail(Unsupported, "a matrix of traced arrays", "join them without 'r' or 'c'")
+        parts, keys = [], []
+        for item in items[len(directive) :]:
+            if any_traced((item,)):
+                part = traced(item)
+                there = along[(*directive, np.empty(part.shape))]  # as NumPy would bring it there
+                part = reshape(part, there.shape)
+                keys.append(dtype_key(item) if isinstance(item, Array) else part.dtype)
+            else:
+                part = traced(along[(*directive, item)])
+                keys.append(dtype_key(item) if not isinstance(item, slice) else part.dtype)
+            parts.append(part)
+        dtype = common(tuple(keys))
+        axis = int(directive[0].split(",")[0]) if directive else along.axis
+        return concatenate([cast(part, dtype) for part in parts], axis)
+
+
+_joined(np.r_)
+_joined(np.c_)
