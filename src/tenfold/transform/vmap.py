@@ -121,15 +121,14 @@ def _looped(
     lanes: int,
 ) -> Any:
     """Call the function for each lane, and stack what it gives."""
-    results = [
-        call(
-            [
-                plain.own(a) if axis is None else np.take(np.asarray(a), i, axis)
-                for _, a, axis in given
-            ]
-        )
-        for i in range(lanes)
-    ]
+
+    def lane(i: int) -> list[Any]:
+        return [
+            plain.own(a) if axis is None else np.take(np.asarray(a), i, axis)
+            for _, a, axis in given
+        ]
+
+    results = [call(lane(i)) for i in range(lanes)]
     found = [flatten(result) for result in results]
     structure = found[0][0]
     axes = spread_axes(what, "out_axes", out_axes, structure, "result")
