@@ -106,19 +106,16 @@ class Loaded(Callee):
         return self.signature.form.signature, ()
 
     def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """There is no function to run: the reference does, with NumPy, node by node."""
-        signature = self.signature
-        given, leaves = signature.bind(args, kwargs)
-        names, updates = signature.leaf_names, signature.updates
-        check_written(signature.name, names, given, updates, self._donated)
-        captures = [self._captures[name] for name in signature.captures]
-        outputs = Reference(self.graph)([*leaves, *captures], self._callbacks)
-        results = signature.form.results(outputs, given)
-        write_back(updates, given, outputs)
-        return results
+        # There is no function to run: the reference does, with NumPy, node by node.
+        return self._answer(Reference(self.graph), args, kwargs)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        signature, program = self.signature, self.program
+        return self._answer(self.program, args, kwargs)
+
+    def _answer(
+        self, program: Program | Reference, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        signature = self.signature
         given, leaves = signature.bind(args, kwargs)
         names, updates = signature.leaf_names, signature.updates
         check_written(signature.name, names, given, updates, self._donated)
