@@ -40,6 +40,14 @@ class Step(Protocol):
         """The step that leads as far as this one and then that; None: there is none."""
 
 
+def extended(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
+    """The steps and one more, which joins the last if it can."""
+    joined = steps[-1].join(step) if steps else None
+    if joined is not None:
+        steps, step = steps[:-1], joined
+    return steps if step.trivial else (*steps, step)
+
+
 @frozen
 class View:
     """The root of a view, which is no view itself, and the steps from there."""
@@ -48,12 +56,7 @@ class View:
     steps: tuple[Step, ...] = ()
 
     def then(self, step: Step) -> View:
-        steps = self.steps
-        if steps:
-            joined = steps[-1].join(step)
-            if joined is not None:
-                steps, step = steps[:-1], joined
-        return View(self.root, steps if step.trivial else (*steps, step))
+        return View(self.root, extended(self.steps, step))
 
     def read(self) -> Array:
         """What the root holds now, seen by this view."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 
 import tenfold as tn
 from tenfold.trace.function import Leaf, trace_function
@@ -85,7 +86,27 @@ def shaped(x: Any) -> Any:
     return x
 
 
-@pytest.mark.parametrize("f", [rows, rows_added_to, chained, walk, turned, shaped])
+def lifted(x: Any) -> Any:
+    x = x.copy()
+    rest = x[:, 0]
+    for i in range(x.shape[0]):
+        rest.reshape(-1, 1)[0] = i
+        rest = rest.reshape(1, -1)[:, 1:].reshape(-1)
+    return x
+
+
+def cut_windows(x: Any) -> Any:
+    x = x.copy()
+    rest = sliding_window_view(x, 3, axis=1, writeable=True)
+    for i in range(x.shape[0]):
+        rest[0, 0] = i
+        rest = rest[1:]
+    return x
+
+
+@pytest.mark.parametrize(
+    "f", [rows, rows_added_to, chained, walk, turned, shaped, lifted, cut_windows]
+)
 def test_nodes_grow_with_the_writes(f: Callable[[Any], Any]) -> None:
     few, some, many = (_made(f, n, 8) for n in (10, 20, 40))
     assert many - some == 2 * (some - few)

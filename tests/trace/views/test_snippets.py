@@ -188,6 +188,12 @@ def views_in_a_list(x):
 
 
 @snippet
+def bases(x):
+    y = x[1:]
+    return y.base is x, y.T.base is x, x.base is None, x.T.ravel().base is x, x
+
+
+@snippet
 def two_names_of_one_part(x):
     a, b = x[1:, 1:], x[:, 1:][1:]
     a += 1
@@ -402,7 +408,10 @@ def einsum_views(x):
     y = x[:, :4]
     np.einsum("ii->i", y)[:] = 7
     np.einsum("ij->ji", x)[0] += 1
-    return x, y
+    z = x[:, :4] * (1 + 2j)
+    np.einsum("ii->i", z).real[1:] = 4
+    np.einsum("ii->i", z)[np.argmax(x[0].real)] = 0
+    return x, y, z
 
 
 @snippet

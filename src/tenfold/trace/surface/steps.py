@@ -19,7 +19,7 @@ from tenfold.trace.surface.emit import emit, fail
 from tenfold.trace.surface.indexing.key import IndexEntry, NewAxis, ScalarIndex, SliceRange
 from tenfold.trace.surface.indexing.parts import gather, indices_of, is_fixed, place, sliced
 from tenfold.trace.surface.ufuncs.composed import number
-from tenfold.trace.view import Step, View, layout
+from tenfold.trace.view import Step, View, extended, layout
 from tenfold.types import I64, DType, Shape
 
 
@@ -271,11 +271,25 @@ class Bits:
 
 @frozen
 class Strided:
-    """Elements that lie some strides apart, perhaps at several places: diagonals, windows."""
+    """Elements that lie some strides apart, perhaps at several places, and what is taken of them:
+    diagonals, windows, a column of windows."""
 
-    read: Callable[[Array], Array]
-    lay: Callable[[Any], Any]  # the same of a NumPy array, as a view
+    take: Callable[[Array], Array]
+    like: Callable[[Any], Any]  # the same of a NumPy array, as a view
+    after: tuple[Step, ...] = ()
     trivial = False
+
+    def read(self, base: Array) -> Array:
+        x = self.take(base)
+        for step in self.after:
+            x = step.read(x)
+        return x
+
+    def lay(self, base: Any) -> Any:
+        found = self.like(base)
+        for step in self.after:
+            found = step.lay(found)
+        return found
 
     def write(self, base: Array, part: Array) -> Array:
         whole = layout(base.dtype, base.shape)
@@ -290,10 +304,10 @@ class Strided:
         done = emit("scatter", flat, part, index, axes=(0,), at=0, mode="clip", kind="set")
         return emit("reshape", done, shape=base.shape)
 
-    def join(self, step: Step) -> Strided:
-        return Strided(
-            lambda base: step.read(self.read(base)), lambda base: step.lay(self.lay(base))
-        )
+    def join(self, step: Any) -> Strided | None:
+        if isinstance(step, Reshape) or (isinstance(step, BasicIndex) and step._fixed):
+            return Strided(self.take, self.like, extended(self.after, step))
+        return None
 
 
 def _address(array: Any) -> int:

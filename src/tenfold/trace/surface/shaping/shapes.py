@@ -21,7 +21,7 @@ from tenfold.trace.surface.emit import (
 from tenfold.trace.surface.indexing.key import SliceRange
 from tenfold.trace.surface.steps import BasicIndex, Reshape, Strided, alias, view
 from tenfold.trace.surface.ufuncs.composed import same
-from tenfold.trace.view import View
+from tenfold.trace.view import Step, View
 
 
 def _fortran(x: Array, order: Any) -> bool:
@@ -65,7 +65,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Arr
 
 def _reshaped(x: Array, shape: tuple[int, ...], copy: Any = None) -> Array:
     """An array in another shape: a view where NumPy gives one, else a copy."""
-    step = Reshape(x.shape, shape)
+    step = _shaping(x.shape, shape)
     if copy or not (x._view is None or _lies_so(x._view, step)):
         if copy is False:
             fail(
@@ -77,8 +77,19 @@ def _reshaped(x: Array, shape: tuple[int, ...], copy: Any = None) -> Array:
     return view(x, step)
 
 
-def _lies_so(own: View, step: Reshape) -> bool:
+def _shaping(before: tuple[int, ...], shape: tuple[int, ...]) -> Step:
+    """The step to another shape, which joins others where only axes of extent 1 come or go."""
+    left = [axis for axis, n in enumerate(before) if n != 1]
+    if before == shape or [before[axis] for axis in left] != [n for n in shape if n != 1]:
+        return Reshape(before, shape)
+    own = iter(left)
+    return BasicIndex.whole(before, tuple([None if n == 1 else next(own) for n in shape]))
+
+
+def _lies_so(own: View, step: Step) -> bool:
     """Whether a view has the strides that another shape of it needs."""
+    if isinstance(step, BasicIndex):
+        return True
     try:
         step.lay(own.layout())
     except ValueError:
@@ -91,7 +102,7 @@ def ravel(a: Any, order: Any = "C") -> Array:
     x = traced(a)
     x = transpose(x) if _fortran(x, order) else x
     apart = x._view is not None and not x._view.layout().flags.c_contiguous
-    return _reshaped(x, (x.size,), copy=apart)
+    return _reshaped(x, (x.size,), copy=apart or None)
 
 
 @on(np.transpose)
