@@ -45,6 +45,7 @@ from tenfold.api.captures.places import (
 from tenfold.api.captures.reads import Reads, reads_of
 from tenfold.trace.array import Array
 from tenfold.trace.control.custom import Custom
+from tenfold.trace.convert.source import as_written
 from tenfold.trace.swap.constructors import find
 from tenfold.trace.swap.substitute import original
 from tenfold.trace.swap.swap import Variable
@@ -203,6 +204,7 @@ class _Walk:
             self.stack.append((place, getattr(partial, name)))
 
     def function(self, function: FunctionType) -> None:
+        function = as_written(function)
         self.codes.setdefault(function.__code__, function)
         self.defaults(function)
         cells = function.__closure__ or ()

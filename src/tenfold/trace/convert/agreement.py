@@ -93,7 +93,15 @@ def _form(one: Any, other: Any) -> LeafForm | None:
     for leaf in (one, other):
         if not is_operand(leaf):
             raise Disagreement(f"it is a {type(leaf).__name__}, no array and no number")
-    return agreed(form(one), form(other))
+    return agreed(form_of(one), form_of(other))
+
+
+def form_of(leaf: Any) -> LeafForm:
+    """What a leaf is; Disagreement where it is nothing that a program has."""
+    try:
+        return form(leaf)
+    except TenfoldError as error:
+        raise Disagreement(error.message) from None
 
 
 def _plain(value: Any) -> bool:

@@ -9,7 +9,6 @@ import sys
 import sysconfig
 from types import CodeType, FunctionType, MethodType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from tenfold.errors import ControlError
 from tenfold.trace.convert.operators import Control
@@ -20,7 +19,7 @@ _LIBRARIES = {*sys.stdlib_module_names, "numpy", "tenfold", "ml_dtypes", "scipy"
 _INSTALLED = tuple({sysconfig.get_path(p) + os.sep for p in ("purelib", "platlib", "stdlib")})
 
 _codes: dict[CodeType, tuple[CodeType, list[Site]]] = {}
-_functions: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
+_KEPT = "_tenfold_converted"  # a function keeps what was made of it
 
 
 def convert_control(function: Any) -> Any:
@@ -66,7 +65,7 @@ def _converted(function: FunctionType) -> FunctionType:
     code = function.__code__
     if OWN in code.co_freevars:
         return function
-    found = _functions.get(function)
+    found: FunctionType | None = function.__dict__.get(_KEPT)
     if found is not None:
         return found
     if code not in _codes:
@@ -76,8 +75,7 @@ def _converted(function: FunctionType) -> FunctionType:
         tree, sites = rewrite(copy.deepcopy(written.tree))
         _codes[code] = compiled(code, written, tree), sites
     made, sites = _codes[code]
-    control = Control(code.co_filename, function.__qualname__, sites, callee)
-    found = _functions[function] = with_code(function, made, control)
+    found = function.__dict__[_KEPT] = with_code(function, made, Control(function, sites, callee))
     return found
 
 

@@ -7,19 +7,20 @@ rest. Which those are is found by tracing: what a round changed is carried in th
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ControlError
+from tenfold.errors import ControlError, TenfoldError
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten, matched
 from tenfold.trace.control.agree import LeafForm, LoopState, difference, form, grow
 from tenfold.trace.control.branch import truth
 from tenfold.trace.control.inner import shared, trace_inner
 from tenfold.trace.control.loop import start, while_node
-from tenfold.trace.convert.agreement import Common, Disagreement, filled
+from tenfold.trace.convert.agreement import Common, Disagreement, filled, form_of
 from tenfold.trace.convert.branches import Lost, decide, is_alias, returns
 from tenfold.trace.convert.exits import AT_END, BREAK, CONTINUE, END, NOTHING, RETURN, Exit
 from tenfold.trace.convert.region import Cells, Region, trace_region
@@ -45,10 +46,11 @@ class Slot:
 
     @staticmethod
     def of(value: Any) -> Slot | None:
-        structure, leaves = flatten(value)
-        if not leaves or not all(is_operand(leaf) for leaf in leaves):
-            return None
-        return Slot(structure, leaves, [form(leaf) for leaf in leaves])
+        with suppress(TenfoldError):
+            structure, leaves = flatten(value)
+            if leaves and all(is_operand(leaf) for leaf in leaves):
+                return Slot(structure, leaves, [form(leaf) for leaf in leaves])
+        return None
 
     def after(self, value: Any) -> tuple[list[Any], list[LeafForm]]:
         """The leaves of what a round made of it, and the forms that hold both."""
@@ -63,7 +65,7 @@ class Slot:
         for first, before, leaf in zip(self.leaves, self.forms, found, strict=True):
             if not is_operand(leaf):
                 raise Disagreement(f"a round makes it a {type(leaf).__name__}")
-            now = form(leaf)
+            now = form_of(leaf)
             grown = grow(before, now, weak_of(first) is not None)
             if grown is None:
                 raise Disagreement(f"it is {before} before a round, {now} after it")
@@ -103,7 +105,8 @@ class Loop:
         self.arrays: dict[Any, Array] = {}
         self.lost: set[str] = set()
         self.tell = lost
-        self.fixed = fixed  # whether Python numbers are to stay such
+        self.fixed = fixed  # whether no round may be given a Python number by another
+        self.hidden: set[str] = set()  # variables that rounds are not given
         self.returned: Common | None = None
         self.inside: dict[Any, Any] = {}  # the parameters of a round
         self.began: dict[Any, list[int]] = {}  # and their values
@@ -189,8 +192,8 @@ class Loop:
                 ]
                 inside[key] = slot.structure.unflatten(parameters)
                 self.began[key] = [p._value for p in parameters]
-            values = {**self.before, **dict.fromkeys(self.lost, NOTHING)}
-            return {name: inside.get(name, value) for name, value in values.items()}
+            values = {**self.before, **{name: inside[name] for name in self.carried}}
+            return {**values, **dict.fromkeys(self.lost | self.hidden, NOTHING)}
 
         def part() -> Exit:
             counter = inside.get(_COUNTER)
@@ -265,7 +268,8 @@ class Loop:
                 self.lose(name, "it is set inside the loop only, and there may be no round")
             else:
                 if self.fixed and type(first) in _NUMBERS:
-                    raise Disagreement(f"each round changes {name}, a Python number")
+                    self.hidden.add(name)
+                    self.tell(name, "it is a Python number that a round makes of the last one")
                 if not self.carry(name, first):
                     self.lose(name, f"each round changes it, a {type(first).__name__}")
                 known = False

@@ -49,7 +49,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "In": lambda a, b: a in b,
     "NotIn": lambda a, b: a not in b,
 }
-LONG = 2048  # nodes that a for over a known range may come to before it is made a loop
+LONG = 256  # nodes that a for over a known range may come to before it is made a loop
 _KNOWN = "Python (what is tested is known while tracing)"
 
 
@@ -62,10 +62,11 @@ class Control:
     truth = staticmethod(truth)
 
     def __init__(
-        self, file: str, name: str, sites: Sequence[Site], converted: Callable[[Any], Any]
+        self, function: FunctionType, sites: Sequence[Site], converted: Callable[[Any], Any]
     ) -> None:
-        self.file, self.name, self.sites = file, name, sites
-        self.converted = converted
+        self.function = function  # as it is written
+        self.file, self.name = function.__code__.co_filename, function.__qualname__
+        self.sites, self.converted = sites, converted
         self.reasons: dict[str, tuple[Site, str]] = {}  # why variables have no value
 
     def note(self, site: Site, text: str) -> None:
@@ -179,6 +180,7 @@ class Control:
         done = 0
         reason = ""
         scope = current()
+        first = 0 if scope is None else len(scope.builder)
         for item in items:
             nodes = 0 if scope is None else len(scope.builder)
             exit = body(item) or AT_END
@@ -196,15 +198,16 @@ class Control:
                 return self.ended(number, exit, orelse)
             if scope is None or known is None or reason or site.lasting:
                 continue
-            if (len(scope.builder) - nodes) * (known.count - done) > LONG:
+            now, left = len(scope.builder), known.count - done
+            if left > 1 and now - first + (now - nodes) * left > LONG:
                 callbacks = len(scope.trace.callbacks)
                 try:
                     with tried():
                         return self.counted(number, known, done, exit, body, orelse, fixed=True)
                 except (TenfoldError, TypeError, NameError, Disagreement) as error:
                     scope.trace.forget(callbacks)
-                    reason = f", since a loop of the program fails: {str(error).splitlines()[0]}"
-        self.note(site, f"Python, {done} rounds{reason}")
+                    reason = f"; a loop of the program fails: {str(error).splitlines()[0]}"
+        self.note(site, f"Python (its rounds are known while tracing{reason})")
         return self.ended(number, AT_END, orelse)
 
     def counted(

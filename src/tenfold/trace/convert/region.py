@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import CellType, FunctionType
 from typing import Any
@@ -103,10 +103,9 @@ def trace_region(
                 for key, handle in scope.taken_over.items()
                 if handle.array._view is None and handle.array._value != handle.inside
             }
-            arrays = _arrays([*values.values(), exit.kind, exit.value])
-            # Now: a view inside follows its base, which is about to be put back.
-            last = {id(a): (a, Array(scope, as_value(a, scope), weak=a._weak)) for a in arrays}
-            found.extend((values, exit, now, last))
+            found.extend(
+                (values, exit, now, _last(scope, [*values.values(), exit.kind, exit.value]))
+            )
         finally:
             for handle in scope.taken_over.values():
                 handle.restore()
@@ -152,15 +151,16 @@ def unchanging(site: Site, *parts: FunctionType) -> Iterator[None]:
         )
 
 
-def _arrays(values: list[Any]) -> list[Array]:
-    """The traced arrays in these values, as far as they can be read."""
-    found = []
+def _last(scope: Scope, values: list[Any]) -> dict[int, tuple[Array, Array]]:
+    """The traced arrays in these values and what they are now: a view inside follows its root,
+    which is about to be put back. What can't be read can't be given on either."""
+    found = {}
     for value in values:
-        try:
-            leaves = flatten(value)[1]
-        except TenfoldError:  # no container that could be given on
-            continue
-        found += [leaf for leaf in leaves if is_traced(leaf)]
+        with suppress(TenfoldError):
+            for leaf in flatten(value)[1]:
+                if is_traced(leaf):
+                    now = Array(scope, as_value(leaf, scope), weak=leaf._weak)
+                    found[id(leaf)] = leaf, now
     return found
 
 

@@ -147,6 +147,15 @@ def with_code(function: FunctionType, code: CodeType, control: Any) -> FunctionT
     return copy
 
 
+def as_written(function: FunctionType) -> FunctionType:
+    """The function that a converted one was made from; any other itself."""
+    names = function.__code__.co_freevars
+    if OWN not in names or function.__closure__ is None:
+        return function
+    written: FunctionType = function.__closure__[names.index(OWN)].cell_contents.function
+    return written
+
+
 _FUTURE = 0x1FE0000  # what `from __future__` sets
 
 
