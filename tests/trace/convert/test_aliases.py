@@ -119,3 +119,62 @@ def test_a_view_that_is_bound_anew_and_written():
 
     with pytest.raises(ControlError, match=r"updates part in place.*\n.*\n.*part = part.copy\(\)"):
         tn.jit(slides, control="convert")(X, 2)
+
+
+@pytest.mark.parametrize("v", [1.0, -1.0])
+def test_arrays_made_inside_that_are_known_before_a_branch(v):
+    def made(v):
+        y = np.zeros((2, 3))
+        part = y[1]
+        z = np.arange(4.0)
+        w = np.ones(3)
+        flat = np.zeros((2, 2))
+        if v > 0:
+            y[0, 0] = 5
+            part += 1
+            z.fill(7)
+            np.add(w, 1, out=w)
+            flat.flat[1] = 3
+        else:
+            z[:2] = v
+        return y, part, z, w, flat
+
+    same(made, (v,))
+
+
+def test_arrays_made_inside_that_a_loop_fills():
+    def filled(n):
+        y = np.zeros(8)
+        rows = np.zeros((3, 2))
+        for i in range(n):
+            y[i] = i * i
+            row = rows[i % 3]
+            row += 1
+        return y, rows
+
+    same(filled, (5,), (0,))
+
+
+def test_arrays_made_on_both_sides_may_be_written():
+    def sides(v):
+        if v > 0:
+            y = np.zeros(3)
+        else:
+            y = np.ones(3)
+        y[0] = v
+        return (y,)
+
+    same(sides, (1.0,), (-1.0,))
+
+
+def test_a_third_name_for_a_buffer_made_inside():
+    def third(n):
+        a, b = np.zeros(3), np.ones(3)
+        c = b
+        for i in range(n):
+            b[0] = i
+            a, b = b, a
+        return a, b, c
+
+    with pytest.raises(ScopeError, match="leaked"):
+        tn.jit(third, control="convert")(2)

@@ -17,6 +17,7 @@ from tenfold.trace.convert.agreement import Common, Disagreement, common, filled
 from tenfold.trace.convert.exits import NOTHING, RETURN, Exit
 from tenfold.trace.convert.region import Cells, Part, Region, trace_region
 from tenfold.trace.convert.statements import Site
+from tenfold.trace.host.array import HostArray
 from tenfold.trace.operand import as_value
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
@@ -87,7 +88,12 @@ def is_alias(leaf: Any, region: Region, own: Any) -> bool:
         return False
     if not isinstance(leaf, Array) or leaf._view is not None or leaf._argument is not None:
         return True
-    return leaf._scope is not region.inner.scope and leaf is not own
+    home = leaf._scope
+    if isinstance(leaf, HostArray):
+        if leaf._root() is not leaf:
+            return True
+        home = leaf._value.owner.home
+    return home is not region.inner.scope and leaf is not own
 
 
 def _exit(site: Site, one: Exit, other: Exit) -> tuple[Exit, Common | None, Common | None]:

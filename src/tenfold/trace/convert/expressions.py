@@ -46,6 +46,15 @@ def at(node: N, place: ast.AST) -> N:
     return node
 
 
+def _behind(node: ast.expr) -> ast.expr:
+    """The place behind an expression. What is called begins where the user's text does, and what
+    is made of it does not: so it shows who calls (`trace/swap/caller`)."""
+    line, column = node.end_lineno or node.lineno, node.end_col_offset or 0
+    return ast.Constant(
+        None, lineno=line, col_offset=column, end_lineno=line, end_col_offset=column
+    )
+
+
 class Expressions(ast.NodeTransformer):
     """Rewrites the expressions of a function."""
 
@@ -111,11 +120,11 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         func = node.func
         if isinstance(func, ast.Name) and func.id in ASKING:
-            node.func = at(operator("builtin", func), func)
+            node.func = at(operator("builtin", func), _behind(func))
         elif isinstance(func, ast.Attribute) or (
             isinstance(func, ast.Name) and not hasattr(builtins, func.id)
         ):
-            node.func = at(operator("callee", func), func)
+            node.func = at(operator("callee", func), _behind(func))
         return node
 
     def plain(self, test: ast.expr, why: str) -> ast.expr:

@@ -26,6 +26,7 @@ from tenfold.trace.convert.exits import AT_END, BREAK, CONTINUE, END, NOTHING, R
 from tenfold.trace.convert.region import Cells, Region, trace_region
 from tenfold.trace.convert.statements import Site
 from tenfold.trace.exact import same
+from tenfold.trace.host.array import HostArray
 from tenfold.trace.operand import is_operand, weak_of
 from tenfold.trace.scope import Scope, current
 from tenfold.trace.source import describe, here
@@ -222,8 +223,10 @@ class Loop:
         for name in self.carried:
             slot, inside = self.slots[name], flatten(self.inside[name])[1]
             for first, parameter, value in zip(slot.leaves, inside, self.began[name], strict=True):
-                if parameter._value == value or not is_traced(first) or not first.shape:
+                if parameter._value == value or not isinstance(first, Array) or not first.shape:
                     continue
+                if isinstance(first, HostArray):
+                    first._enter()
                 if first._argument is not None or first._view is not None:
                     raise ControlError(
                         f"the {self.site.kind} of line {self.site.line} updates {name} in place "
@@ -391,4 +394,4 @@ def either(test: Any, one: Any, other: Any) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    return not isinstance(one, np.ndarray) and not is_traced(other) and same(one, other)
+    return not isinstance(one, np.ndarray | Array) and same(one, other)

@@ -24,7 +24,7 @@ from tenfold.trace.host.compute import any_traced, compute, serial, taken
 from tenfold.trace.host.value import HostValue
 from tenfold.trace.lazy.lazy import LAZY, Host, leaf, own
 from tenfold.trace.operators import OPERANDS, Operators
-from tenfold.trace.scope import Scope, Trace, current, leak
+from tenfold.trace.scope import Scope, Trace, current, inside, leak
 from tenfold.trace.source import describe, here
 from tenfold.trace.surface.indexing.flat import Flat
 from tenfold.trace.view import View
@@ -90,9 +90,23 @@ class HostArray(Array):
             fix="return the new value from the inner function, or carry it as loop state",
         )
 
+    def _undecided(self) -> bool:
+        """Whether only a running program decides if the array is updated now."""
+        scope = current()
+        return (
+            scope is not None
+            and scope is not self._value.owner.home
+            and scope.taken_over is not None
+        )
+
     def _enter(self) -> None:
         """Become a traced array, with all that share this one's memory."""
-        scope = self._check_writable()
+        home: Scope = self._value.owner.home
+        with inside(home if self._undecided() else self._check_writable()):
+            self._enter_home()
+
+    def _enter_home(self) -> None:
+        scope = self._value.owner.home
         base = self._root()
         value: HostValue = base._value
         views = base._views()
@@ -143,7 +157,7 @@ class HostArray(Array):
         return compute(ufunc, self)
 
     def _in_place(self, ufunc: np.ufunc, other: Any) -> Any:
-        if any_traced((other,)):
+        if any_traced((other,)) or self._undecided():
             self._enter()
             return self._in_place(ufunc, other)
         array = self._writable()
@@ -165,14 +179,15 @@ class HostArray(Array):
         found = Array(scope, self._value.in_graph(scope))[key]  # type: ignore[arg-type]
         if found._view is None:
             return found
-        if scope is self._value.owner.home:  # a view, through which it may be written to
+        if scope is self._value.owner.home or self._undecided():
+            # a view, through which it may be written to
             self._enter()
             return self[key]
         found._readonly = True
         return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if any_traced((key, value)):
+        if any_traced((key, value)) or self._undecided():
             self._enter()
             self[key] = value
         else:
@@ -245,6 +260,9 @@ def _call(call: Any, args: Any, kwargs: Any, *, writes: bool) -> Any:
     for target in targets:
         for array in target if isinstance(target, tuple) else (target,):
             if isinstance(array, HostArray):
+                if array._undecided():
+                    array._enter()
+                    return call(*args, **kwargs)
                 array._writable()
     return compute(call, *args, **kwargs)
 
@@ -266,6 +284,9 @@ def _method(name: str) -> Any:
     def method(self: HostArray, *args: Any, **kwargs: Any) -> Any:
         if any_traced((args, kwargs)):
             return getattr(super(HostArray, self), name)(*args, **kwargs)
+        if name in WRITING_METHODS and self._undecided():
+            self._enter()
+            return getattr(self, name)(*args, **kwargs)
         if name in WRITING_METHODS:
             return compute(call, self._writable(), *args, **kwargs)
         return _call(call, (self, *args), kwargs, writes=False)
@@ -296,7 +317,10 @@ class HostFlat(Flat):
         return Flat.__getitem__(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(self.base, HostArray) and not any_traced((key, value)):
+        if isinstance(self.base, HostArray) and self.base._undecided():
+            self.base._enter()
+            self.base.flat[key] = value
+        elif isinstance(self.base, HostArray) and not any_traced((key, value)):
             self.base._writable().flat[taken(key)] = taken(value)
         else:
             Flat.__setitem__(self, key, value)
