@@ -10,10 +10,11 @@ is run, with what was drawn for it, by
 
     python tests/fuzz.py show SEED [--level x86-64-v3]
 
-A program is compared in four ways: each step of its plan is judged on the reference's own values,
+A program is compared in five ways: each step of its plan is judged on the reference's own values,
 in all rounds of loops; the whole plan is judged from end to end, as far as bounds reach; arguments
-laid out in odd ways, donated ones among them, have to give the same bits; and so does every
-twentieth program when it is written to a file and read again, which is also judged in strict mode.
+laid out in odd ways, donated ones among them, have to give the same bits; so has the program with
+values of arguments' types written into these; and so does every twentieth program when it is
+written to a file and read again, which is also judged in strict mode.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.target import VARIABLE, executable, machine
 from tenfold.backends.file import PlanFile, write_file
 from tenfold.backends.llvm.target import LLVMTarget
+from tenfold.backends.program import OUTPUTS, decline
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
@@ -80,6 +82,7 @@ def compare(
     kept = [n for n in range(len(arrays)) if n not in donated]
     if wrong is None and not all(same_bits(laid[n], arrays[n]) for n in kept):
         wrong = "an argument was written to that is not donated"
+    wrong = wrong or _updates(graph, arrays, source, target)
     if wrong is not None or seed % 20:
         return wrong
     data = write_file(graph, program, {})
@@ -102,6 +105,27 @@ def _differs(how: str, got: Sequence[Array], made: Sequence[Array]) -> str | Non
         if not same_bits(a, b):
             return f"output {number} {how}: other bits than before"
     return None
+
+
+def _updates(
+    graph: Graph, arrays: Sequence[Array], source: random.Random, target: LLVMTarget | None
+) -> str | None:
+    """What is wrong with a program that has values of arguments' types for updates of these."""
+    updates = {}
+    for n, parameter in enumerate(graph.parameters):
+        fits = [v for v, type in enumerate(graph.types) if type == parameter.type and v != n]
+        if fits:
+            updates[n] = source.choice(fits)
+    if not updates:
+        return None
+    outputs = (*graph.outputs, *updates.values())
+    graph = Graph(graph.parameters, graph.nodes, outputs, graph.effects)
+    program = CompiledProgram(BACKEND.plan(graph, (), target), target=target)
+    given = [np.array(a, p.type.dtype) for a, p in zip(arrays, graph.parameters, strict=True)]
+    made = program(_copies(given))
+    call = program.bind(decline, updates=[*updates], answer=OUTPUTS).call
+    got = [*map(np.asarray, call(*given)), *(given[n] for n in updates)]
+    return _differs("with updates", got, made)
 
 
 def strange(array: Array, source: random.Random) -> Array:
