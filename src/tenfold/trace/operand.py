@@ -66,12 +66,14 @@ def value_of(array: Array, scope: Scope) -> int:
 def dtype_key(operand: Any) -> Any:
     """What promotion looks at: a dtype, or int, float, complex for a weak number."""
     kind = type(operand)
-    if kind is Array or isinstance(operand, Array):
+    if kind is Array:
         return operand._weak or operand._scope.builder.types[operand._value].dtype
     if kind in PYTHON:
         return PYTHON[bool] if kind is bool else kind
     if isinstance(operand, (np.ndarray, np.generic)):
         return _known(operand)
+    if isinstance(operand, Array) and operand._scope is HOST:
+        return operand.dtype
     for base in _BASES:  # an enumeration, say, which NumPy does not take for a weak number
         if isinstance(operand, base):
             return PYTHON[base]
@@ -90,7 +92,7 @@ def weak_of(operand: Any) -> type | None:
 def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
     """The value of any operand in this scope, cast to the dtype if one is given."""
     kind = type(operand)
-    if kind is Array or isinstance(operand, Array):
+    if kind is Array:
         value = value_of(operand, scope)
     elif kind in PYTHON:
         return literal_value(operand, scope, dtype or PYTHON[kind])
@@ -101,6 +103,8 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
         if dtype is not None and KIND[dtype] in "iu" and operand.dtype.kind == "f":
             stored(operand.item(), dtype)  # raises where there is no such integer
         value = scope.constant(np.asarray(operand, _known(operand)))
+    elif isinstance(operand, Array) and operand._scope is HOST:
+        value = value_of(operand, scope)
     elif isinstance(operand, _BASES):
         base = next(b for b in _BASES if isinstance(operand, b))
         return literal_value(base(operand), scope, dtype or PYTHON[base])

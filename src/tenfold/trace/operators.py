@@ -58,7 +58,7 @@ class Operators:
         if type(other) is type(self):
             if not (self._weak or other._weak):
                 return UFUNCS[ufunc](left, right)
-        elif not isinstance(other, (Operators, *OPERANDS)):
+        elif not isinstance(other, OPERANDS):
             nothing = other is None or isinstance(other, (str, bytes))  # that an element equals
             if nothing and ufunc in (np.equal, np.not_equal):
                 return FUNCTIONS[np.full_like](self, ufunc is np.not_equal, dtype=bool)

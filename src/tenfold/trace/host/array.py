@@ -23,10 +23,11 @@ from tenfold.trace.array import Array
 from tenfold.trace.host.compute import any_traced, compute, serial, taken
 from tenfold.trace.host.value import HostValue
 from tenfold.trace.lazy.lazy import LAZY, Host, leaf, own
-from tenfold.trace.operators import OPERANDS, Operators
+from tenfold.trace.operators import OPERANDS
 from tenfold.trace.scope import Scope, Trace, current, inside, leak
 from tenfold.trace.source import describe, here
 from tenfold.trace.surface.indexing.flat import Flat
+from tenfold.trace.tables import UFUNCS
 from tenfold.trace.view import View
 
 # What writes to its first argument.
@@ -146,10 +147,11 @@ class HostArray(Array):
     def _operate(self, ufunc: np.ufunc, left: Any, right: Any) -> Any:
         other = right if left is self else left
         if any_traced((other,)):
-            return super()._operate(ufunc, left, right)
+            ours = type(other) is Array or isinstance(other, (list, tuple))
+            return UFUNCS[ufunc](left, right) if ours else NotImplemented
         if ufunc is np.equal or ufunc is np.not_equal:  # which take anything
             return compute(operator.eq if ufunc is np.equal else operator.ne, left, right)
-        if not isinstance(other, (Operators, *OPERANDS)):
+        if not isinstance(other, (HostArray, *OPERANDS)):
             return NotImplemented
         return compute(ufunc, left, right)
 

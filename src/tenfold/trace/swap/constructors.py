@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.trace.array import Array
-from tenfold.trace.host.compute import any_traced, compute, fresh, taken
-from tenfold.trace.host.value import compact
+from tenfold.trace.host.compute import any_traced, compute, fresh, leaves, taken
+from tenfold.trace.host.value import HOST, compact
 from tenfold.trace.scope import current
 from tenfold.trace.swap.substitute import FunctionSubstitute, IndexSubstitute, Substitute
 from tenfold.trace.tables import FUNCTIONS
@@ -65,6 +65,9 @@ def _make(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(kwargs.get("like"), Array):
         del kwargs["like"]
     if any_traced((args, kwargs)):
+        for array in leaves((args, kwargs)):
+            if isinstance(array, Array) and type(array) is not Array and array._scope is not HOST:
+                return array.__array_function__(function, (type(array),), args, kwargs)
         found = FUNCTIONS.get(function)
         if found is not None:
             return found(*args, **kwargs)
@@ -75,7 +78,7 @@ def _fill(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """An array of one number, which takes no memory for each element before it is written to."""
     if isinstance(kwargs.get("like"), Array):
         del kwargs["like"]
-    if args and isinstance(args[0], Array) and args[0]._scope.traced and args[0].ndim:
+    if args and type(args[0]) is Array and args[0]._scope.traced and args[0].ndim:
         args = (_in_shape_of(args[0]), *args[1:])
     if any_traced((args, kwargs)):
         return _make(function, *args, **kwargs)
