@@ -261,6 +261,81 @@ def a_traced_row_of_a_part(x):
     return x, row
 
 
+@snippet
+def a_mask_that_only_the_run_knows(x):
+    m = x % 2 == 0
+    x[m] *= 3
+    x[1:][m[1:]] += 1
+    y = x[:, ::2]
+    y[y > 30] = 0
+    return x, y
+
+
+# -- arrays made on the way
+
+
+@snippet
+def parts_of_zeros(x):
+    z = np.zeros((4, 6), x.dtype)
+    v, t, r = z[1:], z.T, z.ravel()
+    v[0] = x[0]
+    t[2] += 1
+    r[3] = x[0, 0]
+    v += 1
+    return z, v, t, r
+
+
+@snippet
+def rows_of_zeros(x):
+    z = np.zeros_like(x)
+    rows = [z[i] for i in range(4)]
+    for i, row in enumerate(rows):
+        row[:] = x[i] * i
+    z[0] += 1
+    return z, rows
+
+
+@snippet
+def another_shape_of_an_empty_array(x):
+    z = np.empty((2, 12), x.dtype)
+    z.reshape(4, 6)[:] = x
+    w = z[:, ::2]
+    np.add(w, 1, out=w)
+    z.flat[3] = 7
+    return z, w
+
+
+@snippet
+def strides_of_ones(x):
+    z = np.ones(24, x.dtype)
+    m = z.reshape(4, 6)
+    d = np.einsum("ij->ji", m)
+    d[0] = x[:, 0]
+    sliding_window_view(z, 3, writeable=True)[2] = x[0, :3]
+    m[x == 3] = 2
+    return z, m, d
+
+
+@snippet
+def parts_of_complex_zeros(x):
+    z = np.zeros((4, 6), complex)
+    z.real = x.real
+    z.imag[1:] += x.real[1:]
+    re = z.real
+    z *= 2
+    return z, re
+
+
+@snippet
+def conversions(x):
+    y, z, w, v = np.asarray(x), np.ascontiguousarray(x.T), np.array(x), np.asarray(x[1:])
+    y[0] = 1
+    z[0] = 50
+    w[1] = 3
+    v += 1
+    return x, y, z, w, v
+
+
 # -- shapes
 
 
@@ -626,7 +701,9 @@ def lanes(x):
 DTYPES = ["f8", "i4", "u1", "c8"]
 # Complex numbers have no order here, and no bits.
 REAL = ("sort", "a_mask_through_a_view", "life", "where_a_part_is_written", "put", "a_traced_row",
-        "a_traced_row_of_a_part", "bits")  # fmt: skip
+        "a_traced_row_of_a_part", "a_mask_that_only_the_run_knows", "bits")  # fmt: skip
+# Outside a trace np.asarray gives a NumPy array that can't be written to.
+NOT_LAZY = ("conversions",)
 
 
 def _flat(result: Any) -> list[Any]:
@@ -657,7 +734,7 @@ def test_snippets(name: str) -> None:
     for dtype in DTYPES[: 3 if name in REAL else 4]:
         x = _draw(dtype)
         expected = _flat(f(x.copy()))
-        for run in (_traced, _donated, _lazy):
+        for run in (_traced, _donated, _lazy)[: 2 if name in NOT_LAZY else 3]:
             found = _flat(run(f, x))
             assert len(found) == len(expected)
             for got, wanted in zip(found, expected, strict=True):

@@ -299,7 +299,11 @@ def _method(name: str) -> Any:
 
 def _attribute(name: str) -> Any:
     get = operator.attrgetter(name)
-    return property(lambda self: compute(get, self))
+
+    def assign(self: HostArray, value: Any) -> None:
+        getattr(self, name)[...] = value
+
+    return property(lambda self: compute(get, self), assign if name in ("real", "imag") else None)
 
 
 for _name, _found in vars(np.ndarray).items():
