@@ -127,7 +127,7 @@ def test_views_and_writes(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(DTYPES))
     x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     actions: list[Action] = []
-    expected: list[Any] = [x.copy()]
+    expected: list[Any] = [np.ones(shape, dtype), x.copy()]
     for _ in range(data.draw(st.integers(6, 16))):
         at = len(expected) - 1 - data.draw(st.integers(0, len(expected) - 1))
         y = expected[at]
@@ -139,7 +139,7 @@ def test_views_and_writes(data: st.DataObject) -> None:
         actions.append(action)
 
     def f(x: Any) -> Any:
-        pool = [x.copy()]
+        pool = [np.ones(shape, dtype), x.copy()]
         for action in actions:
             action(pool)
         return tuple(pool)
