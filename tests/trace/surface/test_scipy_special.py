@@ -102,6 +102,25 @@ def test_methods_and_selections(compare: Any) -> None:
     compare(lambda x: (special.ndtr(x, out=np.copy(x)), special.expit(x) @ x), x)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_functions_written_with_numpys() -> None:
+    x = np.array([[0.5, 1.0, -np.inf], [3.0, 800.0, 0.0]])
+    w = np.array([[1.0, -2.0, 0.5], [0.0, 1.0, 2.0]])
+    for f in (
+        special.logsumexp,
+        lambda x: special.logsumexp(x, axis=1, keepdims=True),
+        lambda x: special.logsumexp(x, axis=0, b=w),
+        lambda x: special.logsumexp(x, b=w, return_sign=True)[0],
+        special.softmax,
+        lambda x: special.softmax(x, axis=1),
+        lambda x: special.log_softmax(x, axis=-1),
+        special.softplus,
+    ):
+        np.testing.assert_allclose(tn.jit(f)(x), f(x), 4 * EPS, 4 * EPS)
+    got = tn.jit(special.softmax)(x.astype(np.float32))
+    assert got.dtype == np.float32
+
+
 def test_what_is_not_traced_is_named() -> None:
     with pytest.raises(Unsupported, match=r"scipy\.special\.ndtri is not") as caught:
         tn.jit(lambda x: special.ndtri(x))(np.ones(2))

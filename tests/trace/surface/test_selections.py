@@ -158,6 +158,8 @@ ELEMENTWISE: dict[str, Function] = {
     "lookups": lambda x: np.interp(x[x > 0], [0.0, 1, 9], [0.0, 5, 6]).sum(),
     "bins": lambda x: np.digitize(x[x > 0], np.array([0.5, 1, 2])).sum(),
     "astype": lambda x: (x[x > 0].astype(int).sum(), x[x > 0].astype(np.float32).sum().dtype.num),
+    "made of": lambda x: (np.array(x[x > 0]).sum(), np.asarray(x[x > 0], np.float32).max()),
+    "copied": lambda x: (np.copy(x[x > 0]).sum(), np.zeros_like(x[x > 0]).size),
     "like": lambda x: (np.ones_like(x[x > 0]).sum(), np.full_like(x[x > 0], 3).mean()),
     "parts": lambda x: ((x * 1j)[x > 0].imag.sum(), (x * 1j)[x > 0].real.max()),
     "narrowed": narrowed,
@@ -398,6 +400,18 @@ def test_functions_of_tenfold() -> None:
     np.testing.assert_allclose(tn.jit(lambda x: f(x, tn))(X), f(X, np))
     got = tn.jit(lambda x: (tn.sigmoid(x[x > 0]) ** 2).sum())(X)
     np.testing.assert_allclose(got, (1 / (1 + np.exp(-X[X > 0])) ** 2).sum())
+
+
+def test_beside_arrays_made_while_tracing() -> None:
+    def f(x: Any, i: Any) -> Any:
+        made, m = np.zeros(4), x > 0
+        made[i[:, 0][m[:, 0]] % 4] = 1
+        np.add.at(made, i[m] % 4, x[m])
+        scaled = np.multiply(np.array([2.0]), x[m]) + np.array([1.0]) * x[m]
+        table = np.arange(20.0)
+        return made, scaled.sum(), table[i[m] % 20].sum(), np.where(np.ones(1) > 0, x[m], 0).max()
+
+    _agree(f, X, INT)
 
 
 def test_known_masks_are_as_before() -> None:

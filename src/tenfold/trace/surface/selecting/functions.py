@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.trace.surface import methods
-from tenfold.trace.surface.emit import axes_of, cast, emit, traced
+from tenfold.trace.surface.emit import axes_of, cast, dtype_of, emit, traced
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.selecting.reducing import dense_axes, flat, merged, unless_none
 from tenfold.trace.surface.selecting.selection import (
@@ -104,6 +104,20 @@ def size(a: Any, axis: Any = None) -> Any:
     if where == a._at:
         return Selection(a._mask, a._mask, 0, a._made).size
     return a._dense.shape[dense_axes(a, where)[0]]
+
+
+def _converted(function: Any) -> None:
+    """A function that makes an array of what it is given."""
+
+    @on_selections(function)
+    def apply(a: Any, dtype: Any = None, *, copy: Any = None, **kwargs: Any) -> Any:
+        if dtype is not None and a.dtype != dtype_of(dtype):
+            return SELECTED[np.astype](a, dtype)
+        return SELECTED[np.copy](a) if copy or (copy is None and function is np.array) else a
+
+
+for _function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray):
+    _converted(_function)
 
 
 # Shapes.

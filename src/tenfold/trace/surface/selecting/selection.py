@@ -125,7 +125,7 @@ class Selection(Array):
         """What gives a number of elements that is known."""
         return "tn.compress(mask, x, size=n)" if self._place is None else "tn.nonzero(x, size=n)"
 
-    def needs_size(self, what: str = "this") -> NoReturn:
+    def needs_size(self, what: str = "x[mask] as an array") -> NoReturn:
         """Raise the error of what can't be done without the number of elements."""
         made = describe(self._made)
         raise ConcreteError(
@@ -149,7 +149,7 @@ class Selection(Array):
         self.needs_size(".shape")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
-        self.needs_size("x[mask] as an array")
+        self.needs_size()
 
     def __len__(self) -> int:
         self.needs_size("len(), a Python integer,")

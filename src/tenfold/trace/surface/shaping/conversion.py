@@ -45,9 +45,10 @@ def _own(made: Array) -> Array:
 
 @on(np.asarray, np.asanyarray)
 def asarray(
-    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None
 ) -> Array:
     """The array itself where it is one of that dtype."""
+    copy = None if copy in (None, np._CopyMode.IF_NEEDED) else bool(copy)
     wanted = None if dtype is None else dtype_of(dtype)
     if not isinstance(a, Array):
         if copy is False:
