@@ -200,6 +200,8 @@ class HostArray(Array):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any
     ) -> Any:
+        if any(isinstance(x, Array) and _decides(type(x)) for x in inputs):
+            return NotImplemented
         if any_traced((inputs, out, kwargs)):
             return super().__array_ufunc__(ufunc, method, *inputs, out=out, **kwargs)
         if out is not None:
@@ -207,6 +209,8 @@ class HostArray(Array):
         return _call(getattr(ufunc, method), inputs, kwargs, writes=method == "at")
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if any(map(_decides, types)):
+            return NotImplemented
         if any_traced((args, kwargs)):
             return super().__array_function__(func, types, args, kwargs)
         return _call(func, args, kwargs, writes=func in WRITERS)
@@ -239,6 +243,11 @@ class HostArray(Array):
 
     def __reduce__(self) -> Any:
         return np.array(self._host()).__reduce__()
+
+
+def _decides(kind: type) -> bool:
+    """Whether arrays of this kind say themselves what becomes of them beside known ones."""
+    return issubclass(kind, Array) and kind not in (Array, HostArray)
 
 
 @contextmanager
