@@ -89,7 +89,7 @@ def global_set(x):
     return x
 
 
-@refused(3, saying=["out, a list, is changed inside the for", "an array of a size"], line=2)
+@refused(3, saying=["out, a list, is changed inside the for", "an array whose size"], line=2)
 def list_grows(n):
     out = []
     for i in range(n):
@@ -266,6 +266,55 @@ def test_lists_are_as_they_were_after_a_refusal():
     with pytest.raises(ControlError, match="out, a list"):
         tn.jit(grows, control="convert")(3)
     assert out == [1]
+
+
+class Log:
+    def __init__(self):
+        self.entries, self.count = [], 0
+
+    def add(self, entry):
+        self.entries.append(entry)
+
+    def tick(self):
+        self.count += 1
+
+
+@pytest.mark.parametrize("method", ["add", "tick"])
+def test_objects_that_a_branch_changes_by_their_methods(method):
+    log = Log()
+
+    def told(x):
+        kept = log
+        if x > 0:
+            if method == "add":
+                kept.add(1)
+            else:
+                kept.tick()
+        return x
+
+    with pytest.raises(ControlError, match=r"kept.* is changed inside the if"):
+        tn.jit(told, control="convert")(1.0)
+    assert (log.entries, log.count) == ([], 0)
+
+
+def test_long_loops_that_only_python_can_do_stay_pythons():
+    def remembers(x):
+        log, order = Log(), iter(range(1000))
+        for _ in range(300):
+            log.add(x)
+            x = x * 0.5 + next(order) % 3
+        return x, len(log.entries)
+
+    assert tn.jit(remembers, control="convert", compile="never")(1.0) == remembers(1.0)
+
+    def listed(x):
+        log = Log()
+        for i in range(300):
+            log.add(x)
+            x = x * 0.5 + i % 3
+        return x, len(log.entries)
+
+    assert tn.jit(listed, control="convert", compile="never")(1.0) == listed(1.0)
 
 
 def test_functions_without_a_source():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import os
-import sys
 import sysconfig
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -14,8 +13,8 @@ from tenfold.errors import ControlError
 from tenfold.trace.convert.operators import Control
 from tenfold.trace.convert.source import OWN, compiled, definition, refusal, with_code
 from tenfold.trace.convert.statements import Site, rewrite
+from tenfold.trace.convert.unchanging import LIBRARIES
 
-_LIBRARIES = {*sys.stdlib_module_names, "numpy", "tenfold", "ml_dtypes", "scipy", "jax", "torch"}
 _INSTALLED = tuple({sysconfig.get_path(p) + os.sep for p in ("purelib", "platlib", "stdlib")})
 
 _codes: dict[CodeType, tuple[CodeType, list[Site]]] = {}
@@ -98,4 +97,4 @@ def callee(function: Any) -> Any:
 def _is_users(function: FunctionType) -> bool:
     """Whether a function is the user's own: of no installed package."""
     home = (function.__module__ or "").partition(".")[0]
-    return home not in _LIBRARIES and not function.__code__.co_filename.startswith(_INSTALLED)
+    return home not in LIBRARIES and not function.__code__.co_filename.startswith(_INSTALLED)

@@ -29,9 +29,10 @@ from tenfold.trace.convert.exits import (
 )
 from tenfold.trace.convert.explain import note, tried
 from tenfold.trace.convert.loops import Loop, either
-from tenfold.trace.convert.region import Cells, content, unchanging
+from tenfold.trace.convert.region import Cells, content
 from tenfold.trace.convert.rounds import Rounds, rounds
 from tenfold.trace.convert.statements import Site
+from tenfold.trace.convert.unchanging import iterators, unchanging
 from tenfold.trace.scope import current
 from tenfold.trace.source import blame, describe, here, locate
 from tenfold.trace.surface.emit import is_traced
@@ -105,6 +106,9 @@ class Control:
         def fail() -> None:
             raise error
 
+        place = locate(here())
+        if place is not None:
+            note(self.file, place.line, "raise → raised on the host when the program runs")
         call_host(fail, (), name="raise")
         return Exit.by(RETURN)
 
@@ -196,7 +200,7 @@ class Control:
             if exit.kind in (BREAK, RETURN):
                 self.note(site, _KNOWN)
                 return self.ended(number, exit, orelse)
-            if scope is None or known is None or reason or site.lasting:
+            if scope is None or known is None or reason or site.lasting or iterators((body,)):
                 continue
             now, left = len(scope.builder), known.count - done
             if left > 1 and now - first + (now - nodes) * left > LONG:

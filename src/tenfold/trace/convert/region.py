@@ -6,14 +6,13 @@ arrays. All of that is found when it has been traced, and put back as it was.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import CellType, FunctionType
 from typing import Any
 
-from tenfold.errors import ControlError, TenfoldError
+from tenfold.errors import TenfoldError
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
 from tenfold.trace.control.agree import LeafForm
@@ -22,11 +21,9 @@ from tenfold.trace.convert.exits import AT_END, NOTHING, Exit
 from tenfold.trace.convert.statements import Site
 from tenfold.trace.operand import as_value
 from tenfold.trace.scope import Handle, Scope
-from tenfold.trace.source import describe, here
 from tenfold.trace.surface.emit import is_traced
 
 Part = Callable[[], Any]
-_CONTAINERS = (list, dict, set, deque, bytearray)
 
 
 class Cells:
@@ -116,41 +113,6 @@ def trace_region(
     return Region(inner, *found)
 
 
-@contextmanager
-def unchanging(site: Site, *parts: FunctionType) -> Iterator[None]:
-    """Refuse parts that change what only Python has: fields, globals, lists, dicts."""
-    if site.lasting:
-        line, what = site.lasting[0]
-        raise ControlError(
-            f"line {line} sets {what} inside the {site.kind} of line {site.line}, whose outcome "
-            "only a running program has",
-            where=describe(here()),
-            fix="set a local variable there, and the field or global after it",
-        )
-    kept = {}
-    for part in parts:
-        for name, cell in zip(part.__code__.co_freevars, part.__closure__ or (), strict=True):
-            held = content(cell)
-            if isinstance(held, _CONTAINERS):
-                kept[name] = held, _items(held)
-    changed: list[tuple[str, Any]] = []
-    try:
-        yield
-    finally:
-        for name, (held, items) in kept.items():
-            now = _items(held)
-            if len(now) != len(items) or any(a is not b for a, b in zip(now, items, strict=True)):
-                changed.append((name, held))
-                _refill(held, items)
-    for name, held in changed:
-        raise ControlError(
-            f"{name}, a {type(held).__name__}, is changed inside the {site.kind} of line "
-            f"{site.line}, whose outcome only a running program has",
-            where=describe(here()),
-            fix=f"make {name} an array of a size that is known, and assign its elements",
-        )
-
-
 def _last(scope: Scope, values: list[Any]) -> dict[int, tuple[Array, Array]]:
     """The traced arrays in these values and what they are now: a view inside follows its root,
     which is about to be put back. What can't be read can't be given on either."""
@@ -162,21 +124,3 @@ def _last(scope: Scope, values: list[Any]) -> dict[int, tuple[Array, Array]]:
                     now = Array(scope, as_value(leaf, scope), weak=leaf._weak)
                     found[id(leaf)] = leaf, now
     return found
-
-
-def _items(container: Any) -> list[Any]:
-    if isinstance(container, dict):
-        return [*container.keys(), *container.values()]
-    return list(container)
-
-
-def _refill(container: Any, items: list[Any]) -> None:
-    """Put a container back as it was."""
-    container.clear()
-    if isinstance(container, dict):
-        half = len(items) // 2
-        container.update(zip(items[:half], items[half:], strict=True))
-    elif isinstance(container, set):
-        container.update(items)
-    else:
-        container.extend(items)
