@@ -304,6 +304,43 @@ def test_arrays_in_containers(how):
         f.ready(60)
 
 
+def test_containers_themselves_are_not_changed():
+    def sets(state, g):
+        state["w"] = state["w"] - g
+
+    def adds(state, g):
+        state["new"] = g
+
+    def removes(state, g):
+        del state["w"]
+
+    def appends(state, g):
+        state["list"].append(g)
+
+    def numbers(state, g):
+        state["n"] += 1
+
+    state = {"w": A.copy(), "list": [B.copy()], "n": 1}
+    for f, name in (
+        (sets, "state['w']"),
+        (adds, "state['new']"),
+        (removes, "state['w']"),
+        (appends, "state['list'][1]"),
+        (numbers, "state['n']"),
+    ):
+        with pytest.raises(tn.TenfoldError) as caught:
+            tn.jit(f)(state, A)
+        assert f"{name} is set, added or removed" in str(caught.value)
+    np.testing.assert_array_equal(state["w"], A)
+
+    def own(state, g):
+        state = {**state, "w": state["w"] - g}
+        state["new"] = g
+        return state
+
+    np.testing.assert_array_equal(tn.jit(own)(state, A)["w"], A * 0)
+
+
 def test_arguments_by_name_and_many():
     def f(*arrays, scale=2.0, **named):
         for array in arrays:

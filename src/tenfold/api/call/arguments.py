@@ -5,11 +5,18 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
+from operator import is_not
 from typing import Any
 
 import numpy as np
 
-from tenfold.errors import OverflowProblem, TenfoldError, TypeMismatch, ValueProblem
+from tenfold.errors import (
+    MutationError,
+    OverflowProblem,
+    TenfoldError,
+    TypeMismatch,
+    ValueProblem,
+)
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
@@ -100,12 +107,27 @@ class Binder:
         return Call(tuple(given), structure, tuple(sorted(statics, key=_first)), leaves)
 
     def call(self, call: Call, leaves: list[Any]) -> Any:
-        """Call the function itself with these leaves in the places of the arguments."""
-        given = dict(zip(call.names, call.structure.unflatten(leaves), strict=True))
+        """Call the function itself with these leaves in the places of the arguments. What it puts
+        into their containers would not reach the caller's, so it must not."""
+        values = call.structure.unflatten(leaves)
+        given = dict(zip(call.names, values, strict=True))
         given.update((name, value) for name, _, value in call.statics)
         ordered = OrderedDict((name, given[name]) for name in self.names if name in given)
         bound = inspect.BoundArguments(self.signature, ordered)
-        return self.function(*bound.args, **bound.kwargs)
+        result = self.function(*bound.args, **bound.kwargs)
+        structure, after = flatten(values)
+        if structure.key != call.structure.key or any(map(is_not, after, leaves)):
+            names = Call(call.names, structure, (), []).leaf_names()
+            before = dict(zip(call.leaf_names(), leaves, strict=True))
+            now = dict(zip(names, after, strict=True))
+            changed = [name for name in now if before.get(name) is not now[name]]
+            name = next(iter((*changed, *(before.keys() - now.keys()))), "a part that is no array")
+            raise MutationError(
+                f"{_name(self.function)}: {name} is set, added or removed in a container that is "
+                "an argument, and the caller's would stay as it is",
+                fix=f"update the array itself ({name}[...] = v), or return a container of your own",
+            )
+        return result
 
 
 def parameter_names(given: Any, names: Sequence[str], option: str, function: str) -> frozenset[str]:
