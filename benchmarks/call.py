@@ -1,6 +1,6 @@
 """What one call costs: eight floats, one to five inputs, a new output; beside its peers. Then
-calls that the entry leaves to a Python function made for them, containers and keywords, and those
-of functions with many signatures, beside jax.jit.
+calls that the entry leaves to a Python function made for them, containers and keywords, updates in
+place, and calls of functions with many signatures, beside jax.jit.
 
     python benchmarks/call.py [--rounds 30] [--signatures 1,5,100,2000] [--compile]
 
@@ -143,11 +143,24 @@ def others() -> dict[str, Call]:
     def named(a: Any, b: Any = None, c: Any = None) -> Any:
         return a + b * c
 
+    def updated(a: Any, b: Any) -> None:
+        a[1:-1] = 0.5 * (b[:-2] + b[2:])
+
+    held = np.full(8, 2, np.float32)
+
+    def accumulated(a: Any) -> Any:
+        a += held
+        return a
+
     by_name = tn.jit(named)
     found: dict[str, Call] = {
         "ten leaves in containers": (tn.jit(total), [tree]),
         "the same, three results": (tn.jit(parted), [tree]),
         "three arrays by name": (lambda a, b, c: by_name(a, b=b, c=c), x[1:4]),
+        "an update in place": (tn.jit(updated), [x[0].copy(), x[1]]),
+        "the same, NumPy": (updated, [x[0].copy(), x[1]]),
+        "an update by a captured array": (tn.jit(accumulated), [x[0].copy()]),
+        "the same in steps of two": (tn.jit(accumulated), [np.ones(16, np.float32)[::2]]),
         "ten arrays, *args": (tn.jit(lambda *a: sum(a[1:], a[0])), x),
     }
     try:
