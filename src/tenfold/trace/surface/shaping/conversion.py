@@ -54,7 +54,7 @@ def asarray(
         if copy is False:
             fail(ValueProblem, "an array of a list without a copy", "leave copy=False out")
         return _own(traced(a, wanted))
-    if wanted not in (None, a.dtype):
+    if wanted is not None and wanted != a.dtype:
         if copy is False:
             fail(ValueProblem, f"{a.type} as {wanted} without a copy", "leave copy=False out")
         return _own(cast(a, wanted))
@@ -71,7 +71,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
 @on(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None) -> Array:
     """The array itself where it has one axis; others are copied."""
-    made = asarray(a, dtype)
+    made = array(a, dtype, copy=None, ndmin=1)
     return made if made.ndim < 2 else same(made)
 
 
