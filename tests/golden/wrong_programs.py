@@ -277,7 +277,7 @@ def index_by_a_text(x):
 
 @wrong(F3, B3)
 def mask_of_a_traced_array(x, mask):
-    return x[mask]
+    return x[mask].reshape(2, -1)
 
 
 @wrong(F3)
@@ -297,7 +297,7 @@ def step_of_zero(x):
 
 @wrong(F3)
 def nonzero_of_a_traced_array(x):
-    return np.nonzero(x)
+    return np.stack(np.nonzero(x))
 
 
 @wrong(F3)

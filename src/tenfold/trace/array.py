@@ -16,6 +16,7 @@ import numpy as np
 
 from tenfold.errors import MutationError, TypeMismatch
 from tenfold.frames import hide
+from tenfold.trace.containers import LEAF
 from tenfold.trace.conversions import Conversions
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.operators import COMPARISONS, Operators
@@ -113,6 +114,10 @@ class Array(Operators, Conversions):
             return f"<traced {self.type} in {self._scope.label}>"
         text = np.array2string(self._host(), separator=", ", prefix="Array(")
         return f"Array({text}, dtype={self.dtype})"
+
+    def _outputs(self) -> tuple[Any, list[Array]]:
+        """What stands for this among the results of a function: a token, and the leaves it has."""
+        return LEAF, [self]
 
     # -- reading and updating
 

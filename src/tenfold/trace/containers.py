@@ -2,6 +2,8 @@
 
 `flatten` takes one apart into leaves and a Structure; the Structure puts it together again.
 A Structure is a flat tuple of tokens in the order of a walk, so nothing here recurses.
+What a function returns may hold arrays of a length that only the run knows: such a one is put
+together of two leaves, an array that is long enough and the length it is cut to.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import dataclasses
 import enum
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from tenfold.errors import TypeMismatch
 from tenfold.frozen import frozen
@@ -110,6 +114,9 @@ class _Star:
     def __repr__(self) -> str:
         return "*"
 
+    def __getitem__(self, key: Any) -> Any:
+        return self
+
 
 def width(token: Any) -> int:
     """How many parts the container of this token has."""
@@ -120,6 +127,8 @@ def width(token: Any) -> int:
         return int(token[1])
     if kind == "dict":
         return len(token[1])
+    if kind == "cut":
+        return 2
     return len(token[2])
 
 
@@ -129,6 +138,8 @@ def _steps(token: Any) -> list[str]:
         return [f"[{i}]" for i in range(token[1])]
     if kind == "dict":
         return [f"[{key!r}]" for _, key in token[1]]
+    if kind == "cut":
+        return ["", ".shape"]
     return [f".{name}" for name in token[2]]
 
 
@@ -142,10 +153,18 @@ def _build(token: Any, parts: list[Any]) -> Any:
         return {key: part for (_, key), part in zip(token[1], parts, strict=True)}
     if kind == "named":
         return token[1](*parts)
+    if kind == "cut":
+        return _cut(*parts, token[1])
     made = object.__new__(token[1])
     for name, part in zip(token[2], parts, strict=True):
         object.__setattr__(made, name, part)
     return made
+
+
+def _cut(array: Any, length: Any, axis: int) -> Any:
+    """The first part of an array along an axis, in memory of its own."""
+    part = array[(slice(None),) * axis + (slice(length),)]
+    return part.copy() if isinstance(part, np.ndarray) else part
 
 
 def flatten(

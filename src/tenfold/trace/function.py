@@ -14,7 +14,7 @@ from tenfold.graph import Graph
 from tenfold.trace import surface  # noqa: F401  fills the tables of NumPy's functions
 from tenfold.trace.array import Array
 from tenfold.trace.chance import by_no_chance
-from tenfold.trace.containers import Structure, flatten
+from tenfold.trace.containers import LEAF, Structure, flatten
 from tenfold.trace.host.array import known
 from tenfold.trace.operand import as_value, literal
 from tenfold.trace.scope import Capture, Scope, Trace, opened
@@ -169,12 +169,25 @@ def _run(
                 raise error.__cause__.at(describe(blame(error))) from None
             raise
         try:
-            structure, found = flatten(result)
+            structure, found = _outputs(*flatten(result))
             outputs = [as_value(item, scope) for item in found]
         except TenfoldError as error:
             error.where = f"{_place(function)} (in what it returns)"
             raise
         return structure, found, outputs
+
+
+def _outputs(structure: Structure, found: Sequence[Any]) -> tuple[Structure, list[Any]]:
+    """What a function returns, with the outputs that stand for each of its arrays."""
+    items, tokens, outputs = iter(found), [], []
+    for token in structure.tokens:
+        leaves = []
+        if token == LEAF:
+            item = next(items)
+            token, leaves = item._outputs() if isinstance(item, Array) else (LEAF, [item])
+        tokens += [token, *[LEAF] * (len(leaves) if token != LEAF else 0)]
+        outputs += leaves
+    return Structure(tuple(tokens)), outputs
 
 
 def _place(function: Any) -> str:

@@ -96,7 +96,7 @@ WRONG: list[tuple[Any, Any, str]] = [
     (lambda m: float(m.sum()), ConcreteError, r"float\(\) needs the value"),
     (lambda m: len(m.sum()), TypeMismatch, "use .size"),
     (lambda m: list(m.sum()), TypeMismatch, "iteration over a 0-d array"),
-    (lambda m: np.nonzero(m), ConcreteError, "only a running program does"),
+    (lambda m: np.stack(np.nonzero(m)), ConcreteError, "only a running program does"),
     (lambda m: m[m > 1].tolist(), ConcreteError, "np.where"),
 ]
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tenfold as tn
 from tenfold.errors import ConcreteError, IndexProblem, MutationError, TypeMismatch
+from tenfold.trace.containers import flatten
 
 RANDOM = np.random.default_rng(5)
 X = np.round(RANDOM.normal(0, 2, (6, 4)), 2)
@@ -451,8 +452,65 @@ def test_lanes_that_are_not_active_do_not_raise() -> None:
     assert tn.jit(tn.vmap(one))(x).tolist() == [2, 0]
 
 
+RETURNED: dict[str, Function] = {
+    "elements": lambda x, r: x[x > 0],
+    "none of them": lambda x, r: x[x > 99],
+    "all of them": lambda x, r: x[x < 99],
+    "rows": lambda x, r: x[r],
+    "columns": lambda x, r: x[:, x[0] > 0],
+    "the middle axis": lambda x, r: np.stack([x, -x])[:, r],
+    "a matrix of places": lambda x, r: np.argwhere(x > 0),
+    "places": lambda x, r: np.nonzero(x > 0),
+    "in containers": lambda x, r: {"a": [x[r], 3], "b": (None, x[r].sum(), x[x < 0] * 2)},
+    "computed with": lambda x, r: np.exp(x[r]) - x[0],
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_what_is_returned_has_the_length_of_the_run(name: str) -> None:
+    function, jitted = RETURNED[name], tn.jit(RETURNED[name])
+    for x, r in ((X, ROWS), (Y, ~ROWS), (X, ROWS), (X, np.zeros(6, bool))):
+        got, want = jitted(x, r), function(x, r)
+        flat = list(zip(flatten(got)[1], flatten(want)[1], strict=True))
+        assert flatten(got)[0] == flatten(want)[0]
+        for one, other in flat:
+            assert np.asarray(one).dtype == np.asarray(other).dtype
+            np.testing.assert_allclose(one, other, rtol=1e-14)
+            assert not isinstance(one, np.ndarray) or one.base is None
+    assert jitted.traces == 1
+
+
+def test_a_saved_plan_returns_what_a_mask_chooses(tmp_path: Any) -> None:
+    jitted = tn.jit(lambda x: (x[x > 0], x.sum()))
+    jitted.plan(X).save(tmp_path / "chosen.plan")
+    loaded = tn.load(tmp_path / "chosen.plan")
+    for x in (X, Y, -np.abs(X)):
+        np.testing.assert_array_equal(loaded(x)[0], x[x > 0])
+
+
+def test_a_function_in_a_function_goes_on_with_what_is_chosen() -> None:
+    positive = tn.jit(lambda x: x[x > 0])
+    np.testing.assert_allclose(tn.jit(lambda x: positive(x).mean())(X), X[X > 0].mean())
+
+
+def test_arguments_are_updated_beside_what_is_chosen() -> None:
+    def clip(x: Any) -> Any:
+        below = x[x < 0]
+        x[x < 0] = 0
+        return below
+
+    x = X.copy()
+    np.testing.assert_array_equal(tn.jit(clip)(x), X[X < 0])
+    np.testing.assert_array_equal(x, np.maximum(X, 0))
+
+
+def test_lanes_can_not_choose_different_numbers() -> None:
+    with pytest.raises(ConcreteError, match="how many elements"):
+        tn.vmap(lambda x: x[x > 0])(X)
+
+
 NEEDS: dict[str, Function] = {
-    "as an array": lambda x: x[x > 0],
+    "np.vstack": lambda x: np.vstack([x[x > 0], x[0]]),
     "np.concatenate": lambda x: np.concatenate([x[x > 0], x[0]]),
     "np.sort": lambda x: np.sort(x[x > 0]),
     ".shape": lambda x: x[x > 0].shape[0],

@@ -15,14 +15,15 @@ from tenfold.graph import Graph
 from tenfold.graph.op import asking
 from tenfold.locks import cached_property
 from tenfold.ops import TABLE
-from tenfold.trace.containers import Structure, flatten
+from tenfold.trace.containers import LEAF, Structure, flatten
 from tenfold.trace.control.encoding import decode, encode
 from tenfold.trace.function import FunctionTrace
 from tenfold.trace.operand import literal
-from tenfold.types import DTYPES, SHORT, base_array, parse_type
+from tenfold.types import DTYPES, I64, SHORT, TensorType, base_array, parse_type
 
 _KINDS = {"bool": "b", "int": "i", "float": "f", "complex": "c"}  # as `types` has them
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_LENGTH = TensorType(I64, ())
 _WEAK: dict[str, type] = {t.__name__: t for t in (bool, int, float, complex)}
 
 
@@ -265,6 +266,23 @@ def _check(made: Signature) -> None:
             raise ValueError("a limit is for something else than a Python integer")
 
 
+def _check_cuts(made: Signature, graph: Graph) -> None:
+    """Each cut has an axis of an output that the graph has, and a length."""
+    own = iter(graph.output_types)
+    types = [next(own) if leaf is None else None for leaf in made.returned]
+    given, left = iter(types), 0
+    for token in decode(made.outputs).tokens:
+        if left:  # the array and the length follow the cut
+            left -= 1
+            one = next(given) if token == LEAF else None
+            if one is None or (left and not 0 <= axis < one.rank) or (not left and one != _LENGTH):
+                raise ValueError("what is cut is malformed")
+        elif token[0] == "cut":
+            axis, left = token[1], 2
+        elif token == LEAF:
+            next(given)
+
+
 def _check_against(made: Signature, graph: Graph) -> None:
     count = len(made.leaves)
     if count + len(made.captures) != len(graph.parameters):
@@ -285,5 +303,6 @@ def _check_against(made: Signature, graph: Graph) -> None:
     for weak, type_ in zip(own, graph.output_types, strict=False):
         if weak and (type_.rank or type_.kind != _KINDS[weak]):
             raise ValueError("a Python number is to be made of an array")
+    _check_cuts(made, graph)
     if made.hooks != hooks_of(graph):
         raise ValueError("the hooks are not the graph's")

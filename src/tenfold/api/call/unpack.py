@@ -244,7 +244,7 @@ def _take(
 def _put(writer: _Writer, form: CallForm, leaves: Sequence[str]) -> str:
     """The expression of the results in their containers."""
     structure, given = form.outputs, _parts(writer.result, form, leaves)
-    if any(token[0] in ("named", "data") for token in structure.tokens):
+    if any(token[0] in ("named", "data", "cut") for token in structure.tokens):
         return f"{writer.use(structure)}.unflatten([{', '.join(given)}])"
     open_: list[tuple[Any, int, list[str]]] = [(None, 1, [])]
     for token in structure.tokens:

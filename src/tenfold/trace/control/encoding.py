@@ -65,7 +65,7 @@ def decode(text: str) -> Structure:
                     tokens.append(("dict", tuple((type(k).__name__, k) for k in found)))
                 case ("named" | "data" as kind, name, fields):
                     tokens.append(_known(kind, name, fields))
-                case ("tuple" | "list", int()):
+                case ("tuple" | "list" | "cut", int()):
                     tokens.append(item)
                 case _:
                     raise ValueError(f"{item!r} is no part of a structure")

@@ -43,7 +43,7 @@ from tenfold.trace.surface.reducing import (
     statistics,
 )
 from tenfold.trace.surface.searching import lookup, searching, sorting
-from tenfold.trace.surface.selecting import functions, reducing
+from tenfold.trace.surface.selecting import functions, packing, reducing
 from tenfold.trace.surface.selecting import places as selected_places
 from tenfold.trace.surface.shaping import (
     conversion,
@@ -87,6 +87,7 @@ __all__ = [
     "lookup",
     "methods",
     "numeric",
+    "packing",
     "padding",
     "places",
     "polynomials",
