@@ -64,7 +64,9 @@ COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 def solutions(checkout: Path) -> dict[int, str]:
     """The solutions by number, as Python: notebooks' `%timeit` is left out."""
     text = (checkout / "source" / "exercises100.ktx").read_text()
-    found = {int(n): code for n, code in re.findall(r"^< a(\d+)\n(.*?)(?=^< |\Z)", text, re.M | re.S)}
+    found = {
+        int(n): code for n, code in re.findall(r"^< a(\d+)\n(.*?)(?=^< |\Z)", text, re.M | re.S)
+    }
     for n, (old, new) in SMALLER.items():
         found[n] = found[n].replace(old, new)
     return {n: re.sub(r"^%timeit +", "", code, flags=re.M) for n, code in found.items()}
@@ -91,19 +93,19 @@ class Hoist(ast.NodeTransformer):
         self.calls: dict[str, ast.expr] = {}  # what each argument is
         self.literals: set[str] = set()  # variables that hold literals
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         return node
 
     visit_ClassDef = visit_Lambda = visit_ListComp = visit_For = visit_FunctionDef  # noqa: N815
 
-    def visit_Assign(self, node: ast.Assign) -> Any:  # noqa: N802
+    def visit_Assign(self, node: ast.Assign) -> Any:
         if not names([node.value], ast.Load) - self.literals and not any(
             isinstance(n, ast.Call) for n in ast.walk(node.value)
         ):
             self.literals |= names(node.targets, ast.Store)
         return self.generic_visit(node)
 
-    def visit_Expr(self, node: ast.Expr) -> Any:  # noqa: N802
+    def visit_Expr(self, node: ast.Expr) -> Any:
         if isinstance(node.value, ast.Call) and dotted(node.value.func) == "np.random.shuffle":
             target = node.value.args[0]
             assert isinstance(target, ast.Name)
@@ -111,14 +113,14 @@ class Hoist(ast.NodeTransformer):
             return ast.Assign([ast.Name(target.id, ast.Store())], self.argument(call))
         return self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> Any:
         path = dotted(node.func).split(".")
         inside = names([*node.args, *(k.value for k in node.keywords)], ast.Load)
         if path[0] == "np" and path[1:2] and path[1] in DRAWS:
             return self.argument(node)
-        if self.made and path[0] == "np" and path[1:2] and path[1] in CONSTRUCTORS:
-            if inside <= self.literals | {"np", "int", "float"}:
-                return self.argument(node)
+        literal = inside <= self.literals | {"np", "int", "float"}
+        if self.made and literal and path[0] == "np" and path[1:2] and path[1] in CONSTRUCTORS:
+            return self.argument(node)
         return self.generic_visit(node)
 
     def argument(self, call: ast.expr) -> ast.Name:
@@ -150,7 +152,9 @@ def touched(statement: ast.stmt) -> set[str]:
     }
     if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         return {statement.name}
-    if isinstance(statement, ast.Assign) and all(isinstance(t, ast.Name) for t in statement.targets):
+    if isinstance(statement, ast.Assign) and all(
+        isinstance(t, ast.Name) for t in statement.targets
+    ):
         return bound
     return bound if is_shown(statement) else bound | names([statement], ast.Load)
 
@@ -171,7 +175,7 @@ def needed(statements: Sequence[ast.stmt], last: int) -> list[ast.stmt]:
 class Shown(ast.NodeTransformer):
     """Collects what is printed."""
 
-    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         if dotted(node.func) == "print":
             node.func = ast.Name("shown", ast.Load())
@@ -200,9 +204,11 @@ class Function:
                     bound.append(name)
         lines = []
         for s in body:
-            if drawn:
-                for name in sorted(names([s], ast.Load) & set(hoist.calls)):
-                    lines.append(f"{name} = draw({name!r}, {ast.unparse(hoist.calls[name])})")
+            lines += [
+                f"{name} = draw({name!r}, {ast.unparse(hoist.calls[name])})"
+                for name in sorted(names([s], ast.Load) & set(hoist.calls))
+                if drawn
+            ]
             value = s.value if isinstance(s, ast.Expr) and is_shown(s) else None
             printing = isinstance(value, ast.Call) and dotted(value.func) == "print"
             s = Shown().visit(s)
@@ -241,12 +247,19 @@ class Notebook:
         path = self.folder / f"solution_{self.modules}.py"
         path.write_text(source)
         spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         vars(module).update({**self.namespace, **more})
         spec.loader.exec_module(module)
         found: Callable[..., Any] = module.solution
         return found
+
+    def define(self, code: str) -> None:
+        """Let later solutions have what this one imports and defines."""
+        for s in ast.parse(code).body:
+            if isinstance(s, (ast.Import, ast.ImportFrom, ast.FunctionDef)) and not is_foreign(s):
+                exec(ast.unparse(s), self.namespace)
 
     def attempt(self, statements: Sequence[ast.stmt]) -> tuple[str, str]:
         """How these statements run as a function, and what is to say about that."""
@@ -348,10 +361,7 @@ def main() -> None:
         notebook = Notebook(checkout, options.made, Path(folder))
         for n, code in solutions(checkout).items():
             if n not in NOT:
-                for s in ast.parse(BEFORE.get(n, "") + "\n" + code).body:
-                    if isinstance(s, (ast.Import, ast.ImportFrom, ast.FunctionDef)):
-                        if not is_foreign(s):
-                            exec(ast.unparse(s), notebook.namespace)
+                notebook.define(code)
             if not options.numbers or n in options.numbers:
                 found[n], said = notebook.exercise(n, code)
                 print(f"{n:3} {found[n]:<8} {said[:300]}", flush=True)

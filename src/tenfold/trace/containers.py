@@ -154,7 +154,7 @@ def _build(token: Any, parts: list[Any]) -> Any:
     if kind == "named":
         return token[1](*parts)
     if kind == "cut":
-        return _cut(*parts, token[1])
+        return _cut(parts[0], parts[1], token[1])
     made = object.__new__(token[1])
     for name, part in zip(token[2], parts, strict=True):
         object.__setattr__(made, name, part)

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tenfold as tn
-from tenfold.errors import ConcreteError, IndexProblem, MutationError, TypeMismatch
+from tenfold.api.call.signature import Signature
+from tenfold.errors import ConcreteError, IndexProblem, MutationError, PlanError, TypeMismatch
 from tenfold.trace.containers import flatten
 
 RANDOM = np.random.default_rng(5)
@@ -486,6 +487,27 @@ def test_a_saved_plan_returns_what_a_mask_chooses(tmp_path: Any) -> None:
     loaded = tn.load(tmp_path / "chosen.plan")
     for x in (X, Y, -np.abs(X)):
         np.testing.assert_array_equal(loaded(x)[0], x[x > 0])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("('cut', 0)", "('cut', 1)"),
+        ("('cut', 0)", "('cut', -1)"),
+        ("('cut', 0), '*', '*'", "('cut', 0), '*', ('static', None), '*'"),
+        ("('cut', 0), '*', '*', '*'", "'*', ('cut', 0), '*', '*'"),
+    ],
+)
+def test_a_malformed_cut_is_refused(old: str, new: str) -> None:
+    jitted = tn.jit(lambda x: (x[x > 0], x.sum()))
+    jitted(X)
+    plan = jitted.plan(X)
+    data = plan.signature.to_data()
+    assert Signature.from_data(data, plan.graph) == plan.signature
+    assert old in data["outputs"]
+    data["outputs"] = data["outputs"].replace(old, new)
+    with pytest.raises(PlanError, match="malformed"):
+        Signature.from_data(data, plan.graph)
 
 
 def test_a_function_in_a_function_goes_on_with_what_is_chosen() -> None:

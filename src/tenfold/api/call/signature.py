@@ -267,20 +267,22 @@ def _check(made: Signature) -> None:
 
 
 def _check_cuts(made: Signature, graph: Graph) -> None:
-    """Each cut has an axis of an output that the graph has, and a length."""
-    own = iter(graph.output_types)
-    types = [next(own) if leaf is None else None for leaf in made.returned]
-    given, left = iter(types), 0
-    for token in decode(made.outputs).tokens:
-        if left:  # the array and the length follow the cut
-            left -= 1
-            one = next(given) if token == LEAF else None
-            if one is None or (left and not 0 <= axis < one.rank) or (not left and one != _LENGTH):
-                raise ValueError("what is cut is malformed")
-        elif token[0] == "cut":
-            axis, left = token[1], 2
-        elif token == LEAF:
-            next(given)
+    """Each cut is of an array that the graph gives, along one of its axes, to a length."""
+    tokens = decode(made.outputs).tokens
+    for place, token in enumerate(tokens):
+        if token[0] != "cut":
+            continue
+        first = tokens[:place].count(LEAF)
+        own = first - sum(leaf is not None for leaf in made.returned[:first])
+        types = graph.output_types[own : own + 2]
+        if (
+            tokens[place + 1 : place + 3] != (LEAF, LEAF)
+            or made.returned[first : first + 2] != (None, None)
+            or any(made.weak[first : first + 2])
+            or not 0 <= token[1] < types[0].rank
+            or types[1] != _LENGTH
+        ):
+            raise ValueError("what is cut is malformed")
 
 
 def _check_against(made: Signature, graph: Graph) -> None:

@@ -19,4 +19,4 @@ def _outputs(s: Selection) -> tuple[Any, list[Array]]:
     return ("cut", s._at), [packed, emit("reduce_sum", cast(mask, I64), axes=(0,))]
 
 
-Selection._outputs = _outputs  # type: ignore[method-assign]
+setattr(Selection, "_outputs", _outputs)  # noqa: B010
