@@ -521,6 +521,29 @@ def test_overlap_of_arguments_that_are_only_read():
         np.testing.assert_array_equal(a, B[:3] ** 2 * count)
 
 
+def test_arrays_in_any_order_beside_one_that_is_updated():
+    f = tn.jit(lambda a, b: a.__iadd__(b))
+    a, b = np.zeros((6, 6)), np.arange(36.0).reshape(6, 6)
+    f(a, b)
+    f.ready(60)
+    f(a, b)
+    tn.stats.reset()
+    for other in (b.T, b[::-1], np.arange(72.0).reshape(6, 12)[:, ::-2], b[:, :1] + b.T):
+        want = a + other
+        assert f(a, other) is a
+        np.testing.assert_array_equal(a, want)
+    assert tn.stats()["slow_calls"] == 0
+    whole = np.arange(72.0).reshape(12, 6)
+    for x, y in ((whole[:6], whole[:6].T), (whole[6:], whole[11:5:-1]), (whole[3:9], whole[::2])):
+        with pytest.raises(tn.TenfoldError, match="shares memory"):
+            f(x, y)
+    np.testing.assert_array_equal(whole.reshape(-1), np.arange(72.0))
+    want = whole[:6] + whole[6:].T
+    np.testing.assert_array_equal(f(whole[:6], whole[6:].T), want)
+    with pytest.raises(tn.TenfoldError):
+        f(object(), b.T)
+
+
 def test_an_argument_that_is_captured_too():
     w = np.ones(9)
 

@@ -1,7 +1,7 @@
 """What users call: a function's plans, or one loaded from a file.
 
 Native code answers whatever call an entry point takes (`dispatch`). The rest is Python's, the slow
-path: it binds the call, checks what is donated, has a program or the reference run, writes back
+path: it binds the call, checks what is written to, has a program or the reference run, writes back
 what was updated and puts the results together.
 """
 

@@ -118,7 +118,8 @@ class NativeBinding(str):
         record[RecordWord.TABLE] = entry.table_size
         record[RecordWord.ARENA] = arena_bytes
         record[RecordWord.ANSWER] = entry.gives
-        record[RecordWord.WRITES] = entry.writes
+        written = sum(argument.writeable for argument in entry.arguments)
+        record[RecordWord.WRITES] = entry.writes + (0 < written == len(entry.updates))
         self = super().__new__(cls, "tenfold")
         record[RecordWord.OWNER] = id(self)
         self.entry = entry

@@ -5,8 +5,8 @@ It hashes the ranks, dtypes and shapes of the arguments (`tn_hash`; a NumPy scal
 array without axes), finds the records of that hash in an open-addressing table and enters one after
 the other until one takes the arguments. A record is guarded in full, so a collision costs time
 alone. Where there is one record no hash is taken. Arguments that are not contiguous or aligned are
-packed on the way (`tn_packed`), but for plans that write into arguments: the copy would be given
-up.
+packed on the way (`tn_packed`), but for those that are updated, or may share memory with one that
+is (`tn_may_pack`), and for plans that compute in arguments: the copy would be given up.
 
 A table is a block of words, `TableWord`, then slots of two words, a hash and a record; a hash is
 odd, 0 marks a free slot, REMOVED one that was used. At most half of the slots are used, so a search
@@ -25,7 +25,7 @@ import numpy as np
 from tenfold.backends.cpu.entry import ndarray as nd
 from tenfold.backends.cpu.entry.abi import Argument
 from tenfold.backends.cpu.entry.gate import LIKELY, MISSED, UNPACKED
-from tenfold.backends.cpu.entry.record import RecordWord, load_field
+from tenfold.backends.cpu.entry.record import UPDATE_SIZE, RecordWord, load_field
 from tenfold.backends.llvm.text import Fragment
 from tenfold.types import DTYPES, SHORT
 
@@ -123,8 +123,8 @@ define internal ptr @tn_packed(ptr %record, ptr %args, i64 %nargs)
     nounwind noinline cold "probe-stack"="inline-asm" {{
 begin:
 {load_field("%writes", "i64", "%record", 8 * RecordWord.WRITES)}
-  %reads = icmp eq i64 %writes, 0
-  br i1 %reads, label %room, label %missed
+  %computes = icmp eq i64 %writes, 1
+  br i1 %computes, label %missed, label %room
 room:
   %packed = alloca ptr, i64 %nargs, align 16
   br label %test
@@ -142,7 +142,13 @@ array:
 {load_field("%flags", "i32", "%arg", nd.FLAGS)}
   %set = and i32 %flags, {_PACKED}
   %whole = icmp eq i32 %set, {_PACKED}
-  br i1 %whole, label %keep, label %copy
+  br i1 %whole, label %keep, label %apart
+apart:
+  %may.pack = call i1 @tn_may_pack(ptr %record, ptr %args, i64 %i)
+  br i1 %may.pack, label %copy, label %give.up
+give.up:
+  call void @tn_drop(ptr %packed, i64 %i)
+  br label %missed
 keep:
   call void @Py_IncRef(ptr %arg)
   br label %next
@@ -165,6 +171,70 @@ enter:
   ret ptr %answer
 missed:
   ret ptr inttoptr (i64 {MISSED} to ptr)
+}}
+"""
+
+_MAY_PACK = f"""
+define internal i1 @tn_may_pack(ptr %record, ptr %args, i64 %number) nounwind cold {{
+begin:
+  %arg.at = getelementptr ptr, ptr %args, i64 %number
+  %arg = load ptr, ptr %arg.at, align 8
+{load_field("%data", "i64", "%arg", nd.DATA)}
+{load_field("%rank", "i32", "%arg", nd.RANK)}
+{load_field("%dims", "ptr", "%arg", nd.DIMS)}
+{load_field("%strides", "ptr", "%arg", nd.STRIDES)}
+{load_field("%updates.count", "i64", "%record", 8 * RecordWord.UPDATES)}
+{load_field("%updates", "ptr", "%record", 8 * RecordWord.UPDATES_AT)}
+  %last = add i64 %data, {nd.LONGEST}
+  br label %axis.test
+axis.test:
+  %k = phi i32 [ 0, %begin ], [ %k.next, %axis ]
+  %low = phi i64 [ %data, %begin ], [ %low.next, %axis ]
+  %high = phi i64 [ %last, %begin ], [ %high.next, %axis ]
+  %axes = icmp ult i32 %k, %rank
+  br i1 %axes, label %axis, label %update.test
+axis:
+  %k.wide = zext i32 %k to i64
+  %extent.at = getelementptr i64, ptr %dims, i64 %k.wide
+  %extent = load i64, ptr %extent.at, align 8
+  %stride.at = getelementptr i64, ptr %strides, i64 %k.wide
+  %stride = load i64, ptr %stride.at, align 8
+  %steps = sub i64 %extent, 1
+  %span = mul i64 %steps, %stride
+  %down = call i64 @llvm.smin.i64(i64 %span, i64 0)
+  %up = call i64 @llvm.smax.i64(i64 %span, i64 0)
+  %low.next = add i64 %low, %down
+  %high.next = add i64 %high, %up
+  %k.next = add i32 %k, 1
+  br label %axis.test
+update.test:
+  %u = phi i64 [ 0, %axis.test ], [ %u.next, %compare ]
+  %more = icmp ult i64 %u, %updates.count
+  br i1 %more, label %update, label %yes
+update:
+  %one = getelementptr [{UPDATE_SIZE} x i8], ptr %updates, i64 %u
+  %written = load i64, ptr %one, align 8
+{load_field("%bytes", "i64", "%one", 8)}
+  %other.at = getelementptr ptr, ptr %args, i64 %written
+  %other = load ptr, ptr %other.at, align 8
+{load_field("%other.type", "ptr", "%other", nd.TYPE)}
+  %itself = icmp eq i64 %written, %number
+  %is.array = icmp eq ptr %other.type, @tn_ndarray
+  %no.array = xor i1 %is.array, true
+  %never = or i1 %itself, %no.array
+  br i1 %never, label %no, label %compare
+compare:
+{load_field("%start", "i64", "%other", nd.DATA)}
+  %end = add i64 %start, %bytes
+  %before = icmp ule i64 %high, %start
+  %after = icmp uge i64 %low, %end
+  %apart = or i1 %before, %after
+  %u.next = add i64 %u, 1
+  br i1 %apart, label %update.test, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
 }}
 """
 
@@ -219,7 +289,9 @@ again:
   br i1 %unpacked, label %pack, label %declines
 pack:
   %packed = call ptr @tn_packed(ptr %record, ptr %args, i64 %nargs)
-  %packed.missed = icmp eq ptr %packed, inttoptr (i64 {MISSED} to ptr)
+  %packed.number = ptrtoint ptr %packed to i64
+  %packed.beyond = sub i64 %packed.number, {MISSED}
+  %packed.missed = icmp ult i64 %packed.beyond, {UNPACKED} ; what is read-only stays so
   br i1 %packed.missed, label %declines, label %done
 done:
   %result = phi ptr [ %answer, %enter ], [ %packed, %pack ]
@@ -246,7 +318,14 @@ slow:
 }}
 """
 
-DISPATCH = Fragment(("declare ptr @tn_new_copy(ptr, i32)",), _HASH + _COPY + _DISPATCH)
+DISPATCH = Fragment(
+    (
+        "declare ptr @tn_new_copy(ptr, i32)",
+        "declare i64 @llvm.smin.i64(i64, i64)",
+        "declare i64 @llvm.smax.i64(i64, i64)",
+    ),
+    _HASH + _MAY_PACK + _COPY + _DISPATCH,
+)
 
 
 def put(words: np.ndarray[Any, np.dtype[np.uint64]], hash: int, record: int) -> None:

@@ -18,7 +18,8 @@ import numpy as np
 from tenfold.types import DTYPES
 
 # Offsets in bytes. An object begins with its reference count and its type.
-TYPE, DATA, RANK, DIMS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
+TYPE, DATA, RANK, DIMS, STRIDES, DESCR, FLAGS = 8, 16, 24, 32, 40, 56, 64
+LONGEST = 16  # bytes of an element
 SCALAR_TYPE = 16  # where a dtype says what its scalars are
 SCALAR_VALUE = 16  # of a NumPy scalar
 CAPSULE_POINTER = 16  # of a capsule
@@ -87,19 +88,24 @@ def _wrong_field() -> str | None:
     fixed.flags.writeable = False
     samples: list[Any] = [
         fixed,
-        np.zeros((2, 3, 5))[:, ::2],
+        np.zeros((2, 3, 5))[:, ::-2],
         np.zeros((), np.int8),
         np.zeros((0, 4)),
     ]
     for array in samples:
         at = id(array)
         dims = tuple(_word(_word(at + DIMS) + 8 * axis) for axis in range(array.ndim))
+        strides = tuple(
+            ctypes.c_int64.from_address(_word(at + STRIDES) + 8 * axis).value
+            for axis in range(array.ndim)
+        )
         flags = ctypes.c_int32.from_address(at + FLAGS).value
         found = (
             _word(at + TYPE),
             _word(at + DATA),
             ctypes.c_int32.from_address(at + RANK).value,
             dims,
+            strides,
             _word(at + DESCR),
             bool(flags & CONTIGUOUS),
             bool(flags & ALIGNED),
@@ -110,6 +116,7 @@ def _wrong_field() -> str | None:
             array.__array_interface__["data"][0],
             array.ndim,
             array.shape,
+            array.strides,
             id(array.dtype),
             array.flags.c_contiguous,
             array.flags.aligned,

@@ -35,7 +35,7 @@ class RecordWord(IntEnum):
     TABLE = 10  # the length of the plan's table
     ARENA = 11  # bytes
     ANSWER = 12  # what the call gives (see `program`)
-    WRITES = 13  # whether arguments are written into
+    WRITES = 13  # whether arguments are written into, 2 where by updates alone
     GIVEN = 14  # what the plan's function is called with
     ANSWERED = 15  # calls that were answered
     OWNER = 16  # the Python object that keeps the record alive
