@@ -63,6 +63,7 @@ class _Swap:
 
     variables: dict[tuple[int, str], Variable]
     thread: int
+    ended: bool = False
 
     def begin(self) -> None:
         with _lock:
@@ -70,9 +71,11 @@ class _Swap:
             _settle()
 
     def end(self) -> None:
-        with _lock:
-            if _open.pop(id(self), None) is not None or not _open:
+        if not self.ended:
+            with _lock:
+                _open.pop(id(self), None)
                 _settle()
+                self.ended = True
 
 
 _lock = Lock()
@@ -116,10 +119,11 @@ def _settle_numpy(swapped: bool) -> None:
 
 def _in_child() -> None:
     """Forget the traces of threads that a fork did not take along."""
-    for key, swap in list(_open.items()):
-        if swap.thread != get_ident():
-            del _open[key]
-    _settle()
+    others = [key for key, swap in _open.items() if swap.thread != get_ident()]
+    for key in others:
+        del _open[key]
+    if others:
+        _settle()
 
 
 os.register_at_fork(after_in_child=_in_child)
