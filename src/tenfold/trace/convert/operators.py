@@ -50,7 +50,9 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "In": lambda a, b: a in b,
     "NotIn": lambda a, b: a not in b,
 }
-LONG = 256  # nodes that a for over a known range may come to before it is made a loop
+# A for whose rounds are known is made a loop of the program if it would come to more nodes than
+# this, or than eight times as many where there are few rounds: those are faster written out.
+LONG, FEW = 256, 8
 _KNOWN = "Python (what is tested is known while tracing)"
 
 
@@ -203,7 +205,7 @@ class Control:
             if scope is None or known is None or reason or site.lasting or iterators((body,)):
                 continue
             now, left = len(scope.builder), known.count - done
-            if left > 1 and now - first + (now - nodes) * left > LONG:
+            if left > 1 and now - first + (now - nodes) * left > LONG * (1 if left > FEW else 8):
                 callbacks = len(scope.trace.callbacks)
                 try:
                     with tried():
