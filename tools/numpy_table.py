@@ -1,4 +1,4 @@
-"""Write docs/numpy.md: every function of NumPy's namespaces, traced or not and why.
+"""Write docs/numpy-functions.md: every function of NumPy's namespaces, traced or not and why.
 
 python tools/numpy_table.py          writes the page
 python tools/numpy_table.py --check  fails where the page is not what would be written
@@ -22,7 +22,7 @@ from tenfold.trace.surface.ufuncs.methods import AT
 from tenfold.trace.surface.unsupported import DIFFERENCES, UNDISPATCHED
 from tenfold.trace.tables import FUNCTIONS, REASONS, UFUNCS
 
-PAGE = Path(__file__).parent.parent / "docs" / "numpy.md"
+PAGE = Path(__file__).parent.parent / "docs" / "numpy-functions.md"
 NAMESPACES = {"": np, "linalg.": np.linalg, "fft.": np.fft}
 _DISPATCHER = type(np.sum)  # what NumPy makes of a function that asks its arguments
 
@@ -193,7 +193,7 @@ def main() -> int:
     made = page()
     if "--check" in sys.argv[1:]:
         if PAGE.read_text() != made:
-            print("docs/numpy.md is not what the code says: python tools/numpy_table.py")
+            print("docs/numpy-functions.md is not what the code says: python tools/numpy_table.py")
             return 1
         return 0
     PAGE.write_text(made)

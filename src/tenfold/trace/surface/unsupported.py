@@ -1,7 +1,7 @@
 """Unsupported: the NumPy functions that are not traced, why, and what to write instead; and what
 those that are traced do otherwise than NumPy's.
 
-docs/numpy.md is made from these tables; so are the errors of the functions.
+docs/numpy-functions.md is made from these tables; so are the errors of the functions.
 """
 
 from __future__ import annotations
