@@ -807,6 +807,30 @@ def late_closure(n, x):
     return times(x)
 
 
+@program(5, 0)
+def bound_by_an_inner_function(n):
+    count = 0
+
+    def bump(v):
+        nonlocal count
+        if v > 0:
+            count = count + v
+
+    for i in range(n):
+        bump(i - 1)
+    return count
+
+
+@program(1.0, -1.0)
+def annotated(x: float) -> float:
+    y: float = x
+    if y > 0:
+        z: float
+        z = 3.0
+        y: float = y * z
+    return y
+
+
 @program((N, 3), (N, 0))
 def tuple_targets(x, n):
     pair = (0, 1)

@@ -139,7 +139,7 @@ class Expressions(ast.NodeTransformer):
     def visit_arg(self, node: ast.arg) -> ast.arg:
         return node
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt | None:
         node.target = self.visit(node.target)
         if node.value is not None:
             node.value = self.visit(node.value)

@@ -83,7 +83,9 @@ class Statements(Expressions):
         self.globals = {x for n in declared if isinstance(n, ast.Global) for x in n.names}
         self.outer = {x for n in declared if isinstance(n, ast.Nonlocal) for x in n.names}
         own = bound(node.body) - self.globals - self.outer
-        self.locals = own | {a.arg for a in every}
+        # A function written inside may bind these whenever it is called.
+        inner = [n for n in ast.walk(node) if isinstance(n, ast.Nonlocal) and n not in declared]
+        self.shared = {x for n in inner for x in n.names} & (own | {a.arg for a in every})
         body = self.block(node.body)
         head: list[ast.stmt] = []
         if self.globals:
@@ -126,7 +128,7 @@ class Statements(Expressions):
                     made.append(at(ast.Expr(call), statement))
                     continue
                 if rest:
-                    after = self.as_part("@rest", rest, bound(rest))
+                    after = self.as_part("@rest", rest, self.bound(rest))
                     made.append(at(after, rest[0]))
                     site = self.site("if", statement, rest)
                     call = operator("go_on", site, call, _name("@rest"))
@@ -148,7 +150,7 @@ class Statements(Expressions):
 
     def statement(self, node: ast.If | ast.While | ast.For) -> tuple[list[ast.stmt], ast.expr]:
         """The parts of a statement, and the call that carries it out."""
-        names = bound([node])
+        names = self.bound([node])
         site = self.site(type(node).__name__.lower(), node, [node])
         parts: list[ast.stmt] = []
         call: ast.expr
@@ -206,7 +208,7 @@ class Statements(Expressions):
         site = Site(
             kind,
             node.lineno,
-            tuple(sorted(bound(statements) - self.globals)),
+            tuple(sorted(self.bound(statements) - self.globals)),
             frozenset(surely_changed(node.body) if looping else ()),  # type: ignore[attr-defined]
             frozenset(written_to(statements) if looping else ()),
             tuple(lasting(statements, self.globals)),
@@ -214,7 +216,18 @@ class Statements(Expressions):
         self.sites.append(site)
         return ast.Constant(len(self.sites) - 1)
 
+    def bound(self, statements: Sequence[ast.stmt]) -> set[str]:
+        """The variables that these statements may bind."""
+        return bound(statements) | self.shared
+
     # -- single statements
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt | None:  # noqa: N802
+        if not isinstance(node.target, ast.Name):
+            return super().visit_AnnAssign(node)
+        if node.value is None:
+            return None
+        return at(ast.Assign([node.target], self.visit(node.value)), node)
 
     def visit_Global(self, node: ast.Global) -> None:  # noqa: N802
         return None  # declared at the head of the function
