@@ -72,6 +72,15 @@ def hide(error: BaseException) -> None:
             todo += one.exceptions
 
 
+_FOR_USERS: set[CodeType] = set()
+
+
+def for_users(function: F) -> F:
+    """This function, which calls NumPy as the user would: what that raises is no fault of ours."""
+    _FOR_USERS.add(function.__code__)
+    return function
+
+
 def _is_fault(error: BaseException, trail: TracebackType | None) -> bool:
     """Whether an error arose in frames of ours, or beneath them; not in an entry itself, whose
     arguments do not fit, nor in a call of the user's function that those do not fit."""
@@ -81,7 +90,7 @@ def _is_fault(error: BaseException, trail: TracebackType | None) -> bool:
     while trail is not None:
         code = trail.tb_frame.f_code
         if is_ours(code):
-            last = trail.tb_frame
+            last = None if code in _FOR_USERS else trail.tb_frame
         elif not _is_beneath(code):
             last = None
         trail = trail.tb_next

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -286,6 +287,28 @@ def test_results_in_place_follow_numpys_rules() -> None:
             wrong(X)
         with pytest.raises((TypeError, ValueError)):
             tn.trace(wrong, X)
+
+
+def test_numpys_errors_show_the_users_lines_alone() -> None:
+    def broadcast(x: Any) -> Any:
+        return np.zeros(3) + np.zeros(4)
+
+    def assigned(x: Any) -> Any:
+        np.zeros(3)[:] = np.ones(5)
+
+    def in_place(x: Any) -> Any:
+        a = np.zeros(3, int)
+        a += 0.5
+
+    wrong = [
+        *(broadcast, assigned, in_place, lambda x: np.zeros(-1), lambda x: np.array([[1], 2])),
+        *(lambda x: np.zeros(3)[7], lambda x: np.arange(3).reshape(2, 2)),
+    ]
+    for function in wrong:
+        with pytest.raises((TypeError, ValueError, IndexError)) as caught:
+            tn.jit(function)(X)
+        files = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+        assert {*files} == {__file__}
 
 
 def test_after_that_it_has_no_value() -> None:

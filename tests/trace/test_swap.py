@@ -232,6 +232,19 @@ def test_compiled_code_gets_numpys_arrays() -> None:
     assert tn.jit(function)(X).tolist() == function(X).tolist()
 
 
+def test_libraries_get_numpys_arrays_of_what_is_known() -> None:
+    linalg = pytest.importorskip("scipy.linalg")
+    special = pytest.importorskip("scipy.special")
+
+    def function(x: Any) -> Any:
+        matrix = np.eye(4) * 2
+        return linalg.solve(matrix, np.ones(4)) * x, linalg.expm(np.zeros((4, 4))) @ x, matrix
+
+    for got, expected in zip(tn.jit(function)(X), function(X), strict=True):
+        np.testing.assert_allclose(got, expected)
+    np.testing.assert_allclose(tn.jit(lambda x: special.logsumexp(x))(X), special.logsumexp(X))
+
+
 # Other names for them.
 
 

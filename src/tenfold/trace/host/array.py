@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tenfold.errors import MutationError
+from tenfold.frames import for_users
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.host.compute import any_traced, compute, serial, taken
@@ -158,6 +159,7 @@ class HostArray(Array):
     def _unary(self, ufunc: np.ufunc) -> Any:
         return compute(ufunc, self)
 
+    @for_users
     def _in_place(self, ufunc: np.ufunc, other: Any) -> Any:
         if any_traced((other,)) or self._undecided():
             self._enter()
@@ -188,6 +190,7 @@ class HostArray(Array):
         found._readonly = True
         return found
 
+    @for_users
     def __setitem__(self, key: Any, value: Any) -> None:
         if any_traced((key, value)) or self._undecided():
             self._enter()
@@ -289,6 +292,7 @@ def _place_of_out(function: Any) -> int | None:
 
 
 def _method(name: str) -> Any:
+    @for_users
     def call(array: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(array, name)(*args, **kwargs)
 

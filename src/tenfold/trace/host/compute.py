@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tenfold.frames import for_users
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.host.value import HOST, HostValue
@@ -46,6 +47,7 @@ class Derivation:
         return result
 
 
+@for_users
 def compute(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What NumPy gives for a call whose arrays are all known."""
     result = call(*taken(args), **taken(kwargs))
@@ -55,14 +57,16 @@ def compute(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return _Results(scope, Derivation(call, args, kwargs)).given(result)
 
 
-def taken(item: Any) -> Any:
-    """An argument with NumPy's arrays in the place of known ones."""
+def taken(item: Any, copy: bool = False) -> Any:
+    """An argument with NumPy's arrays in the place of known ones, or copies of them."""
     if isinstance(item, Array):  # one that is traced NumPy asks for what it has not
-        return item._value.array if item._scope is HOST else item
+        if item._scope is not HOST:
+            return item
+        return np.array(item._value.array) if copy else item._value.array
     if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
-        return type(item)([taken(part) for part in item])
+        return type(item)([taken(part, copy) for part in item])
     if isinstance(item, dict):
-        return {key: taken(part) for key, part in item.items()}
+        return {key: taken(part, copy) for key, part in item.items()}
     if isinstance(item, slice):
         return slice(taken(item.start), taken(item.stop), taken(item.step))
     return item

@@ -16,6 +16,7 @@ from tenfold.trace.source import is_internal
 
 _VARIABLES = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST", "LOAD_CLASSDEREF")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_LIBRARIES = {"jax", "matplotlib", "numba", "pandas", "scipy", "skimage", "sklearn", "torch"}
 # For each call of a code object, by its place: the name it calls, and whether that is an attribute.
 Callees = dict[int, tuple[str, bool]]
 _callees: dict[int, tuple[CodeType, Callees]] = {}  # by id: hashing a code object takes long
@@ -39,6 +40,13 @@ def is_users(frame: FrameType, name: str, substitute: Any) -> bool:
     # `map` and Python's other functions call what they are given.
     value = frame.f_locals.get(called, frame.f_globals.get(called, substitute))
     return value is substitute or isinstance(value, partial)
+
+
+def is_library(frame: FrameType) -> bool:
+    """Whether a frame is of a library that hands its arrays on to compiled code, which takes
+    NumPy's alone."""
+    module: str = frame.f_globals.get("__name__", "")
+    return module.partition(".")[0] in _LIBRARIES
 
 
 def _read(code: CodeType) -> Callees:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.frames import for_users
 from tenfold.trace.array import Array
 from tenfold.trace.host.compute import any_traced, compute, fresh, leaves, taken
 from tenfold.trace.host.value import HOST, compact
@@ -74,6 +75,7 @@ def _make(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     return compute(function, *args, **kwargs)
 
 
+@for_users
 def _fill(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """An array of one number, which takes no memory for each element before it is written to."""
     if isinstance(kwargs.get("like"), Array):

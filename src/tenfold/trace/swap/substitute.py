@@ -1,7 +1,8 @@
 """Substitutes: what stands for a function of NumPy's while some thread traces.
 
-For a thread that does not trace, and for NumPy and Tenfold themselves, it is that function. It has
-its name, its text and its signature, equals it, and is pickled as it.
+For a thread that does not trace, and for NumPy and Tenfold themselves, it is that function; for
+libraries too, where nothing traced is given to it. It has its name, its text and its signature,
+equals it, and is pickled as it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
+from tenfold.trace.host.compute import any_traced, taken
 from tenfold.trace.scope import current
 from tenfold.trace.source import is_internal
-from tenfold.trace.swap.caller import is_users
+from tenfold.trace.swap.caller import is_library, is_users
 
 
 class Substitute:
@@ -51,18 +53,20 @@ class FunctionSubstitute(Substitute):
         update_wrapper(self, self.original, updated=())
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if current() is not None and is_users(sys._getframe(1), self.name, self):
-            return self.make(*args, **kwargs)
-        return self.original(*args, **kwargs)
+        if current() is None or not is_users(sys._getframe(1), self.name, self):
+            return self.original(*args, **kwargs)
+        if is_library(sys._getframe(1)) and not any_traced((args, kwargs)):
+            return self.original(*taken(args, copy=True), **taken(kwargs, copy=True))
+        return self.make(*args, **kwargs)
 
 
 class IndexSubstitute(Substitute):
     """Stands for an object that makes arrays when it is indexed, as np.r_ does."""
 
     def __getitem__(self, key: Any) -> Any:
-        if current() is not None and not is_internal(sys._getframe(1).f_code):
-            return self.make(key)
-        return self.original[key]
+        if current() is None or is_internal(sys._getframe(1).f_code):
+            return self.original[key]
+        return self.make(key)
 
     def __len__(self) -> int:
         return len(self.original)
