@@ -103,6 +103,8 @@ class Scope:
         self.literals: dict[Any, int] = {}  # constants of Python numbers
         # Arrays of outer scopes that were updated in this one, by id; None: that is an error.
         self.taken_over: dict[int, Handle] | None = None
+        # How many references to an array, by id, are there while nobody else holds it.
+        self.references: dict[int, int] = {}
 
     def capture(self, outer: int) -> int:
         """The parameter that stands here for a value of the parent."""

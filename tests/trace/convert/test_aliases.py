@@ -178,3 +178,65 @@ def test_a_third_name_for_a_buffer_made_inside():
 
     with pytest.raises(ScopeError, match="leaked"):
         tn.jit(third, control="convert")(2)
+
+
+def bound_anew(x, t):
+    y = x * 2
+    other = y
+    if t > 0:
+        y = x + 1
+    y[0] = 9  # in Python this reaches `other`, or does not
+    return other, y
+
+
+def viewed_and_bound_anew(x, t):
+    y = np.zeros_like(x)
+    part = y[1:]
+    while t > 0:
+        y = y + 1
+        t -= 1
+    y[0] = 9
+    return part, y
+
+
+def named_inside_and_bound_anew(x, t):
+    y = x * 2
+    if t > 0:
+        other = y
+        if t > 1:
+            y = y + 1
+        y[1] = 2
+        y = y + other
+    return (y,)
+
+
+@pytest.mark.parametrize(
+    "function", [bound_anew, viewed_and_bound_anew, named_inside_and_bound_anew]
+)
+def test_what_may_be_an_array_of_another_name_is_not_written(function):
+    with pytest.raises(MutationError, match="a branch chose"):
+        tn.jit(function, control="convert")(X, 1.0)
+
+
+def test_an_array_that_nobody_else_names_is_written_after_a_branch():
+    def inside(x, t):
+        y = x * 2
+        if t > 0:
+            y[0] = 1
+            if t > 1:
+                y = y + 1
+            y[1] = 2
+        y[2] = 5
+        return (y,)
+
+    def rounds(x, t):
+        y, i = np.zeros_like(x), 0
+        while i < 3:
+            if t > i:
+                y = y + x
+            y[i] = 7
+            i += 1
+        return (y,)
+
+    same(inside, (X, 0.0), (X, 1.0), (X, 2.0))
+    same(rounds, (X, 0.0), (X, 1.0), (X, 2.0))

@@ -33,8 +33,12 @@ def decide(
     scope = current()
     assert scope is not None
     chosen = truth(f"what the {site.kind} of line {site.line} tests", test, scope)
+    aliased = cells.aliased()
     before = cells.read()
-    one, other = (trace_region(label, cells, lambda _: before, part) for part in (then, orelse))
+    one, other = (
+        trace_region(label, cells, lambda _: before, part, aliased=aliased)
+        for part in (then, orelse)
+    )
     merged: dict[str, Common] = {}
     for name in before:
         a, b = one.values[name], other.values[name]
@@ -73,7 +77,8 @@ def decide(
             arrays.append(known.setdefault((id(a), id(b)), array) if f.type.shape else array)
         return together.value(arrays)
 
-    cells.write({name: taken(both, before[name]) for name, both in merged.items()})
+    own = {name: NOTHING if name in aliased else before[name] for name in merged}
+    cells.write({name: taken(both, own[name]) for name, both in merged.items()})
     kind_now = taken(kind) if kind is not None else exit.kind
     value_now = taken(value) if value is not None else exit.value
     for array, _ in updated.values():

@@ -101,6 +101,7 @@ class Loop:
         if not exit.known:
             go = self.following(exit, None if counter is None else counter - 1)
         self.go = go if is_traced(go) else bool(go)
+        self.aliased = cells.aliased()
         self.before = cells.read()
         self.slots: dict[Any, Slot] = {}
         self.arrays: dict[Any, Array] = {}
@@ -166,7 +167,8 @@ class Loop:
         for key, slot in self.slots.items():
             arrays = [Array(scope, next(values), weak=f.weak) for f in slot.forms]
             for array, *leaves in zip(arrays, slot.leaves, outputs[key], strict=True):
-                array._readonly = any(is_alias(leaf, region, leaves[0]) for leaf in leaves)
+                own = NOTHING if key in self.aliased else leaves[0]
+                array._readonly = any(is_alias(leaf, region, own) for leaf in leaves)
             made[key] = slot.structure.unflatten(arrays)
         self.forsake(region)
         self.cells.write({name: made[name] for name in self.carried if name in self.before})
@@ -212,6 +214,7 @@ class Loop:
             started,
             part,
             lambda scope: [(array, inside[key]) for key, array in self.arrays.items()],
+            self.aliased,
         )
         kind = region.exit.kind[0]
         region.exit = Exit(region.exit.kinds, kind, region.exit.value)

@@ -6,7 +6,8 @@ arrays. All of that is found when it has been traced, and put back as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import CellType, FunctionType
@@ -20,7 +21,7 @@ from tenfold.trace.control.inner import Inner, trace_inner
 from tenfold.trace.convert.exits import AT_END, NOTHING, Exit
 from tenfold.trace.convert.statements import Site
 from tenfold.trace.operand import as_value
-from tenfold.trace.scope import Handle, Scope
+from tenfold.trace.scope import Handle, Scope, current
 from tenfold.trace.surface.emit import is_traced
 
 Part = Callable[[], Any]
@@ -42,6 +43,29 @@ class Cells:
     def read(self) -> dict[str, Any]:
         return {name: content(cell) for name, cell in self.cells.items()}
 
+    def aliased(self) -> set[str]:
+        """The variables whose arrays somebody else holds, too: under another name, or as a view's
+        root. To be asked before the statement holds them."""
+        scope = current()
+        assert scope is not None
+        found = set()
+        for name, cell in self.cells.items():
+            key = id(content(cell))
+            if isinstance(content(cell), Array):
+                known = scope.references.get(key, _ALONE) + (key in (scope.taken_over or ()))
+                if _references(cell) > known:
+                    found.add(name)
+        return found
+
+    def note(self, scope: Scope, aliased: Collection[str]) -> None:
+        """Let a scope know how many references our own make to the arrays of its variables."""
+        for name, cell in self.cells.items():
+            array = content(cell)
+            if isinstance(array, Array):
+                key = id(array)
+                del array
+                scope.references[key] = 0 if name in aliased else _references(cell)
+
     def write(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():
             if value is not NOTHING:
@@ -55,6 +79,14 @@ def content(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:  # it has none
         return NOTHING
+
+
+def _references(cell: CellType) -> int:
+    """How many there are to what a cell holds."""
+    return sys.getrefcount(cell.cell_contents)
+
+
+_ALONE = _references(CellType(Array.__new__(Array)))
 
 
 @dataclass(slots=True)
@@ -80,6 +112,7 @@ def trace_region(
     start: Callable[[Scope], Mapping[str, Any]],
     part: Part,
     moved: Callable[[Scope], list[tuple[Array, Array]]] = lambda scope: [],
+    aliased: Collection[str] = (),
 ) -> Region:
     """Trace a part. Its variables have the values that `start` gives, and outer arrays those that
     `moved` gives; afterwards all are as they were."""
@@ -93,6 +126,7 @@ def trace_region(
             for array, inside in moved(scope):
                 scope.taken_over[id(array)] = Handle.take(array, scope, inside._value)
                 array._version += 1  # for its views
+            cells.note(scope, aliased)
             exit = part() or AT_END
             values = cells.read()
             now = {
