@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.errors import ConcreteError, MutationError
+from tenfold.errors import ConcreteError, MutationError, ScopeError
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
 
@@ -382,6 +383,39 @@ def test_an_outer_array_is_not_written_inside_a_body(value: Callable[[Any], Any]
 
     with pytest.raises(MutationError, match="inside scan of step"):
         tn.trace(function, X)
+
+
+def test_an_array_is_not_written_where_its_maker_is_not_traced() -> None:
+    def leaked(x: Any) -> Any:
+        made = None
+
+        def step(carry: Any, v: Any) -> Any:
+            nonlocal made
+            made = np.zeros(4)
+            return carry, v
+
+        tn.scan(step, 0.0, x)
+        assert made is not None
+        made[0] = 1
+        return x
+
+    def in_a_thread(x: Any) -> Any:
+        made, errors = np.zeros(4), []
+
+        def work() -> None:
+            try:
+                made[0] = 1
+            except ScopeError as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        raise errors[0]
+
+    for wrong in (leaked, in_a_thread):
+        with pytest.raises(ScopeError, match="is updated where that is not traced"):
+            tn.trace(wrong, X)
 
 
 def test_a_jitted_function_inside_takes_known_arrays() -> None:

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from tenfold.errors import MutationError
+from tenfold.errors import MutationError, ScopeError
 from tenfold.frames import for_users
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
@@ -25,7 +25,7 @@ from tenfold.trace.host.compute import any_traced, compute, serial, taken
 from tenfold.trace.host.value import HostValue
 from tenfold.trace.lazy.lazy import LAZY, Host, leaf, own
 from tenfold.trace.operators import OPERANDS
-from tenfold.trace.scope import Scope, Trace, current, inside, leak
+from tenfold.trace.scope import Scope, Trace, current, inside
 from tenfold.trace.source import describe, here
 from tenfold.trace.surface.indexing.flat import Flat
 from tenfold.trace.tables import UFUNCS
@@ -85,7 +85,11 @@ class HostArray(Array):
         if scope is home:
             return home
         if scope is None or not scope.holds(home):
-            raise leak(self, scope)
+            raise ScopeError(
+                f"an array made in {home.label} is updated where that is not traced",
+                where=describe(here()),
+                fix="update it where it is made, or copy it: x = np.array(x)",
+            )
         raise MutationError(
             f"an array of {home.label} is updated in place inside {scope.label}",
             where=describe(here()),
