@@ -293,7 +293,7 @@ class Notebook:
         if n in NOT:
             return "not", NOT[n]
         statements = ast.parse(BEFORE.get(n, "") + "\n" + code).body
-        used = [s for s in statements if not is_foreign(s)]
+        used = own(statements)
         skipped = f"without {len(statements) - len(used)} lines of other libraries or dtypes"
         way, said = self.attempt(used)
         if way in ("jit", "convert", "not"):
@@ -302,6 +302,18 @@ class Notebook:
         parts = [self.attempt(needed(used, i)) for i in shows] if len(shows) > 1 else []
         right = sum(how in ("jit", "convert") for how, _ in parts)
         return way, (f"{right} of {len(parts)} parts run; " if parts else "") + said
+
+
+def own(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The statements that other libraries, or dtypes that are no numbers, have no part in."""
+    kept, foreign = [], set[str]()
+    for s in statements:
+        if is_foreign(s) or names([s], ast.Load) & foreign:
+            foreign |= names([s], ast.Store)
+        else:
+            foreign -= names([s], ast.Store)
+            kept.append(s)
+    return kept
 
 
 def is_foreign(statement: ast.stmt) -> bool:

@@ -137,8 +137,6 @@ def test_histogram_of_one_value(compare: Any) -> None:
 def test_unknown_sizes_say_the_remedy(trace: Any, draw: Any) -> None:
     x = draw("i64", (4,))
     for f, remedy in (
-        (np.unique, r"tn\.unique\(x, size=n"),
-        (np.unique_counts, r"tn\.unique\(x, size=n"),
         (lambda x: np.nonzero(x)[0][1:], r"tn\.nonzero\(x, size=n"),
         (lambda x: np.flatnonzero(x)[1:], r"tn\.nonzero\(x, size=n"),
         (lambda x: np.compress(x > 0, x)[1:], r"tn\.compress\(mask, x, size=n"),

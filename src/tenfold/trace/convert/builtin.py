@@ -20,6 +20,7 @@ from tenfold.trace.operand import as_value
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
 from tenfold.trace.surface.emit import is_traced
+from tenfold.trace.surface.selecting.selection import Selection
 from tenfold.types import BOOL, C128, F64, I64
 
 
@@ -65,6 +66,12 @@ def _bool(value: Any) -> Any:
             fix="reduce it with .any() or .all()",
         )
     return truth(value.reshape(()) if value.shape else value)
+
+
+def _len(items: Any) -> Any:
+    """len of a container; of what a mask chooses along its first axis a traced number."""
+    chosen = isinstance(items, Selection) and not items._at
+    return items.length if chosen else len(items)
 
 
 def _best(better: np.ufunc, name: str, *items: Any, **kwargs: Any) -> Any:
@@ -132,9 +139,10 @@ _TRACED: dict[Any, Callable[..., Any]] = {
     builtins.any: _any,
     builtins.all: partial(_any, every=True),
 }
-# These are only gone over, and know how far.
+# These are Python's but for what knows its rounds, or has a number of elements that is traced.
 _GOING: dict[Any, Callable[..., Any]] = {
     builtins.enumerate: Enumerate,
+    builtins.len: _len,
     builtins.zip: Zip,
     builtins.reversed: Reversed,
 }

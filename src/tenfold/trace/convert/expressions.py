@@ -15,7 +15,9 @@ from tenfold.trace.convert.source import OWN
 N = TypeVar("N", bound=ast.AST)
 
 # Builtins that ask for a value, and have another form for a traced one.
-ASKING = frozenset(("all", "any", "bool", "complex", "enumerate", "float", "int", "max", "min"))
+ASKING = frozenset(
+    ("all", "any", "bool", "complex", "enumerate", "float", "int", "len", "max", "min")
+)
 ASKING |= {"range", "reversed", "zip"}
 
 # Why a test stays Python's.

@@ -43,7 +43,7 @@ from tenfold.trace.surface.reducing import (
     statistics,
 )
 from tenfold.trace.surface.searching import lookup, searching, sorting
-from tenfold.trace.surface.selecting import functions, packing, reducing
+from tenfold.trace.surface.selecting import distinct, functions, packing, reducing
 from tenfold.trace.surface.selecting import places as selected_places
 from tenfold.trace.surface.shaping import (
     conversion,
@@ -72,6 +72,7 @@ __all__ = [
     "cumulative",
     "diagonals",
     "differences",
+    "distinct",
     "divisors",
     "editing",
     "einsum",

@@ -17,29 +17,13 @@ from tenfold.trace.surface.emit import fail, on
 from tenfold.trace.tables import REASONS, Reason
 
 # Functions whose results have no shape before the program runs.
-_UNIQUE = "say how many at most: tn.unique(x, size=n, fill_value=v)"
-_SETS = "put tn.unique(x, size=n) and np.searchsorted together"
-_DISTINCT = "how many values are distinct"
 _LATE: dict[str, tuple[str, str]] = {
-    "unique": (_DISTINCT, _UNIQUE),
-    "unique_all": (_DISTINCT, _UNIQUE),
-    "unique_counts": (_DISTINCT, _UNIQUE),
-    "unique_inverse": (_DISTINCT, _UNIQUE),
-    "unique_values": (_DISTINCT, _UNIQUE),
-    "union1d": (_DISTINCT, _SETS),
-    "intersect1d": (_DISTINCT, _SETS),
-    "setdiff1d": (_DISTINCT, _SETS),
-    "setxor1d": (_DISTINCT, _SETS),
     "trim_zeros": ("how many zeros there are", "slice with fixed bounds"),
     "polydiv": ("how long the remainder is", "divide with tn.scan, or on the host: tn.call_host"),
     "roots": (
         "how many leading coefficients are zero",
         "take np.linalg.eigvals of the companion matrix",
     ),
-}
-# The same, with errors of their own elsewhere.
-_OWN: dict[str, tuple[str, str]] = {
-    "bincount": ("the greatest number", "say how many bins there are: tn.bincount(x, length=n)"),
 }
 _VALUES = "the text of an array needs its values, which only a running program has"
 _PRINT = "print in the program: tn.print(x, label=…)"
@@ -75,10 +59,9 @@ def _refuse(name: str, what: str, remedy: str) -> Any:
     return apply
 
 
-for _name, (_what, _remedy) in (_LATE | _OWN).items():
+for _name, (_what, _remedy) in _LATE.items():
     _why = f"{_what} is known only to a running program"
     REASONS[getattr(np, _name)] = Reason(_why, _remedy)
-for _name, (_what, _remedy) in _LATE.items():
     on(getattr(np, _name))(_refuse(_name, _what, _remedy))
 for _name, (_why, _remedy) in _NEVER.items():
     REASONS[getattr(np, _name)] = Reason(_why, _remedy)
@@ -142,7 +125,7 @@ UNDISPATCHED: dict[str, str] = {
     "row_stack": "the old name of np.vstack, which is traced",
 }
 
-_CHOSEN = "a selection, as x[mask] is: it may be reduced, computed with and assigned to; "
+_CHOSEN = "a selection, as x[mask] is: it may be reduced, computed with, assigned and returned; "
 # What traced functions do otherwise than NumPy's.
 DIFFERENCES: dict[str, str] = {
     **dict.fromkeys(
@@ -161,6 +144,7 @@ DIFFERENCES: dict[str, str] = {
     "array_equal": "a bool of the program, not of Python",
     "allclose": "a bool of the program, not of Python",
     "array_equiv": "a bool of the program, not of Python",
+    "bincount": "with minlength=n; a number of n and more is an error, where NumPy's is longer",
     "average": "weights that add up to 0 give NaN",
     "digitize": "of real numbers; traced bins are not asked whether they rise or fall all along",
     **dict.fromkeys(("choose", "full_like"), "a Python number that does not fit is refused"),
@@ -178,6 +162,14 @@ DIFFERENCES: dict[str, str] = {
     "nonzero": _CHOSEN + "tn.nonzero(x, size=n) has a size",
     "flatnonzero": _CHOSEN + "tn.flatnonzero(x, size=n) has a size",
     "argwhere": _CHOSEN + "tn.argwhere(x, size=n) has a size",
+    **dict.fromkeys(
+        ("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
+        _CHOSEN + "tn.unique(x, size=n) has a size",
+    ),
+    **dict.fromkeys(
+        ("union1d", "intersect1d", "setdiff1d", "setxor1d"),
+        _CHOSEN + "of real numbers",
+    ),
     "compress": _CHOSEN + "tn.compress(condition, x, size=n) has a size",
     "extract": _CHOSEN + "tn.compress(condition, x, size=n) has a size",
     "where": "a Python number that does not fit is refused; with a condition alone as np.nonzero",

@@ -149,7 +149,7 @@ def unique(
     flat = emit("reshape", array, shape=(array.size,))
     order = emit("argsort", flat, axis=0)
     line = emit("gather", flat, order, axes=(0,), at=0, mode="clip")
-    first = _firsts(line)
+    first = firsts(line)
     places, total = _places(first, count)
     values = emit("gather", line, places, axes=(0,), at=0, mode="clip")
     least = emit("reshape", line[:1], shape=())
@@ -170,11 +170,13 @@ def unique(
     return made[0] if len(made) == 1 else tuple(made)
 
 
-def _firsts(line: Array) -> Array:
-    """Where a sorted line has a value for the first time; NaNs count as equal."""
+def firsts(line: Array, equal_nan: bool = True) -> Array:
+    """Where a sorted line has a value, or a row, for the first time; NaNs count as equal."""
     before, here = line[:-1], line[1:]
     new = emit("ne", before, here)
-    if KIND[line.dtype] in "fc":
+    if line.ndim > 1:
+        new = emit("reduce_any", new, axes=tuple(range(1, line.ndim)))
+    elif KIND[line.dtype] in "fc" and equal_nan:
         both = emit("and", emit("isnan", before), emit("isnan", here))
         new = emit("and", new, emit("not", both))
     return emit("concatenate", filled(True, BOOL, (1,)), new, axis=0)

@@ -9,6 +9,8 @@ import numpy as np
 
 from tenfold.errors import ConcreteError, ShapeError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.trace.array import Array
+from tenfold.trace.lazy.host import on_host
+from tenfold.trace.scope import current
 from tenfold.trace.surface.anywhere import anywhere
 from tenfold.trace.surface.emit import cast, emit, fail, on, plain, static_int, traced
 from tenfold.trace.surface.searching.searching import searchsorted
@@ -50,11 +52,17 @@ def bincount(x: Any, weights: Any = None, *, length: int) -> Array:
 
 @on(np.bincount)
 def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Array:
-    return fail(
-        ConcreteError,
-        "np.bincount: the greatest number is known only to a running program",
-        "say how many bins there are: tn.bincount(x, length=n)",
-    )
+    if current() is None:  # a lazy array is run
+        return on_host(np.bincount, (x, weights, minlength), {})  # type: ignore[no-any-return]
+    count = static_int(minlength, "bincount: minlength")
+    if not count and traced(x).size:
+        fail(
+            ConcreteError,
+            "np.bincount: the greatest number is known only to a running program",
+            "say how many bins there are: np.bincount(x, minlength=n), where a number of n and "
+            "more is an error, or tn.bincount(x, length=n)",
+        )
+    return bincount(x, weights, length=count)
 
 
 def rising(name: str, bins: Any) -> Array:

@@ -102,7 +102,7 @@ def size(a: Any, axis: Any = None) -> Any:
         return a.size
     (where,) = axes_of(axis, a.ndim)
     if where == a._at:
-        return Selection(a._mask, a._mask, 0, a._made).size
+        return a.length
     return a._dense.shape[dense_axes(a, where)[0]]
 
 

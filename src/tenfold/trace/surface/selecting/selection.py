@@ -89,9 +89,13 @@ class Selection(Array):
     @property
     def size(self) -> Any:
         """How many elements there are, which is traced."""
+        return self.length * prod(self.extents)
+
+    @property
+    def length(self) -> Any:
+        """The extent of the axis of unknown length: a traced number, as Python's are."""
         count = emit("reduce_sum", cast(self._mask, I64), axes=tuple(range(self._mask.ndim)))
-        others = prod(self.extents)
-        return count if others == 1 else emit("mul", count, number(others, I64))
+        return Array(count._scope, count._value, weak=int)
 
     @property
     def extents(self) -> Shape:
