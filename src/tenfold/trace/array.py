@@ -146,8 +146,8 @@ class Array(Operators, Conversions):
         if self._readonly:
             raise MutationError(
                 "an array is written through a view that is read-only or holds an element in "
-                "several places (a broadcast, a diagonal, windows, a real array's imaginary part), or "
-                "that a branch chose among arrays of other names",
+                "several places (a broadcast, a diagonal, windows, a real array's imaginary part), "
+                "or that a branch chose among arrays of other names",
                 where=describe(here()),
                 fix="copy it first: y = np.broadcast_to(x, shape).copy()",
             )
