@@ -1,16 +1,17 @@
 """NPBench: its programs under `tn.jit`, beside NumPy, JAX and numba.
 
-    python benchmarks/npbench.py CHECKOUT [program ...] [--limit SECONDS] [--save FILE]
+    python benchmarks/npbench.py CHECKOUT [program ...] [--compile never] [--limit S] [--save FILE]
 
 CHECKOUT is a copy of github.com/spcl/npbench; without it, the environment's NPBENCH. Sizes are
 NPBench's preset S, but for those in SIZES. Each measurement is made in a process of its own.
 
-How a program runs is found by trying, in this order:
+The bodies of programs are NPBench's, unchanged. How one runs is found by trying, in this order:
   plain    `tn.jit(f)`, and nothing else
-  wrapped  integers are bound beforehand, and what the program writes to is copied and returned
-  changed  a few words of the source are changed as well: see CHANGES
-A program is right where all it returns and all it writes to agrees with NumPy's, checked or not,
-and a second call gives the bits of the first; `error` is relative to an array's largest element.
+  static   integers are `static=`: sizes, and numbers of rounds
+  convert  `control="convert"` as well: branches and loops that hang on values, np.ndarray(shape)
+A program is right where all it returns and all arguments that it writes to agree with NumPy's,
+checked or not, and a second call gives the bits of the first; `error` is relative to an array's
+largest element. With `--compile never` the evaluator answers: how programs run, and no times.
 
 Times: `cold` is a first call with an empty cache, `off` the same with verify="off", `warm` a first
 call in a new process with the cache of the first, `then` a later call; `checked` is the state of
@@ -54,81 +55,23 @@ SIZES: dict[str, dict[str, Any]] = {
     "trmm": {"M": 20, "N": 25},
 }
 
-# Arrays that the program itself makes and writes to belong to the program.
-CONSTRUCTORS = (
-    ("np.zeros(", "tn.zeros("),
-    ("np.empty(", "tn.zeros("),
-    ("np.ndarray(", "tn.zeros("),
-    ("np.eye(", "tn.eye("),
-)
+WAYS = ("plain", "static", "convert")
 
-# What else a program needs: words of its source, and what stands in their place.
-CHANGES: dict[str, list[tuple[str, str]]] = {
-    # How many elements a mask chooses, only a running program knows.
-    "azimint_naive": [
-        ("data[mask_r12]", "data"),
-        ("values_r12.mean()", "np.mean(data, where=mask_r12)"),
-    ],
-    "mandelbrot1": [("Z[I] = Z[I]**2 + C[I]", "Z[:] = np.where(I, Z**2 + C, Z)")],
-    "nbody": [
-        (
-            "inv_r3[inv_r3 > 0] = inv_r3[inv_r3 > 0]**(-1.5)",
-            "inv_r3 = np.where(inv_r3 > 0, inv_r3**(-1.5), inv_r3)",
-        ),
-        (
-            "inv_r[inv_r > 0] = 1.0 / inv_r[inv_r > 0]",
-            "inv_r = np.where(inv_r > 0, 1.0 / inv_r, inv_r)",
-        ),
-    ],
-    # Branches and loops that hang on values.
-    "contour_integral": [
-        ("if abs(z) < 1.0:\n            X = -X", "X = np.where(abs(z) < 1.0, -X, X)\n")
-    ],
-    "channel_flow": [
-        (
-            "    while udiff > .001:",
-            "    def step(state):\n        u, v, p, udiff, stepcount = state",
-        ),
-        (
-            "        stepcount += 1\n",
-            "        return u, v, p, udiff, stepcount + 1\n"
-            "    state = u.copy(), v.copy(), p.copy(), 1.0, 0\n"
-            "    state = tn.while_loop(lambda state: state[3] > .001, step, state)\n"
-            "    u[:], v[:], p[:], udiff, stepcount = state\n",
-        ),
-    ],
-    "crc16": [
-        ("    for b in data:", "    def byte(crc, b):"),
-        ("0xFF & b", "np.int64(0xFF) & b"),
-        ("if (crc & 0x0001) ^ (cur_byte & 0x0001):", "crc = np.where((crc ^ cur_byte) & 1,"),
-        ("    crc = (crc >> 1) ^ poly\n", "    (crc >> 1) ^ poly,\n"),
-        ("            else:\n                crc >>= 1\n", "                crc >> 1)\n"),
-        (
-            "    crc = (~crc & 0xFFFF)",
-            "        return crc, None\n"
-            "    crc = tn.scan(byte, tn.asarray(crc), data)[0]\n"
-            "    crc = (~crc & 0xFFFF)",
-        ),
-    ],
-    "nussinov": [
-        ("max(", "np.maximum("),
-        ("    if b1 + b2 == 3:\n        return 1\n", "    return np.where(b1 + b2 == 3, 1, 0)\n"),
-        ("    else:\n        return 0\n", ""),
-    ],
-}
-
-# What no small change helps.
+# Why others do not run.
 NOT = {
     "mandelbrot2": "keeps only the points that have not diverged: shapes hang on values",
-    "spmv": "slices between traced bounds: shapes hang on values",
+    "spmv": "slices between bounds from an array: shapes hang on values",
 }
 
 
 class Suite:
     """The programs of a checkout, and a process for each measurement."""
 
-    def __init__(self, checkout: Path, limit: float, folder: Path, peers: list[str]) -> None:
+    def __init__(
+        self, checkout: Path, limit: float, folder: Path, peers: list[str], compile: str
+    ) -> None:
         self.checkout, self.limit, self.folder, self.peers = checkout, limit, folder, peers
+        self.compile = compile
         self.caches = 0
 
     def version(self, name: str, postfix: str) -> Path:
@@ -136,10 +79,6 @@ class Suite:
         info = json.loads((self.checkout / "bench_info" / f"{name}.json").read_text())["benchmark"]
         place = self.checkout / "npbench" / "benchmarks" / info["relative_path"]
         return place / f"{info['module_name']}_{postfix}.py"
-
-    def changes(self, name: str) -> list[tuple[str, str]]:
-        source = self.version(name, "numpy").read_text()
-        return [c for c in CONSTRUCTORS if c[0] in source] + CHANGES.get(name, [])
 
     def cache(self) -> str:
         """A folder for a cache, empty."""
@@ -153,9 +92,9 @@ class Suite:
             "name": name,
             "way": way,
             "sizes": SIZES.get(name, {}),
-            "changes": self.changes(name),
             "answers": str(self.folder / f"{name}.npz"),
             "verify": verify,
+            "compile": self.compile,
         }
         try:
             ended = subprocess.run(
@@ -181,18 +120,17 @@ class Suite:
         if "failed" in row["numpy"]:
             return {**row, "class": "not", "why": f"NumPy: {row['numpy']['failed']}"}
         row |= {"class": "not", "why": NOT.get(name, ""), "tried": {}}
-        for way in ("plain", "wrapped", "changed"):
+        for way in WAYS:
             cache = self.cache()
             found = self.run(name, way, cache)
             if "failed" in found:
                 row["tried"][way] = found["failed"]
                 row["why"] = NOT.get(name, found["failed"])
-                if found["failed"].startswith("more than"):
-                    break  # what comes next would take as long
                 continue
-            row |= {"class": way, "why": "", "cold": found}
-            row["warm"] = self.run(name, way, cache)
-            row["off"] = self.run(name, way, self.cache(), verify="off")
+            row |= {"class": way, "why": "; ".join(row["tried"].values()), "cold": found}
+            if self.compile == "now":
+                row["warm"] = self.run(name, way, cache)
+                row["off"] = self.run(name, way, self.cache(), verify="off")
             break
         for peer in self.peers:
             if self.version(name, {"numba": "numba_n"}.get(peer, peer)).exists():
@@ -206,14 +144,18 @@ def reason(text: str) -> str:
     return lines[-1].rsplit(".", 1)[-1] if "errors." in lines[-1] else lines[-1] if lines else text
 
 
+def runs_of(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """What checked and unchecked plans gave: a refused one does not answer."""
+    return [row[run] for run in ("cold", "warm", "off") if run in row]
+
+
 def error_of(row: dict[str, Any]) -> float:
-    """The largest error of a checked and of an unchecked plan: a refused one does not answer."""
-    return max(float(row[run].get("error", 0.0)) for run in ("cold", "warm", "off"))
+    return max(float(run.get("error", 0.0)) for run in runs_of(row))
 
 
 def is_refused(row: dict[str, Any]) -> bool:
-    runs = [row[run].get("warnings", ()) for run in ("cold", "warm", "off")]
-    return any(w.startswith("ParityWarning") for told in runs for w in told)
+    told = [warning for run in runs_of(row) for warning in run.get("warnings", ())]
+    return any(warning.startswith("ParityWarning") for warning in told)
 
 
 def is_right(row: dict[str, Any]) -> bool:
@@ -248,7 +190,8 @@ def print_row(row: dict[str, Any]) -> None:
     if "cold" in row:
         cold = row["cold"]
         cells[2] = f"{'right' if is_right(row) else 'WRONG'} {error_of(row):.0e}"
-        cells += [seconds(cold), seconds(row["off"]), seconds(row["warm"]), seconds(cold, "steady")]
+        cells += [seconds(row.get(run)) for run in ("cold", "off", "warm")]
+        cells.append(seconds(cold, "steady"))
         cells.append("REFUSED" if is_refused(row) else cold["state"])
     else:
         cells += [""] * 5
@@ -258,9 +201,10 @@ def print_row(row: dict[str, Any]) -> None:
 
 def summary(rows: list[dict[str, Any]]) -> None:
     print()
-    for name in ("plain", "wrapped", "changed", "not"):
+    for name in (*WAYS, "not"):
         print(f"{name:<8} {sum(r['class'] == name for r in rows)}")
     ran = [r for r in rows if "cold" in r]
+    print(f"run      {len(ran)} of {len(rows)} with their bodies unchanged")
     refused = [r for r in ran if is_refused(r)]
     print(f"right    {sum(map(is_right, ran))} of {len(ran)}")
     print(f"refused  {len(refused)}: {', '.join(r['name'] for r in refused) or 'none'}")
@@ -268,7 +212,7 @@ def summary(rows: list[dict[str, Any]]) -> None:
         whole = sum(r["cold"][state] == "whole" for r in ran)
         print(f"whole    {whole} of {len(ran)} certificates after the {when} call")
     for peer in ("jax", "numba"):
-        both = [r for r in ran if peer in r and "failed" not in r[peer]]
+        both = [r for r in ran if "warm" in r and peer in r and "failed" not in r[peer]]
         if not both:
             continue
         print(f"median first call over the {len(both)} programs that {peer} runs too:")
@@ -292,6 +236,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one process")
     parser.add_argument("--save", help="a file for all that was found, as lines of JSON")
     parser.add_argument("--peers", default="jax,numba", help="those of jax and numba to run")
+    parser.add_argument("--compile", default="now", choices=("now", "never"))
     options = parser.parse_intermixed_args()
     checkout = Path(options.checkout)
     if not options.checkout or not (checkout / "bench_info").is_dir():
@@ -306,7 +251,7 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         peers = [peer for peer in options.peers.split(",") if peer and find_spec(peer)]
-        suite = Suite(checkout.resolve(), options.limit, Path(folder), peers)
+        suite = Suite(checkout.resolve(), options.limit, Path(folder), peers, options.compile)
         print(line(WIDTHS), "  (seconds; m: milliseconds; *: smaller than S)")
         for name in options.programs or names:
             rows.append(suite.measure(name))

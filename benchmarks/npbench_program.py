@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-import types
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,15 +25,15 @@ CALLS = 50
 
 @dataclass
 class Job:
-    """What to run. `way` is numpy, jax, numba, or for Tenfold plain, wrapped or changed."""
+    """What to run. `way` is numpy, jax, numba, or for Tenfold plain, static, convert."""
 
     checkout: str
     name: str
     way: str
     sizes: dict[str, Any]
-    changes: list[tuple[str, str]]
     answers: str  # a file: NumPy writes it, the others read it
     verify: str
+    compile: str
 
 
 @dataclass
@@ -59,26 +58,12 @@ class Program:
             known.update(zip(names, results if len(names) > 1 else [results], strict=True))
         return {name: known[name] for name in self.info["input_args"]}
 
-    def function(self, postfix: str, changes: Sequence[tuple[str, str]] = ()) -> Callable[..., Any]:
-        """A version of the program, its source changed as asked."""
-        name = f"{self.module}_{postfix}"
-        if not changes:
-            found = import_module(name)
-        else:
-            path = Path(*name.split(".")).with_suffix(".py")
-            path = next(p for p in (Path(root) / path for root in sys.path) if p.exists())
-            source = path.read_text()
-            for old, new in changes:
-                if old not in source:
-                    raise SystemExit(f"{path.name} has no {old!r} any more")
-                source = source.replace(old, new)
-            import tenfold
-
-            found = types.ModuleType(name)
-            found.__dict__["tn"] = tenfold  # not by a line of its own: lines keep their numbers
-            exec(compile(source, str(path), "exec"), found.__dict__)
-        function: Callable[..., Any] = getattr(found, self.info["func_name"])
-        return function
+    def function(self, postfix: str) -> Callable[..., Any]:
+        """A version of the program."""
+        found: Callable[..., Any] = getattr(
+            import_module(f"{self.module}_{postfix}"), self.info["func_name"]
+        )
+        return found
 
 
 def copied(arguments: dict[str, Any]) -> list[Any]:
@@ -115,21 +100,6 @@ def arrays_in(value: Any) -> list[np.ndarray[Any, Any]]:
     if isinstance(value, (tuple, list)):
         return [leaf for part in value for leaf in arrays_in(part)]
     return [np.asarray(value)]
-
-
-def wrapped(
-    function: Callable[..., Any], count: int, bound: dict[int, Any], written: Sequence[int]
-) -> Callable[..., Any]:
-    """The function of `count` arguments, of which some are bound. It is given copies of what it
-    writes to, and they are returned beside its results."""
-
-    def program(*given: Any) -> Any:
-        rest = iter(given)
-        arguments = [bound[n] if n in bound else next(rest) for n in range(count)]
-        mine = [a.copy() if n in written else a for n, a in enumerate(arguments)]
-        return function(*mine), [mine[n] for n in written]
-
-    return program
 
 
 def worst(found: list[np.ndarray[Any, Any]], expected: list[np.ndarray[Any, Any]]) -> float:
@@ -183,50 +153,54 @@ def answers_of(job: Job) -> tuple[list[np.ndarray[Any, Any]], list[int]]:
         )
 
 
-def run_tenfold(program: Program, job: Job) -> dict[str, Any]:
+def jitted_by(program: Program, job: Job, arguments: dict[str, Any]) -> Any:
+    """The program under `tn.jit`, as the job's way has it."""
     import tenfold as tn
 
+    counts = [n for n, a in enumerate(arguments.values()) if isinstance(a, (int, np.integer))]
+    return tn.jit(
+        program.function("numpy"),
+        static=() if job.way == "plain" else tuple(counts),
+        control="convert" if job.way == "convert" else None,
+        verify=job.verify,
+        compile=job.compile,
+    )
+
+
+def run_tenfold(program: Program, job: Job) -> dict[str, Any]:
     arguments = program.arguments(job.sizes)
     expected, written = answers_of(job)
-    changes = job.changes if job.way == "changed" else ()
-    function = program.function("numpy", [tuple(c) for c in changes])  # type: ignore[misc]
-    if job.way != "plain":
-        values = enumerate(arguments.values())
-        bound = {n: a for n, a in values if isinstance(a, (int, np.integer))}
-        function = wrapped(function, len(arguments), bound, written)
-        arguments = {k: a for n, (k, a) in enumerate(arguments.items()) if n not in bound}
-    given = copied(arguments)
-    jitted = tn.jit(function, verify=job.verify)
+    jitted = jitted_by(program, job, arguments)
+
+    def answers() -> list[np.ndarray[Any, Any]]:
+        given = copied(arguments)
+        return [*arrays_in(jitted(*given)), *(given[n] for n in written)]
+
     with warnings.catch_warnings(record=True) as told:  # a plan may be refuted by a later call
         warnings.simplefilter("always")
-        result, first = timed(lambda: jitted(*given))
-        state = state_of(jitted.certificate(*given))
-        found = arrays_in(result)
-        again = arrays_in(jitted(*copied(arguments)))
+        found, first = timed(answers)
+        given = copied(arguments)
+        state = state_of(jitted, given)
+        again = answers()
         later = steady(lambda given: jitted(*given), arguments)
-    if job.way == "plain":
-        found += [given[n] for n in written]
-    certificate = jitted.certificate(*given)
+    same = [a.tobytes() == b.tobytes() for a, b in zip(found, again, strict=True)]
     return {
         "first": first,
         "error": worst(found, expected),
         "single": any(a.dtype in (np.float32, np.complex64) for a in expected),
         "dtypes": [str(a.dtype) for a in found] == [str(a.dtype) for a in expected],
-        "repeats": all(
-            a.tobytes() == b.tobytes() for a, b in zip(arrays_in(result), again, strict=True)
-        ),
+        "repeats": all(same),
         "steady": later,
         "warnings": [f"{w.category.__name__}: {w.message}" for w in told],
         "state": state,
-        "state_later": state_of(certificate),
-        "left": [] if certificate is None else list(certificate.left[:4]),
-        "check_seconds": 0.0 if certificate is None else certificate.seconds,
+        "state_later": state_of(jitted, given),
         "nodes": len(jitted.trace(*given).nodes),
-        "kernels": len(jitted.plan(*given).kernels),
     }
 
 
-def state_of(certificate: Any) -> str:
+def state_of(jitted: Any, given: list[Any]) -> str:
+    """Of the certificate of the plan; where nothing is compiled there is none."""
+    certificate = None if jitted.options.compile == "never" else jitted.certificate(*given)
     return "none" if certificate is None else str(certificate.state)
 
 

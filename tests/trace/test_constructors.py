@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.errors import ConcreteError
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
 from tenfold.trace.swap.constructors import substitutes
@@ -222,6 +223,24 @@ def test_a_number_that_is_traced() -> None:
         lambda n: np.zeros(2, "f4") + n,
     ):
         _same(tn.jit(call)(2), call(2))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda n: np.zeros(n),
+        lambda n: np.empty(shape=n),
+        lambda n: np.full((2, n), 1.5),
+        lambda n: np.arange(n),
+        lambda n: np.tri(n),
+        lambda n: np.hanning(n),
+        lambda n: np.mgrid[0:n, 0:2],
+    ],
+)
+def test_an_extent_that_is_traced_is_refused(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(ConcreteError, match="make the argument static"):
+        tn.jit(call)(3)
+    _same(tn.jit(call, static=0)(3), call(3))
 
 
 # What they are in the graph.

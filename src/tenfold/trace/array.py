@@ -84,6 +84,14 @@ class Array(Operators, Conversions):
     def shape(self) -> Shape:
         return self.type.shape
 
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        raise MutationError(
+            "x.shape = … changes the shape of an array in place, which is not traced",
+            where=describe(here()),
+            fix="bind a view: x = x.reshape(shape)",
+        )
+
     @property
     def dtype(self) -> DType:
         return self.type.dtype

@@ -848,6 +848,19 @@ def return_none(n):
     return None
 
 
+MEMORY = np.arange(4.0).tobytes()
+
+
+@program(A)
+def made_by_the_class(x):
+    rows = np.ndarray((2, 8), dtype=x.dtype)
+    sums = np.ndarray(8, order="F")
+    rows[0], rows[1] = x, 2 * x
+    sums[:] = rows.sum(axis=0)
+    lent = np.ndarray(2, np.float64, MEMORY, 8)  # another's memory: no array of the program
+    return rows, sums, x[0] * lent.sum(), isinstance(lent, np.ndarray)
+
+
 EXTRA = tn.convert_control(match_pair)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tenfold.errors import (
     ConcreteError,
+    MutationError,
     ScopeError,
     ShapeError,
     TenfoldError,
@@ -39,6 +40,7 @@ WRONG: list[tuple[Any, Any, str]] = [
     (lambda m: m.searchsort(), AttributeError, "no attribute 'searchsort'"),
     (lambda m: m.byteswap(), Unsupported, "x.byteswap is not among"),
     (lambda m: m.strides, Unsupported, "x.strides"),
+    (lambda m: setattr(m, "shape", 12), MutationError, "x = x.reshape"),
     (lambda m: np.pad(m, 1, "linear_ramp", end_values=2), Unsupported, "but not with end_values"),
     (lambda m: np.matmul(m, m.T, axes=[(0, 1)] * 3), Unsupported, "not with axes"),
     (lambda m: np.add(m, 1, casting="safe"), Unsupported, "casting='safe'"),

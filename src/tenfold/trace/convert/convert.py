@@ -9,11 +9,15 @@ import sysconfig
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+import numpy as np
+
 from tenfold.errors import ControlError
 from tenfold.trace.convert.operators import Control
 from tenfold.trace.convert.source import OWN, compiled, definition, refusal, with_code
 from tenfold.trace.convert.statements import Site, rewrite
 from tenfold.trace.convert.unchanging import LIBRARIES
+from tenfold.trace.scope import current
+from tenfold.trace.swap.constructors import ndarray
 
 _INSTALLED = tuple({sysconfig.get_path(p) + os.sep for p in ("purelib", "platlib", "stdlib")})
 
@@ -82,10 +86,13 @@ _ASYNC = 0x80 | 0x200  # a coroutine, an asynchronous generator
 
 
 def callee(function: Any) -> Any:
-    """A function that a converted one calls: converted too if it is the user's own."""
+    """A function that a converted one calls: converted too if it is the user's own; what makes an
+    array of the program in the place of np.ndarray."""
     if isinstance(function, MethodType):
         inner = callee(function.__func__)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
+    if function is np.ndarray and current() is not None:
+        return ndarray
     if not isinstance(function, FunctionType) or not _is_users(function):
         return function
     try:

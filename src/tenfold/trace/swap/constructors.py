@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.frames import for_users
+from tenfold.errors import ConcreteError
 from tenfold.trace.array import Array
 from tenfold.trace.host.compute import any_traced, compute, fresh, leaves, taken
-from tenfold.trace.host.value import HOST, compact
+from tenfold.trace.host.value import compact
 from tenfold.trace.scope import current
+from tenfold.trace.surface.emit import fail, is_traced
 from tenfold.trace.swap.substitute import FunctionSubstitute, IndexSubstitute, Substitute
 from tenfold.trace.tables import FUNCTIONS
 
@@ -37,6 +38,7 @@ _MADE = (
 _OF_FFT = ("fftfreq", "rfftfreq")
 _INDEXED = ("r_", "c_", "mgrid", "ogrid")
 _FROMITER = np.fromiter
+_EMPTY = np.empty
 
 
 @cache
@@ -65,17 +67,18 @@ def _make(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """What a function gives: on the host of what is known, else in the program."""
     if isinstance(kwargs.get("like"), Array):
         del kwargs["like"]
-    if any_traced((args, kwargs)):
-        for array in leaves((args, kwargs)):
-            if isinstance(array, Array) and type(array) is not Array and array._scope is not HOST:
-                return array.__array_function__(function, (type(array),), args, kwargs)
-        found = FUNCTIONS.get(function)
-        if found is not None:
-            return found(*args, **kwargs)
-    return compute(function, *args, **kwargs)
+    if not any_traced((args, kwargs)):
+        return compute(function, *args, **kwargs)
+    found = FUNCTIONS.get(function)
+    if found is not None:
+        return found(*args, **kwargs)
+    try:
+        return compute(function, *args, **kwargs)
+    except TypeError:  # NumPy asked for a value
+        _check_known(f"np.{function.__name__}", (args, kwargs))
+        raise
 
 
-@for_users
 def _fill(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """An array of one number, which takes no memory for each element before it is written to."""
     if isinstance(kwargs.get("like"), Array):
@@ -105,6 +108,26 @@ def _fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **kwargs: Any) -
 
 
 def _index(indexed: Any, key: Any) -> Any:
-    if any_traced((key,)) and indexed in FUNCTIONS:
-        return FUNCTIONS[indexed](key)
+    if any_traced((key,)):
+        if indexed in FUNCTIONS:
+            return FUNCTIONS[indexed](key)
+        _check_known("a grid", key)
     return compute(operator.getitem, indexed, key)
+
+
+def _check_known(what: str, items: Any) -> None:
+    """Refuse traced values where the shape hangs on them."""
+    if any(map(is_traced, leaves(items))):
+        fail(
+            ConcreteError,
+            f"{what}: an argument is a traced value, which only a running program has",
+            "give it Python numbers, or make the argument static: tn.jit(f, static=…)",
+        )
+
+
+def ndarray(shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
+    """np.ndarray called as a function. The class itself is never substituted: who asks for a type
+    at that moment would keep another one."""
+    if args or kwargs.keys() - {"order"}:  # a view of somebody's memory
+        return np.ndarray(shape, dtype, *args, **kwargs)
+    return _fill(_EMPTY, shape, dtype, **kwargs)

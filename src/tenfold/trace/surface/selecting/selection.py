@@ -148,7 +148,7 @@ class Selection(Array):
     def type(self) -> TensorType:
         self.needs_size()
 
-    @property
+    @property  # type: ignore[misc]  # it has none to set
     def shape(self) -> Shape:
         self.needs_size(".shape")
 
