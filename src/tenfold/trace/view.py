@@ -74,10 +74,10 @@ class View:
             part = step.write(base, part)
         return part
 
-    def layout(self) -> Any:
+    def layout(self, root: Any = None) -> Any:
         """A NumPy array that lies as this view would: its strides say what a reshape does. Nothing
-        stands behind it, so nobody may look at its elements."""
-        made = layout(self.root.dtype, self.root.shape)
+        stands behind it, so nobody may look at its elements. `root` is the layout of the root."""
+        made = layout(self.root.dtype, self.root.shape) if root is None else root
         for step in self.steps:
             made = step.lay(made)
         return made

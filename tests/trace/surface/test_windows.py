@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib import stride_tricks
+from numpy.lib.stride_tricks import as_strided
 
 import tenfold as tn
-from tenfold.errors import ShapeError, ValueProblem
+from tenfold.errors import IndexProblem, MutationError, ShapeError, ValueProblem
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
@@ -75,3 +77,53 @@ def test_sliding_window_view(compare: Any, draw: Any) -> None:
     compare(lambda x: view(x, 2, 0), draw("i32"))
     compare(lambda x: view(x, 2, axis=-1), draw("i32", (2, 3, 4)))
     compare(lambda x: view(x, (2, 2), axis=(0, 0)), draw("i32", (5,)))
+
+
+STRIDED = {
+    "windows": lambda x: as_strided(x, (2, 4, 3, 3), x.strides * 2),
+    "through the module": lambda x: stride_tricks.as_strided(x, (23,), (8,)) * 2,
+    "of a part": lambda x: as_strided(x[1:, 2:], (2, 3), (48, 8)) + 1,
+    "transposed": lambda x: as_strided(x.T, (2, 3), x.T.strides),
+    "backwards": lambda x: as_strided(x[::-1], (4, 2), x[::-1].strides),
+    "beyond the part": lambda x: as_strided(x[0], (12,), (8,)),
+    "some columns": lambda x: as_strided(x[:, ::2], strides=(48, 8)),
+    "nothing": lambda x: as_strided(x, (0, 99), (8, 8)),
+    "strides": lambda x: np.array(x.strides + x.T.strides + x[::2, ::-1].strides),
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_as_strided(name: str, draw: Any) -> None:
+    function, x = STRIDED[name], draw("f64", (4, 6))
+    np.testing.assert_array_equal(tn.jit(function)(x), function(x), strict=True)
+
+
+def test_as_strided_is_a_view() -> None:
+    def program(x: Any) -> Any:
+        rows = as_strided(x, (5, 3), (8, 8))
+        as_strided(x, (3,), (16,))[:] = -1.0
+        known = np.arange(6.0)
+        pairs = as_strided(known, (5, 2), (8, 8))
+        known[1] = x[0]  # the array is traced from here on, and so is its view
+        return rows, pairs
+
+    x, y = np.arange(7.0), np.arange(7.0)
+    for got, want in zip(tn.jit(program)(x), program(y), strict=True):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(x, y)
+
+    def several(x: Any) -> None:
+        as_strided(x, (5, 3), (8, 8))[:] = 0
+
+    with pytest.raises(MutationError, match="in several places"):
+        tn.jit(several)(x)
+
+
+def test_as_strided_stays_within_the_array() -> None:
+    x = np.arange(10)
+    for shape, strides in (((9, 3), (8, 8)), ((3,), (-8,)), ((2,), (4,))):
+        with pytest.raises(IndexProblem, match="as_strided"):
+            tn.jit(lambda x, n=shape, s=strides: as_strided(x, n, s))(x)
+    with pytest.raises(ShapeError, match="one for each"):
+        tn.jit(lambda x: as_strided(x, (2, 2), (8,)))(x)
+    assert tn.asarray(np.zeros((2, 3))).strides == (24, 8)

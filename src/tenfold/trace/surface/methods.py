@@ -30,6 +30,7 @@ from tenfold.trace.surface.shaping import shapes
 from tenfold.trace.surface.steps import Bits, ComplexPart, alias, holds, view
 from tenfold.trace.surface.ufuncs.composed import filled, same
 from tenfold.trace.tables import FUNCTIONS
+from tenfold.trace.view import layout
 from tenfold.types import KIND
 
 
@@ -75,6 +76,14 @@ def astype(
         return array
     made = cast(array, wanted)
     return same(made) if made is array else made
+
+
+def _strides(self: Array) -> Any:
+    """As NumPy's are where arguments lie in C order."""
+    if not is_traced(self):
+        return self.__getattr__("strides")
+    lies = layout(self.dtype, self.shape) if self._view is None else self._view.layout()
+    return lies.strides
 
 
 def view_as(self: Array, dtype: Any = None, type: Any = None) -> Array:
@@ -183,6 +192,7 @@ _METHODS: dict[str, Any] = {
     "real": property(entry(_real), entry(_set_part("real"))),
     "imag": property(entry(_imag), entry(_set_part("imag"))),
     "flat": property(flat.Flat, entry(flat.assign)),
+    "strides": property(entry(_strides)),
     "base": property(lambda self: None if self._view is None else self._view.root),
 }
 SAME_NAME = (

@@ -294,12 +294,8 @@ class Strided:
     def write(self, base: Array, part: Array) -> Array:
         whole = layout(base.dtype, base.shape)
         found = self.lay(whole)
-        size = base.dtype.itemsize
         _check_apart(found)
-        index = number((_address(found) - _address(whole)) // size, I64)
-        for axis, stride in enumerate(found.strides):
-            along = emit("iota", dtype="i64", shape=found.shape, axis=axis)
-            index = emit("add", index, emit("mul", along, number(stride // size, I64)))
+        index = places(found, whole)
         flat = emit("reshape", base, shape=(base.size,))
         done = emit("scatter", flat, part, index, axes=(0,), at=0, mode="clip", kind="set")
         return emit("reshape", done, shape=base.shape)
@@ -310,7 +306,17 @@ class Strided:
         return None
 
 
-def _address(array: Any) -> int:
+def places(found: Any, whole: Any) -> Array:
+    """Where the elements of one layout lie in that of the flat whole."""
+    size = whole.itemsize
+    index = number((address(found) - address(whole)) // size, I64)
+    for axis, stride in enumerate(found.strides):
+        along = emit("iota", dtype="i64", shape=found.shape, axis=axis)
+        index = emit("add", index, emit("mul", along, number(stride // size, I64)))
+    return index
+
+
+def address(array: Any) -> int:
     found: int = array.__array_interface__["data"][0]
     return found
 

@@ -39,6 +39,7 @@ _OF_FFT = ("fftfreq", "rfftfreq")
 _INDEXED = ("r_", "c_", "mgrid", "ogrid")
 _FROMITER = np.fromiter
 _EMPTY = np.empty
+_AS_STRIDED = np.lib.stride_tricks.as_strided
 
 
 @cache
@@ -50,6 +51,7 @@ def substitutes() -> tuple[Substitute, ...]:
         *(FunctionSubstitute(np.fft, n, partial(_make, getattr(np.fft, n))) for n in _OF_FFT),
         *(IndexSubstitute(np, name, partial(_index, getattr(np, name))) for name in _INDEXED),
         FunctionSubstitute(np, "fromiter", _fromiter),
+        FunctionSubstitute(np.lib.stride_tricks, "as_strided", partial(compute, _as_strided)),
     )
 
 
@@ -105,6 +107,11 @@ def _fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **kwargs: Any) -
     """np.fromiter of a list of the items, of which some may be traced."""
     items = list(iter if count < 0 else islice(iter, count))
     return _make(_FROMITER, items, dtype, count, **kwargs)
+
+
+def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
+    found = FUNCTIONS[_AS_STRIDED] if any_traced((x,)) else _AS_STRIDED
+    return found(x, *args, **kwargs)
 
 
 def _index(indexed: Any, key: Any) -> Any:
