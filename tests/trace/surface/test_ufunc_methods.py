@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.errors import TenfoldError
+from tenfold.errors import ConcreteError, IndexProblem, TenfoldError
 from tenfold.trace.tables import UFUNCS
 
 ALL = sorted({getattr(np, n) for n in dir(np) if isinstance(getattr(np, n), np.ufunc)}, key=str)
@@ -107,3 +107,36 @@ def test_lazy_arrays_fold_too() -> None:
     for f in (np.subtract.reduce, np.hypot.reduce, np.subtract.accumulate):
         np.testing.assert_allclose(np.asarray(f(lazy)), f(x), 1e-15)
     assert np.asarray(np.apply_along_axis(np.sum, 1, lazy)).tolist() == [6.0, 15.0]
+
+
+RUNS: dict[str, list[int]] = {
+    "even": [0, 2, 4],
+    "uneven": [1, 2, 5],
+    "falling": [4, 1, 3, 3, 0],
+    "one": [2],
+    "none": [],
+}
+
+
+@pytest.mark.parametrize("runs", RUNS)
+@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.multiply, np.subtract, np.bitwise_or])
+def test_reduceat(ufunc: np.ufunc, runs: str) -> None:
+    index = np.array(RUNS[runs], int)
+    for x in (np.arange(6, dtype="i4"), np.arange(24, dtype="i1").reshape(6, 4)):
+        for f in (
+            lambda x: ufunc.reduceat(x, index),
+            lambda x: ufunc.reduceat(x.T, np.array(RUNS[runs], int), axis=-1),
+        ):
+            got, want = tn.jit(f)(x), f(x)
+            np.testing.assert_array_equal(got, want, strict=True)
+
+
+def test_reduceat_says_what_it_can_not() -> None:
+    x = np.arange(6.0)
+    np.testing.assert_array_equal(
+        tn.jit(lambda x: np.add.reduceat(x, [0, 3], dtype="f4"))(x), np.array([3, 12], "f4")
+    )
+    with pytest.raises(ConcreteError, match="how long the runs are"):
+        tn.jit(lambda x, i: np.add.reduceat(x, i))(x, np.array([0, 2]))
+    with pytest.raises(IndexProblem, match="out of range"):
+        tn.jit(lambda x: np.add.reduceat(x, [0, 6]))(x)

@@ -7,13 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import TypeMismatch, Unsupported
+from tenfold.errors import ConcreteError, IndexProblem, TypeMismatch, Unsupported
 from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
-from tenfold.trace.surface.emit import cast, emit, fail, is_array, traced, update
+from tenfold.trace.surface.emit import (
+    axis_of,
+    cast,
+    emit,
+    fail,
+    is_array,
+    is_traced,
+    plain,
+    traced,
+    update,
+)
 from tenfold.trace.surface.indexing.indexing import placement, updatable
-from tenfold.trace.surface.indexing.key import Mask, read_key
+from tenfold.trace.surface.indexing.key import Mask, bake, read_key
 from tenfold.trace.surface.indexing.parts import indices_of, place, sliced
+from tenfold.trace.surface.indexing.taking import take
 from tenfold.trace.surface.into import into
 from tenfold.trace.surface.reducing.folding import reduce_by_steps
 from tenfold.trace.surface.reducing.reductions import (
@@ -68,6 +79,39 @@ def reduce(
     return finish(result, out)
 
 
+def reduceat(
+    ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
+) -> Array:
+    """Runs of one length are taken together, and reduced as one array."""
+    x = traced(array)
+    if is_traced(indices):
+        fail(
+            ConcreteError,
+            f"np.{ufunc.__name__}.reduceat: how long the runs are is known only to a running "
+            "program",
+            f"give indices that are known while tracing; or add with np.{ufunc.__name__}.at",
+        )
+    bake(indices)
+    along, starts = axis_of(axis, x.ndim), np.asarray(plain(indices))
+    count = x.shape[along]
+    if starts.ndim != 1 or starts.dtype.kind not in "iu":
+        fail(TypeMismatch, f"reduceat with indices {starts.dtype}[{starts.ndim} axes]", "integers")
+    if ((starts < 0) | (starts >= count)).any():
+        fail(IndexProblem, f"reduceat: an index is out of range for {count} elements", "0 or more")
+    lengths = np.maximum(np.append(starts[1:], count) - starts, 1)
+    parts, order = [], []
+    for length in np.unique(lengths).tolist() or [1]:
+        (own,) = np.nonzero(lengths == length)
+        runs = take(x, starts[own, None] + np.arange(length), along)
+        parts.append(reduce(ufunc, runs, along + 1, dtype))
+        order.append(own)
+    made = parts[0]
+    if len(parts) > 1:
+        made = emit("concatenate", *parts, axis=along)
+        made = take(made, np.argsort(np.concatenate(order)), along)
+    return finish(made, out)
+
+
 def outer(ufunc: np.ufunc, x: Any, y: Any, /, *, out: Any = None, **kwargs: Any) -> Any:
     if ufunc.nin != 2 or kwargs:
         named = f" with {', '.join(kwargs)}" if kwargs else ""
@@ -118,5 +162,6 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /, *, out: Any = No
 
 
 METHODS["reduce"] = reduce
+METHODS["reduceat"] = reduceat
 METHODS["outer"] = outer
 METHODS["at"] = at
