@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.errors import ConcreteError
+from tenfold.errors import ConcreteError, Unsupported
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
 from tenfold.trace.swap.constructors import substitutes
@@ -27,6 +27,9 @@ KNOWN: dict[str, list[Callable[[], Any]]] = {
         lambda: np.zeros(0, like=np.ones(2)),
         lambda: np.zeros((300, 300)),
     ],
+    "as_strided": [lambda: np.lib.stride_tricks.as_strided(np.arange(5), (3, 3), (8, 8))],
+    "ndenumerate": [lambda: [v * p[0] for p, v in np.ndenumerate(np.arange(6.0).reshape(2, 3))]],
+    "nditer": [lambda: [x * 2 for x in np.nditer(np.arange(3.0))]],
     "ones": [lambda: np.ones(3), lambda: np.ones(shape=(2, 0), dtype=bool)],
     "full": [
         lambda: np.full(3, 7),
@@ -321,3 +324,29 @@ def test_another_array_in_the_place_of_one_computed_with_traces_anew() -> None:
     assert f(X).tolist() == (box[0] * X + (np.ones(4) + box[0])).tolist()
     box[0] = np.arange(4.0) + 5
     assert f(X).tolist() == (box[0] * X + (np.ones(4) + box[0])).tolist()
+
+
+def test_elements_are_gone_over_with_their_places() -> None:
+    def program(x: Any) -> Any:
+        total = 0.0
+        for (i, j), value in np.ndenumerate(x):
+            total = total + value * (i + 10 * j)
+        for place, value in np.ndenumerate(np.arange(3.0)):
+            total = total + value * place[0]
+        return total
+
+    x = np.arange(6.0).reshape(2, 3)
+    assert tn.jit(program)(x) == program(x)
+
+
+def test_iterators_walk_what_is_known() -> None:
+    def program(x: Any) -> Any:
+        walk = np.nditer([np.arange(3.0), np.ones((2, 1)), None])
+        for a, b, total in walk:
+            total[...] = a + b
+        return x + walk.operands[2]
+
+    x = np.ones(3)
+    np.testing.assert_array_equal(tn.jit(program)(x), program(x))
+    with pytest.raises(Unsupported, match=r"np\.nditer walks through memory"):
+        tn.jit(lambda x: [v * 2 for v in np.nditer(x)])(x)

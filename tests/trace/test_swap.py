@@ -351,3 +351,19 @@ def test_what_is_not_swapped_says_what_to_write() -> None:
 
     with pytest.raises(tn.errors.ConcreteError, match=r"w = np\.array\(w\)"):
         tn.jit(lambda x: function(x))(X)
+
+
+def test_classes_stay_classes() -> None:
+    def program(x: Any) -> Any:
+        walk = np.nditer(np.arange(3))
+
+        class Walk(np.ndenumerate):  # type: ignore[type-arg]
+            pass
+
+        assert isinstance(walk, np.nditer)
+        assert not isinstance(x, np.nditer)
+        assert issubclass(Walk, np.ndenumerate)
+        assert len(list(Walk(np.arange(3)))) == 3
+        return x
+
+    assert tn.jit(program)(np.ones(2)).tolist() == [1, 1]

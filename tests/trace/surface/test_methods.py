@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tenfold as tn
 from tenfold.errors import Unsupported
 
 
@@ -66,3 +67,12 @@ def test_casts(trace: Any, draw: Any) -> None:
     with pytest.raises(Unsupported, match="nonsense is no dtype"):
         trace(lambda x: x.astype("nonsense"), draw("f32"))
     trace(lambda x: x.astype("f8", casting="safe"), draw("f32"))
+
+
+def test_views_as_subclasses_are_refused(trace: Any) -> None:
+    for f in (lambda x: x.view(np.matrix), lambda x: x.view(type=np.matrix)):
+        with pytest.raises(Unsupported, match=r"a subclass of np\.ndarray"):
+            trace(f, np.ones(3))
+    x = np.array([1.0, -2.0])
+    for f in (lambda x: x.view(np.ndarray) * 2, lambda x: x.view("i8", np.ndarray)):
+        np.testing.assert_array_equal(tn.jit(f)(x), f(x), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import isclass
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,14 @@ def _strides(self: Array) -> Any:
 
 
 def view_as(self: Array, dtype: Any = None, type: Any = None) -> Array:
+    if isclass(dtype) and issubclass(dtype, np.ndarray):
+        dtype, type = None, dtype
+    if type not in (None, np.ndarray):
+        fail(
+            Unsupported,
+            f"a view as {type.__name__}, a subclass of np.ndarray: a program has arrays alone",
+            "view the result as one, outside",
+        )
     if dtype is None or dtype_of(dtype) == self.dtype:
         return alias(self)
     wanted = dtype_of(dtype)

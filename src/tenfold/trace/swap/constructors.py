@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ConcreteError
+from tenfold.errors import ConcreteError, Unsupported
+from tenfold.frames import for_users
 from tenfold.trace.array import Array
 from tenfold.trace.host.compute import any_traced, compute, fresh, leaves, taken
 from tenfold.trace.host.value import compact
 from tenfold.trace.scope import current
+from tenfold.trace.source import describe, here
 from tenfold.trace.surface.emit import fail, is_traced
 from tenfold.trace.swap.substitute import FunctionSubstitute, IndexSubstitute, Substitute
 from tenfold.trace.tables import FUNCTIONS
@@ -37,7 +39,7 @@ _MADE = (
 )
 _OF_FFT = ("fftfreq", "rfftfreq")
 _INDEXED = ("r_", "c_", "mgrid", "ogrid")
-_FROMITER = np.fromiter
+_FROMITER, _NDENUMERATE, _NDITER = np.fromiter, np.ndenumerate, np.nditer
 _EMPTY = np.empty
 _AS_STRIDED = np.lib.stride_tricks.as_strided
 
@@ -51,6 +53,8 @@ def substitutes() -> tuple[Substitute, ...]:
         *(FunctionSubstitute(np.fft, n, partial(_make, getattr(np.fft, n))) for n in _OF_FFT),
         *(IndexSubstitute(np, name, partial(_index, getattr(np, name))) for name in _INDEXED),
         FunctionSubstitute(np, "fromiter", _fromiter),
+        FunctionSubstitute(np, "ndenumerate", _ndenumerate),
+        FunctionSubstitute(np, "nditer", _nditer),
         FunctionSubstitute(np.lib.stride_tricks, "as_strided", partial(compute, _as_strided)),
     )
 
@@ -107,6 +111,23 @@ def _fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **kwargs: Any) -
     """np.fromiter of a list of the items, of which some may be traced."""
     items = list(iter if count < 0 else islice(iter, count))
     return _make(_FROMITER, items, dtype, count, **kwargs)
+
+
+def _ndenumerate(arr: Any) -> Any:
+    """Pairs of places and elements."""
+    if any_traced((arr,)):
+        return ((place, arr[place]) for place in np.ndindex(arr.shape))
+    return _NDENUMERATE(arr)
+
+
+def _nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
+    if any_traced((op,)):
+        raise Unsupported(
+            "np.nditer walks through memory, which traced arrays have not",
+            where=describe(here()),
+            fix="write it of whole arrays; or go over np.ndindex(x.shape), or tn.scan",
+        )
+    return _NDITER(op, *args, **kwargs)
 
 
 def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:

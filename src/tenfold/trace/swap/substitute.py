@@ -46,7 +46,7 @@ class Substitute:
 
 
 class FunctionSubstitute(Substitute):
-    """Stands for a function."""
+    """Stands for a function, or for a class such as np.nditer."""
 
     def __init__(self, module: ModuleType, name: str, make: Callable[..., Any]) -> None:
         super().__init__(module, name, make)
@@ -58,6 +58,15 @@ class FunctionSubstitute(Substitute):
         if is_library(sys._getframe(1)) and not any_traced((args, kwargs)):
             return self.original(*taken(args, copy=True), **taken(kwargs, copy=True))
         return self.make(*args, **kwargs)
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, self.original)
+
+    def __subclasscheck__(self, cls: type) -> bool:
+        return issubclass(cls, self.original)
+
+    def __mro_entries__(self, bases: Any) -> tuple[Any, ...]:
+        return (self.original,)
 
 
 class IndexSubstitute(Substitute):
