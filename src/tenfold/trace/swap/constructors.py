@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ConcreteError, Unsupported
-from tenfold.frames import for_users
 from tenfold.trace.array import Array
 from tenfold.trace.host.compute import any_traced, compute, fresh, leaves, taken
 from tenfold.trace.host.value import compact
