@@ -62,7 +62,8 @@ def traced(operand: Any, dtype: DType | None = None) -> Array:
         return operand
     scope = scope_of(operand)
     made = Array(scope, as_value(operand, scope, dtype))
-    made._readonly = known  # what is written to a view of it, the array would not see
+    # What is written to it, or to a view of it, the array would not see.
+    made._readonly = known or (isinstance(operand, np.ndarray) and scope.traced)
     return made
 
 
