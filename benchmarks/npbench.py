@@ -139,9 +139,12 @@ class Suite:
 
 
 def reason(text: str) -> str:
-    """The line of a traceback that names the error."""
+    """The line of a traceback that names the error, without the error's module."""
     lines = [line for line in text.splitlines() if line[:1].strip() and ": " in line]
-    return lines[-1].rsplit(".", 1)[-1] if "errors." in lines[-1] else lines[-1] if lines else text
+    if not lines:
+        return text
+    error, _, said = lines[-1].partition(": ")
+    return f"{error.rpartition('.')[2]}: {said}"
 
 
 def runs_of(row: dict[str, Any]) -> list[dict[str, Any]]:

@@ -861,6 +861,12 @@ def made_by_the_class(x):
     return rows, sums, x[0] * lent.sum(), isinstance(lent, np.ndarray)
 
 
+@program((A, 2.75, 3), (A, -2.75, 0))
+def cast_by_the_class(x, y, n):
+    made = np.float32(x), np.int32(y), np.float64(n) / 2, np.bool_(n), np.uint8(7) + np.int64(n)
+    return made, [one.itemsize for one in made]
+
+
 EXTRA = tn.convert_control(match_pair)
 
 

@@ -58,6 +58,13 @@ def _convert(weak: type, dtype: Any, name: str, value: Any, *more: Any) -> Any:
     return Array(scope, as_value(scalar.astype(dtype), scope), weak=weak)
 
 
+def scalar(kind: type[np.generic], *args: Any) -> Any:
+    """What a class of NumPy's scalars gives: of one value a cast."""
+    if len(args) == 1 and is_traced(args[0]):
+        return args[0].astype(kind)
+    return kind(*args)
+
+
 def _bool(value: Any) -> Any:
     if value.size != 1:
         raise ControlError(

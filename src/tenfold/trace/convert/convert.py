@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ControlError
+from tenfold.trace.convert.builtin import scalar
 from tenfold.trace.convert.operators import Control
 from tenfold.trace.convert.source import OWN, compiled, definition, refusal, with_code
 from tenfold.trace.convert.statements import Site, rewrite
@@ -31,8 +32,9 @@ def convert_control(function: Any) -> Any:
     `if`, `while`, `for`, `break`, `continue`, `return`, `and`, `or`, `not`, chained comparisons,
     conditional expressions, `min`, `max`, `range`, `int`, `float`, `bool`, `assert` and `raise`
     become `tn.cond` and `tn.while_loop` where what they test is traced. Where it is a Python value
-    they stay what they are, and outside a trace everything does. A decorator for functions that a
-    traced one calls; `tn.jit(f, control="convert")` does it for f and the functions it calls.
+    they stay what they are, and outside a trace everything does. Classes of NumPy's that are called
+    (`np.ndarray(shape)`, `np.float32(x)`) make arrays of the program. A decorator for functions
+    that a traced one calls; `tn.jit(f, control="convert")` does it for f and for those it calls.
 
     >>> import numpy as np, tenfold as tn
     >>> @tn.convert_control
@@ -86,13 +88,15 @@ _ASYNC = 0x80 | 0x200  # a coroutine, an asynchronous generator
 
 
 def callee(function: Any) -> Any:
-    """A function that a converted one calls: converted too if it is the user's own; what makes an
-    array of the program in the place of np.ndarray."""
+    """A function that a converted one calls: converted too if it is the user's own; in the place of
+    a class of NumPy's what makes an array of the program."""
     if isinstance(function, MethodType):
         inner = callee(function.__func__)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
-    if function is np.ndarray and current() is not None:
-        return ndarray
+    if isinstance(function, type) and current() is not None:
+        if function is np.ndarray:
+            return ndarray
+        return functools.partial(scalar, function) if issubclass(function, np.generic) else function
     if not isinstance(function, FunctionType) or not _is_users(function):
         return function
     try:

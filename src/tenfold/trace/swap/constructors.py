@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from tenfold.errors import ConcreteError, Unsupported
+from tenfold.frames import for_users
 from tenfold.trace.array import Array
 from tenfold.trace.host.compute import any_traced, compute, fresh, leaves, taken
-from tenfold.trace.host.value import compact
+from tenfold.trace.host.value import HOST, compact
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
 from tenfold.trace.surface.emit import fail, is_traced
@@ -72,18 +73,21 @@ def _make(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """What a function gives: on the host of what is known, else in the program."""
     if isinstance(kwargs.get("like"), Array):
         del kwargs["like"]
-    if not any_traced((args, kwargs)):
-        return compute(function, *args, **kwargs)
-    found = FUNCTIONS.get(function)
-    if found is not None:
-        return found(*args, **kwargs)
+    if any_traced((args, kwargs)):
+        for array in leaves((args, kwargs)):
+            if isinstance(array, Array) and type(array) is not Array and array._scope is not HOST:
+                return array.__array_function__(function, (type(array),), args, kwargs)
+        found = FUNCTIONS.get(function)
+        if found is not None:
+            return found(*args, **kwargs)
     try:
         return compute(function, *args, **kwargs)
-    except TypeError:  # NumPy asked for a value
+    except TypeError:
         _check_known(f"np.{function.__name__}", (args, kwargs))
         raise
 
 
+@for_users
 def _fill(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """An array of one number, which takes no memory for each element before it is written to."""
     if isinstance(kwargs.get("like"), Array):
@@ -143,7 +147,7 @@ def _index(indexed: Any, key: Any) -> Any:
 
 
 def _check_known(what: str, items: Any) -> None:
-    """Refuse traced values where the shape hangs on them."""
+    """Refuse traced values where NumPy asks for them."""
     if any(map(is_traced, leaves(items))):
         fail(
             ConcreteError,
@@ -152,6 +156,7 @@ def _check_known(what: str, items: Any) -> None:
         )
 
 
+@for_users
 def ndarray(shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
     """np.ndarray called as a function. The class itself is never substituted: who asks for a type
     at that moment would keep another one."""
