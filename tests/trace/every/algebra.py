@@ -62,6 +62,11 @@ CASES: dict[str, Case] = {
         shapes=SHAPES[:3],
         dtypes=REAL,
     ),
+    "lib.stride_tricks.as_strided": Case(
+        lambda x: np.lib.stride_tricks.as_strided(x, (2, 2), (2 * x.itemsize, x.itemsize)),
+        lambda x: np.lib.stride_tricks.as_strided(x[1:], strides=x.strides),
+        shapes=((3, 4), (2, 3, 4), (4,)),
+    ),
     "lib.stride_tricks.sliding_window_view": Case(
         lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=0),
         lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 3)),

@@ -117,6 +117,31 @@ CASES: dict[str, Case] = {
     "argwhere": Case(
         lambda x: np.argwhere(x).sum(axis=0), lambda x: np.argwhere(x).sum(axis=1).sum()
     ),
+    "unique": Case(
+        lambda x: np.unique(x, True, True, True),
+        lambda x: np.unique(x, True, True, True, axis=0),
+        lambda x: np.unique(x, axis=-1),
+        dtypes=(*DTYPES, "f32 nan"),
+        compiled=True,
+    ),
+    "unique_values": Case(lambda x: np.unique_values(x).size, lambda x: np.unique_values(x).sum()),
+    "unique_counts": plain(np.unique_counts),
+    "unique_inverse": plain(np.unique_inverse),
+    "unique_all": plain(np.unique_all, dtypes=(*DTYPES, "f32 nan")),
+    "union1d": plain(lambda x, y: np.union1d(x, y)),
+    "intersect1d": Case(
+        lambda x, y: np.intersect1d(x, y),
+        lambda x, y: np.intersect1d(x, y, return_indices=True),
+        dtypes=REAL,
+    ),
+    "setdiff1d": plain(lambda x, y: np.setdiff1d(x, y), dtypes=REAL),
+    "setxor1d": plain(lambda x, y: np.setxor1d(x, y), dtypes=(*REAL, "f32 nan")),
+    "bincount": Case(
+        lambda x: np.bincount(abs(x), minlength=9),
+        lambda x: np.bincount(abs(x), abs(x) / 2, minlength=9),
+        shapes=VECTORS,
+        dtypes=("i8", "u32", "i64"),
+    ),
     "compress": Case(
         lambda x, y: np.compress((x != 0).ravel(), y).sum(),
         lambda x, y: np.compress((x != 0).ravel()[:2], y, axis=0).sum(axis=0),

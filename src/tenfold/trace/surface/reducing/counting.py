@@ -54,15 +54,16 @@ def bincount(x: Any, weights: Any = None, *, length: int) -> Array:
 def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Array:
     if current() is None:  # a lazy array is run
         return on_host(np.bincount, (x, weights, minlength), {})  # type: ignore[no-any-return]
-    count = static_int(minlength, "bincount: minlength")
-    if not count and traced(x).size:
+    count, some = static_int(minlength, "bincount: minlength"), traced(x).size
+    if not count and some:
         fail(
             ConcreteError,
             "np.bincount: the greatest number is known only to a running program",
             "say how many bins there are: np.bincount(x, minlength=n), where a number of n and "
             "more is an error, or tn.bincount(x, length=n)",
         )
-    return bincount(x, weights, length=count)
+    # NumPy does not look at the weights of nothing.
+    return bincount(x, weights if some else None, length=count)
 
 
 def rising(name: str, bins: Any) -> Array:
