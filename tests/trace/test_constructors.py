@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.errors import ConcreteError, Unsupported
+from tenfold.errors import ConcreteError, MutationError, Unsupported
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
 from tenfold.trace.swap.constructors import substitutes
@@ -350,3 +350,16 @@ def test_iterators_walk_what_is_known() -> None:
     np.testing.assert_array_equal(tn.jit(program)(x), program(x))
     with pytest.raises(Unsupported, match=r"np\.nditer walks through memory"):
         tn.jit(lambda x: [v * 2 for v in np.nditer(x)])(x)
+
+
+def test_an_array_from_outside_beside_a_traced_one_is_not_written():
+    outside = np.arange(3.0)
+
+    def write(x):
+        one, _ = np.atleast_1d(outside, x)
+        one[0] = x[1]  # in NumPy this reaches `outside`
+        return one
+
+    with pytest.raises(MutationError, match="read-only"):
+        tn.jit(write)(np.ones(3))
+    assert outside[0] == 0
