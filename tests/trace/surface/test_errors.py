@@ -35,7 +35,7 @@ WRONG: list[tuple[Any, Any, str]] = [
     (lambda m: np.subtract.reduce(m, axis=(0, 1)), ValueProblem, "whose order counts"),
     (lambda m: np.less.reduce(m), TypeMismatch, "results have another dtype"),
     (lambda m: np.linalg.inv(m), ShapeError, "no square matrix"),
-    (lambda m: np.unique(m)[1:], ConcreteError, "tn.compress"),
+    (lambda m: np.unique(m)[1:], ConcreteError, "tn.unique"),
     (lambda m: np.gcd(m, m), TypeMismatch, "np.gcd does not take float64"),
     (lambda m: m.searchsort(), AttributeError, "no attribute 'searchsort'"),
     (lambda m: m.byteswap(), Unsupported, "x.byteswap is not among"),

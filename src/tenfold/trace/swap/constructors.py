@@ -116,6 +116,7 @@ def _fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **kwargs: Any) -
     return _make(_FROMITER, items, dtype, count, **kwargs)
 
 
+@for_users
 def _ndenumerate(arr: Any) -> Any:
     """Pairs of places and elements."""
     if any_traced((arr,)):
@@ -123,6 +124,7 @@ def _ndenumerate(arr: Any) -> Any:
     return _NDENUMERATE(arr)
 
 
+@for_users
 def _nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
     if any_traced((op,)):
         raise Unsupported(
@@ -133,6 +135,7 @@ def _nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
     return _NDITER(op, *args, **kwargs)
 
 
+@for_users
 def _as_strided(x: Any, *args: Any, **kwargs: Any) -> Any:
     found = FUNCTIONS[_AS_STRIDED] if any_traced((x,)) else _AS_STRIDED
     return found(x, *args, **kwargs)

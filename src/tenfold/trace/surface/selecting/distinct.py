@@ -42,6 +42,12 @@ def _chosen(function: Any) -> Callable[[F], F]:
     return file
 
 
+def _choose(line: Array, mask: Array, at: int = 0) -> Selection:
+    found = choose(line, mask, at)
+    found._remedy = "tn.unique(x, size=n)"
+    return found
+
+
 def _taken(x: Array, places: Array) -> Array:
     return emit("gather", x, places, axes=(0,), at=0, mode="clip")
 
@@ -86,10 +92,10 @@ def unique(
     else:
         line, order = _sorted(lines)
         first = firsts(line, equal_nan and axis is None)
-    made: list[Any] = [choose(FUNCTIONS[np.moveaxis](line, 0, at), first, at)]
+    made: list[Any] = [_choose(FUNCTIONS[np.moveaxis](line, 0, at), first, at)]
     group = emit("cumsum", cast(first, I64), axis=0, reverse=False) - 1
     if return_index:
-        made.append(choose(order, first, 0))
+        made.append(_choose(order, first))
     if return_inverse:
         room = filled(0, I64, order.shape)
         inverse = emit("scatter", room, group, order, axes=(0,), at=0, mode="clip", kind="set")
@@ -97,7 +103,7 @@ def unique(
     if return_counts:
         room, ones = filled(0, I64, order.shape), filled(1, I64, order.shape)
         counts = emit("scatter", room, ones, group, axes=(0,), at=0, mode="clip", kind="add")
-        made.append(choose(_taken(counts, group), first, 0))
+        made.append(_choose(_taken(counts, group), first))
     return made[0] if len(made) == 1 else tuple(made)
 
 
@@ -138,11 +144,11 @@ def intersect1d(
     line, order, first = _line(a)
     mask = emit("and", first, isin(line, b))
     if not return_indices:
-        return choose(line, mask, 0)
+        return _choose(line, mask)
     other, places, _ = _line(b)
     spot = searchsorted(other, line) if b.size else filled(0, I64, line.shape)
     second = _taken(places, spot) if b.size else spot
-    return choose(line, mask, 0), choose(order, mask, 0), choose(second, mask, 0)
+    return _choose(line, mask), _choose(order, mask), _choose(second, mask)
 
 
 @_chosen(np.union1d)
@@ -154,9 +160,9 @@ def union1d(ar1: Any, ar2: Any) -> Any:
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Selection:
     a = _flat(ar1)
     if assume_unique:
-        return choose(a, isin(a, ar2, invert=True), 0)
+        return _choose(a, isin(a, ar2, invert=True))
     line, _, first = _line(a)
-    return choose(line, emit("and", first, isin(line, ar2, invert=True)), 0)
+    return _choose(line, emit("and", first, isin(line, ar2, invert=True)))
 
 
 @_chosen(np.setxor1d)
@@ -168,4 +174,4 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Selection:
         values.append(line)
         masks.append(emit("and", first, isin(line, other, invert=True)))
     line, order = _sorted(emit("concatenate", *values, axis=0))
-    return choose(line, _taken(emit("concatenate", *masks, axis=0), order), 0)
+    return _choose(line, _taken(emit("concatenate", *masks, axis=0), order))

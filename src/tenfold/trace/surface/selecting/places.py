@@ -256,7 +256,7 @@ def _places(mask: Array) -> tuple[Selection, ...]:
     made = []
     for axis in range(mask.ndim):
         found = choose(emit("iota", dtype=I64, shape=mask.shape, axis=axis), mask, 0)
-        found._place = axis
+        found._place, found._remedy = axis, "tn.nonzero(x, size=n)"
         made.append(found)
     return tuple(made)
 

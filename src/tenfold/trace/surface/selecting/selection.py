@@ -65,7 +65,7 @@ class Selection(Array):
     axis of the selection.
     """
 
-    __slots__ = ("_at", "_dense", "_made", "_mask", "_place")
+    __slots__ = ("_at", "_dense", "_made", "_mask", "_place", "_remedy")
 
     def __init__(self, dense: Array, mask: Array, at: int, made: Raw | None = None) -> None:
         super().__init__(dense._scope, None)
@@ -74,6 +74,7 @@ class Selection(Array):
         self._mask = mask
         self._at = at
         self._made = made or here()
+        self._remedy = "tn.compress(mask, x, size=n)"  # what has a number that is known
         self._place: int | None = None  # the axis of the mask whose places these are, of nonzero
 
     # -- type
@@ -120,14 +121,11 @@ class Selection(Array):
         """Another selection by the same mask; it stands as far from the last axis, or at `at`."""
         if at is None:
             at = dense.ndim - self.behind - self._mask.ndim
-        return Selection(dense, self._mask, at, self._made)
+        made = Selection(dense, self._mask, at, self._made)
+        made._remedy = self._remedy
+        return made
 
     # -- what needs the number
-
-    @property
-    def _sized(self) -> str:
-        """What gives a number of elements that is known."""
-        return "tn.compress(mask, x, size=n)" if self._place is None else "tn.nonzero(x, size=n)"
 
     def needs_size(self, what: str = "x[mask] as an array") -> NoReturn:
         """Raise the error of what can't be done without the number of elements."""
@@ -136,7 +134,7 @@ class Selection(Array):
             f"{what} needs to know how many elements a traced mask chooses, which only a running "
             "program does" + (f"\n  chosen at {made}" if made else ""),
             where=describe(here()),
-            fix=f"say how many at most: {self._sized}; or keep the shape: "
+            fix=f"say how many at most: {self._remedy}; or keep the shape: "
             "np.where(mask, x, other); sums, means and the like of x[mask] do without, and "
             "x[mask].size is the number",
         )
