@@ -211,9 +211,10 @@ def summary(rows: list[dict[str, Any]]) -> None:
     refused = [r for r in ran if is_refused(r)]
     print(f"right    {sum(map(is_right, ran))} of {len(ran)}")
     print(f"refused  {len(refused)}: {', '.join(r['name'] for r in refused) or 'none'}")
-    for when, state in (("first", "state"), ("last", "state_later")):
-        whole = sum(r["cold"][state] == "whole" for r in ran)
-        print(f"whole    {whole} of {len(ran)} certificates after the {when} call")
+    compiled = [r for r in ran if r["cold"]["state"] != "none"]
+    for when, state in (("first", "state"), ("last", "state_later")) if compiled else ():
+        whole = sum(r["cold"][state] == "whole" for r in compiled)
+        print(f"whole    {whole} of {len(compiled)} certificates after the {when} call")
     for peer in ("jax", "numba"):
         both = [r for r in ran if "warm" in r and peer in r and "failed" not in r[peer]]
         if not both:
