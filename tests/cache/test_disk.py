@@ -111,6 +111,23 @@ def test_what_is_found_gives_the_same_bits(folder):
     assert make().plan(x).explain()  # planned again, with today's lines
 
 
+def test_a_plan_with_an_empty_constant_is_kept(folder):
+    def empty():
+        def last(m):
+            made = np.zeros(3)
+            made[2] = m[0, 0] - m[2, 3:] @ made[3:]
+            return made
+
+        return tn.jit(last)
+
+    m = np.arange(9.0).reshape(3, 3) + 1
+    want = empty()(m)
+    plans.clear()
+    assert restored(empty(), m)
+    assert np.array_equal(empty()(m), want)
+    assert np.array_equal(want, [0, 0, 1])
+
+
 def test_everything_is_the_owners_alone(folder):
     make()(x)
     for path in (folder, *folder.rglob("*")):

@@ -93,7 +93,7 @@ def make_native(
     offsets, size = [], 0
     for array in bytecode.kept:
         offsets.append(size)
-        size += -(-array.nbytes // _ALIGN) * _ALIGN
+        size += _room(array)
     memory = np.zeros(size, np.uint8)
     own: list[Array] = []
     calls: list[Array] = []
@@ -142,14 +142,19 @@ def make_native(
     )
 
 
+def _room(array: Array) -> int:
+    """The bytes that an array takes. One without elements takes some, too: by its place it is told
+    from the next."""
+    return max(1, -(-array.nbytes // _ALIGN)) * _ALIGN
+
+
 def unlike(native: NativeCode, program: CompiledProgram) -> str | None:
     """Where the native form of a program is not what runs in this process, or None.
 
     It is filled in as another process would, with the addresses of this one: then its memory has to
     be that of the program, byte for byte."""
     kept = program.bytecode.kept
-    sizes = [-(-array.nbytes // _ALIGN) * _ALIGN for array in kept]
-    ends = np.cumsum([0, *sizes])
+    ends = np.cumsum([0, *map(_room, kept)])
     if ends[-1] != len(native.memory):
         return f"it has {len(native.memory)} bytes of memory, the plan that runs {ends[-1]}"
     memory = np.frombuffer(native.memory, np.int64).copy()
