@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.errors import Unsupported
+from tenfold.trace.array import Array
 
 
 def _sorted(x: Any) -> Any:
@@ -76,3 +78,8 @@ def test_views_as_subclasses_are_refused(trace: Any) -> None:
     x = np.array([1.0, -2.0])
     for f in (lambda x: x.view(np.ndarray) * 2, lambda x: x.view("i8", np.ndarray)):
         np.testing.assert_array_equal(tn.jit(f)(x), f(x), strict=True)
+
+
+def test_indexing_keeps_its_signature() -> None:
+    assert list(inspect.signature(Array.__setitem__).parameters) == ["self", "key", "value"]
+    assert list(inspect.signature(Array.__getitem__).parameters) == ["self", "key"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from inspect import isclass
 from typing import Any
 
@@ -219,6 +220,7 @@ for _name, _method in _METHODS.items():
 def _indexing(method: Any) -> Any:
     """x[key] or x[key] = v: an error says which array x is."""
 
+    @wraps(method)
     def call(self: Array, *given: Any) -> Any:
         try:
             return method(self, *given)
