@@ -363,3 +363,39 @@ def test_an_array_from_outside_beside_a_traced_one_is_not_written():
     with pytest.raises(MutationError, match="read-only"):
         tn.jit(write)(np.ones(3))
     assert outside[0] == 0
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda x: np.asarray(x, order="F"),
+        lambda x: np.asarray(x, order="C"),
+        lambda x: np.asarray(x.T, order="C"),
+        lambda x: np.asarray(x.T, order="F"),
+        lambda x: np.array(x, copy=None, order="F"),
+        lambda x: np.require(x.T, requirements="C"),
+        lambda x: np.require(x, requirements=["C", "W"]),
+        lambda x: x.astype(float, order="F", copy=False),
+        lambda x: x.astype(float, order="C", copy=False),
+        lambda x: np.ascontiguousarray(x[1:]),
+        lambda x: np.ascontiguousarray(x.T),
+        lambda x: np.ascontiguousarray(x[:, 1]),
+        lambda x: np.asfortranarray(x),
+        lambda x: np.asfortranarray(x[0]),
+        lambda x: np.asfortranarray(x.T),
+    ],
+)
+def test_an_order_is_a_copy_where_numpy_copies(convert):
+    def write(x):
+        y = convert(x)
+        y[...] = 7
+        return y
+
+    mine, theirs = np.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(tn.jit(write)(mine), write(theirs))
+    np.testing.assert_array_equal(mine, theirs)
+
+
+def test_an_order_without_a_copy_is_refused():
+    with pytest.raises(ValueError, match="without a copy"):
+        tn.jit(lambda x: np.array(x.T, copy=False, order="C"))(np.ones((3, 4)))

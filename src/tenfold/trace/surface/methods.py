@@ -29,7 +29,7 @@ from tenfold.trace.surface.into import write
 from tenfold.trace.surface.searching.sorting import sort_in_place
 from tenfold.trace.surface.selecting.selection import SELECTED
 from tenfold.trace.surface.shaping import shapes
-from tenfold.trace.surface.steps import Bits, ComplexPart, alias, holds, view
+from tenfold.trace.surface.steps import Bits, ComplexPart, alias, holds, lies, view
 from tenfold.trace.surface.ufuncs.composed import filled, same
 from tenfold.trace.tables import FUNCTIONS
 from tenfold.trace.view import layout
@@ -74,7 +74,7 @@ def astype(
             f"astype of {array.type} to {wanted} with casting={casting!r}",
             "leave casting out to cast in any case",
         )
-    if not copy and wanted == array.dtype and not array._weak:
+    if not copy and wanted == array.dtype and not array._weak and lies(array, order):
         return array
     made = cast(array, wanted)
     return same(made) if made is array else made

@@ -32,6 +32,14 @@ def view(x: Array, step: Step, *, readonly: bool = False) -> Array:
     return made
 
 
+def lies(x: Array, order: str | None) -> bool:
+    """Whether an array would lie in memory in this order, as NumPy's order= asks."""
+    if order not in ("C", "F"):
+        return True
+    own = layout(x.dtype, x.shape) if x._view is None else x._view.layout()
+    return bool(own.flags.c_contiguous if order == "C" else own.flags.f_contiguous)
+
+
 def alias(x: Array) -> Array:
     """A view of the whole array."""
     return view(x, BasicIndex.whole(x.shape))

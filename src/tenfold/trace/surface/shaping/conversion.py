@@ -16,7 +16,7 @@ from tenfold.trace.surface.emit import cast, dtype_of, fail, on, traced
 from tenfold.trace.surface.shaping import creation
 from tenfold.trace.surface.shaping.joining import concatenate
 from tenfold.trace.surface.shaping.shapes import reshape
-from tenfold.trace.surface.steps import alias
+from tenfold.trace.surface.steps import alias, lies
 from tenfold.trace.surface.ufuncs.composed import same
 from tenfold.trace.surface.ufuncs.promotion import common
 
@@ -32,7 +32,7 @@ def array(
     ndmin: int = 0,
     ndmax: int = 0,
 ) -> Array:
-    made = asarray(object, dtype, copy=copy)
+    made = asarray(object, dtype, order, copy=copy)
     if made.ndim < ndmin:
         return reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
     return made
@@ -47,7 +47,7 @@ def _own(made: Array) -> Array:
 def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None
 ) -> Array:
-    """The array itself where it is one of that dtype."""
+    """The array itself where it is one of that dtype, and would lie in that order."""
     copy = None if copy in (None, np._CopyMode.IF_NEEDED) else bool(copy)
     wanted = None if dtype is None else dtype_of(dtype)
     if not isinstance(a, Array):
@@ -58,26 +58,29 @@ def asarray(
         if copy is False:
             fail(ValueProblem, f"{a.type} as {wanted} without a copy", "leave copy=False out")
         return _own(cast(a, wanted))
-    return _own(same(a)) if copy or a._weak else a
+    apart = not lies(a, order)
+    if apart and copy is False:
+        fail(ValueProblem, f"order={order!r} without a copy", "leave copy=False out")
+    return _own(same(a)) if copy or apart or a._weak else a
 
 
 @on(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
-    """The array itself; a view is copied."""
-    made = array(a, dtype, copy=None, ndmin=1)
-    return made if made._view is None else same(made)
+    return array(a, dtype, copy=None, order="C", ndmin=1)
 
 
 @on(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None) -> Array:
-    """The array itself where it has one axis; others are copied."""
-    made = array(a, dtype, copy=None, ndmin=1)
-    return made if made.ndim < 2 else same(made)
+    return array(a, dtype, copy=None, order="F", ndmin=1)
 
 
 @on(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None) -> Array:
-    return asarray(a, dtype)
+    asked = {str(r).upper()[:1] for r in requirements or ()}
+    order = "F" if "F" in asked else "C" if "C" in asked else None
+    made = asarray(a, dtype, order)
+    apart = ("O" in asked and made._view is not None) or ("W" in asked and made._readonly)
+    return same(made) if apart else made
 
 
 @on(np.full)
