@@ -234,3 +234,20 @@ def test_threads_that_read_the_plan_of_a_program_from_disk_get_the_same_one(cach
         one, other = pool.map(lambda _: program.plan, range(2))
     assert one is other
     assert program.plan is one
+
+
+def test_a_hook_that_writes_to_an_argument_refutes_nothing(cache):
+    given = np.arange(9.0)
+
+    def write(value):
+        given[0] = 1000
+
+    def triple(x):
+        tn.hook("write", x.sum(), write)
+        x += 1
+        return x * 3
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tn.jit(triple)(given)
+        tn.jit(triple, strict=True)(given)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.errors import MutationError
 
 # -- the same as in NumPy: arguments after the call, and what the call gives
 
@@ -763,3 +764,21 @@ def test_inside_loops_parameters_are_values_of_the_body():
     a = np.zeros(3)
     assert tn.jit(f)(a).tolist() == [3, 3, 3]
     assert a.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("options", [{}, {"compile": "never"}, {"verify": "off"}])
+def test_a_hook_that_makes_an_argument_read_only_leaves_all_as_they_were(options):
+    a, b = np.zeros(3), np.zeros(3)
+
+    def lock(value):
+        b.flags.writeable = False
+
+    def update(a, b):
+        tn.hook("lock", a.sum(), lock)
+        a += 1
+        b += 2
+
+    with pytest.raises(MutationError, match="no argument was written"):
+        tn.jit(update, **options)(a, b)
+    assert not a.any()
+    assert not b.any()

@@ -107,6 +107,8 @@ def _checked(
     elif isinstance(verify, float):
         limit = verify
     before = None if always else program.certificate
+    if graph.effects:  # what is called may write to the caller's arrays
+        arrays = [np.array(a) if a.flags.writeable else a for a in arrays]
     found = check(program, graph, arrays, callbacks, limit, before=before)
     if not isinstance(found.verdict, Certificate):
         refute(program, found.verdict)

@@ -127,5 +127,12 @@ def write_back(updates: Sequence[int], leaves: Sequence[Any], outputs: Sequence[
         else:
             targets.append(np.asarray(given))  # of no subclass: nothing of Python's runs
             values.append(made)
+    for target, made in zip(targets, values, strict=True):
+        if not target.flags.writeable or target.shape != made.shape:
+            raise MutationError(
+                "an argument that is updated in place was made read-only, or got another shape, "
+                "while the program ran; no argument was written to",
+                fix="leave the arguments of a call alone in hooks and host calls",
+            )
     # No line of Python between two of them: Ctrl-C comes before them all or after.
     deque(map(setitem, targets, repeat(...), values), maxlen=0)
