@@ -157,7 +157,7 @@ class Array(Operators, Conversions):
                 "several places (a broadcast, a diagonal, windows, a real array's imaginary part), "
                 "or that a branch chose among arrays of other names",
                 where=describe(here()),
-                fix="copy it first: y = np.broadcast_to(x, shape).copy()",
+                fix="copy it first: y = y.copy()",
             )
         if scope is not root._scope and not scope.take_over(root):
             raise MutationError(
