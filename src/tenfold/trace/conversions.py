@@ -68,7 +68,7 @@ class Conversions:
         host = self._host(
             "a Python branch (if, while, and, or, not)",
             "write tn.cond(p, f, g, *args) or np.where(p, a, b); for a loop tn.while_loop; "
-            "for and, or, not the operators &, |, ~",
+            'for and, or, not the operators &, |, ~; or tn.jit(f, control="convert")',
         )
         return bool(host)
 
