@@ -259,7 +259,7 @@ WRONG: dict[str, tuple[Any, str, str]] = {
         "a Python branch (if, while, and, or, not) needs the value of a traced bool, which only "
         "a running program has",
         "write tn.cond(p, f, g, *args) or np.where(p, a, b); for a loop tn.while_loop; for and, "
-        "or, not the operators &, |, ~",
+        'or, not the operators &, |, ~; or tn.jit(f, control="convert")',
     ),
 }
 
