@@ -28,7 +28,7 @@ class Rounds:
     at: Callable[[Any], Any]
 
 
-class Iterable:
+class TracedIterable:
     """Something to go over that knows its rounds. In Python it goes as the builtin does."""
 
     def rounds(self) -> Rounds | None:
@@ -38,7 +38,7 @@ class Iterable:
         raise NotImplementedError
 
 
-class Range(Iterable):
+class Range(TracedIterable):
     """range() of traced bounds."""
 
     def __init__(self, *bounds: Any) -> None:
@@ -74,7 +74,7 @@ class Range(Iterable):
         )
 
 
-class Enumerate(Iterable):
+class Enumerate(TracedIterable):
     """enumerate()."""
 
     def __init__(self, items: Any, start: Any = 0) -> None:
@@ -88,7 +88,7 @@ class Enumerate(Iterable):
         return iter(enumerate(self.items, self.first))
 
 
-class Zip(Iterable):
+class Zip(TracedIterable):
     """zip()."""
 
     def __init__(self, *items: Any, strict: bool = False) -> None:
@@ -106,7 +106,7 @@ class Zip(Iterable):
         return iter(zip(*self.items, strict=self.strict))
 
 
-class Reversed(Iterable):
+class Reversed(TracedIterable):
     """reversed()."""
 
     def __init__(self, items: Any) -> None:
@@ -122,7 +122,7 @@ class Reversed(Iterable):
 
 def rounds(items: Any) -> Rounds | None:
     """The rounds of a for over this; None where only Python can tell."""
-    if isinstance(items, Iterable):
+    if isinstance(items, TracedIterable):
         return items.rounds()
     if isinstance(items, range):
         return Rounds(len(items), lambda k: items.start + k * items.step)

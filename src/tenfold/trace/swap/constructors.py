@@ -155,7 +155,8 @@ def _check_known(what: str, items: Any) -> None:
         fail(
             ConcreteError,
             f"{what}: an argument is a traced value, which only a running program has",
-            "give it Python numbers, or make the argument static: tn.jit(f, static=…)",
+            "give it Python numbers, or make the argument static: tn.jit(f, static=…); to look at "
+            "the values of an array, run it on the host: tn.call_host",
         )
 
 
