@@ -34,6 +34,8 @@ from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm.assemble import assemble
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.ir.kernel import SEQUENTIAL
+from tenfold.kernel.ir.sized import SizedKernel
+from tenfold.kernel.passes.generalise import generalise
 from tenfold.types import DTYPES
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -625,9 +627,11 @@ def _pass_text(inputs: int, outputs: int, past: str) -> str:
     return "\n".join([*lines, "  ret void", "}"])
 
 
-def bind(case: Case) -> tuple[Callable[[], Any], float]:
-    """The compiled kernel as a call, and the milliseconds it took to compile."""
+def bind(case: Case, general: bool = True) -> tuple[Callable[[], Any], float]:
+    """The compiled kernel as a call, and the milliseconds it took to compile. A general kernel is
+    given its sizes, another is made for these alone."""
     target = host_target()
+    sizes: tuple[int, ...] = ()
     started = time.perf_counter()
     if isinstance(case.kernel, str):
         kernel, name, extent = Kernel((), (), (), (), ()), case.kernel, len(case.arrays[0])
@@ -635,8 +639,10 @@ def bind(case: Case) -> tuple[Callable[[], Any], float]:
         data = assemble(sort_text(name, target), target)
     else:
         kernel = tune(case.kernel, target)
-        code, compiled = prepare(kernel, target)
-        name, extent = code.name, compiled.extent
+        call = generalise(kernel) if general else SizedKernel(kernel)
+        sizes = call.sizes
+        code, compiled = prepare(call, target)
+        name, extent = code.name, compiled.extent(call)
         data = assemble(module_text([code], target), target)
     taken = (time.perf_counter() - started) * 1e3
     image = load([data], [name])
@@ -647,10 +653,10 @@ def bind(case: Case) -> tuple[Callable[[], Any], float]:
     own = kernel.buffers[len(case.arrays) :]
     arrays = [*case.arrays, *(np.empty(b.size, DTYPES[b.dtype]) for b in own)]
     table = np.array([*(a.ctypes.data for a in arrays), 0, 0], np.uint64)  # no polls
-    raw = bytearray(16 * max(1, len(kernel.params)))
+    raw = bytearray(16 * max(len(case.literals), len(kernel.params)))
     for number, literal in case.literals.items():
         raw[16 * number : 16 * number + len(literal)] = literal
-    params = np.frombuffer(bytes(raw), np.uint8)
+    params = np.frombuffer(bytes(raw) + np.array(sizes, np.int64).tobytes(), np.uint8)
     case.keep += [image, table, params, arrays]
     given = (table.ctypes.data, params.ctypes.data, 0, extent)
     return lambda: function(*given), taken

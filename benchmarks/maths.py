@@ -24,6 +24,7 @@ from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.target import executable, host_target
 from tenfold.backends.llvm.target import named
 from tenfold.kernel import Builder
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.kernel.maths import FUNCTIONS
 
 Array = np.ndarray[Any, Any]
@@ -46,7 +47,7 @@ def compiled(name: str, dtype: str, level: str) -> Callable[[list[int]], Callabl
     i = b.axis(SIZE)
     inputs = [b.load(b.buffer(dtype, SIZE), i) for _ in range(FUNCTIONS[name].arity)]
     b.store(b.buffer(dtype, SIZE, "write"), i, b.op(name, dtype, *inputs))
-    module = compile_kernels([b.finish()], named(level, host_target()))
+    module = compile_kernels([SizedKernel(b.finish())], named(level, host_target()))
     (kernel,) = module.kernels
     IMAGES.append(load([module.data], [kernel.name]))
     pointer, whole = ctypes.c_void_p, ctypes.c_int64
@@ -56,7 +57,7 @@ def compiled(name: str, dtype: str, level: str) -> Callable[[list[int]], Callabl
 
     def call(addresses: list[int]) -> Callable[[], object]:
         table = (ctypes.c_void_p * (len(addresses) + 2))(*addresses)
-        return lambda: function(table, None, 0, kernel.extent)
+        return lambda: function(table, None, 0, SIZE)
 
     return call
 

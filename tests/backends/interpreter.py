@@ -218,7 +218,7 @@ class InterpretedProgram(Program):
 
         match step:
             case KernelStep():
-                interpret(_filled(plan.own[step.kernel], step.params), [*map(slot, step.slots)])
+                interpret(_filled(plan.call(step).fixed, step.params), [*map(slot, step.slots)])
             case CopyStep():
                 target = slot(step.target)
                 target[...] = slot(step.source).reshape(target.shape)

@@ -11,12 +11,14 @@ import pytest
 
 from tenfold.backends.cpu.link.compile import module_text, prepare
 from tenfold.backends.cpu.link.loader import load
-from tenfold.backends.cpu.schedule.schedule import Schedule, tune
+from tenfold.backends.cpu.schedule.schedule import Schedule, choose, tune
 from tenfold.backends.cpu.target import executable, host_target
 from tenfold.backends.llvm.assemble import assemble
 from tenfold.backends.llvm.target import LLVMTarget, named
 from tenfold.kernel import Builder, Kernel, verify
 from tenfold.kernel.ir.index import Index, flat, strides
+from tenfold.kernel.ir.sized import SizedKernel
+from tenfold.kernel.passes.generalise import generalise
 from tenfold.kernel.passes.legalise import legalise
 from tenfold.types import DTYPES, SHORT
 from tests.backends.as_c import Run, Runs, comparable
@@ -49,7 +51,10 @@ class Program:
             verify(kernel)
         self.kernel, self.target = kernel, target
         self.legal = legalise(kernel, fused=target.fma and not strict)
-        code, self.compiled = prepare(kernel, target, strict, schedule)
+        # A schedule that is given speaks of the very numbers of the kernel.
+        self.call = SizedKernel(kernel) if schedule else generalise(kernel)
+        code, self.compiled = prepare(self.call, target, strict, schedule)
+        self.extent = self.compiled.extent(self.call)
         self.text = module_text([code], target)
         self.image = load([assemble(self.text, target)], [code.name])
         kind = ctypes.CFUNCTYPE(
@@ -73,8 +78,9 @@ class Program:
             assert SHORT[array.dtype] == buffer.dtype
             assert array.size >= buffer.size
         table = np.array([*(a.ctypes.data for a in arrays), *poll], np.uint64)
-        raw = np.frombuffer(b"".join(p.ljust(16, b"\0") for p in params) or bytes(16), np.uint8)
-        whole = self.compiled.extent
+        given = b"".join(p.ljust(16, b"\0") for p in params)
+        raw = np.frombuffer(given + np.array([*self.call.sizes, 0], np.int64).tobytes(), np.uint8)
+        whole = self.extent
 
         def call(low: int = 0, high: int = whole) -> int:
             return int(self.function(table.ctypes.data, raw.ctypes.data, low, high))
@@ -86,8 +92,9 @@ class Program:
         call = self.bind(arrays, params)
         if not comparable(self.legal, self.target):
             return int(call())
-        raw, compiled = b"".join(p.ljust(16, b"\0") for p in params), self.compiled
-        return runs.do(Run(self.legal, compiled.schedule, compiled.extent, raw), arrays, call)
+        raw = b"".join(p.ljust(16, b"\0") for p in params)
+        schedule = choose(self.kernel, self.target)
+        return runs.do(Run(self.legal, schedule, self.extent, raw), arrays, call)
 
 
 def position(b: Builder, shape: Sequence[int]) -> tuple[Index, ...]:

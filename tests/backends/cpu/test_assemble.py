@@ -15,6 +15,7 @@ from tenfold.backends.llvm import assemble as module
 from tenfold.backends.llvm.assemble import Assembly, assemble
 from tenfold.errors import FileError
 from tenfold.kernel import Builder, Kernel
+from tenfold.kernel.ir.sized import SizedKernel
 
 HOST = host_target()
 
@@ -30,7 +31,7 @@ def chain(length: int) -> Kernel:
     return b.finish()
 
 
-KERNELS = [chain(n) for n in (90, 3, 80, 40, 70, 60, 5, 50, 100, 65)]
+KERNELS = [SizedKernel(chain(n)) for n in (90, 3, 80, 40, 70, 60, 5, 50, 100, 65)]
 
 
 def assembled(texts: list[str]) -> list[bytes]:

@@ -92,7 +92,7 @@ def test_softmax_in_parts(target: LLVMTarget) -> None:
         program = Program(softmax(*shape, axis), target)
         program(x, whole)
         call = program.bind([x, parts])
-        grain, extent = program.compiled.schedule.grain, program.compiled.extent
+        grain, extent = program.compiled.schedule.grain, program.extent
         for low in range(0, extent, 2 * grain):
             call(low, min(low + 2 * grain, extent))
         assert whole.tobytes() == parts.tobytes()
@@ -314,7 +314,7 @@ def test_transposes(dtype: str, target: LLVMTarget) -> None:
         program(xs, zs, got)
         np.testing.assert_array_equal(got, xs.T + zs)
         got[:] = 0
-        call, extent = program.bind([xs, zs, got]), program.compiled.extent
+        call, extent = program.bind([xs, zs, got]), program.extent
         grain = program.compiled.schedule.grain
         for low in range(0, extent, grain):
             call(low, min(low + grain, extent))
@@ -544,7 +544,7 @@ def test_tiny_inner_axis(rows: int, width: int, target: LLVMTarget) -> None:
     program(xs, ys, zs, got)
     np.testing.assert_array_equal(got, xs * ys + zs[:, None])
     got[:] = 0
-    call, extent = program.bind([xs, ys, zs, got]), program.compiled.extent
+    call, extent = program.bind([xs, ys, zs, got]), program.extent
     for low in range(0, extent, program.compiled.schedule.grain):
         call(low, min(low + program.compiled.schedule.grain, extent))
     np.testing.assert_array_equal(got, xs * ys + zs[:, None])

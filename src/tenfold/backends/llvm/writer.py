@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.llvm.target import LLVMTarget
+from tenfold.kernel.ir.number import Number
 from tenfold.types import DTYPES
 
 _STORES = ("store ", "call void @llvm.masked.store", "call void @llvm.x86.avx.maskstore")
@@ -149,7 +150,10 @@ class Writer:
         return self.op(f"shufflevector {ty} {first}, {ty} poison, <{lanes} x i32> zeroinitializer")
 
     def const(self, element: str, value: Any, wide: bool) -> str:
-        """A constant, of every lane if wide."""
+        """A constant, or what is computed from sizes; of every lane if wide."""
+        if isinstance(value, Number):
+            found = self.size(element, value)
+            return self.splat(element, found) if wide else found
         if element in ("float", "double"):
             text = float_text(element, value)
         elif element == "i1":
@@ -158,12 +162,20 @@ class Writer:
             text = str(int(value))
         return f"splat ({element} {text})" if wide else text
 
+    def size(self, element: str, value: Number) -> str:
+        """What is computed from sizes, as an integer of this type."""
+        return str(value) if element == "i64" else self.op(f"trunc i64 {value} to {element}")
+
     def select(self, condition: str, ty: str, yes: str, no: str) -> str:
         one = vector("i1", ty.startswith("<"), lanes_of(ty))
         return self.op(f"select {one} {condition}, {ty} {yes}, {ty} {no}")
 
     def iota(self, element: str, step: int = 1, first: int = 0) -> str:
-        """A constant vector that counts up."""
+        """A vector that counts up: a constant, but for what is computed from sizes."""
+        if isinstance(step, Number) or isinstance(first, Number):
+            ty = vector(element)
+            steps = self.op(f"mul {ty} {self.iota(element)}, {self.const(element, step, True)}")
+            return self.op(f"add {ty} {steps}, {self.const(element, first, True)}")
         return "<" + ", ".join(f"{element} {first + step * n}" for n in range(LANES)) + ">"
 
 

@@ -60,7 +60,7 @@ class Index:
     const: int = 0
 
     def __add__(self, other: Index | int) -> Index:
-        if isinstance(other, int):
+        if not isinstance(other, Index):
             return Index(self.terms, self.const + other) if other else self
         if not other.terms:
             return self + other.const

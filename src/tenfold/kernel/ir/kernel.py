@@ -17,6 +17,7 @@ import msgpack
 from tenfold.errors import GraphError
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.index import AXIS, VALUE, Atom, Index
+from tenfold.kernel.ir.number import Size
 from tenfold.types import DTYPES
 
 PARALLEL, REDUCED, SEQUENTIAL = "parallel", "reduced", "sequential"
@@ -165,7 +166,10 @@ Free = frozenset[int]
 
 @frozen
 class Kernel:
-    """A computation over axes; equal kernels have equal digests and are compiled once."""
+    """A computation over axes; equal kernels have equal digests and are compiled once.
+
+    A general kernel has a `Size` for each number that its caller gives; `sizes` says how many.
+    """
 
     axes: tuple[Axis, ...]
     buffers: tuple[Buffer, ...]
@@ -175,6 +179,7 @@ class Kernel:
     checks: tuple[Check, ...] = ()
     fold: Fold = Fold()
     free: tuple[Free, ...] = field(default=(), compare=False, repr=False)
+    sizes: int = 0
     _digest: str = field(default="", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -229,6 +234,7 @@ class Kernel:
             tuple(Check(at[c.condition], c.code) for c in self.checks),
             self.fold,
             tuple(free),
+            self.sizes,
         )
 
     def live(self) -> Kernel:
@@ -344,33 +350,50 @@ def verify(kernel: Kernel) -> None:
 
 
 def to_data(kernel: Kernel) -> list[Any]:
-    """The kernel as lists, numbers, strings and bytes, to be written to a file."""
+    """The kernel as lists, numbers, strings and bytes, to be written to a file. A size is a list
+    of its number alone."""
     return [
-        [[a.extent, a.kind] for a in kernel.axes],
-        [[b.dtype, b.size, b.role, b.alias, list(b.rows)] for b in kernel.buffers],
+        [[_put(a.extent), a.kind] for a in kernel.axes],
+        [[b.dtype, _put(b.size), b.role, b.alias, list(b.rows)] for b in kernel.buffers],
         list(kernel.params),
-        [[i.op, i.dtype, list(i.args), list(i.attr), _pack(i.index)] for i in kernel.instructions],
+        [
+            [i.op, i.dtype, list(i.args), [_put(a) for a in i.attr], _pack(i.index)]
+            for i in kernel.instructions
+        ],
         [[s.buffer, _pack(s.index), s.value, s.condition, s.update] for s in kernel.stores],
         [[c.condition, c.code] for c in kernel.checks],
         [kernel.fold.lanes, kernel.fold.copies, kernel.fold.run, kernel.fold.chunk],
+        kernel.sizes,
     ]
 
 
 def from_data(data: Sequence[Any]) -> Kernel:
     """The kernel that `to_data` wrote down."""
-    axes, buffers, params, instructions, stores, checks, fold = data
+    axes, buffers, params, instructions, stores, checks, fold, sizes = data
     return Kernel(
-        tuple(Axis(*a) for a in axes),
-        tuple(Buffer(d, size, role, alias, tuple(rows)) for d, size, role, alias, rows in buffers),
+        tuple(Axis(_get(extent), kind) for extent, kind in axes),
+        tuple(
+            Buffer(d, _get(size), role, alias, tuple(rows))
+            for d, size, role, alias, rows in buffers
+        ),
         tuple(params),
         tuple(
-            Instruction(op, dtype, tuple(args), tuple(attr), _unpack(index))
+            Instruction(op, dtype, tuple(args), tuple(_get(a) for a in attr), _unpack(index))
             for op, dtype, args, attr, index in instructions
         ),
         tuple(Store(b, _unpack(i) or Index(), v, c, u) for b, i, v, c, u in stores),
         tuple(Check(*c) for c in checks),
         Fold(*fold),
+        sizes=sizes,
     )
+
+
+def _put(number: Any) -> Any:
+    return [number.number] if isinstance(number, Size) else number
+
+
+def _get(data: Any) -> Any:
+    return Size(*data) if isinstance(data, (list, tuple)) else data
 
 
 def _pack(index: Index | None) -> list[Any] | None:
@@ -378,10 +401,10 @@ def _pack(index: Index | None) -> list[Any] | None:
         return None
     return [
         [
-            [a.kind, a.of if a.kind in (AXIS, VALUE) else _pack(a.of), a.bound, k]
+            [a.kind, a.of if a.kind in (AXIS, VALUE) else _pack(a.of), _put(a.bound), _put(k)]
             for a, k in index.terms
         ],
-        index.const,
+        _put(index.const),
     ]
 
 
@@ -391,8 +414,8 @@ def _unpack(data: Sequence[Any] | None) -> Index | None:
     terms, const = data
     return Index(
         tuple(
-            (Atom(kind, of if kind in (AXIS, VALUE) else _unpack(of), bound), k)
+            (Atom(kind, of if kind in (AXIS, VALUE) else _unpack(of), _get(bound)), _get(k))
             for kind, of, bound, k in terms
         ),
-        const,
+        _get(const),
     )

@@ -18,7 +18,7 @@ from tenfold.graph.file import unpack as unpack_graphs
 from tenfold.kernel import Kernel, from_data, to_data
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.file.sections import bad, unpack
-from tenfold.plan.steps.check import check_graphs, check_kernel, check_plan
+from tenfold.plan.steps.check import check_graphs, check_plan
 from tenfold.plan.steps.plan import (
     ARENA,
     CONSTANT,
@@ -67,6 +67,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "bool": lambda value: type(value) is bool,
     "str": lambda value: type(value) is str,
     "tuple[int, ...]": _row_of(_number),
+    "Sizes": _row_of(lambda value: type(value) is int and abs(value) < 1 << 62),
     "tuple[bytes, ...]": _row_of(lambda value: type(value) is bytes),
 }
 
@@ -145,7 +146,7 @@ def _read(data: Any, capabilities: Capabilities) -> tuple[Graph, Plan]:
     types = [parse_type(f"{t[0]}[{','.join(map(str, t[1:]))}]" if t[1:] else t[0]) for t in types]
     if not all(type(t) is str for t in texts) or not all(type(c) is bytes for c in constants):
         bad("its texts and constants are of another kind")
-    made = [_kernel(one) for one in kernels]
+    made = [from_data(one) for one in kernels]
     plans: list[Plan] = []
     for row in rows:
         plans.append(_plan(row, graphs, types, texts, constants, made, plans))
@@ -162,12 +163,6 @@ def _at(items: Sequence[Any], number: Any) -> Any:
     if type(number) is not int or not 0 <= number < len(items):
         bad(f"{number!r} is no number of its {len(items)} parts")
     return items[number]
-
-
-def _kernel(data: Any) -> Kernel:
-    kernel = from_data(data)
-    check_kernel(kernel)
-    return kernel
 
 
 def _plan(

@@ -9,6 +9,7 @@ from tenfold.graph import Graph, Node
 from tenfold.graph.op import Branch, Loop, Routine, Table
 from tenfold.kernel import Kernel
 from tenfold.kernel.ir.kernel import SCRATCH
+from tenfold.kernel.passes.generalise import generalise
 from tenfold.ops import TABLE
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.fuse import Fusion, fuse
@@ -29,6 +30,7 @@ from tenfold.plan.steps.plan import (
     LoopStep,
     Plan,
     RoutineStep,
+    Sizes,
     Step,
 )
 from tenfold.types import DTYPES, SHORT, TensorType
@@ -94,8 +96,8 @@ class _Planner:
         self.steps: list[Step] = []
         self.kernels: dict[Kernel, int] = {}
         self.made: dict[
-            int, tuple[LoweredKernel, int]
-        ] = {}  # by id of a form; the number of its kernel
+            int, tuple[LoweredKernel, Sizes, int]
+        ] = {}  # by id of a form; its sizes, and the number of its general kernel
         self.constants: list[bytes] = []
         self.inner: dict[int, int] = {}  # id of a sub-plan -> its number
         self.used: list[Plan] = []
@@ -189,7 +191,7 @@ class _Planner:
         found = self.made.get(id(bound.form))  # the former makes equal ones once, and keeps them
         if found is None:
             found = self.made[id(bound.form)] = self.lowered(bound.form)
-        lowered, number = found
+        lowered, sizes, number = found
         reads = [self.of(v) for v in bound.inputs]
         writes = [
             self.cells.range(self.of(v), shift) if shift else self.of(v)
@@ -206,7 +208,7 @@ class _Planner:
         positions = set(map(self.makers.get, (*bound.nodes, *bound.targets)))
         nodes = tuple(sorted([p for p in positions if p is not None]))
         step = KernelStep(
-            number, (*reads, *writes, *scratch), params, nodes, bound.inputs, bound.targets
+            number, (*reads, *writes, *scratch), params, sizes, nodes, bound.inputs, bound.targets
         )
         at = len(self.steps)
         for source, target in lowered.in_place:
@@ -215,13 +217,14 @@ class _Planner:
             self.cells.instead.append((at, reads[source], writes[target]))
         self.add(step, reads, [*writes, *scratch])
 
-    def lowered(self, form: Form) -> tuple[LoweredKernel, int]:
-        """The kernel of a form, and its number."""
+    def lowered(self, form: Form) -> tuple[LoweredKernel, Sizes, int]:
+        """The kernel of a form; its sizes, and the number of the general one."""
         made = self.forms.get(form)
         if made is None:
             made = lower(form, self.table)
             made = self.forms[form] = replace(made, kernel=self.capabilities.tune(made.kernel))
-        return made, self.kernels.setdefault(made.kernel, len(self.kernels))
+        general = generalise(made.kernel)
+        return made, general.sizes, self.kernels.setdefault(general.kernel, len(self.kernels))
 
     def copy(self, source: int, target: int) -> None:
         """Begin a value as a copy of another; where that dies here, it may take its memory."""

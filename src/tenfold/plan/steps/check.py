@@ -150,7 +150,7 @@ def _check_index(index: Index, kernel: Kernel, values: range) -> None:
 
 def check_plan(plan: Plan, capabilities: Capabilities) -> None:
     """Raise unless the plan's parts fit each other, and its routines those of a backend. Its graph
-    and kernels are checked already."""
+    is checked already."""
     graph = plan.graph
     places: dict[str, Sequence[int]] = {
         INPUT: [p.type.nbytes for p in graph.parameters],
@@ -231,6 +231,10 @@ def _check_kernel_step(plan: Plan, step: KernelStep) -> None:
     if not _below(step.kernel, plan.own):
         bad(f"kernel {step.kernel} is not there")
     kernel = plan.own[step.kernel]
+    if len(step.sizes) != kernel.sizes:
+        bad("a step gives a kernel another number of sizes than it takes")
+    kernel = plan.call(step).fixed
+    check_kernel(kernel)
     if len(step.slots) != len(kernel.buffers) or len(step.params) != len(kernel.params):
         bad("a step gives a kernel another number of slots or parameters than it takes")
     for number, buffer in zip(step.slots, kernel.buffers, strict=True):

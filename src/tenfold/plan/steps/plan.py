@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Source
 from tenfold.kernel import Kernel
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.locks import cached_property
 from tenfold.types import TensorType
 
 INPUT, OUTPUT, CONSTANT, ARENA = "input", "output", "constant", "arena"
 HOST = "host"  # the memory that NumPy's arrays lie in
+
+
+Sizes = tuple[int, ...]  # of a general kernel: they may be negative
 
 
 @frozen
@@ -36,11 +40,13 @@ class Slot:
 
 @frozen
 class KernelStep:
-    """One call of a kernel: a slot for each of its buffers, a raw value for each parameter."""
+    """One call of a kernel: a slot for each of its buffers, a raw value for each parameter, and
+    its sizes."""
 
     kernel: int
     slots: tuple[int, ...]
     params: tuple[bytes, ...]
+    sizes: Sizes
     nodes: tuple[int, ...]  # positions in the graph
     reads: tuple[int, ...] = ()  # the values in the first slots
     writes: tuple[int, ...] = ()  # the values, or wholes of ranges, in the slots after these
@@ -130,7 +136,7 @@ Step = KernelStep | RoutineStep | HostStep | CopyStep | LoopStep | BranchStep
 class Plan:
     """How a graph is run: steps over slots. Plain data.
 
-    `own` are the kernels that this plan's own steps name; `plans` the distinct sub-plans.
+    `own` are the general kernels that this plan's own steps name; `plans` the distinct sub-plans.
     `donated` are inputs that the plan may write into.
     """
 
@@ -167,6 +173,22 @@ class Plan:
     def kernels(self) -> tuple[Kernel, ...]:
         """The distinct kernels of this plan and those below it."""
         return tuple(dict.fromkeys(k for plan in self.every for k in plan.own))
+
+    @cached_property
+    def calls(self) -> tuple[SizedKernel, ...]:
+        """The distinct kernels with the sizes that they are called with, here and below."""
+        return tuple(
+            dict.fromkeys(
+                plan.call(step)
+                for plan in self.every
+                for step in plan.steps
+                if isinstance(step, KernelStep)
+            )
+        )
+
+    def call(self, step: KernelStep) -> SizedKernel:
+        """The kernel of one of this plan's own steps, with its sizes."""
+        return SizedKernel(self.own[step.kernel], step.sizes)
 
     @property
     def host_steps(self) -> tuple[HostStep, ...]:

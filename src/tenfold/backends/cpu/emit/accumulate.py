@@ -13,9 +13,10 @@ from tenfold.backends.cpu.emit.fold import (
     merged,
     short,
 )
-from tenfold.backends.cpu.emit.loops import Body, Position
+from tenfold.backends.cpu.emit.loops import Body
 from tenfold.backends.cpu.emit.prefetch import prefetch_gathered_rows, prefetch_next_row
 from tenfold.backends.cpu.emit.reductions import Reduction
+from tenfold.backends.cpu.emit.state import Position
 from tenfold.backends.llvm.writer import LANES
 from tenfold.kernel.analyse.nest import Loop
 

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.fold import merged
-from tenfold.backends.cpu.emit.loops import Position
 from tenfold.backends.cpu.emit.prefetch import prefetch_later_rows
 from tenfold.backends.cpu.emit.reductions import Reduction
-from tenfold.backends.cpu.emit.state import Val
+from tenfold.backends.cpu.emit.state import Position, Val
 from tenfold.backends.cpu.emit.stores import store
 from tenfold.backends.llvm.writer import BITS, COMPUTE, element_of, vector
 from tenfold.kernel.analyse.nest import Compute, Item, Loop, Write

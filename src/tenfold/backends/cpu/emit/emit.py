@@ -6,7 +6,8 @@ A kernel becomes one function,
 
 - `buffers`: the address of each buffer of the kernel, in order, scratch included; then how to
   poll (see `emit.polling`), or null.
-- `params`: the parameters, each in 16 bytes of its own.
+- `params`: the parameters, each in 16 bytes of its own; then the sizes of a general kernel, in 8
+  bytes each.
 - `low`, `high`: the part of the schedule's outer axis to run, cut at multiples of its grain; the
   whole is 0 to its extent. Parts write different elements, or the same elements alike, so they
   may run at once, each with scratch buffers of its own.
@@ -15,6 +16,7 @@ A kernel becomes one function,
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -22,13 +24,14 @@ from tenfold.backends.cpu.emit.accumulate import reduce
 from tenfold.backends.cpu.emit.columns import accumulate_columns
 from tenfold.backends.cpu.emit.division import divide, invert
 from tenfold.backends.cpu.emit.loads import load
-from tenfold.backends.cpu.emit.loops import Loops, Position
+from tenfold.backends.cpu.emit.loops import Loops
 from tenfold.backends.cpu.emit.memory import element_size
 from tenfold.backends.cpu.emit.pipelining import pipeline_rows
 from tenfold.backends.cpu.emit.positions import as_value, inside, periodic
 from tenfold.backends.cpu.emit.prefetch import prefetch_next_row
 from tenfold.backends.cpu.emit.row_blocking import block_rows
-from tenfold.backends.cpu.emit.state import Val
+from tenfold.backends.cpu.emit.sizes import registers
+from tenfold.backends.cpu.emit.state import Position, Val
 from tenfold.backends.cpu.emit.stores import store
 from tenfold.backends.cpu.emit.tiles import tile_routine, tiled
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
@@ -50,6 +53,7 @@ from tenfold.frozen import frozen
 from tenfold.kernel.analyse.nest import Compute, Guard, Item, Loop, Write, nest
 from tenfold.kernel.ir.index import AXIS, MOD, Atom
 from tenfold.kernel.ir.kernel import BOTH, Instruction, Kernel
+from tenfold.kernel.ir.number import Facts
 
 
 @frozen
@@ -65,17 +69,20 @@ class KernelText:
         return self.fragment.body.count("\n")
 
 
-def emit(kernel: Kernel, schedule: Schedule, target: LLVMTarget, name: str) -> KernelText:
-    """The text of one legal kernel."""
+def emit(
+    kernel: Kernel, schedule: Schedule, target: LLVMTarget, facts: Facts | None = None
+) -> KernelText:
+    """The text of one legal kernel, named by its digest. Its sizes are Numbers that these facts
+    are about; the text is right for all sizes of which they hold once it is written."""
     w = Writer(target)
-    Emitter(kernel, schedule, w).function()
+    Emitter(kernel, schedule, w, facts).function()
     wide = f' "prefer-vector-width"="{8 * target.vector_bytes}"' if target.vector_bytes > 16 else ""
-    head = f"define i32 @{name}(ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind{wide} {{"
+    head = f"define i32 @local.(ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind{wide} {{"
     body = "\n".join((head, *w.lines, "}", ""))
-    more = [tile_routine(size, target, w.declared) for size in sorted(w.routines)]
-    private = "".join(more).replace("@local.", f"@{name}.")
-    body = body.replace("@local.", f"@{name}.")
-    fragment = Fragment(tuple(sorted(w.declared)), body + private)
+    body += "".join(tile_routine(size, target, w.declared) for size in sorted(w.routines))
+    name = f"tn_{hashlib.sha256(body.encode()).hexdigest()[:32]}"
+    body = body.replace("@local.(", f"@{name}(").replace("@local.", f"@{name}.")
+    fragment = Fragment(tuple(sorted(w.declared)), body)
     return KernelText(name, fragment, frozenset(w.maths))
 
 
@@ -100,6 +107,8 @@ class Emitter(Loops):
         memory = [f"  {m} = alloca [{size} x i8], align 64" for m, size in self.memory]
         if kernel.checks:
             memory.append("  %fault = alloca i32, align 4")
+        if self.facts is not None:
+            memory += registers(self.facts, len(kernel.params), w.lines)
         w.lines[start:start] = memory
 
     # Instructions.
@@ -269,9 +278,4 @@ def axes_of(atom: Atom) -> frozenset[int]:
     return inside
 
 
-def outer_extent(kernel: Kernel, schedule: Schedule) -> int:
-    """What `high` is when the whole kernel is to run."""
-    return kernel.axes[schedule.outer].extent if schedule.outer is not None else 1
-
-
-__all__ = ["KernelText", "emit", "outer_extent"]
+__all__ = ["KernelText", "emit"]

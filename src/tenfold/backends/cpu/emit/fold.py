@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import index
 from typing import TYPE_CHECKING
 
-from tenfold.backends.cpu.emit.loops import Body, Position
+from tenfold.backends.cpu.emit.loops import Body
 from tenfold.backends.cpu.emit.reductions import Reduction, Slot
+from tenfold.backends.cpu.emit.state import Position
 from tenfold.backends.llvm.writer import LANES, size_of
 from tenfold.frozen import frozen
 from tenfold.kernel.analyse.nest import Compute, Loop
@@ -101,7 +103,7 @@ def folded(
     def chunk(low: Position, high: Position, most: int, held: list[str]) -> list[str]:
         """Up to so many runs: a few by loops, more by a counter."""
         if most <= _NEST:
-            return nest((most - 1).bit_length(), low, high, held)
+            return nest(index((most - 1).bit_length()), low, high, held)
         # A run of vectors is long enough; of single elements several go to the counter at once.
         level = 0 if forms.run[0].crossing else 2
         size = unit << level
@@ -166,8 +168,8 @@ class _Counter:
             left = w.op(f"and i64 {held[0]}, {w.op(f'add i64 {held[0]}, -1')}")
             return [left, *self.carried(least, held[1:])]
 
-        slots = [("i64", count), *begun(self.form, self.form, made)]
-        places = w.intrinsic("ctpop", "i64", count)
+        slots = [("i64", str(count)), *begun(self.form, self.form, made)]
+        places = w.intrinsic("ctpop", "i64", str(count))
         return self.e.loop(0, places, 1, slots, next_place, self.most.bit_length(), empty=False)[1:]
 
     def carried(self, place: Position, held: list[str]) -> list[str]:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 
 from tenfold.backends.cpu.emit.memory import element_size, pointer, stream_bytes
 from tenfold.backends.cpu.emit.polling import PollCounter
 from tenfold.backends.cpu.emit.reductions import Slot
-from tenfold.backends.cpu.emit.state import EmitState
+from tenfold.backends.cpu.emit.state import EmitState, Position
 from tenfold.backends.cpu.schedule.schedule import Schedule
 from tenfold.backends.llvm.writer import LANES, Writer, vector
 from tenfold.kernel.ir.kernel import SEQUENTIAL, Kernel
+from tenfold.kernel.ir.number import Facts
 
-Position = int | str
 Body = Callable[[Position, list[str]], list[str]]
 
 
 class Loops:
     """What every part of an emission shares: the kernel, the text so far, and making loops."""
 
-    def __init__(self, kernel: Kernel, schedule: Schedule, w: Writer) -> None:
+    def __init__(
+        self, kernel: Kernel, schedule: Schedule, w: Writer, facts: Facts | None = None
+    ) -> None:
         self.kernel = kernel
+        self.facts = facts
         self.schedule = schedule
         self.w = w
         self.s = EmitState(kernel, w)
@@ -40,7 +44,7 @@ class Loops:
     def private(self, size: int) -> str:
         """Memory on the stack, reserved once for the whole call."""
         name = "%" + self.w.fresh("m")
-        self.memory.append((name, size))
+        self.memory.append((name, index(size)))
         return name
 
     def loop(

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenfold.backends.cpu.emit.loops import Position
 from tenfold.backends.cpu.emit.reductions import Slot
-from tenfold.backends.cpu.emit.state import Val
+from tenfold.backends.cpu.emit.state import Position, Val
 from tenfold.backends.llvm.writer import COMPUTE
 from tenfold.kernel.analyse.nest import Loop
 from tenfold.kernel.analyse.uses import made, used, writes

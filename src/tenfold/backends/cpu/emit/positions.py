@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 from tenfold.backends.cpu.emit.state import EmitState, Val
 from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, is_constant, kind, vector
 from tenfold.kernel.analyse.access import reach
@@ -45,12 +47,13 @@ def scalar(s: EmitState, index: Index, copy: int = 0) -> tuple[str | None, int]:
     w = s.w
     for atom, k in index.terms:
         if atom.kind == AXIS:
-            x = s.base[atom.of]
+            position = s.base[atom.of]
             if atom.of == s.lane:
                 constant += k * LANES * copy
-            if isinstance(x, int):
-                constant += k * x
+            if isinstance(position, int):
+                constant += k * position
                 continue
+            x = str(position)
         elif atom.kind == VALUE:
             x = _integer(s, atom.of, copy)
         else:
@@ -129,7 +132,7 @@ def periodic(s: EmitState, atom: Atom) -> bool:
 
 def _period(s: EmitState, atom: Atom, copy: int, element: str) -> str:
     """The pattern of a copy, and for a quotient where it starts."""
-    w, c = s.w, atom.bound
+    w, c = s.w, operator.index(atom.bound)  # the pattern is a constant
     lanes = range(copy * LANES, (copy + 1) * LANES)
     each = (n // c if atom.kind == DIV else n % c for n in lanes)
     pattern = "<" + ", ".join(f"{element} {n}" for n in each) + ">"

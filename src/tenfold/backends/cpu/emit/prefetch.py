@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenfold.backends.cpu.emit.loops import Position
 from tenfold.backends.cpu.emit.memory import element_size, pointer
-from tenfold.backends.cpu.emit.state import EmitState
+from tenfold.backends.cpu.emit.state import EmitState, Position
 from tenfold.backends.cpu.schedule.traffic import far
 from tenfold.backends.llvm.writer import LANES
 from tenfold.kernel.analyse.nest import Loop

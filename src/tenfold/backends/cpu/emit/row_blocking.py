@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tenfold.backends.cpu.emit.loops import Position
+from tenfold.backends.cpu.emit.state import Position
 from tenfold.kernel.analyse.nest import Loop
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from tenfold.backends.llvm.writer import COMPUTE, Writer
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.index import Index
 from tenfold.kernel.ir.kernel import Kernel
+from tenfold.kernel.ir.number import Number
 
+Position = int | str | Number  # known, in a register, or a number of the kernel's sizes
 Parts = tuple[str, ...]  # what an element in memory is made of: two for a complex number
 
 
@@ -34,7 +36,7 @@ class EmitState:
 
     kernel: Kernel
     w: Writer
-    base: dict[int, int | str] = field(default_factory=dict)  # axis -> position of lane 0
+    base: dict[int, Position] = field(default_factory=dict)  # axis -> position of lane 0
     bounds: dict[int, tuple[int, int]] = field(default_factory=dict)
     env: dict[Any, Any] = field(default_factory=dict)  # value -> Val, and what is cached beside
     lane: int | None = None
@@ -47,7 +49,7 @@ class EmitState:
     tiles: dict[tuple[int, Index], tuple[str, int, int, str, str]] = field(default_factory=dict)
 
     @contextmanager
-    def inside(self, axis: int, position: int | str, low: int, high: int) -> Iterator[None]:
+    def inside(self, axis: int, position: Position, low: int, high: int) -> Iterator[None]:
         """Bind an axis; what is emitted inside is forgotten after."""
         env, base, bounds = self.env, self.base, self.bounds
         lane = (self.lane, self.copies, self.masks, self.aligned, self.multiple)

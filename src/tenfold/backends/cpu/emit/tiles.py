@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tenfold.backends.cpu.emit.loops import Position
 from tenfold.backends.cpu.emit.memory import element_size, pointer
+from tenfold.backends.cpu.emit.state import Position
 from tenfold.backends.cpu.schedule.schedule import TILE_COLUMNS, TILE_ROWS
 from tenfold.backends.cpu.schedule.traffic import LINE
 from tenfold.backends.llvm import masks
@@ -124,7 +124,7 @@ def _least(w: Writer, start: Position, size: int, end: Position, exact: bool) ->
     if isinstance(start, int):
         if isinstance(end, int):
             return min(start + size, end)
-        return w.intrinsic("smin", "i64", str(start + size), end)
+        return w.intrinsic("smin", "i64", str(start + size), str(end))
     stop = w.op(f"add nsw i64 {start}, {size}")
     return stop if exact else w.intrinsic("smin", "i64", stop, str(end))
 

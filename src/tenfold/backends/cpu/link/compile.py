@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import field
 
-from tenfold.backends.cpu.emit.emit import KernelText, emit, outer_extent
+from tenfold.backends.cpu.emit.emit import KernelText, emit
 from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.cpu.link.archive import pack
-from tenfold.backends.cpu.schedule.schedule import Schedule, choose
+from tenfold.backends.cpu.schedule.schedule import Schedule, choose_fixed
 from tenfold.backends.llvm.assemble import Assembly
 from tenfold.backends.llvm.functions import definitions
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import Kernel
+from tenfold.kernel.ir.number import Facts
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.kernel.passes.legalise import legalise
 
 # Lines of a module, at least; the last has what is left. A module costs 2 ms whatever is in it, as
@@ -28,8 +31,14 @@ class CompiledKernel:
 
     name: str
     schedule: Schedule
-    extent: int  # of the outer axis: the whole kernel is [0, extent)
     polls: bool  # whether it looks for signals, and may stop
+    facts: Facts = field(compare=False)  # it is for all sizes of which these hold
+
+    def extent(self, call: SizedKernel) -> int:
+        """Of the outer axis, in a call: the whole kernel is [0, extent)."""
+        if self.schedule.outer is None:
+            return 1
+        return call.size(call.kernel.axes[self.schedule.outer].extent)
 
 
 @frozen
@@ -37,44 +46,51 @@ class Module:
     """Object code of some kernels: position-independent, free of addresses."""
 
     data: bytes  # an object, or an archive of several
-    kernels: tuple[CompiledKernel, ...]
+    kernels: tuple[CompiledKernel, ...]  # for each call that was asked for
 
 
 def prepare(
-    kernel: Kernel, target: LLVMTarget, strict: bool = False, schedule: Schedule | None = None
+    call: SizedKernel, target: LLVMTarget, strict: bool = False, schedule: Schedule | None = None
 ) -> tuple[KernelText, CompiledKernel]:
-    """A kernel as text, named by its digest. The schedule is chosen by what is to be computed,
-    the text is of the legal kernel; `strict` keeps products and sums apart."""
-    schedule = schedule or choose(kernel, target)
+    """A kernel as text, for some sizes and all that are like them; named by its text. The schedule
+    is chosen by what is to be computed, the text is of the legal kernel; `strict` keeps products
+    and sums apart."""
+    facts = Facts(call.sizes)
+    kernel = call.numbered(facts)
+    if schedule is None:
+        kernel, schedule = choose_fixed(kernel, target)
     legal = legalise(kernel, fused=target.fma and not strict)
-    code = emit(legal, schedule, target, symbol(kernel, strict))
-    extent, polls = outer_extent(kernel, schedule), f"ret i32 {STOPPED}" in code.fragment.body
-    return code, CompiledKernel(code.name, schedule, extent, polls)
-
-
-def symbol(kernel: Kernel, strict: bool = False) -> str:
-    """The name of a kernel's function."""
-    return f"tn_{'s' if strict else 'k'}{kernel.digest[:32]}"
+    code = emit(legal, schedule, target, facts)
+    polls = f"ret i32 {STOPPED}" in code.fragment.body
+    return code, CompiledKernel(code.name, schedule, polls, facts)
 
 
 def compile_kernels(
-    kernels: Iterable[Kernel],
+    calls: Iterable[SizedKernel],
     target: LLVMTarget,
     strict: bool = False,
     fragments: Sequence[Fragment] = (),
 ) -> Module:
-    """One object of these kernels, equal ones once, and of further text beside them."""
+    """One object of these kernels, each text once, and of further text beside them."""
     assembly = Assembly(target)
     batch: list[KernelText] = []
     made: list[CompiledKernel] = []
-    for kernel in {symbol(kernel, strict): kernel for kernel in kernels}.values():
-        code, compiled = prepare(kernel, target, strict)
-        made.append(compiled)
-        batch.append(code)
+    known: dict[tuple[Kernel, bool], list[CompiledKernel]] = {}
+    names: set[str] = set()
+    for call in calls:
+        others = known.setdefault((call.kernel, strict), [])
+        found = next((one for one in others if one.facts.hold(call.sizes)), None)
+        if found is None:
+            code, found = prepare(call, target, strict)
+            others.append(found)
+            if code.name not in names:
+                names.add(code.name)
+                batch.append(code)
+        made.append(found)
         if sum(code.size for code in batch) >= BATCH:
             assembly.add(module_text(batch, target))
             batch = []
-    if batch or fragments or not made:
+    if batch or fragments or not names:
         assembly.add(module_text(batch, target, fragments))
     return Module(pack(assembly.finish()), tuple(made))
 

@@ -3,6 +3,7 @@ process."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from math import isqrt, prod
@@ -16,7 +17,7 @@ from tenfold.backends.cpu.library.sort import sort_name
 from tenfold.backends.cpu.run.opcodes import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Opcode
 from tenfold.backends.cpu.run.overwrite import StepOrder, step_order
 from tenfold.graph.op import PRODUCT
-from tenfold.kernel import Kernel
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import (
     BranchStep,
     CopyStep,
@@ -54,7 +55,8 @@ def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
     match step:
         case KernelStep():
             size = sum([slots[s].type.size for s in step.slots])
-            space = prod([max(axis.extent, 1) for axis in plan.own[step.kernel].axes])
+            call = plan.call(step)
+            space = prod([max(call.size(axis.extent), 1) for axis in call.kernel.axes])
             return int(20 + max(size, min(space, 1 << 40)) // 4)
         case RoutineStep() if step.name == PRODUCT:
             sizes = [slots[s].type.size for s in (*step.inputs, *step.outputs)]
@@ -94,7 +96,7 @@ class Bytecode:
     def __init__(
         self,
         plan: Plan,
-        kernels: Mapping[Kernel, tuple[int, int]],
+        kernels: Mapping[SizedKernel, tuple[int, int]],
         ask: Callable[[int, int], int],
         routines: Mapping[str, int],
         alarms: Mapping[int, int] | None = None,
@@ -130,7 +132,6 @@ class Bytecode:
         constants = [self.keep(_aligned(np.frombuffer(raw, np.uint8))) for raw in plan.constants]
         places = [self.place(plan, slot, constants) for slot in plan.slots]
         params = self.params(plan)
-        known = [self.kernels[kernel] for kernel in plan.own]
         words = [rows, 1, 1]
         if number in self.alarms:
             words += (Opcode.HOST, self.alarms[number])
@@ -138,7 +139,7 @@ class Bytecode:
         for at, step in enumerate(plan.steps):
             match step:
                 case KernelStep():
-                    address, extent = known[step.kernel]
+                    address, extent = self.kernels[plan.call(step)]
                     fault = self.ask(number, at) if plan.own[step.kernel].checks else 0
                     words += (Opcode.KERNEL, address, params[at], extent, fault, len(step.slots))
                     for slot in step.slots:
@@ -173,7 +174,7 @@ class Bytecode:
         heavy = _weight(plan, step, self.weights) > _POLLED
         return heavy and not last and not isinstance(step, LoopStep)
 
-    def order(self, polling: Collection[Kernel]) -> StepOrder:
+    def order(self, polling: Collection[SizedKernel]) -> StepOrder:
         """The order of the plan's steps; `polling` are the kernels that look for signals."""
         plan = self.plan
         polled = [
@@ -192,12 +193,16 @@ class Bytecode:
         return first + slot.number, slot.offset
 
     def params(self, plan: Plan) -> dict[int, int]:
-        """Where the parameters of each kernel step lie."""
+        """Where the parameters and sizes of each kernel step lie, equal ones once."""
         raw, at, found = bytearray(), {}, {}
+        known: dict[bytes, int] = {}
         for number, step in enumerate(plan.steps):
-            if isinstance(step, KernelStep) and step.params:
-                at[number] = len(raw)
-                raw += b"".join(p.ljust(PARAM_BYTES, b"\0") for p in step.params)
+            if isinstance(step, KernelStep) and (step.params or step.sizes):
+                row = b"".join(p.ljust(PARAM_BYTES, b"\0") for p in step.params)
+                row += struct.pack(f"{len(step.sizes)}q", *step.sizes)
+                at[number] = known.setdefault(row, len(raw))
+                if at[number] == len(raw):
+                    raw += row + bytes(-len(row) % PARAM_BYTES)
         start = self.keep(_aligned(np.frombuffer(bytes(raw), np.uint8))) if raw else 0
         for number, step in enumerate(plan.steps):
             if isinstance(step, KernelStep):

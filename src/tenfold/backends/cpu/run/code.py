@@ -46,7 +46,9 @@ class NativeCode:
     strict: bool
     products: bool  # whether it calls the library
     modules: tuple[bytes, ...]  # linked images, or object code
-    kernels: tuple[tuple[int, str], ...]  # module, name; those of the plan, then routines
+    # module, name, outer axis or -1: of the plan, then routines
+    kernels: tuple[tuple[int, str, int], ...]
+    codes: tuple[int, ...]  # the kernel of each of the plan's calls
     memory: bytes
     start: int  # where in it the bytecode of the plan itself begins
     own: bytes  # numbers of words, int32

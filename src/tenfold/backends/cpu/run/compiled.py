@@ -15,7 +15,7 @@ from tenfold.backends.cpu.run.kernels import (
 from tenfold.backends.cpu.run.native import NativeProgram, asking
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm.target import LLVMTarget
-from tenfold.kernel import Kernel
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 
@@ -36,7 +36,7 @@ class CompiledProgram(NativeProgram):
         self.graph = plan.graph  # or the graph that the plan's was made of
         self.strict = strict
         self.target = target or host_target()
-        self.code = obtain(plan.kernels, self.target, strict)
+        self.code = obtain(plan.calls, self.target, strict)
         ask, self._callables = asking(plan, self.running, self.callbacks)
         self._sorts = {name: routine_image(name, self.target) for name in routines_of(plan)}
         self.bytecode = Bytecode(plan, self.places(), ask, self.routines())
@@ -51,11 +51,8 @@ class CompiledProgram(NativeProgram):
         self.kept = (self.bytecode, self.code, self._sorts, self._callables)
         self.judged = judged_kernels(self.target, strict)
 
-    def places(self) -> Mapping[Kernel, tuple[int, int]]:
-        return {
-            kernel: (code.image.address(code.compiled.name), code.compiled.extent)
-            for kernel, code in self.code.items()
-        }
+    def places(self) -> Mapping[SizedKernel, tuple[int, int]]:
+        return {call: code.place(call) for call, code in self.code.items()}
 
     def routines(self) -> Mapping[str, int]:
         return {name: image.address(name) for name, image in self._sorts.items()}

@@ -19,7 +19,7 @@ from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import ParityError
 from tenfold.graph.op import PRODUCT
-from tenfold.kernel import Kernel
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan, RoutineStep
 from tenfold.seam import passed
 
@@ -55,10 +55,10 @@ def code_of(program: CompiledProgram | RestoredProgram, whole: bool) -> NativeCo
 
 def code_for(plan: Plan, target: LLVMTarget, strict: bool) -> NativeCode:
     """The native form of a plan for another target than this machine's."""
-    module = compile_kernels(plan.kernels, target, strict)
+    module = compile_kernels(plan.calls, target, strict)
     code = {
-        kernel: KernelCode(made, None, module)  # type: ignore[arg-type]  # never in memory
-        for kernel, made in zip(plan.kernels, module.kernels, strict=True)
+        call: KernelCode(made, None, module)  # type: ignore[arg-type]  # never in memory
+        for call, made in zip(plan.calls, module.kernels, strict=True)
     }
     return make_native(plan, code, target, strict, whole=True)
 
@@ -68,7 +68,12 @@ def _fixed(target: LLVMTarget) -> tuple[tuple[str, bytes], ...]:
 
 
 def make_native(
-    plan: Plan, code: Mapping[Kernel, KernelCode], target: LLVMTarget, strict: bool, *, whole: bool
+    plan: Plan,
+    code: Mapping[SizedKernel, KernelCode],
+    target: LLVMTarget,
+    strict: bool,
+    *,
+    whole: bool,
 ) -> NativeCode:
     """The native form of a plan whose kernels have this code. `whole`: it needs no compiler even
     where there is no cache, and its bytes depend on the plan alone."""
@@ -79,15 +84,15 @@ def make_native(
         asks.append((which, step))
         return _CALL << _KIND | (len(asks) - 1) << _WHICH
 
+    named = {name: n for n, (_, name, _) in enumerate(kernels)}
+    codes = tuple(named[code[call].compiled.name] for call in plan.calls)
     numbers = {
-        kernel: (_KERNEL << _KIND | n << _WHICH, code[kernel].compiled.extent)
-        for n, kernel in enumerate(plan.kernels)
+        call: (_KERNEL << _KIND | n << _WHICH, code[call].compiled.extent(call))
+        for n, call in zip(codes, plan.calls, strict=True)
     }
     names = routines_of(plan)
-    routines = {
-        name: _KERNEL << _KIND | n << _WHICH for n, name in enumerate(names, len(plan.kernels))
-    }
-    kernels += tuple((n, name) for n, name in enumerate(names, len(modules)))
+    routines = {name: _KERNEL << _KIND | n << _WHICH for n, name in enumerate(names, len(kernels))}
+    kernels += tuple((n, name, -1) for n, name in enumerate(names, len(modules)))
     modules += tuple(fixed(name, target) for name in names)
     bytecode = _RelocatableBytecode(plan, numbers, ask, routines)
     offsets, size = [], 0
@@ -127,6 +132,7 @@ def make_native(
         any(isinstance(s, RoutineStep) and s.name == PRODUCT for p in plan.every for s in p.steps),
         modules,
         kernels,
+        codes,
         passed("memory", memory.tobytes()),
         offsets[root],
         _packed(own),
@@ -164,9 +170,13 @@ def unlike(native: NativeCode, program: CompiledProgram) -> str | None:
     bases = np.array([array.__array_interface__["data"][0] for array in kept], np.int64)
     memory[own[:, 0]] = bases[which] + offsets - ends[which]
     kernels, routines = program.places(), program.routines()
-    addresses = [kernels[kernel][0] for kernel in program.plan.kernels]
-    addresses += [routines[name] for _, name in native.kernels[len(addresses) :]]
-    memory[calls[:, 0]] = np.array(addresses, np.int64)[calls[:, 1]]
+    addresses = np.zeros(len(native.kernels), np.int64)
+    for number, call in zip(native.codes, program.plan.calls, strict=True):
+        addresses[number] = kernels[call][0]
+    for number, (_, name, _) in enumerate(native.kernels):
+        if name in routines:
+            addresses[number] = routines[name]
+    memory[calls[:, 0]] = addresses[calls[:, 1]]
     memory[asks[:, 0]] = [program.asked(int(plan), int(step)) for _, plan, step in asks]
     raw = memory.view(np.uint8)
     for array, start in zip(kept, ends, strict=False):
@@ -180,34 +190,47 @@ def _packed(rows: Sequence[Array]) -> bytes:
 
 
 def _modules(
-    plan: Plan, code: Mapping[Kernel, KernelCode], target: LLVMTarget, strict: bool, whole: bool
-) -> tuple[tuple[bytes, ...], tuple[tuple[int, str], ...]]:
+    plan: Plan,
+    code: Mapping[SizedKernel, KernelCode],
+    target: LLVMTarget,
+    strict: bool,
+    whole: bool,
+) -> tuple[tuple[bytes, ...], tuple[tuple[int, str, int], ...]]:
     """Object code that has every kernel of the plan, and little else; kernels by module."""
-    held: dict[int, tuple[Module, list[Kernel]]] = {}
-    alone: list[Kernel] = []
-    for kernel in plan.kernels:
-        module = code[kernel].module
+    calls: dict[str, SizedKernel] = {}  # one for each code
+    for call in plan.calls:
+        calls.setdefault(code[call].compiled.name, call)
+    held: dict[int, tuple[Module, list[str]]] = {}
+    alone: list[str] = []
+    for name, call in calls.items():
+        module = code[call].module
         if module is None:
-            alone.append(kernel)
+            alone.append(name)
         else:
-            held.setdefault(id(module), (module, []))[1].append(kernel)
-    made: list[tuple[Module, list[Kernel]]] = []
-    for module, kernels in held.values():
+            held.setdefault(id(module), (module, []))[1].append(name)
+    made: list[tuple[Module, list[str]]] = []
+    for module, names in held.values():
         # Kernels that were compiled beside many others are compiled again by themselves.
         most = 1 if whole else 4
-        if len(module.kernels) <= most * len(kernels):
-            made.append((module, kernels))
+        if len({kernel.name for kernel in module.kernels}) <= most * len(names):
+            made.append((module, names))
         else:
-            alone += kernels
+            alone += names
     if whole and (alone or len(made) > 1):
-        made, alone = [], list(plan.kernels)
+        made, alone = [], list(calls)
     if alone:
-        made.append((compile_kernels(alone, target, strict), alone))
-    found = {k: (n, code[k].compiled.name) for n, (_, kernels) in enumerate(made) for k in kernels}
-    modules = []
-    for module, kernels in made:
-        names, first = [found[k][1] for k in kernels], code[kernels[0]]
+        again = compile_kernels([calls[name] for name in alone], target, strict)
+        made.append((again, alone))
+    where, modules = {}, []
+    for number, (module, names) in enumerate(made):
+        where.update(dict.fromkeys(names, number))
+        first = code[calls[names[0]]]
         here = first.image if first.module is module else None  # linked before, to be run
         linked = None if here is None else written(here, names)
         modules.append(prelink(module.data, names) if linked is None else linked)
-    return tuple(modules), tuple(found[k] for k in plan.kernels)
+    return tuple(modules), tuple((where[name], name, _outer(code[calls[name]])) for name in calls)
+
+
+def _outer(code: KernelCode) -> int:
+    outer = code.compiled.schedule.outer
+    return -1 if outer is None else outer

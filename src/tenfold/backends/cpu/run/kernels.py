@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.fixed import STEPS, fixed
 from tenfold.backends.llvm.target import LLVMTarget
-from tenfold.kernel import Kernel
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.locks import Lock, once
 from tenfold.stats import count, timed
 
@@ -27,43 +26,56 @@ class KernelCode:
     image: Image
     module: Module | None = None  # the object code it came in, to be written to a file
 
+    def place(self, call: SizedKernel) -> tuple[int, int]:
+        """Its address, and the extent of its outer axis in a call."""
+        return self.image.address(self.compiled.name), self.compiled.extent(call)
 
-_known: WeakValueDictionary[tuple[str, str, bool], KernelCode] = WeakValueDictionary()
+
+_MOST = 4096  # kernels that are kept without a plan that calls them
+_known: dict[tuple[str, str, bool], list[KernelCode]] = {}  # codes of one kernel for other sizes
 _lock = Lock()
 
 
 def obtain(
-    kernels: Sequence[Kernel], target: LLVMTarget, strict: bool
-) -> Mapping[Kernel, KernelCode]:
-    """The code of these kernels; those that are new are compiled, all in one module."""
-    found: dict[Kernel, KernelCode] = {}
+    calls: Sequence[SizedKernel], target: LLVMTarget, strict: bool
+) -> Mapping[SizedKernel, KernelCode]:
+    """The code of these kernels for their sizes; what is new is compiled, all in one module."""
+    found: dict[SizedKernel, KernelCode] = {}
     with _lock:
-        names = {kernel: (kernel.digest, target.digest, strict) for kernel in kernels}
         missing = []
-        for kernel, name in names.items():
-            code = _known.get(name)
+        for call in calls:
+            name = call.kernel.digest, target.digest, strict
+            codes = _known.pop(name, [])
+            _known[name] = codes  # the last to be dropped
+            code = next((c for c in codes if c.compiled.facts.hold(call.sizes)), None)
             if code is None:
-                missing.append(kernel)
+                missing.append(call)
             else:
-                found[kernel] = code
-        count("kernels_reused", len(found))
+                found[call] = code
+        count("kernels_reused", len({id(code) for code in found.values()}))
         if missing:
             from tenfold.backends.cpu.link.compile import compile_kernels
 
             with timed("compile"):
                 module = compile_kernels(missing, target, strict)
+            made = {one.name: one for one in module.kernels}
             with timed("load"):
-                image = load([module.data], [made.name for made in module.kernels])
-            for kernel, made in zip(missing, module.kernels, strict=True):
-                code = found[kernel] = KernelCode(made, image, module)
-                _known[names[kernel]] = code
-            count("kernels_compiled", len(missing))
+                image = load([module.data], list(made))
+            fresh = {id(one): KernelCode(one, image, module) for one in module.kernels}
+            for call, one in zip(missing, module.kernels, strict=True):
+                code = found[call] = fresh[id(one)]
+                codes = _known[call.kernel.digest, target.digest, strict]
+                if code not in codes:
+                    codes.append(code)
+            count("kernels_compiled", len(made))
+        while len(_known) > _MOST:
+            del _known[next(iter(_known))]
     return found
 
 
-def polling(code: Mapping[Kernel, KernelCode]) -> set[Kernel]:
+def polling(code: Mapping[SizedKernel, KernelCode]) -> set[SizedKernel]:
     """Those kernels that look for signals."""
-    return {kernel for kernel, one in code.items() if one.compiled.polls}
+    return {call for call, one in code.items() if one.compiled.polls}
 
 
 @once

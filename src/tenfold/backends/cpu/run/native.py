@@ -21,7 +21,7 @@ from tenfold.backends.guard import Guard, kind_of
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.program import OUTPUTS, Array, CurrentCallbacks, Dispatch, Program
 from tenfold.errors import TypeMismatch
-from tenfold.kernel import Kernel
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 from tenfold.seam import passed
@@ -52,7 +52,7 @@ class NativeProgram(Program):
         return BACKEND
 
     @abstractmethod
-    def places(self) -> Mapping[Kernel, tuple[int, int]]:
+    def places(self) -> Mapping[SizedKernel, tuple[int, int]]:
         """Where the code of each kernel lies in memory, and the extent it runs over."""
 
     @abstractmethod

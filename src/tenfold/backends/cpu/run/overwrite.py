@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tenfold.frozen import frozen
-from tenfold.kernel import Kernel
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import CopyStep, HostStep, KernelStep, Plan, RoutineStep
 from tenfold.plan.steps.plan import INPUT, OUTPUT, Step
 
@@ -41,7 +41,7 @@ class StepOrder:
         return (donated or first >= self.sure) and (last < first or (last == first and safe))
 
 
-def step_order(plan: Plan, polling: Collection[Kernel], polled: Sequence[bool]) -> StepOrder:
+def step_order(plan: Plan, polling: Collection[SizedKernel], polled: Sequence[bool]) -> StepOrder:
     """The order of a plan's steps. `polling` are kernels that look for signals, `polled` says of
     each step whether that is done after it."""
     slots = plan.slots
@@ -80,9 +80,9 @@ def _touched(step: Step) -> tuple[Row, Row]:
     return every, every  # sub-plans may look at any of them at any time
 
 
-def _fails(plan: Plan, step: Step, polling: Collection[Kernel]) -> bool:
+def _fails(plan: Plan, step: Step, polling: Collection[SizedKernel]) -> bool:
     """Whether a step can raise, or stop for a signal."""
     if isinstance(step, KernelStep):
-        kernel = plan.own[step.kernel]
-        return bool(kernel.checks) or kernel in polling
+        call = plan.call(step)
+        return bool(call.kernel.checks) or call in polling
     return not isinstance(step, CopyStep)

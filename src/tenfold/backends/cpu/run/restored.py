@@ -17,7 +17,7 @@ from tenfold.backends.cpu.run.kernels import judged_kernels, steps_image
 from tenfold.backends.cpu.run.native import NativeProgram
 from tenfold.backends.program import Array
 from tenfold.errors import PlanError
-from tenfold.kernel import Kernel
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 
@@ -55,33 +55,31 @@ class RestoredProgram(NativeProgram):
         self.plan: Plan = self._read()
         return self.plan
 
-    def places(self) -> Mapping[Kernel, tuple[int, int]]:
-        """Where the code of each kernel lies, as its calls have it: an address, and the extent
-        two words after it."""
-        _, calls, _ = self.native.places()
-        kernels = self.plan.kernels
-        return {
-            kernels[int(number)]: (int(self._memory[at]), int(self._memory[at + 2]))
-            for at, number in calls
-            if number < len(kernels)  # those after them are routines
-        }
+    def places(self) -> Mapping[SizedKernel, tuple[int, int]]:
+        """Where the code of each kernel lies, and the extent of its outer axis in a call."""
+        found = {}
+        for call, number in zip(self.plan.calls, self.native.codes, strict=True):
+            module, name, outer = self.native.kernels[number]
+            extent = call.size(call.kernel.axes[outer].extent) if outer >= 0 else 1
+            found[call] = (self._images[module].address(name), extent)
+        return found
 
     def routines(self) -> Mapping[str, int]:
         """Where the routines of the native form lie in memory."""
-        found = self.native.kernels[len(self.plan.kernels) :]
-        return {name: self._images[module].address(name) for module, name in found}
+        found = self.native.kernels[len(set(self.native.codes)) :]
+        return {name: self._images[module].address(name) for module, name, _ in found}
 
     def _fill(self) -> tuple[Array, int]:
         """The memory of the plan with every address filled in, and where its bytecode begins."""
         native = self.native
         names: list[list[str]] = [[] for _ in native.modules]
-        for module, name in native.kernels:
+        for module, name, _ in native.kernels:
             names[module].append(name)
         self._images = [
             load([data], exports) for data, exports in zip(native.modules, names, strict=True)
         ]
         addresses = np.array(
-            [self._images[module].address(name) for module, name in native.kernels], np.int64
+            [self._images[module].address(name) for module, name, _ in native.kernels], np.int64
         )
         room = np.empty(len(native.memory) // 8 + 8, np.int64)
         first = -(room.__array_interface__["data"][0] // 8) % 8

@@ -16,7 +16,7 @@ from tenfold.backends.cpu.run.kernels import steps_image
 from tenfold.backends.cpu.run.native import RELEASED, NativeProgram, asking
 from tenfold.backends.cpu.run.poll import STATE_WORDS
 from tenfold.backends.program import Array, PlanMemory
-from tenfold.kernel import Kernel
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.locks import cached_property
 from tenfold.plan import Plan
 
@@ -36,7 +36,7 @@ class NativeStepper:
         self._steps = WeakKeyDictionary()
 
     @cached_property
-    def _places(self) -> Mapping[Kernel, tuple[int, int]]:
+    def _places(self) -> Mapping[SizedKernel, tuple[int, int]]:
         return self._program.places()
 
     def step(self, plan: Plan, number: int, memory: PlanMemory) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import index
 
 from tenfold.backends.llvm.writer import LANES
 from tenfold.kernel.analyse.access import in_place
@@ -37,4 +38,4 @@ def row_block(kernel: Kernel, lane: int, order: Sequence[int], copies: int, budg
         return 1
     if not functions(kernel) or prod(kernel.axes[a].extent for a in order) < _MANY:
         return 1
-    return max(1, min(_ROWS, _VECTORS // vectors, budget // vectors))
+    return index(max(1, min(_ROWS, _VECTORS // vectors, budget // vectors)))

@@ -6,9 +6,10 @@ it. All else depends on the kernel and the target alone.
 
 from __future__ import annotations
 
-from functools import lru_cache
+import operator
 from itertools import pairwise
 from math import gcd, lcm
+from typing import Any
 
 from tenfold.backends.cpu.schedule.row_blocking import row_block
 from tenfold.backends.cpu.schedule.traffic import prefetches, streamed
@@ -27,6 +28,8 @@ from tenfold.kernel.ir.kernel import (
     Kernel,
     stages,
 )
+from tenfold.kernel.ir.number import Number
+from tenfold.kernel.ir.sized import changed
 from tenfold.kernel.passes.collapse import collapse
 from tenfold.kernel.passes.flatten import TINY, flatten
 from tenfold.kernel.passes.keep import keep
@@ -76,15 +79,29 @@ class Schedule:
         return tuple(position for a, position in self.cuts if a == axis)
 
 
-@lru_cache(64)
 def choose(kernel: Kernel, target: LLVMTarget) -> Schedule:
-    """The schedule of a kernel for a target. It is chosen while a kernel is brought into form, and
-    asked for again when that is compiled."""
-    facts = _Facts(kernel)
-    return facts.schedule(facts.best(), target)
+    """The schedule of a kernel for a target."""
+    choice = _ScheduleChoice(kernel)
+    return choice.schedule(choice.best(), target)
 
 
-class _Facts(LaneChoice):
+def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
+    """The schedule of a kernel whose sizes are Numbers; and the kernel with those extents fixed
+    whose code gains from that. Short rows that are computed at once stay in registers."""
+    schedule = choose(kernel, target)
+    if schedule.rows == 1:
+        return kernel, schedule
+    extents: list[Any] = [kernel.axes[a].extent for a in schedule.lanes]
+    known = {extent.at for extent in extents if isinstance(extent, Number)}
+    kernel = changed(
+        kernel,
+        lambda _, n: operator.index(n) if isinstance(n, Number) and n.at in known else n,
+        lambda: kernel.sizes,
+    )
+    return kernel, choose(kernel, target)
+
+
+class _ScheduleChoice(LaneChoice):
     """What the choice is made from."""
 
     def schedule(self, lanes: Free, target: LLVMTarget) -> Schedule:
@@ -165,7 +182,7 @@ class _Facts(LaneChoice):
                 chunk = self.chunk(lane)
                 if chunk:
                     return 1, chunk
-            return min(1 << (vectors.bit_length() - 1), 4, most), 0
+            return operator.index(min(1 << (vectors.bit_length() - 1), 4, most)), 0
         if self.reduces:
             return self.after(lane, max(1, min(kernel.fold.copies, most))), 0
         if tile is not None:

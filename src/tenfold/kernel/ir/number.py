@@ -1,0 +1,300 @@
+"""Numbers that are known while code is made, and may be others when it runs.
+
+The extents, strides and offsets of a kernel are sizes that its caller gives. While a schedule is
+chosen and code is written, each stands as a `Number`: it has the value of the kernel at hand, and
+knows how it is computed from the sizes. Arithmetic gives Numbers. A comparison answers by the
+value, and is noted as a fact; what was made is right for all sizes of which the facts hold, and
+for these it would be made in the same way again. Where a plain integer is wanted, as a length or
+the end of a range, the fact is that the Number is this very one: it is fixed. Nothing that depends
+on a value can go unnoticed, since a Number is no int.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tenfold.frozen import frozen
+
+_HASH = 0x5EED  # of all Numbers but the smallest: which are equal is a fact, noted when asked
+_SMALL = (-1, 0, 1)
+
+
+@frozen(order=True)
+class Size:
+    """The size of this number that a kernel is called with."""
+
+    number: int
+
+    def __repr__(self) -> str:
+        return f"n{self.number}"
+
+
+def _bit_length(a: int, _: int) -> int:
+    return a.bit_length()
+
+
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "shl": operator.lshift,
+    "shr": operator.rshift,
+    "and": operator.and_,
+    "bits": _bit_length,
+    "eq": operator.eq,
+    "lt": operator.lt,
+    "le": operator.le,
+}
+
+
+@frozen
+class Computed:
+    """How a number is computed: an operation on two others, by their places."""
+
+    operation: str
+    first: int
+    second: int
+
+
+class Facts:
+    """The numbers that were computed from some sizes, and what was found out about them.
+
+    >>> facts = Facts([40])
+    >>> n, = facts.sizes
+    >>> n % 16 == 0, n * 2 > 64
+    (False, True)
+    >>> facts.hold([50]), facts.hold([48]), facts.hold([17])
+    (True, False, False)
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = tuple(Number(self, at, value) for at, value in enumerate(sizes))
+        self.made: list[Computed | int | float | None] = [None] * len(self.sizes)
+        self.values: list[Any] = list(sizes)
+        self.asked: dict[int, bool] = {}  # the answers, by place
+        self._known: dict[Any, int] = {}
+
+    def compute(self, operation: str, a: Any, b: Any) -> Number:
+        at = self._at(operation, self._place(a), self._place(b))
+        return Number(self, at, self.values[at])
+
+    def ask(self, operation: str, a: Any, b: Any) -> bool:
+        """What a comparison gives; it is a fact from now on."""
+        at = self._at(operation, self._place(a), self._place(b))
+        found = bool(self.values[at])
+        self.asked[at] = found
+        return found
+
+    def hold(self, sizes: Sequence[int]) -> bool:
+        """Whether all facts are true of other sizes."""
+        return self.at(sizes) is not None
+
+    def at(self, sizes: Sequence[int]) -> list[Any] | None:
+        """What each number is for other sizes, by its place; None where a fact does not hold."""
+        values: list[Any] = list(sizes)
+        append, asked = values.append, self.asked
+        try:
+            for at, made in enumerate(self.made[len(values) :], len(values)):
+                if not isinstance(made, Computed):
+                    append(made)
+                    continue
+                found = _OPERATIONS[made.operation](values[made.first], values[made.second])
+                if at in asked and found is not asked[at]:
+                    return None
+                append(found)
+        except ArithmeticError:  # what was no divisor there is one here
+            return None
+        return values
+
+    def __iter__(self) -> Iterator[str]:
+        """Each fact, to be read."""
+        for at, answer in self.asked.items():
+            yield f"{'' if answer else 'not '}{self.show(at)}"
+
+    def show(self, at: int) -> str:
+        made = self.made[at]
+        if made is None:
+            return f"n{at}"
+        if not isinstance(made, Computed):
+            return str(made)
+        sign = _SIGNS[made.operation]
+        return f"({self.show(made.first)} {sign} {self.show(made.second)})"
+
+    def _place(self, x: Any) -> int:
+        if isinstance(x, Number):
+            return x.at
+        return self._add((type(x), x), x, x)
+
+    def _at(self, operation: str, a: int, b: int) -> int:
+        key = operation, a, b
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        value = _OPERATIONS[operation](self.values[a], self.values[b])
+        return self._add(key, Computed(operation, a, b), value)
+
+    def _add(self, key: Any, made: Computed | int | float, value: Any) -> int:
+        at = self._known.setdefault(key, len(self.made))
+        if at == len(self.made):
+            self.made.append(made)
+            self.values.append(value)
+        return at
+
+
+_SIGNS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "shl": "<<",
+    "shr": ">>",
+    "and": "&",
+    "bits": "bits",
+    "eq": "==",
+    "lt": "<",
+    "le": "<=",
+}
+
+
+class Number:
+    """A number computed from sizes. Written into text it is the name of its register."""
+
+    __slots__ = ("at", "facts", "value")
+
+    def __init__(self, facts: Facts, at: int, value: Any) -> None:
+        self.facts = facts
+        self.at = at
+        self.value = value
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, _PLAIN):
+            return NotImplemented
+        return self if _is(other, 0) else self.facts.compute("add", self, other)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> Any:
+        if not isinstance(other, _PLAIN):
+            return NotImplemented
+        if _is(other, 0):
+            return 0
+        return self if _is(other, 1) else self.facts.compute("mul", self, other)
+
+    __rmul__ = __mul__
+
+    def __sub__(self, other: Any) -> Any:
+        if not isinstance(other, _PLAIN):
+            return NotImplemented
+        return self if _is(other, 0) else self.facts.compute("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.facts.compute("sub", other, self) if _plain(other) else NotImplemented
+
+    def __neg__(self) -> Number:
+        return self.facts.compute("sub", 0, self)
+
+    def __abs__(self) -> Any:
+        return -self if self < 0 else self
+
+    def __floordiv__(self, other: Any) -> Any:
+        if not isinstance(other, _PLAIN):
+            return NotImplemented
+        return self if _is(other, 1) else self.facts.compute("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self.facts.compute("floordiv", other, self) if _plain(other) else NotImplemented
+
+    def __mod__(self, other: Any) -> Any:
+        if not isinstance(other, _PLAIN):
+            return NotImplemented
+        return 0 if _is(other, 1) else self.facts.compute("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self.facts.compute("mod", other, self) if _plain(other) else NotImplemented
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.facts.compute("div", self, other) if _plain(other) else NotImplemented
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.facts.compute("div", other, self) if _plain(other) else NotImplemented
+
+    def __rlshift__(self, other: Any) -> Any:
+        return self.facts.compute("shl", other, self) if _plain(other) else NotImplemented
+
+    def __lshift__(self, other: Any) -> Any:
+        return self.facts.compute("shl", self, other) if _plain(other) else NotImplemented
+
+    def __rshift__(self, other: Any) -> Any:
+        return self.facts.compute("shr", self, other) if _plain(other) else NotImplemented
+
+    def __and__(self, other: Any) -> Any:
+        return self.facts.compute("and", self, other) if _plain(other) else NotImplemented
+
+    def bit_length(self) -> Number:
+        return self.facts.compute("bits", self, 0)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _PLAIN):
+            return NotImplemented
+        if isinstance(other, Number) and other.at == self.at:
+            return True
+        return self.facts.ask("eq", self, other)
+
+    def __lt__(self, other: Any) -> bool:
+        return self.facts.ask("lt", self, other) if _plain(other) else NotImplemented
+
+    def __le__(self, other: Any) -> bool:
+        return self.facts.ask("le", self, other) if _plain(other) else NotImplemented
+
+    def __gt__(self, other: Any) -> bool:
+        return self.facts.ask("lt", other, self) if _plain(other) else NotImplemented
+
+    def __ge__(self, other: Any) -> bool:
+        return self.facts.ask("le", other, self) if _plain(other) else NotImplemented
+
+    def __hash__(self) -> int:
+        # As the smallest integers, which stand in kernels as they are; all others alike.
+        for small in _SMALL:
+            if self == small:
+                return hash(small)
+        return _HASH
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __index__(self) -> int:
+        self.facts.ask("eq", self, self.value)
+        return int(self.value)
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        self.facts.ask("eq", self, self.value)
+        return float(self.value)
+
+    def __str__(self) -> str:
+        return f"%n{self.at}"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __repr__(self) -> str:
+        return f"{self.facts.show(self.at)}={self.value}"
+
+
+_PLAIN = (int, float, Number)
+
+
+def _plain(x: Any) -> bool:
+    return isinstance(x, _PLAIN)
+
+
+def _is(x: Any, number: int) -> bool:
+    return type(x) is int and x == number
