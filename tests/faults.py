@@ -28,7 +28,7 @@ from tenfold.backends.cpu.entry.record import RECORD_WORDS
 from tenfold.kernel import Kernel
 from tenfold.kernel.ir.index import AXIS, Atom, Index
 from tenfold.kernel.ir.kernel import PARALLEL, REDUCED, SEQUENTIAL, Instruction, renumbered
-from tenfold.plan import BranchStep, KernelStep, LoopStep, Plan
+from tenfold.plan import BranchStep, KernelStep, LoopStep, Plan, Step
 from tenfold.plan.steps.plan import ARENA, OUTPUT
 from tenfold.types import DTYPES, KIND, SHORT, TensorType
 
@@ -74,7 +74,15 @@ def _everywhere(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
 
 
 def _in_kernels(plan: Plan, kind: str, argument: str) -> Plan:
-    return replace(plan, own=tuple(KERNELS[kind](k, argument) for k in plan.own))
+    """Each kernel, fixed to its sizes, with the fault."""
+    kernels: dict[Kernel, int] = {}
+    steps: list[Step] = []
+    for step in plan.steps:
+        if isinstance(step, KernelStep):
+            kernel = KERNELS[kind](plan.call(step).fixed, argument)
+            step = replace(step, kernel=kernels.setdefault(kernel, len(kernels)), sizes=())
+        steps.append(step)
+    return replace(plan, own=tuple(kernels), steps=tuple(steps))
 
 
 # Faults in kernels.

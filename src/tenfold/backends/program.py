@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tenfold.backends.backend import Backend, Target
     from tenfold.backends.guard import Guard
     from tenfold.graph import Graph
+    from tenfold.kernel.ir.sized import SizedKernel
     from tenfold.plan import Plan
     from tenfold.types import TensorType
 
@@ -166,6 +167,10 @@ class Program(ABC):
     donated: tuple[int, ...]  # parameters that it may write into
     arena_bytes: int
     judged: set[str]  # names of kernels that were judged on drawn values with this very code
+
+    def code_name(self, call: SizedKernel) -> str:
+        """The name of the code of a kernel: calls with other sizes may share it."""
+        return f"{call.kernel.digest} {call.sizes}"
 
     def __init__(self, callbacks: Callbacks | None = None) -> None:
         self.callbacks = callbacks or Callbacks()

@@ -161,7 +161,7 @@ class _Check:
         """Judge those kernels that were not yet, for at most half of the time."""
         half = None if self.limit is None else self.start + self.limit / 2
         bench = Bench(self.walk.replay, self.state)
-        every = list(kernels(self.walk.abouts))
+        every = list(kernels(self.program, self.walk.abouts))
 
         def on_time() -> None:
             self.on_time()

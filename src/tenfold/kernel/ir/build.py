@@ -29,6 +29,7 @@ from tenfold.kernel.ir.kernel import (
     Store,
     free_axes,
 )
+from tenfold.kernel.ir.number import Number
 from tenfold.types import DTYPES
 
 
@@ -129,7 +130,10 @@ class Builder:
         return self.put(Instruction("load", dtype, args, (buffer,), index))
 
     def const(self, dtype: str, value: Any) -> int:
-        """A constant, kept as raw bits and part of the kernel's identity."""
+        """A constant, kept as raw bits and part of the kernel's identity. What is computed from
+        sizes is an index."""
+        if isinstance(value, Number):
+            return self.cast(self.index(Index((), value)), dtype)  # type: ignore[arg-type]
         if not isinstance(value, bytes):
             value = np.asarray(value).astype(DTYPES[dtype]).tobytes()
         return self.put(Instruction("const", dtype, (), (value,)))
@@ -152,7 +156,7 @@ class Builder:
 
     def index(self, index: Index, dtype: str = "i64") -> int:
         """An index as a value."""
-        if not index.terms:
+        if not index.terms and not isinstance(index.const, Number):
             return self.const(dtype, index.const)
         return self.put(Instruction("index", dtype, (), (), index))
 

@@ -268,7 +268,7 @@ def _divide(e: Index, c: int) -> tuple[Index, Index]:
         return whole + low // c, rest - low // c * c
     # c = g * d: the part of the rest that is no multiple of g, if it lies in [0, g), is a
     # remainder by itself, and what is left divides by d alone.
-    for g in sorted({gcd(c, k) for _, k in rest.terms}, reverse=True):
+    for g in sorted({_common(c, k) for _, k in rest.terms}, reverse=True):
         if g == 1:
             break
         small = Index(tuple((atom, k) for atom, k in rest.terms if k % g), rest.const % g)
@@ -280,6 +280,14 @@ def _divide(e: Index, c: int) -> tuple[Index, Index]:
             quotient, remainder = _divide(big, c // g)
             return whole + quotient, remainder * g + small
     return whole + _quotient(rest, c), _remainder(rest, c)
+
+
+def _common(c: int, k: int) -> int:
+    """Their greatest common divisor; of what is computed from sizes asked of these as they are
+    where one divides the other."""
+    if c % k == 0:
+        return abs(k)
+    return c if k % c == 0 else gcd(c, k)
 
 
 def _quotient(e: Index, c: int) -> Index:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph, Node
 from tenfold.ops import TABLE
@@ -32,22 +33,42 @@ Array = np.ndarray[Any, Any]
 PACE = 7_000_000  # elements of a kernel that are drawn and judged in a second, about
 MANY = 1 << 18  # elements from which numbers of one sign alone are not tried
 MIXED, ODD, BELOW, ABOVE = range(4)  # ways to draw: mixed, troublesome, negative, positive
+_FEW = range(-1, 8)  # numbers of axes and the like: they are no sizes
 _SPECIAL = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0)
 
 
-def kernels(abouts: Mapping[int, PlanFacts]) -> Iterator[tuple[str, PlanFacts, int]]:
-    """Each distinct kernel of a program: its name, and a step that calls it."""
+def kernels(
+    program: Program, abouts: Mapping[int, PlanFacts]
+) -> Iterator[tuple[str, PlanFacts, int]]:
+    """Each distinct kernel of a program: its name, and a step that calls it. Code that is shared
+    by several sizes is judged for one."""
     seen: set[str] = set()
     for about in abouts.values():
         for at, step in enumerate(about.plan.steps):
             if not isinstance(step, KernelStep) or not about.parts[at].graph.nodes:
                 continue
-            part = about.parts[at].graph.digest
-            kernel = about.plan.own[step.kernel].digest
-            name = hashlib.sha256(f"{kernel} {part}".encode()).hexdigest()[:16]
+            part = _outline(about.parts[at].graph)
+            code = program.code_name(about.plan.call(step))
+            name = hashlib.sha256(f"{code} {part}".encode()).hexdigest()[:16]
             if name not in seen:
                 seen.add(name)
                 yield name, about, at
+
+
+def _outline(graph: Graph) -> str:
+    """What a graph computes, whatever its extents and offsets."""
+
+    def plain(value: Any) -> Any:
+        if type(value) is tuple:
+            return [plain(v) for v in value]
+        return "n" if type(value) is int and value not in _FEW else value
+
+    rows = [
+        (n.op, n.inputs, plain(n.attributes), [(t.dtype.name, plain(t.shape)) for t in n.types])
+        for n in graph.nodes
+    ]
+    given = [(p.type.dtype.name, plain(p.type.shape)) for p in graph.parameters]
+    return repr((given, rows, graph.outputs))
 
 
 def size_of(about: PlanFacts, at: int) -> int:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Branch, Loop, Routine, Table
 from tenfold.kernel import Kernel
-from tenfold.kernel.ir.kernel import SCRATCH
-from tenfold.kernel.passes.generalise import generalise
 from tenfold.ops import TABLE
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.fuse import Fusion, fuse
 from tenfold.plan.lowering.form import BoundForm, Former
-from tenfold.plan.lowering.lower import Form, LoweredKernel, lower
+from tenfold.plan.lowering.general import GeneralForms, LoweredForm, general_forms
+from tenfold.plan.lowering.lower import Form
 from tenfold.plan.passes.expand import expand
 from tenfold.plan.passes.lines import lay_lines
 from tenfold.plan.passes.products import lay_products
@@ -30,7 +28,6 @@ from tenfold.plan.steps.plan import (
     LoopStep,
     Plan,
     RoutineStep,
-    Sizes,
     Step,
 )
 from tenfold.types import DTYPES, SHORT, TensorType
@@ -47,7 +44,7 @@ def make_plan(
     `donated` are parameters whose memory the plan may use for values of its own once it has read
     them.
     """
-    forms: dict[Form, LoweredKernel] = {}
+    forms = general_forms(table, capabilities.tune)
     plans: dict[str, Plan] = {}
     for digest, scope in _expanded(graph, table).items():
         laid = lay_lines(lay_products(scope, table), table)
@@ -80,7 +77,7 @@ class _Planner:
         graph: Graph,
         table: Table,
         plans: dict[str, Plan],
-        forms: dict[Form, LoweredKernel],
+        forms: GeneralForms,
         capabilities: Capabilities,
         donated: tuple[int, ...],
     ) -> None:
@@ -96,8 +93,8 @@ class _Planner:
         self.steps: list[Step] = []
         self.kernels: dict[Kernel, int] = {}
         self.made: dict[
-            int, tuple[LoweredKernel, Sizes, int]
-        ] = {}  # by id of a form; its sizes, and the number of its general kernel
+            int, tuple[LoweredForm, int]
+        ] = {}  # by id of a form; the number of its general kernel
         self.constants: list[bytes] = []
         self.inner: dict[int, int] = {}  # id of a sub-plan -> its number
         self.used: list[Plan] = []
@@ -191,24 +188,26 @@ class _Planner:
         found = self.made.get(id(bound.form))  # the former makes equal ones once, and keeps them
         if found is None:
             found = self.made[id(bound.form)] = self.lowered(bound.form)
-        lowered, sizes, number = found
+        lowered, number = found
         reads = [self.of(v) for v in bound.inputs]
         writes = [
             self.cells.range(self.of(v), shift) if shift else self.of(v)
             for v, shift in zip(bound.targets, bound.shifts, strict=True)
         ]
-        scratch = [
-            self.cells.new(TensorType(DTYPES[b.dtype], (b.size,)))
-            for b in lowered.kernel.buffers
-            if b.role == SCRATCH
-        ]
+        scratch = [self.cells.new(type) for type in lowered.scratch]
         params = tuple(
             p if isinstance(p, bytes) else self.literal(bound.nodes[p]) for p in lowered.params
         )
         positions = set(map(self.makers.get, (*bound.nodes, *bound.targets)))
         nodes = tuple(sorted([p for p in positions if p is not None]))
         step = KernelStep(
-            number, (*reads, *writes, *scratch), params, sizes, nodes, bound.inputs, bound.targets
+            number,
+            (*reads, *writes, *scratch),
+            params,
+            lowered.call.sizes,
+            nodes,
+            bound.inputs,
+            bound.targets,
         )
         at = len(self.steps)
         for source, target in lowered.in_place:
@@ -217,14 +216,10 @@ class _Planner:
             self.cells.instead.append((at, reads[source], writes[target]))
         self.add(step, reads, [*writes, *scratch])
 
-    def lowered(self, form: Form) -> tuple[LoweredKernel, Sizes, int]:
-        """The kernel of a form; its sizes, and the number of the general one."""
-        made = self.forms.get(form)
-        if made is None:
-            made = lower(form, self.table)
-            made = self.forms[form] = replace(made, kernel=self.capabilities.tune(made.kernel))
-        general = generalise(made.kernel)
-        return made, general.sizes, self.kernels.setdefault(general.kernel, len(self.kernels))
+    def lowered(self, form: Form) -> tuple[LoweredForm, int]:
+        """The kernel of a form, and its number."""
+        made = self.forms.lower(form)
+        return made, self.kernels.setdefault(made.call.kernel, len(self.kernels))
 
     def copy(self, source: int, target: int) -> None:
         """Begin a value as a copy of another; where that dies here, it may take its memory."""

@@ -54,6 +54,9 @@ class CompiledProgram(NativeProgram):
     def places(self) -> Mapping[SizedKernel, tuple[int, int]]:
         return {call: code.place(call) for call, code in self.code.items()}
 
+    def code_name(self, call: SizedKernel) -> str:
+        return self.code[call].compiled.name
+
     def routines(self) -> Mapping[str, int]:
         return {name: image.address(name) for name, image in self._sorts.items()}
 

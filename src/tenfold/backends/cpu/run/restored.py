@@ -18,6 +18,7 @@ from tenfold.backends.cpu.run.native import NativeProgram
 from tenfold.backends.program import Array
 from tenfold.errors import PlanError
 from tenfold.kernel.ir.sized import SizedKernel
+from tenfold.locks import cached_property
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 
@@ -63,6 +64,14 @@ class RestoredProgram(NativeProgram):
             extent = call.size(call.kernel.axes[outer].extent) if outer >= 0 else 1
             found[call] = (self._images[module].address(name), extent)
         return found
+
+    def code_name(self, call: SizedKernel) -> str:
+        return self._names[call]
+
+    @cached_property
+    def _names(self) -> Mapping[SizedKernel, str]:
+        pairs = zip(self.plan.calls, self.native.codes, strict=True)
+        return {call: self.native.kernels[number][1] for call, number in pairs}
 
     def routines(self) -> Mapping[str, int]:
         """Where the routines of the native form lie in memory."""

@@ -1,0 +1,170 @@
+"""Forms lowered once for all numbers: a form that is equal to an earlier one but for extents and
+offsets gets its kernel and its sizes without being lowered again.
+
+A form is lowered with Numbers (`kernel/ir/number`) for its extents, so whatever lowering, and the
+backend's own passes after it, ask of them is a fact. Where the facts hold for other numbers, they
+would ask the same and do the same; so all that is left is to compute the sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tenfold.frozen import frozen
+from tenfold.graph.op import Table
+from tenfold.kernel.ir.kernel import SCRATCH, Kernel
+from tenfold.kernel.ir.number import Facts, Number, Size
+from tenfold.kernel.ir.sized import SizedKernel, changed
+from tenfold.locks import Lock
+from tenfold.plan.lowering.lower import (
+    Destination,
+    Form,
+    FormNode,
+    LoweredKernel,
+    Pairs,
+    ScatterIndices,
+    lower,
+)
+from tenfold.types import DTYPES, TensorType
+
+_MOST = 4096  # forms that are remembered
+_EXTENT, _ATTRIBUTE = "extent", "attribute"
+
+
+@frozen
+class LoweredForm:
+    """A form's kernel with its sizes; the rest is as a `LoweredKernel` has it."""
+
+    call: SizedKernel
+    params: tuple[int | bytes, ...]
+    in_place: Pairs
+    instead: Pairs
+    scratch: tuple[TensorType, ...]  # buffers of the kernel's own, behind all others
+
+
+@frozen
+class _General:
+    """What was made of a form, for all numbers of which the facts hold."""
+
+    facts: Facts
+    lowered: LoweredKernel  # its kernel is general
+    sizes: tuple[int, ...]  # their places among the facts' numbers
+
+    def at(self, numbers: tuple[int, ...]) -> LoweredForm | None:
+        values = self.facts.at(numbers)
+        if values is None:
+            return None
+        made = self.lowered
+        call = SizedKernel(made.kernel, tuple([values[at] for at in self.sizes]))
+        scratch = tuple(
+            [
+                TensorType(DTYPES[b.dtype], (call.size(b.size),))
+                for b in made.kernel.buffers
+                if b.role == SCRATCH
+            ]
+        )
+        return LoweredForm(call, made.params, made.in_place, made.instead, scratch)
+
+
+class GeneralForms:
+    """The forms that were lowered for one backend and target; `tune` is its."""
+
+    def __init__(self, table: Table, tune: Callable[[Kernel], Kernel]) -> None:
+        self.table = table
+        self.tune = tune
+        self._known: dict[Form, list[_General]] = {}
+        self._lock = Lock()
+
+    def lower(self, form: Form) -> LoweredForm:
+        """The kernel of a form and its sizes."""
+        numbers: dict[tuple[str, int], Size] = {}
+        types = [*form.inputs, *(n.type for n in form.nodes), *(t.into for t in form.targets)]
+        ranks = max([2, *(t.rank for t in types if t is not None)])
+
+        def number(role: str, n: int) -> Any:
+            if -1 <= n <= 1 or (role == _ATTRIBUTE and 0 < n < ranks):  # the number of an axis
+                return n
+            return numbers.setdefault((role, n), Size(len(numbers)))
+
+        general = _changed(form, number)
+        values = tuple([n for _, n in numbers])
+        with self._lock:
+            known = self._known.pop(general, [])
+            self._known[general] = known  # the last to be dropped
+            if len(self._known) > _MOST:
+                del self._known[next(iter(self._known))]
+        for one in tuple(known):
+            found = one.at(values)
+            if found is not None:
+                return found
+        made = self._lower(general, values)
+        found = made.at(values)
+        assert found is not None, "facts do not hold for the numbers that they were found for"
+        known.append(made)
+        return found
+
+    def _lower(self, general: Form, values: tuple[int, ...]) -> _General:
+        facts = Facts(values)
+        form = _changed(general, lambda _, n: facts.sizes[n.number] if isinstance(n, Size) else n)
+        lowered = lower(form, self.table)
+        kernel = self.tune(lowered.kernel)
+        sizes: dict[tuple[str, int], Size] = {}
+
+        def size(role: str, n: Any) -> Any:
+            if not isinstance(n, Number):
+                return n
+            for small in (-1, 0, 1):
+                if n == small:
+                    return small
+            return sizes.setdefault((role, n.at), Size(len(sizes)))
+
+        kernel = changed(kernel, size, lambda: len(sizes))
+        made = LoweredKernel(kernel, lowered.params, lowered.in_place, lowered.instead)
+        return _General(facts, made, tuple([at for _, at in sizes]))
+
+
+_every: dict[tuple[int, Callable[[Kernel], Kernel]], GeneralForms] = {}
+
+
+def general_forms(table: Table, tune: Callable[[Kernel], Kernel]) -> GeneralForms:
+    """The forms that were lowered by a table for a backend's `tune`, in this process."""
+    return _every.setdefault((id(table), tune), GeneralForms(table, tune))
+
+
+def _changed(form: Form, change: Callable[[str, Any], Any]) -> Form:
+    """A form with its numbers changed: extents, and integers among attributes."""
+    types: dict[TensorType, TensorType] = {}
+
+    def typed(type: TensorType) -> TensorType:
+        made = types.get(type)
+        if made is None:
+            shape = tuple([change(_EXTENT, n) for n in type.shape])
+            made = types[type] = TensorType(type.dtype, shape)
+        return made
+
+    def plain(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple([plain(v) for v in value])
+        return change(_ATTRIBUTE, value) if type(value) in (int, Size) else value
+
+    def target(one: Destination) -> Destination:
+        into = None if one.into is None else typed(one.into)
+        starts = tuple([(who, change(_EXTENT, limit)) for who, limit in one.starts])
+        scatter = one.scatter
+        if scatter is not None:
+            scatter = ScatterIndices(scatter.op, plain(scatter.attributes), scatter.indices)
+        return Destination(one.node, one.place, into, starts, scatter)
+
+    return Form(
+        tuple(
+            [
+                FormNode(n.op, plain(n.attributes), n.inputs, typed(n.type), n.reduces)
+                for n in form.nodes
+            ]
+        ),
+        tuple([typed(t) for t in form.inputs]),
+        tuple([target(t) for t in form.targets]),
+        form.reductions,
+        tuple([change(_EXTENT, n) for n in form.extents]),
+    )
