@@ -78,6 +78,7 @@ class Facts:
         self.values: list[Any] = list(sizes)
         self.asked: dict[int, bool] = {}  # the answers, by place
         self._known: dict[Any, int] = {}
+        self._test: tuple[int, tuple[int, ...], Callable[[Sequence[int]], Any]] | None = None
 
     def compute(self, operation: str, a: Any, b: Any) -> Number:
         at = self._at(operation, self._place(a), self._place(b))
@@ -92,24 +93,46 @@ class Facts:
 
     def hold(self, sizes: Sequence[int]) -> bool:
         """Whether all facts are true of other sizes."""
-        return self.at(sizes) is not None
+        return self.at(sizes, ()) is not None
 
-    def at(self, sizes: Sequence[int]) -> list[Any] | None:
-        """What each number is for other sizes, by its place; None where a fact does not hold."""
-        values: list[Any] = list(sizes)
-        append, asked = values.append, self.asked
+    def at(self, sizes: Sequence[int], wanted: tuple[int, ...]) -> tuple[Any, ...] | None:
+        """What the numbers in these places are for other sizes; None where a fact does not hold.
+        Once nothing is asked any more, the same places are asked for each time."""
+        kept = self._test
+        if kept is None or kept[:2] != (len(self.asked), wanted):
+            kept = self._test = len(self.asked), wanted, self._written(wanted)
         try:
-            for at, made in enumerate(self.made[len(values) :], len(values)):
-                if not isinstance(made, Computed):
-                    append(made)
-                    continue
-                found = _OPERATIONS[made.operation](values[made.first], values[made.second])
-                if at in asked and found is not asked[at]:
-                    return None
-                append(found)
+            return kept[2](sizes)  # type: ignore[no-any-return]
         except ArithmeticError:  # what was no divisor there is one here
             return None
-        return values
+
+    def _written(self, wanted: tuple[int, ...]) -> Callable[[Sequence[int]], Any]:
+        """The facts as a function of sizes: it is called for each new one."""
+        needed, lines = set(wanted), list[str]()
+        for at in range(len(self.made) - 1, -1, -1):
+            made = self.made[at]
+            if not isinstance(made, Computed) or not (at in needed or at in self.asked):
+                continue
+            needed.update((made.first, made.second))
+            a, b = self._operand(made.first), self._operand(made.second)
+            if at in self.asked:
+                refused = "not " if self.asked[at] else ""
+                lines.append(f" if {refused}{a} {_SIGNS[made.operation]} {b}: return None")
+            elif made.operation == "bits":
+                lines.append(f" n{at} = {a}.bit_length()")
+            else:
+                lines.append(f" n{at} = {a} {_SIGNS[made.operation]} {b}")
+        names = "".join(f"n{at}, " for at in range(len(self.sizes)))
+        head = ["def test(sizes):", *([f" {names}= sizes"] if names else [])]
+        result = "".join(f"{self._operand(at)}, " for at in wanted)
+        made_here: dict[str, Any] = {}
+        exec("\n".join([*head, *reversed(lines), f" return ({result})"]), made_here)
+        found: Callable[[Sequence[int]], Any] = made_here["test"]
+        return found
+
+    def _operand(self, at: int) -> str:
+        made = self.made[at]
+        return repr(made) if isinstance(made, (int, float)) else f"n{at}"
 
     def __iter__(self) -> Iterator[str]:
         """Each fact, to be read."""

@@ -52,11 +52,11 @@ class _General:
     sizes: tuple[int, ...]  # their places among the facts' numbers
 
     def at(self, numbers: tuple[int, ...]) -> LoweredForm | None:
-        values = self.facts.at(numbers)
-        if values is None:
+        sizes = self.facts.at(numbers, self.sizes)
+        if sizes is None:
             return None
         made = self.lowered
-        call = SizedKernel(made.kernel, tuple([values[at] for at in self.sizes]))
+        call = SizedKernel(made.kernel, sizes)
         scratch = tuple(
             [
                 TensorType(DTYPES[b.dtype], (call.size(b.size),))

@@ -50,8 +50,11 @@ def obtain(
             code = next((c for c in codes if c.compiled.facts.hold(call.sizes)), None)
             if code is None:
                 missing.append(call)
-            else:
-                found[call] = code
+                continue
+            found[call] = code
+            if code is not codes[0]:  # the next sizes are likely to be like these
+                codes.remove(code)
+                codes.insert(0, code)
         count("kernels_reused", len({id(code) for code in found.values()}))
         if missing:
             from tenfold.backends.cpu.link.compile import compile_kernels
