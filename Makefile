@@ -43,7 +43,7 @@ fuzz: .venv/made
 # Each prints its own table; those of peers that are not installed are left out.
 bench: .venv/made
 	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[bench]'
-	for name in trace call kernels accuracy maths rollout warm background parity prover; do \
+	for name in trace call kernels accuracy maths rollout sizes decode warm background parity prover; do \
 		echo "── $$name"; $(PY) benchmarks/$$name.py || exit 1; done
 
 clean:
