@@ -251,6 +251,7 @@ def main() -> None:
         system, count, layers, answers = sys.argv[2:]
         print(json.dumps(measure(system, int(count), int(layers), answers)))
         return
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # modules would be compiled by each process
     parser = argparse.ArgumentParser(description="GPT-2 sized decoding with a growing cache")
     parser.add_argument("--tokens", type=int, default=100, help="at least 5")
     parser.add_argument("--jax-tokens", type=int, default=20, help="0 leaves JAX out")

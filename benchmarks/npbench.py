@@ -1,9 +1,11 @@
 """NPBench: its programs under `tn.jit`, beside NumPy, JAX and numba.
 
-    python benchmarks/npbench.py CHECKOUT [program ...] [--compile never] [--limit S] [--save FILE]
+    python benchmarks/npbench.py CHECKOUT [program ...] [--first] [--full] [--compile never]
+                                 [--limit S] [--save FILE]
 
 CHECKOUT is a copy of github.com/spcl/npbench; without it, the environment's NPBENCH. Sizes are
-NPBench's preset S, but for those in SIZES. Each measurement is made in a process of its own.
+NPBench's preset S, but for those in SIZES (`--full`: for none). Each measurement is made in a
+process of its own.
 
 The bodies of programs are NPBench's, unchanged. How one runs is found by trying, in this order:
   plain    `tn.jit(f)`, and nothing else
@@ -18,6 +20,12 @@ call in a new process with the cache of the first, `then` a later call; `checked
 the certificate after the first call. Imports and the making of JAX's client are not counted,
 compilers' imports are. JAX's and numba's programs are NPBench's own: JAX's loops are rolled by
 hand, Tenfold's are unrolled by Python as NumPy's source has them.
+
+With `--first` the table is of cold first calls alone. `loaded` is one in a process that has
+compiled `x + 1` before, as JAX's have: without Tenfold's imports and what a process does but once.
+Then come the nodes traced, the distinct kernels, the loops found in the graph with the most rounds
+of one, and JAX's first call: of NPBench's own program (`jax`), and of NumPy's unchanged body under
+jax.jit with jax.numpy for numpy (`body`).
 """
 
 from __future__ import annotations
@@ -37,6 +45,7 @@ from typing import Any
 ONE = Path(__file__).with_name("npbench_program.py")
 RIGHT = 1e-11  # of the largest element of an array
 RIGHT_SINGLE = 1e-5
+SLOW = 3.0  # seconds: first calls above it are counted
 SPREAD = 100  # times what NumPy's own results move by when its inputs move by one ulp
 
 # Smaller than S: Python unrolls these into ten thousand steps and more, many of a shape of their
@@ -68,10 +77,11 @@ class Suite:
     """The programs of a checkout, and a process for each measurement."""
 
     def __init__(
-        self, checkout: Path, limit: float, folder: Path, peers: list[str], compile: str
+        self, checkout: Path, folder: Path, peers: list[str], options: argparse.Namespace
     ) -> None:
-        self.checkout, self.limit, self.folder, self.peers = checkout, limit, folder, peers
-        self.compile = compile
+        self.checkout, self.folder, self.peers = checkout, folder, peers
+        self.limit, self.compile, self.first = options.limit, options.compile, options.first
+        self.sizes: dict[str, dict[str, Any]] = {} if options.full else SIZES
         self.caches = 0
 
     def version(self, name: str, postfix: str) -> Path:
@@ -85,16 +95,19 @@ class Suite:
         self.caches += 1
         return str(self.folder / f"cache-{self.caches}")
 
-    def run(self, name: str, way: str, cache: str = "", verify: str = "first") -> dict[str, Any]:
+    def run(
+        self, name: str, way: str, cache: str = "", verify: str = "first", loaded: bool = False
+    ) -> dict[str, Any]:
         """What one process found; `failed` says why it found nothing."""
         job = {
             "checkout": str(self.checkout),
             "name": name,
             "way": way,
-            "sizes": SIZES.get(name, {}),
+            "sizes": self.sizes.get(name, {}),
             "answers": str(self.folder / f"{name}.npz"),
             "verify": verify,
             "compile": self.compile,
+            "loaded": loaded,
         }
         try:
             ended = subprocess.run(
@@ -118,7 +131,8 @@ class Suite:
         """All that is said of one program."""
         row: dict[str, Any] = {"name": name, "numpy": self.run(name, "numpy")}
         if "failed" in row["numpy"]:
-            return {**row, "class": "not", "why": f"NumPy: {row['numpy']['failed']}"}
+            failed = row["numpy"]["failed"]
+            return {**row, "class": "not", "why": f"NumPy: {failed}", "smaller": False}
         row |= {"class": "not", "why": NOT.get(name, ""), "tried": {}}
         for way in WAYS:
             cache = self.cache()
@@ -128,14 +142,18 @@ class Suite:
                 row["why"] = NOT.get(name, found["failed"])
                 continue
             row |= {"class": way, "why": "; ".join(row["tried"].values()), "cold": found}
-            if self.compile == "now":
+            if self.first:
+                row["loaded"] = self.run(name, way, self.cache(), loaded=True)
+            elif self.compile == "now":
                 row["warm"] = self.run(name, way, cache)
                 row["off"] = self.run(name, way, self.cache(), verify="off")
             break
         for peer in self.peers:
             if self.version(name, {"numba": "numba_n"}.get(peer, peer)).exists():
                 row[peer] = self.run(name, peer)
-        return row
+        if self.first and "jax" in self.peers:
+            row["body"] = self.run(name, "jax-body")
+        return row | {"smaller": name in self.sizes}
 
 
 def reason(text: str) -> str:
@@ -177,18 +195,54 @@ def seconds(found: dict[str, Any] | None, what: str = "first") -> str:
 
 WIDTHS = {"program": -24, "runs": -8, "error": -12, "numpy": 8, "cold": 8, "off": 8, "warm": 8}
 WIDTHS |= {"then": 8, "checked": 9, "jax": 8, "numba": 8}
+FIRST = {"program": -24, "runs": -8, "error": -12, "numpy": 8, "cold": 8, "loaded": 8, "nodes": 7}
+FIRST |= {"kernels": 8, "loops": 9, "jax": 8, "body": 8}
 
 
-def line(cells: Iterable[str]) -> str:
+def line(cells: Iterable[str], widths: dict[str, int]) -> str:
     """Cells side by side, as wide as their columns; a negative width stands left."""
     return " ".join(
         cell.ljust(-width) if width < 0 else cell.rjust(width)
-        for cell, width in zip(cells, WIDTHS.values(), strict=True)
+        for cell, width in zip(cells, widths.values(), strict=True)
     )
 
 
+def print_first(row: dict[str, Any]) -> None:
+    """The row of a first call."""
+    cells = [row["name"] + ("*" if row["smaller"] else ""), row["class"], ""]
+    cells += [seconds(row["numpy"], "steady"), seconds(row.get("cold"))]
+    cells += [seconds(row.get("loaded")), "", "", ""]
+    if "cold" in row:
+        cold = row["cold"]
+        cells[2] = f"{'right' if is_right(row) else 'WRONG'} {error_of(row):.0e}"
+        cells[6:] = [str(cold["nodes"]), str(cold["kernels"]), "–"]
+        if cold["rounds"]:
+            cells[8] = f"{len(cold['rounds'])} ({max(cold['rounds'])})"
+    cells += [seconds(row.get("jax")), seconds(row.get("body"))]
+    print(line(cells, FIRST), f" {row['why'][:90]}" if row["why"] else "", flush=True)
+
+
+def first_summary(rows: list[dict[str, Any]]) -> None:
+    """The median and the worst first call, of all programs and of those that others run too."""
+    print()
+    ran = [r for r in rows if "cold" in r]
+    print(f"right     {sum(map(is_right, ran))} of {len(ran)} that run, of {len(rows)}")
+    looped = sum(bool(r["cold"]["rounds"]) for r in ran)
+    print(f"loops     found in {looped} of {len(ran)}")
+    for peer in ("cold", "jax", "body"):
+        both = [r for r in ran if "first" in r.get(peer, {}) and "first" in r["loaded"]]
+        for who in dict.fromkeys(("cold", "loaded", peer)) if both else ():
+            times = {r["name"]: float(r[who]["first"]) for r in both}
+            slowest = max(times, key=lambda name: times[name])
+            print(
+                f"{who:9} first calls of {len(both)} programs: "
+                f"median {median(times.values()):.3f} s, worst {times[slowest]:.3f} s ({slowest}), "
+                f"{sum(t > SLOW for t in times.values())} above {SLOW:g} s"
+            )
+
+
 def print_row(row: dict[str, Any]) -> None:
-    name = row["name"] + ("*" if row["name"] in SIZES else "")
+    name = row["name"] + ("*" if row["smaller"] else "")
     cells = [name, row["class"], "", seconds(row["numpy"], "steady")]
     if "cold" in row:
         cold = row["cold"]
@@ -199,7 +253,7 @@ def print_row(row: dict[str, Any]) -> None:
     else:
         cells += [""] * 5
     cells += [seconds(row.get("jax")), seconds(row.get("numba"))]
-    print(line(cells), f" {row['why'][:90]}" if row["why"] else "", flush=True)
+    print(line(cells, WIDTHS), f" {row['why'][:90]}" if row["why"] else "", flush=True)
 
 
 def summary(rows: list[dict[str, Any]]) -> None:
@@ -234,6 +288,7 @@ def summary(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # modules would be compiled by each process
     parser = argparse.ArgumentParser(description="NPBench's programs under tn.jit")
     parser.add_argument("checkout", nargs="?", default=os.environ.get("NPBENCH", ""))
     parser.add_argument("programs", nargs="*")
@@ -241,6 +296,8 @@ def main() -> None:
     parser.add_argument("--save", help="a file for all that was found, as lines of JSON")
     parser.add_argument("--peers", default="jax,numba", help="those of jax and numba to run")
     parser.add_argument("--compile", default="now", choices=("now", "never"))
+    parser.add_argument("--first", action="store_true", help="cold first calls alone")
+    parser.add_argument("--full", action="store_true", help="preset S for every program")
     options = parser.parse_intermixed_args()
     checkout = Path(options.checkout)
     if not options.checkout or not (checkout / "bench_info").is_dir():
@@ -255,15 +312,18 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         peers = [peer for peer in options.peers.split(",") if peer and find_spec(peer)]
-        suite = Suite(checkout.resolve(), options.limit, Path(folder), peers, options.compile)
-        print(line(WIDTHS), "  (seconds; m: milliseconds; *: smaller than S)")
+        if options.first:
+            peers = [peer for peer in peers if peer == "jax"]
+        suite = Suite(checkout.resolve(), Path(folder), peers, options)
+        widths = FIRST if options.first else WIDTHS
+        print(line(widths, widths), "  (seconds; m: milliseconds; *: smaller than S)")
         for name in options.programs or names:
             rows.append(suite.measure(name))
-            print_row(rows[-1])
+            (print_first if options.first else print_row)(rows[-1])
             if options.save:
                 with open(options.save, "a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
-    summary(rows)
+    (first_summary if options.first else summary)(rows)
 
 
 if __name__ == "__main__":

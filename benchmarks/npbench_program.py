@@ -8,6 +8,7 @@ JOB is a `Job` as JSON. The last line printed is what was found, as JSON.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 import warnings
@@ -21,11 +22,12 @@ import numpy as np
 
 STEADY = 0.5  # seconds for calls after the first
 CALLS = 50
+RIGHT = 1e-5  # of the largest element, of a body under jax.jit
 
 
 @dataclass
 class Job:
-    """What to run. `way` is numpy, jax, numba, or for Tenfold plain, static, convert."""
+    """What to run. `way` is numpy, jax, jax-body, numba, or for Tenfold plain, static, convert."""
 
     checkout: str
     name: str
@@ -34,6 +36,7 @@ class Job:
     answers: str  # a file: NumPy writes it, the others read it
     verify: str
     compile: str
+    loaded: bool  # Tenfold has compiled another function before
 
 
 @dataclass
@@ -168,9 +171,13 @@ def jitted_by(program: Program, job: Job, arguments: dict[str, Any]) -> Any:
 
 
 def run_tenfold(program: Program, job: Job) -> dict[str, Any]:
+    from tenfold import jit
+
     arguments = program.arguments(job.sizes)
     expected, written = answers_of(job)
     jitted = jitted_by(program, job, arguments)
+    if job.loaded:
+        jit(lambda x: x + 1)(np.ones(1))
 
     def answers() -> list[np.ndarray[Any, Any]]:
         given = copied(arguments)
@@ -195,13 +202,33 @@ def run_tenfold(program: Program, job: Job) -> dict[str, Any]:
         "state": state,
         "state_later": state_of(jitted, given),
         "nodes": len(jitted.trace(*given).nodes),
+        **kernels_of(jitted, given),
     }
+
+
+def kernels_of(jitted: Any, given: list[Any]) -> dict[str, Any]:
+    """The distinct kernels of the plan, and the rounds of each loop that was found in it."""
+    if jitted.options.compile == "never":
+        return {"kernels": 0, "rounds": []}
+    plan = jitted.plan(*given)
+    rounds = re.findall(r"(\d+) rounds found", plan.explain())
+    return {"kernels": len(plan.kernels), "rounds": [int(count) for count in rounds]}
 
 
 def state_of(jitted: Any, given: list[Any]) -> str:
     """Of the certificate of the plan; where nothing is compiled there is none."""
     certificate = None if jitted.options.compile == "never" else jitted.certificate(*given)
     return "none" if certificate is None else str(certificate.state)
+
+
+def jax_body(program: Program, arguments: dict[str, Any]) -> Callable[..., Any]:
+    """NumPy's body under `jax.jit`: its module's `np` is jax.numpy, its integers are static."""
+    import jax
+
+    function = program.function("numpy")
+    function.__globals__["np"] = jax.numpy
+    counts = [n for n, a in enumerate(arguments.values()) if isinstance(a, (int, np.integer))]
+    return jax.jit(function, static_argnums=counts)
 
 
 def run_jax(program: Program, job: Job) -> dict[str, Any]:
@@ -211,7 +238,8 @@ def run_jax(program: Program, job: Job) -> dict[str, Any]:
     jax.config.update("jax_enable_x64", True)
     jax.block_until_ready(jax.numpy.zeros(1) + 1)  # the client is made
     arguments = program.arguments(job.sizes)
-    function = program.function("jax")
+    body = job.way == "jax-body"
+    function = jax_body(program, arguments) if body else program.function("jax")
 
     def taken(arguments: Sequence[Any]) -> list[Any]:
         moved = [jax.numpy.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
@@ -219,7 +247,13 @@ def run_jax(program: Program, job: Job) -> dict[str, Any]:
         return moved
 
     given = taken(copied(arguments))
-    first = timed(lambda: jax.block_until_ready(function(*given)))[1]
+    result, first = timed(lambda: jax.block_until_ready(function(*given)))
+    if body:
+        expected, written = answers_of(job)
+        if written:
+            raise TypeError("JAX can't write to arguments")
+        if worst(arrays_in(result), expected) > RIGHT:
+            raise ValueError("JAX's result is another")
     return {
         "first": first,
         "steady": steady(lambda _: jax.block_until_ready(function(*given)), {}),
@@ -239,7 +273,8 @@ def main() -> None:
     sys.path.insert(0, job.checkout)
     text = (Path(job.checkout) / "bench_info" / f"{job.name}.json").read_text()
     program = Program(json.loads(text)["benchmark"])
-    run = {"numpy": run_numpy, "jax": run_jax, "numba": run_numba}.get(job.way, run_tenfold)
+    runs = {"numpy": run_numpy, "jax": run_jax, "jax-body": run_jax, "numba": run_numba}
+    run = runs.get(job.way, run_tenfold)
     warnings.simplefilter("ignore")
     print(json.dumps(run(program, job)))
 

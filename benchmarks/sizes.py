@@ -10,9 +10,11 @@ the same order, then with all of them again (`again`). JAX has jax.numpy in NumP
 torch.compile(dynamic=True) traces NumPy's own functions.
 
 Each system runs each function in a process of its own, systems in turn. All caches are empty when
-a process begins: Tenfold's and torch's are new folders, JAX has none unless asked. Imports of
-packages and the making of JAX's client are not counted; compilers' imports are. JAX's and torch's
-arguments are their own arrays, made before the clock starts. Checks are on, as they are by default.
+a process begins: Tenfold's and torch's are new folders, JAX has none unless asked. What a process
+does but once (imports, JAX's client, torch's headers) is not counted: each system has compiled and
+called `x + 1` before. JAX's and torch's arguments are their own arrays, made before the clock
+starts. Tenfold's checks are on, as they are by default. Arithmetic has one thread in every system:
+the arrays are small, and on a busy machine threads would wait for one another.
 
 `total` is the sum over the shapes, `worst` the slowest shape but for the first, `typical` their
 median: with more than one round the least of each shape's times. `processor` is the time of all
@@ -41,6 +43,11 @@ from typing import Any
 import numpy as np
 
 SYSTEMS = ("numpy", "tenfold", "jax", "torch")
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+}
 
 
 def mlp(np: Any, x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
@@ -107,12 +114,17 @@ def jax_call(function: Call) -> tuple[Call, Call, Count]:
     import jax
 
     jax.config.update("jax_platforms", "cpu")
-    jax.block_until_ready(jax.numpy.zeros(1) + 1)  # the client is made
-    jitted = jax.jit(lambda *given: function(jax.numpy, *given))
+    traced = []  # jax.jit calls the function once for each compilation
+
+    def body(*given: Any) -> Any:
+        traced.append(1)
+        return function(jax.numpy, *given)
+
+    jitted = jax.jit(body)
     return (
         lambda *given: jax.block_until_ready(jitted(*given)),
         lambda x: jax.block_until_ready(jax.numpy.asarray(x)),
-        lambda: {"compiled": jitted._cache_size()},
+        lambda: {"compiled": len(traced)},
     )
 
 
@@ -129,14 +141,18 @@ def torch_call(function: Call) -> tuple[Call, Call, Count]:
 def measure(system: str, name: str, count: int) -> dict[str, Any]:
     """Call the function with every shape, and with every shape again."""
     function, shapes = FUNCTIONS[name]
-    call, own, counts = globals()[f"{system}_call"](function)
+    maker = globals()[f"{system}_call"]
+    call, own, counts = maker(lambda np, x: x + 1)
+    call(own(np.ones((2, 3), np.float32)))
+    call, own, counts = maker(function)
+    before = counts()
     rng = np.random.default_rng(0)
     drawn = [
         [rng.standard_normal(shape, np.float32) / 4 for shape in shapes(n)]
         for n in range(1, count + 1)
     ]
     given = [[own(x) for x in arguments] for arguments in drawn]
-    results, before, last = [], counts()["compiled"], 0
+    results, compiled, last = [], counts()["compiled"], 0
     passes: list[dict[str, Any]] = []
     for turn in range(2):
         times = []
@@ -147,14 +163,15 @@ def measure(system: str, name: str, count: int) -> dict[str, Any]:
             times.append(time.perf_counter() - start)
             if not turn:
                 results.append(result)
-            if counts()["compiled"] > before:
-                before, last = counts()["compiled"], n
+            if counts()["compiled"] > compiled:
+                compiled, last = counts()["compiled"], n
         passes.append({"times": times, "processor": time.process_time() - used})
     error = 0.0
     for arguments, result in zip(drawn, results, strict=True):
         want = function(np, *arguments)
         error = max(error, float(np.abs(np.asarray(result) - want).max() / np.abs(want).max()))
-    return {"passes": passes, "last": last, "error": error, **counts()}
+    made = {name: count - before[name] for name, count in counts().items()}
+    return {"passes": passes, "last": last, "error": error, **made}
 
 
 def fresh(system: str, name: str, count: int, limit: float) -> dict[str, Any]:
@@ -173,7 +190,7 @@ def fresh(system: str, name: str, count: int, limit: float) -> dict[str, Any]:
                 text=True,
                 timeout=limit,
                 check=False,
-                env=os.environ | caches,
+                env=os.environ | ONE_THREAD | caches,
             )
         except subprocess.TimeoutExpired:
             return {"failed": f"more than {limit:g} s"}
@@ -224,6 +241,7 @@ def main() -> None:
         system, name, count = sys.argv[2:]
         print(json.dumps(measure(system, name, int(count))))
         return
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # modules would be compiled by each process
     parser = argparse.ArgumentParser(description="ever new sizes of five functions")
     parser.add_argument("functions", nargs="*", choices=[[], *FUNCTIONS], default=[])
     parser.add_argument("--systems", default=",".join(SYSTEMS))
