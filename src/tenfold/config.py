@@ -57,9 +57,11 @@ class Config:
     """`cache` is the folder of the disk cache, None or 'off' for none; `cache_bytes` how large it
     may grow.
 
-    Of graphs of lazy arrays, `compile` says which are compiled: 'always' all, 'never' none, 'auto'
-    those that are run for the `compile_runs`-th time or compute `compile_work` elements at once.
-    At most `pending` nodes wait for a value before they are run.
+    Of graphs of lazy arrays, `compile` says which are compiled: 'always' all, at once; 'never'
+    none; 'auto' those in which at least `compile_work` elements go from node to node, in the
+    background when they are run for the `compile_runs`-th time. Until such a plan is made and
+    checked, and for all other graphs, NumPy's functions run node by node. At most `pending` nodes
+    wait for a value before they are run.
 
     `disable` has functions run as they are written, for a debugger: a jitted one calls what it
     wraps, and branches and bodies are called by Python. `traceback` is 'short' or 'full', with the
@@ -83,7 +85,7 @@ class Config:
     cache_bytes: int = field(default_factory=_limit)
     compile: str = field(default_factory=lambda: _one_of("TENFOLD_COMPILE", MODES))
     compile_runs: int = 4
-    compile_work: int = 1 << 20
+    compile_work: int = 1 << 17
     pending: int = 1024
     disable: bool = field(default_factory=_disabled)
     traceback: str = field(default_factory=lambda: _one_of("TENFOLD_TRACEBACK", TRACEBACKS))

@@ -1,92 +1,144 @@
-"""Policy: which graphs are compiled and which the reference runs.
+"""Policy: which graphs of lazy arrays are compiled, when, and what runs the others.
 
-A graph met for the first time is run by the reference, which needs no time to get ready. One
-that comes back, or one with much to do, is worth compiling. Only counts decide, never a clock;
-`tn.config` has them.
+A graph is worth a plan where many elements go from node to node: those a plan need not write to
+memory and read again. `realise` asks here about such graphs alone; all others NumPy's functions run
+node by node. A graph that comes back for the `compile_runs`-th time is compiled and checked in the
+background; until its plan has a certificate, it is run as before. No clock decides, and nobody
+waits. With compile="always" every graph is compiled at once, with "never" none is.
+
+What is counted is bounded: the least recently used are forgotten.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tenfold.api.verify import verify_option
 from tenfold.config import config
+from tenfold.errors import CompileWarning
+from tenfold.frames import warn
 from tenfold.graph import Graph
 from tenfold.locks import Lock
+from tenfold.promote.background import Job, held, submit, waiting
 from tenfold.reference import Callbacks, evaluate
 from tenfold.trace.lazy import realise
 
-# A compiled graph: its outputs for these arrays.
-Compiled = Callable[[Sequence[Any]], list[Any]]
+if TYPE_CHECKING:
+    from tenfold.backends.program import Program
 
 KEPT = 1024  # graphs that are counted or kept compiled
+NODES = 1 << 16  # that these have
 
 
-def planned(graph: Graph) -> Compiled:
-    """A graph compiled by its plan, from the cache of plans; checked as a function's is."""
-    # The compiler is loaded when something is compiled.
-    from tenfold.api.checking import answer, go_on, note
-    from tenfold.cache import plans
+class GraphCount:
+    """How often a graph has come back, its program, and the job that makes that."""
 
-    program = plans.get(graph)
+    __slots__ = ("job", "nodes", "program", "runs")
 
-    def compiled(arrays: Sequence[Any]) -> list[Any]:
-        verify, given = verify_option(None), list(arrays)
-        outputs = answer(program, graph, given, Callbacks(), verify, strict=False)
-        if verify not in ("off", "always"):
-            go_on(program, graph, given)
-        note(program)
-        return outputs
-
-    return compiled
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
+        self.runs = 0
+        self.job: Job | None = None
+        self.program: Program | None = None
 
 
-_lock = Lock()
-_runs: OrderedDict[Graph, int] = OrderedDict()
-_compiled: OrderedDict[Graph, Compiled] = OrderedDict()
+class Counts:
+    """The graphs that were met last, by any key that tells them apart."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._held: OrderedDict[Hashable, GraphCount] = OrderedDict()
+        self._nodes = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def next(self, key: Hashable, nodes: int) -> GraphCount:
+        """Count a graph once more."""
+        with self._lock:
+            found = self._held.get(key)
+            if found is None:
+                found = self._held[key] = GraphCount(nodes)
+                self._nodes += nodes
+                while len(self._held) > KEPT or (self._nodes > NODES and len(self._held) > 1):
+                    self._nodes -= self._held.popitem(last=False)[1].nodes
+            else:
+                self._held.move_to_end(key)
+            found.runs += 1
+            return found
 
 
-def work(graph: Graph) -> int:
-    """How many elements a graph computes in one run, its scopes counted once."""
-    return sum(t.size for g in (graph, *graph.scopes()) for n in g.nodes for t in n.types)
+counts = Counts()
 
 
 def run(graph: Graph, arrays: Sequence[Any], callables: realise.Callables = ()) -> list[Any]:
-    """The outputs of a graph, compiled where the policy says so."""
+    """The outputs of a graph: by a plan where the policy says so, else by the reference."""
     if not graph.effects and not callables and graph.nodes:
-        compiled = _chosen(graph)
-        if compiled is not None:
-            return compiled(arrays)
-    return reference(graph, arrays, callables)
-
-
-def reference(graph: Graph, arrays: Sequence[Any], callables: realise.Callables = ()) -> list[Any]:
-    """The outputs of a graph by the reference."""
+        found = None
+        if config.compile != "never" and not config.disable:
+            found = planned(graph, lambda: graph, len(graph.nodes), arrays)
+        if found is not None:
+            return found
     return list(evaluate(graph, arrays, Callbacks(callables)))
 
 
-def _chosen(graph: Graph) -> Compiled | None:
-    """The compiled form of a graph, if it is to be compiled now or was before."""
-    if config.compile == "never" or config.disable:
+def planned(
+    key: Hashable, build: Callable[[], Graph], nodes: int, arrays: Sequence[Any]
+) -> list[Any] | None:
+    """The outputs of a graph by its plan, if it has one by now."""
+    count = counts.next(key, nodes)
+    if count.program is None and config.compile == "always":
+        from tenfold.cache import plans
+
+        count.program = plans.get(build())
+    job = count.job
+    if job is None or job.lost:
+        if count.program is None and count.runs >= config.compile_runs:
+            count.job = _submit(count, build, arrays)
+    elif job.done.is_set() and not job.told:
+        job.told = True
+        job.warn()
+        if job.error is not None:
+            warn(
+                "lazy arrays: compiling in the background failed, NumPy's functions go on "
+                f"answering: {job.error!r}",
+                CompileWarning,
+            )
+    return None if count.program is None else _answer(count.program, arrays)
+
+
+def _submit(count: GraphCount, build: Callable[[], Graph], arrays: Sequence[Any]) -> Job | None:
+    """Have a graph compiled and its plan checked on these arrays, which nobody writes to; None
+    where the background has enough to do."""
+    from tenfold.api.checking import COPIED, WAITING
+
+    size = sum(array.nbytes for array in arrays)
+    if waiting() > WAITING or held() + size > COPIED:
         return None
-    with _lock:
-        if graph in _compiled:
-            return _compiled[graph]
-        if config.compile == "auto" and work(graph) < config.compile_work:
-            runs = _runs[graph] = _runs.pop(graph, 0) + 1
-            if len(_runs) > KEPT:
-                _runs.popitem(last=False)
-            if runs < config.compile_runs:
-                return None
-    made = planned(graph)
-    with _lock:
-        _compiled[graph] = made
-        _runs.pop(graph, None)
-        if len(_compiled) > KEPT:
-            _compiled.popitem(last=False)
-    return made
+
+    def work() -> None:
+        from tenfold.cache import plans
+
+        program = plans.get(build())
+        if program.certificate is None and program.refuted is None:
+            _answer(program, arrays, quiet=True)
+        count.program = program
+
+    return submit(work, None, size)
 
 
-realise.use(run, reference)
+def _answer(program: Program, arrays: Sequence[Any], quiet: bool = False) -> list[Any]:
+    """The outputs for these arrays by a plan, checked as a function's is."""
+    from tenfold.api.checking import answer, go_on, note  # loaded when something is compiled
+
+    verify, given, graph = verify_option(None), list(arrays), program.graph
+    outputs = answer(program, graph, given, Callbacks(), verify, strict=False, quiet=quiet)
+    if verify not in ("off", "always"):
+        go_on(program, graph, given)
+    note(program)
+    return outputs
+
+
+realise.use(run, planned)

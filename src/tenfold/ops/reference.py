@@ -6,7 +6,7 @@ zero-dimensional ones too. Warnings are the evaluator's to silence, with np.errs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
@@ -20,6 +20,17 @@ F32 = DTYPES["f32"]
 _NUMBERS = frozenset(dtype.num for dtype in NARROW)  # quicker to look up than dtypes
 
 
+# What references come to, but for making an array of the result, where no input is narrow; and
+# whether they do so for narrow ones too.
+_plain: dict[Callable[..., Any], tuple[Callable[..., Any], bool]] = {}
+
+
+def plain(reference: Callable[..., Any], dtypes: Iterable[DType]) -> Callable[..., Any]:
+    """What a reference comes to for inputs of these dtypes: it may give a scalar for an array."""
+    function, narrow = _plain.get(reference, (reference, True))
+    return function if narrow or NARROW.isdisjoint(dtypes) else reference
+
+
 def direct(function: Callable[..., Any]) -> Callable[..., Any]:
     """A reference from a NumPy function that meets every dtype by itself."""
 
@@ -27,6 +38,7 @@ def direct(function: Callable[..., Any]) -> Callable[..., Any]:
     def reference(*arrays: Array, **attributes: Any) -> Any:
         return np.asarray(function(*arrays, **attributes))
 
+    _plain[reference] = function, True
     return reference
 
 
@@ -40,6 +52,7 @@ def widened(function: Callable[..., Any]) -> Callable[..., Any]:
                 return _rounded(function, arrays, attributes, array.dtype)
         return np.asarray(function(*arrays, **attributes))
 
+    _plain[reference] = function, False
     return reference
 
 

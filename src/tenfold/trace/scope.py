@@ -19,7 +19,7 @@ from tenfold.errors import ScopeError, TenfoldError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
 from tenfold.trace.source import Raw, describe, here, locate
-from tenfold.types import SHORT, DType, TensorType, as_dtype
+from tenfold.types import DType, TensorType, as_dtype
 
 CONSTANT_SIZE = 16  # arrays up to this size, made while tracing, are constants
 
@@ -88,6 +88,11 @@ class Handle:
         array._version, array._seen = self.version, self.seen
 
 
+def constant_attributes(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """The attributes of a constant with this array's bits."""
+    return {"data": array.tobytes(), "type": repr(TensorType(array.dtype, array.shape))}
+
+
 class Scope:
     """One open graph."""
 
@@ -143,10 +148,7 @@ class Scope:
 
     def constant(self, array: np.ndarray[Any, Any]) -> int:
         """The value of a constant with this array's bits."""
-        dims = ",".join(map(str, array.shape))
-        short = SHORT[array.dtype]
-        attributes = {"data": array.tobytes(), "type": f"{short}[{dims}]" if dims else short}
-        return self.node("constant", (), attributes)[0]
+        return self.node("constant", (), constant_attributes(array))[0]
 
     def foreign(self, array: np.ndarray[Any, Any], origin: Any = None) -> int:
         """The value that stands for an array from outside the trace, or for the array of a lazy

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,83 +20,87 @@ from tenfold.errors import TenfoldError
 from tenfold.graph import Attributes, Graph
 from tenfold.graph.build import infer
 from tenfold.ops import TABLE
-from tenfold.trace.scope import Scope
+from tenfold.ops.reference import plain
+from tenfold.trace.scope import Scope, constant_attributes
 from tenfold.trace.source import Raw, describe, here
 from tenfold.types import TensorType, as_dtype, base_array
 
-_FORMS = 65536  # so many types of nodes are remembered
-_LITERALS = 4096  # and so many constants of Python numbers
+_FORMS = 65536  # so many forms of nodes are remembered
+_LITERALS = 4096  # and so many constants
 _serial = itertools.count(1)
 
 Host = np.ndarray[Any, Any]
 
 
-class DeferredNode:
-    """A node that has not been run: what it is, what it reads, and the user's line."""
+class NodeForm:
+    """What nodes are that differ in their inputs alone: op, attributes, scopes and types; with
+    what computes them."""
 
-    __slots__ = (
-        "attributes",
-        "first",
-        "inputs",
-        "op",
-        "raw",
-        "results",
-        "scopes",
-        "size",
-        "types",
-    )
+    __slots__ = ("attributes", "elements", "function", "numbers", "op", "scopes", "types")
 
     def __init__(
-        self,
-        op: str,
-        inputs: tuple[LazyValue, ...],
-        attributes: Attributes,
-        scopes: tuple[Graph, ...],
-        types: tuple[TensorType, ...],
-        raw: Raw | None,
+        self, op: str, inputs: tuple[TensorType, ...], attributes: Attributes, scopes: Any
     ) -> None:
         self.op = op
-        self.inputs = inputs
         self.attributes = attributes
-        self.scopes = scopes
-        self.types = types
-        self.raw = raw
+        self.scopes: tuple[Graph, ...] = scopes
+        self.types = infer(op, TABLE, inputs, attributes, scopes)
+        self.numbers = [numbered(type) for type in self.types]
+        self.elements = sum([type.size for type in self.types])
+        self.function: Callable[..., Any] | None = None  # that is: the evaluator has to be asked
+        row = TABLE[op]
+        if not row.effect and row.scopes == 0:
+            function = plain(row.reference, [type.dtype for type in inputs])
+            self.function = partial(function, **dict(attributes)) if attributes else function
+
+
+class DeferredNode:
+    """A node that has not been run: its form and what it reads. Inputs have lesser serials."""
+
+    __slots__ = ("first", "form", "inputs", "results", "serial", "size")
+
+    def __init__(self, form: NodeForm, inputs: tuple[LazyValue, ...]) -> None:
+        self.form = form
+        self.inputs = inputs
         self.results: tuple[weakref.ref[LazyValue], ...] = ()  # of a node with several
         # How many nodes have to be run for this one, at most: all those counted input by input,
         # and all those made since the first of them; each bound is poor where the other is good.
-        serial = next(_serial)
-        size: int = 1
-        first: int = serial
+        self.serial = serial = first = next(_serial)
+        size = 1
         for value in inputs:
             made = value.node
-            if made is not None and made.inputs:
+            if made is not None:
                 size += made.size
-                first = min(first, made.first)
-        self.size: int = min(size, serial - first + 1)
+                if made.first < first:
+                    first = made.first
         self.first: int = first
+        self.size: int = size if size <= serial - first else serial - first + 1
 
 
 class LazyValue:
     """A value: an array, or until there is one the node that makes it.
 
-    The array is set before the node is let go, so whoever finds no node finds an array.
+    The array is set before the node is let go, so whoever finds no node finds an array. A constant
+    has its array from the first, and the form that stands for it in a graph.
     """
 
-    __slots__ = ("__weakref__", "array", "index", "node", "number", "type")
+    __slots__ = ("__weakref__", "array", "constant", "index", "node", "number", "raw", "type")
 
     def __init__(
         self,
         type: TensorType,
         number: int,
         node: DeferredNode | None,
+        raw: Raw | None = None,
         index: int = 0,
-        array: Host | None = None,
     ) -> None:
         self.type = type
         self.number = number  # of its type: quicker to look things up by
         self.node = node
+        self.raw = raw  # the user's line
         self.index = index
-        self.array = array
+        self.array: Host | None = None
+        self.constant: NodeForm | None = None
 
     def settle(self, array: Host) -> None:
         """Take the array that the node made; the node and what it held may go."""
@@ -109,7 +114,9 @@ def leaf(array: Host) -> LazyValue:
         array = array.view()
         array.flags.writeable = False
     type = TensorType(array.dtype, array.shape)
-    return LazyValue(type, numbered(type), None, 0, array)
+    made = LazyValue(type, numbered(type), None)
+    made.array = array
+    return made
 
 
 _numbers: dict[TensorType, int] = {}  # grows with the types met, as they do in a program
@@ -144,8 +151,7 @@ class _Values:
     types = ValueTypes()
 
     def source(self, value: LazyValue) -> Raw | None:
-        node = value.node
-        return None if node is None else node.raw
+        return value.raw
 
 
 class _BoundedDict(dict[Any, Any]):
@@ -165,8 +171,8 @@ class LazyScope(Scope):
     def __init__(self) -> None:
         super().__init__("lazy arrays")
         self.builder: Any = _Values()
-        self.literals = _BoundedDict()
-        self._forms: dict[Any, tuple[tuple[TensorType, ...], list[int]]] = {}
+        self.literals: Any = _BoundedDict()
+        self._forms: dict[Any, NodeForm] = {}
         # Called with the value of a node that has too many before it; `realise` sets it.
         self.overflow: Callable[[LazyValue], None] = lambda value: None
 
@@ -183,28 +189,42 @@ class LazyScope(Scope):
         held = tuple(scopes)
         try:
             given = row.normalise(attributes or {}) if row.attributes or attributes else ()
-            form = (op, tuple([value.number for value in inputs]), given, held)
-            known = self._forms.get(form)
-            if known is None:
-                types = infer(op, TABLE, tuple([v.type for v in inputs]), given, held)
-                known = types, [numbered(type) for type in types]
+            key = (op, tuple([value.number for value in inputs]), given, held)
+            form = self._forms.get(key)
+            if form is None:
+                form = NodeForm(op, tuple([value.type for value in inputs]), given, held)
                 if len(self._forms) >= _FORMS:
                     self._forms.clear()
-                if op != "constant":  # its attributes are data
-                    self._forms[form] = known
+                self._forms[key] = form
         except TenfoldError as error:
             error.at(describe(raw))
             raise
-        types, numbers = known
-        made = DeferredNode(op, tuple(inputs), given, held, types, raw)
+        return self.deferred(form, tuple(inputs), raw)
+
+    def deferred(
+        self, form: NodeForm, inputs: tuple[LazyValue, ...], raw: Raw | None
+    ) -> tuple[LazyValue, ...]:
+        """The values of a node of this form."""
+        made = DeferredNode(form, inputs)
+        types, numbers = form.types, form.numbers
         if len(types) == 1:
-            values: tuple[LazyValue, ...] = (LazyValue(types[0], numbers[0], made),)
+            values: tuple[LazyValue, ...] = (LazyValue(types[0], numbers[0], made, raw),)
         else:
-            values = tuple([LazyValue(t, numbers[i], made, i) for i, t in enumerate(types)])
+            values = tuple([LazyValue(t, numbers[i], made, raw, i) for i, t in enumerate(types)])
             made.results = tuple([weakref.ref(value) for value in values])
         if made.size > config.pending:
             self.overflow(values[0])
         return values
+
+    def constant(self, array: Host) -> Any:
+        """The value of a constant with this array's bits. The same value for the same bits."""
+        key = array.tobytes(), array.dtype, array.shape
+        found = self.literals.get(key)
+        if found is None:
+            found = self.literals[key] = leaf(own(array))
+            given = TABLE["constant"].normalise(constant_attributes(array))
+            found.constant = NodeForm("constant", (), given, ())
+        return found
 
     def foreign(self, array: Host, origin: Any = None) -> Any:
         """The value of a NumPy array as it is now: later changes of it are not seen."""

@@ -1,248 +1,319 @@
-"""Realise: run the nodes that a lazy value needs, as one closed graph.
+"""Realise: run the nodes that a lazy value needs.
 
-What is needed is collected and brought into a canonical graph whose parameters are the arrays at
-hand. Ancestors that somebody still holds become outputs beside the value, so that they are not
-computed again; the others are not kept. Equal graphs are built once.
+Each node is run by the function of its op's reference on the arrays of its inputs, in the order in
+which nodes were made, and its value settles: it has the array and lets its node go, and so what
+that held, unless somebody else holds it. What was done before an error or an interrupt stays done.
+
+Where a plan could save much (`tn.config.compile_work`), the nodes are brought into a structure: a
+key under which equal ones are counted, and from which a closed graph is built when it is wanted.
+Its parameters are the arrays at hand, its outputs what is needed and what somebody holds on the
+way. `api/policy` counts, compiles in the background, and answers by a plan when there is one.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from contextvars import Context, copy_context
+from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ScopeError
+from tenfold.config import config
+from tenfold.errors import GraphError, IndexProblem, ScopeError, TenfoldError
 from tenfold.graph import Builder, Graph
-from tenfold.locks import Lock
 from tenfold.ops import TABLE
-from tenfold.trace.lazy.lazy import LAZY, DeferredNode, Host, LazyValue
-from tenfold.trace.source import Raw, locate
+from tenfold.trace.lazy.lazy import LAZY, DeferredNode, Host, LazyValue, NodeForm
+from tenfold.trace.source import locate
 from tenfold.types import TensorType
 
 Callables = tuple[Callable[..., Any], ...]
 Runner = Callable[[Graph, Sequence[Any], Callables], list[Any]]
-# A node of a graph being collected: op, inputs, attributes, scopes. An input is the number of a
-# node's output, or below zero that of a parameter: -1 is the first.
-NodeKey = tuple[str, tuple[int, ...], Any, tuple[Graph, ...]]
+# Answers for a key, what builds its graph, how many nodes that has, and arrays: the outputs by a
+# plan, or None where there is none yet.
+Planner = Callable[[Hashable, Callable[[], Graph], int, Sequence[Host]], list[Any] | None]
+# A node of a structure: its form and its inputs, each the number of a node's output, or below zero
+# that of a parameter: -1 is the first.
+NodeKey = tuple[NodeForm, tuple[int, ...]]
 
-_KEPT = 1 << 16  # nodes of the graphs that are remembered
-_runner: list[Runner] = []
-_reference: list[Runner] = []
+_SMALL = 4096  # bytes of a view that is copied
+_hooks: list[tuple[Runner, Planner]] = []
 
 
-def use(runner: Runner, reference: Runner) -> None:
-    """From now on graphs are run by this: `runner(graph, arguments, callables)`.
-
-    The reference runs one that failed again: its error names the user's line.
-    """
-    _runner[:] = [runner]
-    _reference[:] = [reference]
+def use(runner: Runner, planner: Planner) -> None:
+    """From now on graphs are run by the runner: `runner(graph, arguments, callables)`; the planner
+    is asked first where a plan could save much."""
+    _hooks[:] = [(runner, planner)]
 
 
 def run(graph: Graph, arguments: Sequence[Any], callables: Callables = ()) -> list[Any]:
     """The outputs of a graph, by the layer that knows how to run one."""
-    if not _runner:
+    if not _hooks:
         raise ScopeError("nothing is there to run a graph with", fix="import tenfold")
-    return _runner[0](graph, arguments, callables)
+    return _hooks[0][0](graph, arguments, callables)
 
 
 def realised(value: LazyValue) -> Host:
-    """The array of a value; it can't be written to."""
+    """The array of a value, in C order; it can't be written to."""
     if value.node is not None:
         realise((value,))
-    assert value.array is not None
-    return value.array
+    array = value.array
+    assert array is not None
+    if not array.flags.c_contiguous:
+        array = array.copy()
+        array.setflags(write=False)
+        value.array = array
+    return array
 
 
 def realise(values: Sequence[LazyValue]) -> None:
     """Run what these values need, so that each has its array."""
-    targets = [value for value in values if value.node is not None]
-    if not targets:
+    pending, passed = _collect(values)
+    mode = config.compile
+    worth = mode == "always" or (mode == "auto" and passed >= config.compile_work)
+    if worth and not config.disable and pending and _by_plan(values, pending):
         return
-    needed = _Subgraph(targets)
-    del targets
-    outputs = needed.alive()
-    entries, parameters, numbers, raws = needed.numbered()
-    wanted: dict[int, list[LazyValue]] = {}
-    for value, node in outputs:
-        wanted.setdefault(numbers[id(node)] + value.index, []).append(value)
-    types = tuple([value.type for value in parameters])
-    graph = _graph(entries, types, tuple(wanted))
-    arrays = [value.array for value in parameters]
+    contexts = _local.contexts
+    context = contexts.pop() if contexts else _quiet()
     try:
-        made = run(graph, arrays)
-    except Exception:
-        _explain(entries, types, tuple(wanted), raws, arrays)
-        raise
-    for array, holders in zip(made, wanted.values(), strict=True):
-        array = np.asarray(array)
-        array.flags.writeable = False
-        for value in holders:
-            value.settle(array)
+        context.run(_settle, pending)
+    finally:
+        contexts.append(context)
 
 
 LAZY.overflow = lambda value: realise((value,))
 
 
-class _Subgraph:
-    """The nodes that some values need, each before those that read it."""
+def _collect(values: Sequence[LazyValue]) -> tuple[dict[int, LazyValue], int]:
+    """What has to be run for these: a value of each node, by its serial. And how many elements go
+    from node to node."""
+    pending: dict[int, LazyValue] = {}
+    stack: list[DeferredNode] = []
+    passed = 0
+    for value in values:
+        node = value.node
+        if node is not None:
+            passed -= node.form.elements
+            pending[node.serial] = value
+            stack.append(node)
+    while stack:
+        node = stack.pop()
+        passed += node.form.elements
+        for value in node.inputs:  # each is looked at once: another thread may run it meanwhile
+            maker = value.node
+            if maker is not None and maker.serial not in pending:
+                pending[maker.serial] = value
+                stack.append(maker)
+    return pending, passed
 
-    def __init__(self, targets: Sequence[LazyValue]) -> None:
-        self.targets: list[tuple[LazyValue, DeferredNode]] = []
-        for value in targets:
-            node = value.node
-            if node is not None:  # another thread may have run it meanwhile
-                self.targets.append((value, node))
-        # What makes each input is looked at once: another thread may run it while we walk.
-        self.makers: dict[int, list[DeferredNode | None]] = {}
-        self.order: list[DeferredNode] = []
-        makers, order = self.makers, self.order
-        done: set[int] = set()
-        for _, root in self.targets:
-            stack = [root]
-            while stack:
-                node = stack[-1]
-                key = id(node)
-                if key in done:
-                    stack.pop()
-                elif key in makers:
-                    done.add(key)
-                    order.append(node)
-                    stack.pop()
-                else:
-                    found = makers[key] = [value.node for value in node.inputs]
-                    stack.extend([m for m in reversed(found) if m and id(m) not in makers])
 
-    def alive(self) -> list[tuple[LazyValue, DeferredNode]]:
-        """The targets, then the values on the way that somebody else holds."""
-        held, uses = self._uses()
-        kept = {id(value): (value, node) for value, node in self.targets}
-        kept.update(self._siblings(held))
-        for key, pair in held.items():
-            if sys.getrefcount(pair[0]) - uses[key] > _SOLE:
-                kept.setdefault(key, pair)
-        return list(kept.values())
+# One by one.
 
-    def _uses(self) -> tuple[dict[int, tuple[LazyValue, DeferredNode]], dict[int, int]]:
-        """The values on the way, and how often the nodes here read each, by id.
 
-        A function of its own: when it is done, no name of it holds a value any more.
-        """
-        held: dict[int, tuple[LazyValue, DeferredNode]] = {}
-        uses: dict[int, int] = {}
-        for node in self.order:
-            for value, maker in zip(node.inputs, self.makers[id(node)], strict=True):
-                if maker is not None and maker.op != "constant":
-                    key = id(value)
-                    if key in uses:
-                        uses[key] += 1
-                    else:
-                        uses[key] = 1
-                        held[key] = value, maker
-        return held, uses
+class _Local(threading.local):
+    """The contexts of a thread in which NumPy warns of nothing, those that are not in use: setting
+    and resetting `np.errstate` would take longer than a small array does."""
 
-    def _siblings(self, held: Mapping[int, Any]) -> dict[int, tuple[LazyValue, DeferredNode]]:
-        """The results that somebody holds of nodes that give several, and nothing here reads."""
-        found: dict[int, tuple[LazyValue, DeferredNode]] = {}
-        for node in self.order:
+    def __init__(self) -> None:
+        self.contexts: list[Context] = []
+
+
+_local = _Local()
+
+
+def _quiet() -> Context:
+    made = copy_context()
+    made.run(np.seterr, all="ignore")
+    return made
+
+
+def _settle(pending: dict[int, LazyValue]) -> None:
+    """Run nodes one by one; each is let go as soon as it is done."""
+    for serial in sorted(pending):
+        _run(pending.pop(serial))
+
+
+_array = attrgetter("array")
+
+
+def _run(value: LazyValue) -> None:
+    """Run the node of a value on the arrays of its inputs."""
+    node = value.node
+    if node is None:  # another thread has
+        return
+    form = node.form
+    try:
+        if form.function is None:
+            made: Any = _evaluated(form, node.inputs)
+        else:
+            made = form.function(*map(_array, node.inputs))
+    except Exception as error:
+        _locate(error, value, node)
+        raise
+    if len(form.types) == 1:
+        value.settle(_own(made, value.type, form))
+        return
+    arrays = map(_own, made, form.types, repeat(form))
+    for reference, array in zip(node.results, arrays, strict=True):
+        other = reference()
+        if other is not None:
+            other.settle(array)
+
+
+def _own(made: Any, type: TensorType, form: NodeForm) -> Host:
+    """What a reference gave as an array that nobody writes to. It may be a view of another; a
+    small one is copied, lest it keep a large one alive."""
+    array: Host = made if made.__class__ is np.ndarray else _only(made)
+    if array.shape != type.shape or array.dtype != type.dtype:
+        got = f"{array.dtype}{list(array.shape)}"
+        raise GraphError(f"{form.op}: the reference gave {got}, its type rule {type}")
+    if array.base is not None and array.nbytes <= _SMALL:
+        array = array.copy()
+    array.setflags(write=False)
+    return array
+
+
+def _only(made: Any) -> Host:
+    """A scalar as an array; or the only result of a reference that gives several as a rule."""
+    if isinstance(made, (tuple, list)):
+        (made,) = made
+    return np.asarray(made)
+
+
+def _evaluated(form: NodeForm, inputs: Sequence[LazyValue]) -> list[Any]:
+    """The results of a node with scopes, by the evaluator."""
+    builder = Builder(TABLE)
+    given = [builder.parameter(value.type) for value in inputs]
+    made = builder.node(form.op, given, dict(form.attributes), form.scopes)
+    arrays = [value.array for value in inputs]
+    results = run(builder.finish(made, None, locate), arrays)
+    return results if len(form.types) > 1 else results[0]
+
+
+def _locate(error: Exception, value: LazyValue, node: DeferredNode) -> None:
+    """Say in an error which line of the user's program it comes from; which array was indexed."""
+    if isinstance(error, IndexProblem) and node.inputs:
+        indexed = node.inputs[0]
+        made = locate(indexed.raw)
+        error.of(f"{indexed.type}, made at {made}" if made else f"{indexed.type}")
+    source = locate(value.raw)
+    if source is not None and isinstance(error, TenfoldError):
+        error.at(str(source))
+    elif source is not None:
+        error.add_note(f"in {node.form.op}, at {source}")
+
+
+# By a plan.
+
+
+def _by_plan(values: Sequence[LazyValue], pending: dict[int, LazyValue]) -> bool:
+    """Settle these values, and those on the way that somebody holds, by a plan, if there is one."""
+    found = _structure(pending)
+    if found is None:
+        return False
+    entries, parameters, numbers, uses = found
+    wanted: dict[int, list[LazyValue]] = {}
+    for serial, value in _outputs(values, pending, uses):
+        wanted.setdefault(numbers[serial] + value.index, []).append(value)
+    outputs = tuple(wanted)
+    key = entries, tuple([value.number for value in parameters]), outputs
+    types = [value.type for value in parameters]
+    arrays = [realised(value) for value in parameters]
+    try:
+        made = _hooks[0][1](key, lambda: _build(entries, types, outputs), len(entries), arrays)
+    except Exception:
+        _settle(dict(pending))  # which fails too, and names the user's line
+        raise
+    if made is None:
+        return False
+    for array, holders in zip(made, wanted.values(), strict=True):
+        array = np.asarray(array)
+        array.setflags(write=False)
+        for value in holders:
+            value.settle(array)
+    return True
+
+
+def _structure(
+    pending: dict[int, LazyValue],
+) -> tuple[tuple[NodeKey, ...], list[LazyValue], dict[int, int], dict[int, int]] | None:
+    """The nodes with equal ones merged, the values they start from, the number of each node's first
+    output by its serial, and how often nodes read each value, by id. None where another thread
+    has run some meanwhile."""
+    parameters: dict[int, tuple[int, LazyValue]] = {}
+    numbers: dict[int, int] = {}
+    uses: dict[int, int] = {}
+    interned: dict[NodeKey, int] = {}
+    count = 0
+    for serial in sorted(pending):
+        node = pending[serial].node
+        if node is None:
+            return None
+        inputs = []
+        for value in node.inputs:
+            maker, key = value.node, id(value)
+            if maker is not None:
+                uses[key] = uses.get(key, 0) + 1
+                inputs.append(numbers[maker.serial] + value.index)
+            elif value.constant is not None:
+                number = interned.setdefault((value.constant, ()), count)
+                count += number == count
+                inputs.append(number)
+            else:
+                known = parameters.get(key)
+                if known is None:
+                    known = parameters[key] = -1 - len(parameters), value
+                inputs.append(known[0])
+        numbers[serial] = number = interned.setdefault((node.form, tuple(inputs)), count)
+        if number == count:
+            count += len(node.form.types)
+    return tuple(interned), [value for _, value in parameters.values()], numbers, uses
+
+
+def _outputs(
+    values: Sequence[LazyValue], pending: dict[int, LazyValue], uses: dict[int, int]
+) -> list[tuple[int, LazyValue]]:
+    """The values that are asked for, then those on the way that somebody else holds, each with the
+    serial of its node."""
+    kept: dict[int, tuple[int, LazyValue]] = {}
+    counts = _counts(pending)
+    for value in values:
+        node = value.node
+        if node is not None:
+            kept[id(value)] = node.serial, value
+    for (serial, value), count in zip(pending.items(), counts, strict=True):
+        node = value.node
+        if node is not None and len(node.form.types) > 1:
             for reference in node.results:
-                value = reference()
-                if value is not None and value.node is not None and id(value) not in held:
-                    found[id(value)] = value, node
-        return found
-
-    def numbered(
-        self,
-    ) -> tuple[tuple[NodeKey, ...], list[LazyValue], dict[int, int], list[Raw | None]]:
-        """The nodes with equal ones merged, the values they start from, the number of each
-        node's first output (by id), and the line of each node."""
-        parameters: dict[int, tuple[int, LazyValue]] = {}
-        numbers: dict[int, int] = {}
-        interned: dict[NodeKey, int] = {}
-        raws: list[Raw | None] = []
-        count = 0
-        for node in self.order:
-            inputs = []
-            for value, maker in zip(node.inputs, self.makers[id(node)], strict=True):
-                if maker is not None:
-                    inputs.append(numbers[id(maker)] + value.index)
-                    continue
-                found = parameters.get(id(value))
-                if found is None:
-                    found = parameters[id(value)] = -1 - len(parameters), value
-                inputs.append(found[0])
-            entry = (node.op, tuple(inputs), node.attributes, node.scopes)
-            number = interned.get(entry)
-            if number is None:
-                number = interned[entry] = count
-                count += len(node.types)
-                raws.append(node.raw)
-            numbers[id(node)] = number
-        return tuple(interned), [value for _, value in parameters.values()], numbers, raws
+                result = reference()
+                if result is not None:
+                    kept[id(result)] = serial, result
+        elif count - uses.get(id(value), 0) > _SOLE:
+            kept.setdefault(id(value), (serial, value))
+    return list(kept.values())
 
 
-def _sole() -> int:
-    """What is counted for a value that nothing but a node holds, less the node's uses."""
-    value = LazyValue(TensorType(np.dtype(bool), ()), 0, None)
-    node = (value,)
-    held = {0: (value, None)}
-    del value
-    (pair,) = held.values()
-    return sys.getrefcount(pair[0]) - len(node)
+def _counts(pending: dict[int, LazyValue]) -> list[int]:
+    """How many references there are to each value: a function of its own, whose names hold none
+    of them any more when the next is counted."""
+    return [sys.getrefcount(value) for value in pending.values()]
 
 
-_SOLE = _sole()
-_graphs: OrderedDict[Any, Graph] = OrderedDict()
-_kept = [0]  # how many nodes these have
-_lock = Lock()
-
-
-def _graph(
-    entries: tuple[NodeKey, ...], types: tuple[TensorType, ...], outputs: tuple[int, ...]
-) -> Graph:
-    """The graph of these entries; it names no lines, since it stands for all that are equal."""
-    key = entries, types, outputs
-    with _lock:
-        found = _graphs.get(key)
-    if found is not None:
-        return found
-    made = _build(entries, types, outputs, [None] * len(entries))
-    with _lock:
-        found = _graphs.setdefault(key, made)
-        if found is made:
-            _kept[0] += len(made.nodes)
-        while _kept[0] > _KEPT and len(_graphs) > 1:
-            _kept[0] -= len(_graphs.popitem(last=False)[1].nodes)
-    return found
+# What is counted for a value that nothing but nodes hold, less their uses of it.
+(_SOLE,) = _counts({0: LazyValue(TensorType(np.dtype(bool), ()), 0, None)})
 
 
 def _build(
-    entries: tuple[NodeKey, ...],
-    types: tuple[TensorType, ...],
-    outputs: tuple[int, ...],
-    raws: Sequence[Raw | None],
+    entries: Sequence[NodeKey], types: Sequence[TensorType], outputs: Sequence[int]
 ) -> Graph:
+    """The graph of a structure. It names no lines, since it stands for all that are equal."""
     builder = Builder(TABLE)
     parameters = [builder.parameter(type) for type in types]
     values: list[int] = []
-    for (op, inputs, attributes, scopes), raw in zip(entries, raws, strict=True):
+    for form, inputs in entries:
         given = [values[i] if i >= 0 else parameters[-1 - i] for i in inputs]
-        values.extend(builder.node(op, given, dict(attributes), scopes, raw))
-    return builder.finish([values[i] for i in outputs], None, locate)
-
-
-def _explain(
-    entries: tuple[NodeKey, ...],
-    types: tuple[TensorType, ...],
-    outputs: tuple[int, ...],
-    raws: Sequence[Raw | None],
-    arrays: Sequence[Any],
-) -> None:
-    """Run once more, with the lines, so that the error is raised anew and names its own."""
-    try:
-        _reference[0](_build(entries, types, outputs, raws), arrays, ())
-    except Exception as again:
-        raise again from None
+        values.extend(builder.node(form.op, given, dict(form.attributes), form.scopes))
+    return builder.finish([values[i] for i in outputs])
