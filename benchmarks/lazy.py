@@ -3,10 +3,12 @@
     python benchmarks/lazy.py [part of a case's name]
 
 Each case is one function, called with NumPy's arrays and with lazy ones in turn, round for round in
-one process; what it gives is brought to NumPy each time. Shown are the first round, the median and
-the worst of each, what lazy arrays take for each operation beyond NumPy's time, and how often their
-time NumPy's is. Asked for: from 1e4 elements on at most 2 times NumPy's time, below at most 5 µs an
-operation more. Where the system tells (Linux), the time that a thread was ready but others had the
+one process; what it gives is brought to NumPy each time. Shown are the first round, the median of
+each, the worst, and the median of the last quarter, when what is compiled in the background is
+there; then what lazy arrays take for each operation beyond NumPy's time, and how often their time
+NumPy's is, by the medians of all rounds. Asked for: where operations compute 1e4 elements or more at
+most 2 times NumPy's time, below at most 5 µs an operation more. Short rounds are taken many at a
+time. Where the system tells (Linux), the time that a thread was ready but others had the
 processor is taken off. The disk cache is off: every plan is made here.
 """
 
@@ -42,6 +44,7 @@ class Case(NamedTuple):
     body: Callable[..., Any]
     arrays: tuple[Any, ...]
     least: int = LEAST  # rounds
+    repeats: int = 1  # of the body in a round
 
 
 def singles() -> Iterator[Case]:
@@ -50,11 +53,12 @@ def singles() -> Iterator[Case]:
     for n in SIZES:
         x, y = rng.normal(size=n), rng.normal(size=n)
         square = x[: int(n**0.5) ** 2].reshape(int(n**0.5), -1)
-        yield Case("x + y", n, 1, lambda x, y: x + y, (x, y))
-        yield Case("np.exp(x)", n, 1, lambda x: np.exp(x), (x,))
-        yield Case("x.sum()", n, 1, lambda x: x.sum(), (x,))
-        yield Case("x[3:7]", n, 1, lambda x: x[3:7], (x,))
-        yield Case("x @ y", n, 1, lambda x: x @ x, (square,))
+        many = 20 if n <= LARGE else 1
+        yield Case("x + y", n, 1, lambda x, y: x + y, (x, y), LEAST, many)
+        yield Case("np.exp(x)", n, 1, lambda x: np.exp(x), (x,), LEAST, many)
+        yield Case("x.sum()", n, 1, lambda x: x.sum(), (x,), LEAST, many)
+        yield Case(f"x[3:7] of {n}", min(n, 4), 1, lambda x: x[3:7], (x,), LEAST, 20)
+        yield Case("x @ y", n, 1, lambda x: x @ x, (square,), LEAST, many)
 
 
 def ten(x: Any, y: Any) -> Any:
@@ -153,16 +157,18 @@ def measure(case: Case) -> tuple[list[float], list[float]]:
     taken: tuple[list[float], list[float]] = ([], [])
     while len(taken[0]) < case.least or (len(taken[0]) < MOST and sum(map(sum, taken)) < BUDGET):
         for which, arrays in enumerate((theirs, ours)):
+            repeats = case.repeats if taken[which] else 1
             start = now()
-            np.asarray(case.body(*arrays))
-            taken[which].append((now() - start) * 1e-9)
+            for _ in range(repeats):
+                np.asarray(case.body(*arrays))
+            taken[which].append((now() - start) * 1e-9 / repeats)
     return taken
 
 
 def main() -> None:
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     print("microseconds a round" + " " * 26 + "NumPy" + " " * 29 + "lazy")
-    heads = ("first", "median", "first", "median", "worst", "µs/op more", "times")
+    heads = ("first", "median", "first", "median", "worst", "last", "µs/op more", "times")
     print(f"{'':27} {'elements':>9}" + "".join(f" {head:>11}" for head in heads))
     failed = 0
     gc.disable()  # a collection is nobody's here
@@ -175,7 +181,8 @@ def main() -> None:
         more, times = (mine - base) * 1e6 / case.operations, mine / base
         missed = times > RATIO if case.elements >= LARGE else more > MORE
         failed += missed
-        cells = [theirs[0], base, ours[0], mine, max(ours)]
+        last = statistics.median(ours[-(len(ours) // 4) :])
+        cells = [theirs[0], base, ours[0], mine, max(ours), last]
         shown = "".join(f" {cell * 1e6:11.1f}" for cell in cells)
         print(
             f"{case.name:27} {case.elements:9}{shown} {more:11.2f} {times:11.2f}"

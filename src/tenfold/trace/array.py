@@ -19,6 +19,7 @@ from tenfold.frames import hide
 from tenfold.trace.containers import LEAF
 from tenfold.trace.conversions import Conversions
 from tenfold.trace.lazy.lazy import LAZY
+from tenfold.trace.lazy.recall import recall, use_arrays
 from tenfold.trace.operators import COMPARISONS, Operators
 from tenfold.trace.scope import Scope, current, inside, leak
 from tenfold.trace.source import describe, here
@@ -189,7 +190,7 @@ class Array(Operators, Conversions):
                 self._scope.trace.rebound.add(self._value)
             return self._operate(ufunc, self, other)
         self._check_writable()
-        result = UFUNCS[ufunc](self, other)
+        result = recall(UFUNCS[ufunc], (self, other), {}, views=True)
         if result.shape != self.shape:
             raise TypeMismatch(
                 f"an in-place {ufunc.__name__} would change {self.type} to {result.type}",
@@ -206,7 +207,7 @@ class Array(Operators, Conversions):
         return self
 
     def __getitem__(self, key: Any) -> Any:
-        return FUNCTIONS["getitem"](self, key)
+        return recall(FUNCTIONS["getitem"], (self, key), {})
 
     def __setitem__(self, key: Any, value: Any) -> None:
         FUNCTIONS["setitem"](self, key, value)
@@ -221,7 +222,7 @@ class Array(Operators, Conversions):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         try:
             if method == "__call__" and not kwargs and ufunc in UFUNCS:
-                return UFUNCS[ufunc](*inputs)
+                return recall(UFUNCS[ufunc], inputs, kwargs, views=True)
             return self._apply_ufunc(ufunc, method, inputs, **kwargs)
         except BaseException as error:
             hide(error)
@@ -268,7 +269,7 @@ class Array(Operators, Conversions):
             strange = kwargs.keys() - keywords(found)
             if strange:
                 raise missing(f"np.{func.__name__} with {', '.join(sorted(strange))}")
-        return found(*args, **kwargs)
+        return recall(found, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -295,3 +296,6 @@ class Array(Operators, Conversions):
             where=describe(here()),
             fix=nearest(name, "x.", dir(Array)),
         )
+
+
+use_arrays(Array)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.frames import hide
+from tenfold.frames import entry
+from tenfold.trace.lazy.recall import recalled
 from tenfold.trace.tables import FUNCTIONS, UFUNCS
 
 COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
@@ -16,34 +17,13 @@ OPERANDS = (float, int, complex, np.ndarray, np.generic, list, tuple)
 
 
 def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    def forward(self: Any, other: Any) -> Any:
-        try:
-            return self._operate(ufunc, self, other)
-        except BaseException as error:
-            hide(error)
-            raise
-
-    return forward
+    return recalled(lambda self, other: self._operate(ufunc, self, other), views=True)
 
 
 def _operators(ufunc: np.ufunc) -> tuple[Callable[[Any, Any], Any], ...]:
     """The operator of a ufunc: x + y, y + x, x += y."""
-
-    def backward(self: Any, other: Any) -> Any:
-        try:
-            return self._operate(ufunc, other, self)
-        except BaseException as error:
-            hide(error)
-            raise
-
-    def in_place(self: Any, other: Any) -> Any:
-        try:
-            return self._in_place(ufunc, other)
-        except BaseException as error:
-            hide(error)
-            raise
-
-    return _forward(ufunc), backward, in_place
+    backward = recalled(lambda self, other: self._operate(ufunc, other, self), views=True)
+    return _forward(ufunc), backward, entry(lambda self, other: self._in_place(ufunc, other))
 
 
 class Operators:

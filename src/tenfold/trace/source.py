@@ -43,9 +43,13 @@ def _judge(code: CodeType) -> bool:
     return found
 
 
-def here() -> Raw | None:
-    """The user's place in the program, or None when there is none."""
-    frame = sys._getframe(1)
+def here(depth: int = 1) -> Raw | None:
+    """The user's place in the program, or None when there is none.
+
+    The nearest `depth` frames are known to be ours: Python makes no objects of frames that nobody
+    asks for.
+    """
+    frame = sys._getframe(depth)
     known = _internal
     while frame is not None:
         code = frame.f_code

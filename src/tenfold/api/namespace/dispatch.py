@@ -8,6 +8,7 @@ import numpy as np
 
 from tenfold.errors import ValueProblem
 from tenfold.trace.lazy.host import on_host
+from tenfold.trace.lazy.recall import recall
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
 from tenfold.trace.surface.selecting.selection import Selection
@@ -22,7 +23,7 @@ def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)  # NumPy asks it
     found = UFUNCS.get(function) if isinstance(function, np.ufunc) else FUNCTIONS.get(function)
     if found is not None:
-        return found(*args, **kwargs)
+        return recall(found, args, kwargs)
     if current() is not None:
         raise missing(f"np.{function.__name__}")
     return on_host(function, args, kwargs)

@@ -29,6 +29,12 @@ _FORMS = 65536  # so many forms of nodes are remembered
 _LITERALS = 4096  # and so many constants
 _serial = itertools.count(1)
 
+
+def next_serial() -> int:
+    """A serial that no node has; later nodes have greater ones."""
+    return next(_serial)
+
+
 Host = np.ndarray[Any, Any]
 
 

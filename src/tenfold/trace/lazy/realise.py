@@ -12,11 +12,11 @@ way. `api/policy` counts, compiles in the background, and answers by a plan when
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import Context, copy_context
-from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
@@ -40,6 +40,7 @@ Planner = Callable[[Hashable, Callable[[], Graph], int, Sequence[Host]], list[An
 NodeKey = tuple[NodeForm, tuple[int, ...]]
 
 _SMALL = 4096  # bytes of a view that is copied
+_looks = itertools.count()
 _hooks: list[tuple[Runner, Planner]] = []
 
 
@@ -56,8 +57,14 @@ def run(graph: Graph, arguments: Sequence[Any], callables: Callables = ()) -> li
     return _hooks[0][0](graph, arguments, callables)
 
 
+def looks() -> int:
+    """A number that is one more than it was if nobody looked at a value since."""
+    return next(_looks)
+
+
 def realised(value: LazyValue) -> Host:
     """The array of a value, in C order; it can't be written to."""
+    next(_looks)
     if value.node is not None:
         realise((value,))
     array = value.array
@@ -132,7 +139,7 @@ def _quiet() -> Context:
 
 def _settle(pending: dict[int, LazyValue]) -> None:
     """Run nodes one by one; each is let go as soon as it is done."""
-    for serial in sorted(pending):
+    for serial in sorted(pending) if len(pending) > 1 else list(pending):
         _run(pending.pop(serial))
 
 
@@ -156,7 +163,7 @@ def _run(value: LazyValue) -> None:
     if len(form.types) == 1:
         value.settle(_own(made, value.type, form))
         return
-    arrays = map(_own, made, form.types, repeat(form))
+    arrays = map(_own, made, form.types, itertools.repeat(form))
     for reference, array in zip(node.results, arrays, strict=True):
         other = reference()
         if other is not None:

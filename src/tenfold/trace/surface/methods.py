@@ -14,6 +14,7 @@ from tenfold.frames import entry, hide
 from tenfold.trace.array import Array
 from tenfold.trace.lazy.host import on_host
 from tenfold.trace.lazy.lazy import LAZY
+from tenfold.trace.lazy.recall import recalled
 from tenfold.trace.source import describe
 from tenfold.trace.surface.emit import (
     cast,
@@ -197,10 +198,10 @@ _METHODS: dict[str, Any] = {
     "nonzero": lambda self: nonzero(self),
     "conj": conj,
     "conjugate": conj,
-    "T": property(entry(lambda self: shapes.transpose(self))),
-    "mT": property(entry(lambda self: shapes.matrix_transpose(self))),
-    "real": property(entry(_real), entry(_set_part("real"))),
-    "imag": property(entry(_imag), entry(_set_part("imag"))),
+    "T": property(recalled(lambda self: shapes.transpose(self))),
+    "mT": property(recalled(lambda self: shapes.matrix_transpose(self))),
+    "real": property(recalled(_real), entry(_set_part("real"))),
+    "imag": property(recalled(_imag), entry(_set_part("imag"))),
     "flat": property(flat.Flat, entry(flat.assign)),
     "strides": property(entry(_strides)),
     "base": property(lambda self: None if self._view is None else self._view.root),
@@ -214,7 +215,7 @@ for _name in SAME_NAME:
     _METHODS[_name] = _function(getattr(np, _name))
 
 for _name, _method in _METHODS.items():
-    setattr(Array, _name, _method if isinstance(_method, property) else entry(_method))
+    setattr(Array, _name, _method if isinstance(_method, property) else recalled(_method))
 
 
 def _indexing(method: Any) -> Any:
@@ -253,8 +254,9 @@ for _name in ("getitem", "setitem"):
 for _name in (
     *("len", "array_function", "array", "buffer"),
     *("dlpack", "bool", "int", "float", "complex", "index", "round", "format", "reduce"),
-    *("neg", "pos", "abs", "invert"),
 ):
     setattr(Array, f"__{_name}__", entry(getattr(Array, f"__{_name}__")))
+for _name in ("neg", "pos", "abs", "invert"):
+    setattr(Array, f"__{_name}__", recalled(getattr(Array, f"__{_name}__"), views=True))
 for _name in ("item", "tolist", "tobytes", "to_device", "copy"):
     setattr(Array, _name, entry(getattr(Array, _name)))

@@ -1,0 +1,253 @@
+"""Recall: what a function of the surface made of lazy arrays of some types is made again for others
+of these types, without asking it.
+
+Which nodes a function makes depends on the types of its arrays and on its other arguments alone,
+unless it looks at values, changes arrays or takes what has no fixed value. So its first call with
+some types is taken down: the forms of the nodes, what each reads, and how the results lie in the
+arguments. A call of the same key makes these nodes at once. It costs what making nodes costs, while
+the surface reads keys, promotes dtypes and checks shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import wraps
+from operator import itemgetter
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tenfold.frames import hide
+from tenfold.trace.lazy.lazy import LAZY, DeferredNode, LazyValue, NodeForm, next_serial
+from tenfold.trace.lazy.realise import looks
+from tenfold.trace.scope import current
+from tenfold.trace.source import Raw, here
+from tenfold.trace.view import View
+from tenfold.types import KIND, SHORT
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_KEPT = 8192  # recordings; beyond that all are forgotten
+_recordings: dict[Hashable, Recording] = {}
+_array: list[Any] = []  # the class of arrays
+ABSENT: Any = np._NoValue
+
+
+def use_arrays(kind: Any) -> None:
+    """The class of arrays, which is made of what is recalled."""
+    _array[:] = [kind]
+
+
+def recalled(function: F, *, views: bool = False) -> F:
+    """This function, which users call with arrays, asked once for each key; see `recall`."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return recall(function, args, kwargs, views)
+        except BaseException as error:
+            hide(error)
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def recall(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], views: bool = False
+) -> Any:
+    """What the function gives for these arguments: outside any trace it is asked once for each
+    key. With `views` it does not matter to it how a view lies in its array."""
+    if current() is not None:
+        return function(*args, **kwargs)
+    arrays: list[Any] = []
+    key = _tokens(args, arrays)
+    if key is not None and kwargs:
+        named = _tokens(kwargs.values(), arrays)
+        key = None if named is None else [*key, tuple(kwargs), *named]
+    if key is None or not arrays or not (views or all(a._view is None for a in arrays)):
+        return function(*args, **kwargs)
+    key.append(function)
+    values = [array._value for array in arrays]
+    if len(values) > 1 and len(set(values)) < len(values):  # which of them are one
+        key.append(tuple([values.index(value) for value in values]))
+    whole = tuple(key)
+    found = _recordings.get(whole)
+    if found is not None:
+        return found.play(arrays, values, here(3))  # this, who called it, and then the user
+    looked, serial = looks(), next_serial()
+    result = function(*args, **kwargs)
+    if looks() == looked + 1 and all(a._value is v for a, v in zip(arrays, values, strict=True)):
+        made = _taken_down(result, arrays, serial)
+        if made is not None:
+            if len(_recordings) >= _KEPT:
+                _recordings.clear()
+            _recordings[whole] = made
+    return result
+
+
+# Keys.
+
+
+def _tokens(items: Any, arrays: list[Any]) -> list[Any] | None:
+    """What arguments are to a function that makes nodes, or None where that is not known; the lazy
+    arrays among them are listed."""
+    tokens: list[Any] = []
+    array = _array[0]
+    for item in items:
+        kind = type(item)
+        if kind is array:
+            if item._scope is not LAZY or item._weak or item._readonly:
+                return None
+            arrays.append(item)
+            if item._view is not None:
+                item._follow()
+            tokens.append(item._value.number)
+        elif kind in _EXACT or (kind in _FLOATS and item):  # zeros of both signs are equal
+            tokens.append((kind, item))
+        elif kind is slice or kind is tuple or kind is list:
+            parts = (item.start, item.stop, item.step) if kind is slice else item
+            inner = _tokens(parts, arrays)
+            if inner is None:
+                return None
+            tokens.append((kind, *inner))
+        else:
+            return None
+    return tokens
+
+
+# Types whose values are alike where they are equal.
+_EXACT: frozenset[Any] = frozenset(
+    {bool, int, str, type(None), type(...), type, type(ABSENT)}
+    | {type(dtype) for dtype in SHORT}
+    | {dtype.type for dtype in SHORT if KIND[dtype] in "biu"}
+)
+_FLOATS: frozenset[Any] = frozenset({float, np.float64, np.float32})
+
+
+# Recordings.
+
+
+class Recording:
+    """What a function made of its arrays.
+
+    There is a row of values: the arrays' own, then constants, then those of each node in turn. A
+    node reads some of them by their places there, and a result is one of them.
+    """
+
+    __slots__ = ("constants", "many", "nodes", "plain", "results")
+
+    def __init__(
+        self,
+        constants: list[LazyValue],
+        nodes: list[tuple[NodeForm, tuple[int, ...]]],
+        results: list[Result],
+        many: bool,
+        count: int,
+    ) -> None:
+        self.constants = constants
+        self.nodes = [(form, _picking(places)) for form, places in nodes]
+        self.results = results
+        self.many = many
+        # Whether the only result is the last node's, an array of its own.
+        last = count + len(constants) + sum([len(form.types) for form, _ in nodes]) - 1
+        self.plain = not many and bool(nodes) and results[0].is_plain(last)
+
+    def play(self, arrays: Sequence[Any], row: list[LazyValue], raw: Raw | None) -> Any:
+        """Make the nodes for these arrays, and the results of them. The row has the arrays'
+        values."""
+        row += self.constants
+        deferred = LAZY.deferred
+        for form, picked in self.nodes:
+            row += deferred(form, picked(row), raw)
+        if self.plain:
+            return _array[0](LAZY, row[-1])
+        made = [result.of(row, arrays) for result in self.results]
+        return tuple(made) if self.many else made[0]
+
+
+def _picking(places: tuple[int, ...]) -> Callable[[list[LazyValue]], tuple[LazyValue, ...]]:
+    """What takes these of a row, as a tuple."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda row: tuple([row[place] for place in places])
+
+
+class Result:
+    """A result: an argument, or a new array of a value, perhaps as a view of an argument."""
+
+    __slots__ = ("argument", "place", "readonly", "steps")
+
+    def __init__(
+        self, place: int, argument: int | None, steps: tuple[Any, ...] | None, readonly: bool
+    ) -> None:
+        self.place = place
+        self.argument = argument
+        self.steps = steps
+        self.readonly = readonly
+
+    def is_plain(self, last: int) -> bool:
+        """Whether it is an array of its own, whose value is the last of a row."""
+        return self.argument is None and not self.readonly and self.place == last
+
+    def of(self, row: Sequence[LazyValue], arrays: Sequence[Any]) -> Any:
+        if self.argument is None:
+            made = _array[0](LAZY, row[self.place])
+        elif self.steps is None:
+            return arrays[self.argument]
+        else:
+            view = View(arrays[self.argument], self.steps)
+            made = _array[0](LAZY, row[self.place], view=view)
+        made._readonly = self.readonly
+        return made
+
+
+def _taken_down(result: Any, arrays: Sequence[Any], serial: int) -> Recording | None:
+    """What a function made of these arrays, all of it after this serial; None where it did
+    something else than to make nodes and arrays."""
+    found = result if type(result) is tuple else (result,)
+    if not all(type(one) is _array[0] and one._scope is LAZY and not one._weak for one in found):
+        return None
+    places = {id(array._value): place for place, array in enumerate(arrays)}
+    constants: list[LazyValue] = []
+    nodes: dict[int, DeferredNode] = {}
+    stack = [one._value for one in found]
+    while stack:  # what the results need that is no argument
+        value = stack.pop()
+        node = value.node
+        if id(value) in places:
+            continue
+        if value.constant is not None:
+            places[id(value)] = len(arrays) + len(constants)
+            constants.append(value)
+        elif node is None or node.serial <= serial:
+            return None
+        elif node.serial not in nodes:
+            nodes[node.serial] = node
+            stack += node.inputs
+    starts: dict[int, int] = {}
+    count = len(arrays) + len(constants)
+
+    def place(value: LazyValue) -> int:
+        known = places.get(id(value))
+        if known is not None:
+            return known
+        assert value.node is not None
+        return starts[value.node.serial] + value.index
+
+    steps = []
+    for number in sorted(nodes):
+        node = nodes[number]
+        steps.append((node.form, tuple(map(place, node.inputs))))
+        starts[number] = count
+        count += len(node.form.types)
+    results = []
+    for one in found:
+        argument = next((i for i, array in enumerate(arrays) if array is one), None)
+        layers = None
+        if argument is None and one._view is not None:
+            argument = next((i for i, a in enumerate(arrays) if a is one._view.root), None)
+            if argument is None:
+                return None
+            layers = one._view.steps
+        results.append(Result(place(one._value), argument, layers, one._readonly))
+    return Recording(constants, steps, results, found is result, len(arrays))
