@@ -6,10 +6,10 @@ Each case is one function, called with NumPy's arrays and with lazy ones in turn
 one process; what it gives is brought to NumPy each time. Shown are the first round, the median of
 each, the worst, and the median of the last quarter, when what is compiled in the background is
 there; then what lazy arrays take for each operation beyond NumPy's time, and how often their time
-NumPy's is, by the medians of all rounds. Asked for: where operations compute 1e4 elements or more at
-most 2 times NumPy's time, below at most 5 µs an operation more. Short rounds are taken many at a
-time. Where the system tells (Linux), the time that a thread was ready but others had the
-processor is taken off. The disk cache is off: every plan is made here.
+NumPy's is, by the medians of all rounds. Asked for: where operations compute 1e4 elements or more
+at most 2 times NumPy's time, below at most 5 µs an operation more. Short rounds are taken many at a
+time. Where the system tells (Linux), the time that a thread was ready but others had the processor
+is taken off. The disk cache is off: every plan is made here.
 """
 
 from __future__ import annotations

@@ -58,10 +58,10 @@ class Config:
     may grow.
 
     Of graphs of lazy arrays, `compile` says which are compiled: 'always' all, at once; 'never'
-    none; 'auto' those in which at least `compile_work` elements go from node to node, in the
-    background when they are run for the `compile_runs`-th time. Until such a plan is made and
-    checked, and for all other graphs, NumPy's functions run node by node. At most `pending` nodes
-    wait for a value before they are run.
+    none; 'auto' those in which at least `compile_work` elements are computed on the way and not
+    kept, in the background when they are run for the `compile_runs`-th time. Until such a plan is
+    made and checked, and for all other graphs, NumPy's functions run node by node. At most
+    `pending` nodes wait for a value before they are run.
 
     `disable` has functions run as they are written, for a debugger: a jitted one calls what it
     wraps, and branches and bodies are called by Python. `traceback` is 'short' or 'full', with the

@@ -1,8 +1,8 @@
 """Policy: which graphs of lazy arrays are compiled, when, and what runs the others.
 
-A graph is worth a plan where many elements go from node to node: those a plan need not write to
-memory and read again. `realise` asks here about such graphs alone; all others NumPy's functions run
-node by node. A graph that comes back for the `compile_runs`-th time is compiled and checked in the
+A graph is worth a plan where many elements are neither given nor wanted: those a plan need not
+write to memory and read again. `realise` asks here about such graphs alone; all others NumPy's
+functions run node by node. A graph that comes back for the `compile_runs`-th time is compiled and checked in the
 background; until its plan has a certificate, it is run as before. No clock decides, and nobody
 waits. With compile="always" every graph is compiled at once, with "never" none is.
 

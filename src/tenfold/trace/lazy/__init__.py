@@ -7,7 +7,7 @@
 - `trace/lazy/realise` walks from what is needed to the arrays at hand and runs the nodes one by
   one, each by the function of NumPy's that its op's reference is. No graph is made for it. An error
   names the line of its node.
-- Where many elements go from node to node, `api/policy` is asked for a plan. Equal nodes are merged
+- Where many elements are computed on the way and not kept, `api/policy` is asked for a plan. Equal nodes are merged
   then, and a value on the way whose reference count shows another holder becomes an output too.
   Structures are counted by a key of forms and numbers; what comes back often enough is compiled
   and checked in the background.

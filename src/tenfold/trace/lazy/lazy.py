@@ -212,11 +212,13 @@ class LazyScope(Scope):
     ) -> tuple[LazyValue, ...]:
         """The values of a node of this form."""
         made = DeferredNode(form, inputs)
-        types, numbers = form.types, form.numbers
+        types = form.types
+        values: tuple[LazyValue, ...]
         if len(types) == 1:
-            values: tuple[LazyValue, ...] = (LazyValue(types[0], numbers[0], made, raw),)
+            values = (LazyValue(types[0], form.numbers[0], made, raw),)
         else:
-            values = tuple([LazyValue(t, numbers[i], made, raw, i) for i, t in enumerate(types)])
+            kinds = zip(types, form.numbers, strict=True)
+            values = tuple([LazyValue(t, n, made, raw, i) for i, (t, n) in enumerate(kinds)])
             made.results = tuple([weakref.ref(value) for value in values])
         if made.size > config.pending:
             self.overflow(values[0])

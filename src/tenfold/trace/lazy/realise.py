@@ -4,7 +4,7 @@ Each node is run by the function of its op's reference on the arrays of its inpu
 which nodes were made, and its value settles: it has the array and lets its node go, and so what
 that held, unless somebody else holds it. What was done before an error or an interrupt stays done.
 
-Where a plan could save much (`tn.config.compile_work`), the nodes are brought into a structure: a
+Where a plan spares writing many elements (`tn.config.compile_work`), the nodes are brought into a structure: a
 key under which equal ones are counted, and from which a closed graph is built when it is wanted.
 Its parameters are the arrays at hand, its outputs what is needed and what somebody holds on the
 way. `api/policy` counts, compiles in the background, and answers by a plan when there is one.
@@ -80,9 +80,9 @@ def realise(values: Sequence[LazyValue]) -> None:
     """Run what these values need, so that each has its array."""
     pending, passed = _collect(values)
     mode = config.compile
-    worth = mode == "always" or (mode == "auto" and passed >= config.compile_work)
-    if worth and not config.disable and pending and _by_plan(values, pending):
-        return
+    if mode == "always" or (mode == "auto" and passed >= config.compile_work):
+        if pending and not config.disable and _by_plan(values, pending):
+            return
     contexts = _local.contexts
     context = contexts.pop() if contexts else _quiet()
     try:
@@ -95,25 +95,25 @@ LAZY.overflow = lambda value: realise((value,))
 
 
 def _collect(values: Sequence[LazyValue]) -> tuple[dict[int, LazyValue], int]:
-    """What has to be run for these: a value of each node, by its serial. And how many elements go
-    from node to node."""
+    """What has to be run for these: a value of each node, by its serial. And how many elements a
+    plan could spare to write, at most: all those of other values."""
     pending: dict[int, LazyValue] = {}
     stack: list[DeferredNode] = []
     passed = 0
     for value in values:
         node = value.node
         if node is not None:
-            passed -= node.form.elements
             pending[node.serial] = value
             stack.append(node)
     while stack:
-        node = stack.pop()
-        passed += node.form.elements
-        for value in node.inputs:  # each is looked at once: another thread may run it meanwhile
+        for (
+            value
+        ) in stack.pop().inputs:  # each is looked at once: another thread may run it meanwhile
             maker = value.node
             if maker is not None and maker.serial not in pending:
                 pending[maker.serial] = value
                 stack.append(maker)
+                passed += maker.form.elements
     return pending, passed
 
 
@@ -223,8 +223,13 @@ def _by_plan(values: Sequence[LazyValue], pending: dict[int, LazyValue]) -> bool
         return False
     entries, parameters, numbers, uses = found
     wanted: dict[int, list[LazyValue]] = {}
+    spared = sum([form.elements for form, _ in entries])
     for serial, value in _outputs(values, pending, uses):
-        wanted.setdefault(numbers[serial] + value.index, []).append(value)
+        holders = wanted.setdefault(numbers[serial] + value.index, [])
+        spared -= 0 if holders else value.type.size
+        holders.append(value)
+    if spared < config.compile_work and config.compile != "always":
+        return False
     outputs = tuple(wanted)
     key = entries, tuple([value.number for value in parameters]), outputs
     types = [value.type for value in parameters]

@@ -61,7 +61,7 @@ def recall(
         return function(*args, **kwargs)
     arrays: list[Any] = []
     key = _tokens(args, arrays)
-    if key is not None and kwargs:
+    if kwargs and key is not None:
         named = _tokens(kwargs.values(), arrays)
         key = None if named is None else [*key, tuple(kwargs), *named]
     if key is None or not arrays or not (views or all(a._view is None for a in arrays)):
@@ -134,7 +134,7 @@ class Recording:
     node reads some of them by their places there, and a result is one of them.
     """
 
-    __slots__ = ("constants", "many", "nodes", "plain", "results")
+    __slots__ = ("constants", "many", "nodes", "only", "results")
 
     def __init__(
         self,
@@ -142,25 +142,25 @@ class Recording:
         nodes: list[tuple[NodeForm, tuple[int, ...]]],
         results: list[Result],
         many: bool,
-        count: int,
     ) -> None:
         self.constants = constants
         self.nodes = [(form, _picking(places)) for form, places in nodes]
         self.results = results
         self.many = many
-        # Whether the only result is the last node's, an array of its own.
-        last = count + len(constants) + sum([len(form.types) for form, _ in nodes]) - 1
-        self.plain = not many and bool(nodes) and results[0].is_plain(last)
+        # Whether there is one node, and its value the only result, as an array of its own.
+        self.only = len(nodes) == len(nodes[0][0].types if nodes else ()) == 1 and (
+            not many and results[0].argument is None and not results[0].readonly
+        )
 
     def play(self, arrays: Sequence[Any], row: list[LazyValue], raw: Raw | None) -> Any:
         """Make the nodes for these arrays, and the results of them. The row has the arrays'
         values."""
         row += self.constants
-        deferred = LAZY.deferred
+        if self.only:
+            form, picked = self.nodes[0]
+            return _array[0](LAZY, LAZY.deferred(form, picked(row), raw)[0])
         for form, picked in self.nodes:
-            row += deferred(form, picked(row), raw)
-        if self.plain:
-            return _array[0](LAZY, row[-1])
+            row += LAZY.deferred(form, picked(row), raw)
         made = [result.of(row, arrays) for result in self.results]
         return tuple(made) if self.many else made[0]
 
@@ -184,10 +184,6 @@ class Result:
         self.argument = argument
         self.steps = steps
         self.readonly = readonly
-
-    def is_plain(self, last: int) -> bool:
-        """Whether it is an array of its own, whose value is the last of a row."""
-        return self.argument is None and not self.readonly and self.place == last
 
     def of(self, row: Sequence[LazyValue], arrays: Sequence[Any]) -> Any:
         if self.argument is None:
@@ -250,4 +246,4 @@ def _taken_down(result: Any, arrays: Sequence[Any], serial: int) -> Recording | 
                 return None
             layers = one._view.steps
         results.append(Result(place(one._value), argument, layers, one._readonly))
-    return Recording(constants, steps, results, found is result, len(arrays))
+    return Recording(constants, steps, results, found is result)
