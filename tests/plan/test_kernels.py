@@ -430,3 +430,23 @@ def test_explain_names_lines_and_host_steps() -> None:
     assert [step.op for step in plan.host_steps] == ["qr"]
     assert plan.host_steps[0].reason
     assert "s0" in str(plan)
+
+
+def test_long_code_is_parted_by_how_long_it_is() -> None:
+    """Two hundred sums are one kernel; as many integer divisions, each of which is as long as forty
+    sums, are several."""
+
+    def repeated(op: Function) -> Function:
+        def run(x: Any, y: Any) -> Any:
+            for _ in range(100):
+                x, y = op(y, x), op(x, y)
+            return x, y
+
+        return run
+
+    x = np.arange(1, 51)
+    assert len(planned(repeated(np.add), x, x + 3).steps) == 1
+    divided = planned(repeated(lambda a, b: a // (b | 1)), x, x + 3)
+    assert 5 <= len(divided.steps) <= 12
+    assert len(divided.kernels) < len(divided.steps)  # equal parts share their code
+    assert any("too long to compile" in note for note in divided.notes)

@@ -19,13 +19,14 @@ from tenfold.backends.cpu.link.elf import IMPORTED, read
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.link.support import missing
 from tenfold.backends.cpu.schedule.schedule import tune
+from tenfold.backends.llvm import functions
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import Unsupported
 from tenfold.kernel import Builder, Kernel
 from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.types import DTYPES
-from tests.backends.cpu.running import HOST, TARGETS, Program, mapped
+from tests.backends.cpu.running import HOST, TARGETS, Program, every_target, mapped, random
 
 
 def chain(length: int, scale: float = 2.5, extent: int = 100) -> Kernel:
@@ -143,3 +144,32 @@ def test_text_is_a_function_of_kernel_and_target() -> None:
     kernel = tune(chain(6), HOST)
     texts = {module_text([prepare(SizedKernel(kernel), HOST)[0]], HOST) for _ in range(3)}
     assert len(texts) == 1
+
+
+def curves(count: int, extent: int) -> Kernel:
+    """So many functions of one value, a long one and a short one in turn."""
+    b = Builder()
+    i, x, out = b.axis(extent), b.buffer("f64", extent), b.buffer("f64", extent, "write")
+    value = b.load(x, i)
+    for n in range(count):
+        value = b.op("add", "f64", b.op("exp" if n % 2 else "sin", "f64", value), b.load(x, i))
+    b.store(out, i, value)
+    return b.finish()
+
+
+@every_target
+@pytest.mark.parametrize("extent", [1, 50])
+def test_what_is_called_often_is_called_out_of_line(
+    target: LLVMTarget, extent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, got, wanted = random((extent,), "f64"), np.zeros(extent), np.zeros(extent)
+    few, many = Program(curves(4, extent), target), Program(curves(100, extent), target)
+    assert "@tenfold.shared." not in few.text
+    assert "@tenfold.shared.sin.f64" in many.text
+    assert "@tenfold.shared.exp.f64" not in many.text  # with the short ones alone it is not long
+    many(x, got)
+    monkeypatch.setattr(functions, "INLINED", 10**9)
+    inlined = Program(curves(100, extent), target)
+    assert "@tenfold.shared." not in inlined.text
+    inlined(x, wanted)
+    assert got.tobytes() == wanted.tobytes()

@@ -1,7 +1,8 @@
 """Functions that are lists of legal instructions, as LLVM IR: each once a module, inlined by LLVM.
 
 What is called rarely is out of line, and compiled without optimisation (optnone): its time hardly
-counts, and the time it takes to compile does.
+counts, and the time it takes to compile does. Where a text calls functions so often that they would
+make blocks of many thousand instructions, they stay out of line as well, optimised.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tenfold.types import DTYPES
 
 Name = tuple[str, str, int]  # of a function: with its dtype, and how many lanes it takes
 _SELDOM = "noinline optnone nounwind"
+INLINED = 3000  # lines of functions that are put in place in one text
 
 
 def called(w: Writer, name: str, dtype: str, args: Sequence[str], wide: bool) -> str:
@@ -50,6 +52,32 @@ def symbol(name: str, dtype: str, lanes: int) -> str:
     return f"@tenfold.{name}.{dtype}.{lanes}"
 
 
+def shared(body: str, needed: frozenset[Name], target: LLVMTarget) -> tuple[str, frozenset[Name]]:
+    """A text and the functions that it calls. Those that would make it too long are called out of
+    line, the longest first: with them a block takes LLVM more than linear time, and without them
+    its code is hardly slower. A call costs a short function more."""
+    lines = {name: body.count(f"{symbol(*name)}(") * _length(name, target) for name in needed}
+    left = sum(lines.values())
+    kept = sorted(needed, key=lambda name: (_length(name, target), name))
+    away: list[Name] = []
+    while left > INLINED:
+        name, dtype, lanes = kept.pop()
+        left -= lines[name, dtype, lanes]
+        away.append((_SHARED + name, dtype, lanes))
+        body = body.replace(f"{symbol(name, dtype, lanes)}(", f"{symbol(*away[-1])}(")
+    return body, frozenset([*kept, *away])
+
+
+@cache
+def _length(name: Name, target: LLVMTarget) -> int:
+    """How many lines a function has where it is put in place."""
+    fragment, more = _defined(*name, target)
+    if _SELDOM in fragment.body:
+        return 1
+    inner = sum(fragment.body.count(f"{symbol(*one)}(") * _length(one, target) for one in more)
+    return fragment.body.count("\n") + inner
+
+
 def definitions(needed: Iterable[Name], target: LLVMTarget) -> list[Fragment]:
     """The text of functions, and of what they call."""
     found: dict[Name, None] = {}
@@ -71,6 +99,8 @@ def _defined(name: str, dtype: str, lanes: int, target: LLVMTarget) -> tuple[Fra
     if lanes == LANES and name.startswith(_RARE):
         return _each_lane(name.removeprefix(_RARE), dtype, target)
     wide = lanes > 1
+    if name.startswith(_SHARED):
+        return _out_of_line(name.removeprefix(_SHARED), dtype, wide, target)
     own = avx512.OWN if wide and target.vector_bytes == 64 else ()
     f = maths.function(name, dtype, target.fma, own)
     w = Writer(target)
@@ -137,7 +167,7 @@ def lookup(w: Writer, dtype: str, table: bytes, position: str, wide: bool) -> st
     return found
 
 
-_RARE = "rarely."
+_RARE, _SHARED = "rarely.", "shared."
 
 
 def _rarely(
@@ -205,3 +235,24 @@ def _each_lane(name: str, dtype: str, target: LLVMTarget) -> tuple[Fragment, lis
     )
     text = "\n".join((head, *w.lines, "  ret void", "}"))
     return Fragment(tuple(sorted(w.declared)), text), sorted(w.maths)
+
+
+def _out_of_line(
+    name: str, dtype: str, wide: bool, target: LLVMTarget
+) -> tuple[Fragment, list[Name]]:
+    """A function that does what a function does, and is not put in place."""
+    w = Writer(target)
+    params = [vector(COMPUTE[d], wide) for d in maths.params(name, dtype)]
+    result = called(w, name, dtype, [f"%a{n}" for n in range(len(params))], wide)
+    passed = ", ".join(f"{ty} %a{n}" for n, ty in enumerate(params))
+    ty, own = vector(COMPUTE[dtype], wide), symbol(_SHARED + name, dtype, LANES if wide else 1)
+    head = f"define internal dso_local {ty} {own}({passed}) noinline nounwind{widest(target)} {{"
+    text = "\n".join((head, *w.lines, f"  ret {ty} {result}", "}"))
+    return Fragment(tuple(sorted(w.declared)), text), sorted(w.maths)
+
+
+def widest(target: LLVMTarget) -> str:
+    """The attribute of a function that may use the widest registers."""
+    if target.vector_bytes <= 16:
+        return ""
+    return f' "prefer-vector-width"="{8 * target.vector_bytes}"'

@@ -1,4 +1,5 @@
-"""What a kernel's instructions cost, in vector instructions as cheap as an addition.
+"""What a kernel's instructions cost, in vector instructions as cheap as an addition; and how long
+their code is.
 
 It is asked of kernels as they are lowered: what is one instruction there is about as much work
 however many it takes when it is legal.
@@ -20,6 +21,26 @@ def work(op: str) -> float:
 def size(kernel: Kernel) -> float:
     """About how long the code of one vector is."""
     return max(1, sum(1 + 2 * work(i.op) for i in kernel.instructions))
+
+
+_LENGTH = {"floordiv": 40, "mod": 32, "fmod": 24, "sign": 8, "nextafter": 8}
+_CALL = 8  # with what is saved around it
+_PAIR, _PAIRS = 4, 40  # of complex numbers: products, and what has to look at both parts
+_PLAIN = frozenset(("add", "sub", "mul", "neg", "conj", "real", "imag", "cast"))
+
+
+def length(op: str, dtype: str) -> int:
+    """About how many instructions the code of one has for a vector, which is what compiling it
+    costs. Integers are divided element by element.
+
+    >>> length("add", "i64"), length("floordiv", "i64"), length("div", "c128")
+    (1, 40, 40)
+    """
+    if op in TRANSCENDENTAL:
+        return _CALL
+    if dtype.startswith("c"):
+        return _PAIR if op in _PLAIN else _PAIRS
+    return _LENGTH.get(op, 1)
 
 
 def functions(kernel: Kernel, axis: int | None = None) -> int:

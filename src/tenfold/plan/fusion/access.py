@@ -14,6 +14,7 @@ from tenfold.frozen import frozen
 from tenfold.graph.node import Attributes
 from tenfold.graph.op import Element, Op, Pointwise, Ranges, Scatter
 from tenfold.kernel import Builder
+from tenfold.kernel.analyse.cost import length
 from tenfold.kernel.ir.index import AXIS, Index, flat, strides
 from tenfold.kernel.ir.kernel import ELEMENTWISE, REDUCED, TRANSCENDENTAL
 from tenfold.ops.elements import Read, Site
@@ -37,7 +38,8 @@ class Access:
 
     `patterns[i]` are the aligned reads of input i: along whole axes, each once. `moved[i]` counts
     the other reads with positions known before the program runs, `computed[i]` those without.
-    `reduced` are the extents of reduced axes. `weight` is about how many instructions it takes.
+    `reduced` are the extents of reduced axes. `weight` is about how many instructions it computes
+    with, `length` about how many the code of these has.
     A `view` computes nothing: it reads one element of its one input, or none at all; where that
     lies at the same place in memory, it is the `same`.
     """
@@ -47,6 +49,7 @@ class Access:
     computed: tuple[int, ...]
     reduced: tuple[int, ...] = ()
     weight: int = 1
+    length: int = 1
     costly: bool = False
     checks: bool = False
     view: bool = False
@@ -88,6 +91,7 @@ def access_of(
             (0,) * len(types),
             (0,) * len(types),
             weight=8 if costly else 1,
+            length=length(op.lowering.instruction, SHORT[types[0].dtype]),
             costly=costly,
             instructions=frozenset(
                 {
@@ -160,6 +164,7 @@ def _probe(
     names = [i.op for i in builder.instructions]
     costly = any(name in TRANSCENDENTAL for name in names)
     weight = sum(name not in ("param", "const", "index") for name in names)
+    code = sum(length(i.op, i.dtype) for i in builder.instructions if i.op in ELEMENTWISE)
     view = not weight and reads <= 1 and len(types) <= 1
     same = (
         view
@@ -176,6 +181,7 @@ def _probe(
         tuple(computed),
         reduced,
         max(weight, 1),
+        max(weight, code),
         costly,
         bool(builder.checks),
         view,

@@ -16,15 +16,16 @@ class Group:
     """
 
     __slots__ = (
-        "consumer", "costly", "dead", "exits", "folds", "into", "members", "number", "ordered",
-        "reductions", "space", "streams", "time", "transposed", "weight", "whole", "writes",
+        "consumer", "costly", "dead", "exits", "folds", "into", "length", "members", "number",
+        "ordered", "reductions", "space", "streams", "time", "transposed", "weight",
+        "whole", "writes",
     )  # fmt: skip
 
     def __init__(self, number: int, time: float) -> None:
         self.number = number
         self.time: float = time
         self.consumer: float = inf
-        self.weight = 0
+        self.weight = self.length = 0  # as those of an access
         self.costly = False
         self.exits = 0  # how many uses of its members are not by its members, so far
         self.folds = 0  # how many reductions

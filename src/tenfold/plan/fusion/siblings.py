@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.plan.fusion.groups import Axes, Group, comparable, find
-from tenfold.plan.fusion.union import STREAMS, WEIGHT
+from tenfold.plan.fusion.union import LENGTH, STREAMS
 
 
 def merge_siblings(groups: Sequence[Group], axes: Axes) -> None:
@@ -29,7 +29,7 @@ def merge_siblings(groups: Sequence[Group], axes: Axes) -> None:
 
 def _merge(axes: Axes, one: Group, two: Group) -> bool:
     """Make one group of two whose spaces run along the same axes, if that is wise."""
-    if one.weight + two.weight > WEIGHT or len(one.streams | two.streams) > STREAMS:
+    if one.length + two.length > LENGTH or len(one.streams | two.streams) > STREAMS:
         return False
     if one.transposed != two.transposed or one.whole != two.whole or one.ordered or two.ordered:
         return False
@@ -50,6 +50,7 @@ def _merge(axes: Axes, one: Group, two: Group) -> bool:
     one.streams |= two.streams
     one.reductions = list({*sets, *more})
     one.weight += two.weight
+    one.length += two.length
     one.folds += two.folds
     one.exits += two.exits
     one.costly = one.costly or two.costly

@@ -9,8 +9,8 @@ from math import prod
 from tenfold.plan.fusion.access import Access, Pattern
 from tenfold.plan.fusion.groups import Axes, Group, comparable
 
-WEIGHT = 1600  # instructions of a group, about; beyond this code generation grows costly
-REPEATED = 2 * WEIGHT  # each reduction on the way may compute again what comes before it
+LENGTH = 1600  # of a group's code; beyond this compiling it takes more than linear time
+REPEATED = 2 * LENGTH  # each reduction on the way may compute again what comes before it
 STREAMS = 56  # values that a kernel reads from memory
 CHEAP = 16  # a value of this weight may be computed at several places instead of being stored
 WHOLE = 32768  # elements; a scalar reduced from more is stored before all read it
@@ -48,7 +48,7 @@ def join(
         or not edge.aligned
         or edge.transposed
         or group.whole
-        or weight > WEIGHT
+        or group.length + access.length > LENGTH
         or weight * group.folds > REPEATED
         or len(streams) + len(group.streams) > STREAMS
     ):
@@ -69,6 +69,7 @@ def join(
         if axis is None and extent != 1:
             return None
     group.weight = weight
+    group.length += access.length
     group.exits -= edge.count
     group.costly = group.costly or access.costly
     group.streams |= streams
@@ -98,7 +99,7 @@ class Union:
         self.rename: dict[int, int] = {}
         self.owners: dict[int, set[Group]] = {}
         self.groups: list[tuple[Group, Edge]] = []
-        self.weight = access.weight
+        self.weight, self.length = access.weight, access.length
         self.folds = int(bool(access.reduced))
         self.own = streams
         self.streams = len(streams)  # at most
@@ -108,7 +109,8 @@ class Union:
         """Take a group in; or the reason why not. After a reason the union is of no more use."""
         access = self.access
         self.weight += group.weight * max(1, edge.pulls)
-        if self.weight > WEIGHT:
+        self.length += group.length * max(1, edge.pulls)
+        if self.length > LENGTH:
             return "the kernel would grow too long to compile"
         self.streams += len(group.streams)
         if self.streams > STREAMS:
@@ -213,7 +215,9 @@ class Union:
         target = max(whole, key=lambda g: len(g.members)) if whole else Group(number, time)
         dims = self.named(target)
         for group, edge in self.groups:
-            target.weight += group.weight * (max(1, edge.pulls) - (group is target))
+            times = max(1, edge.pulls) - (group is target)
+            target.weight += group.weight * times
+            target.length += group.length * times
             target.folds += 0 if group is target else group.folds
             target.exits -= edge.count
             target.transposed = target.transposed or edge.transposed
@@ -233,6 +237,7 @@ class Union:
                 target.space = group.space
         target.time = time
         target.weight += access.weight
+        target.length += access.length
         target.folds += bool(access.reduced)
         target.costly = target.costly or access.costly
         target.streams |= streams

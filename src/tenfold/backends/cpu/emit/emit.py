@@ -37,7 +37,7 @@ from tenfold.backends.cpu.emit.tiles import tile_routine, tiled
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.schedule.schedule import Schedule
 from tenfold.backends.llvm.casts import widen
-from tenfold.backends.llvm.functions import called
+from tenfold.backends.llvm.functions import called, shared, widest
 from tenfold.backends.llvm.instructions import instruction
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment
@@ -76,14 +76,15 @@ def emit(
     are about; the text is right for all sizes of which they hold once it is written."""
     w = Writer(target)
     Emitter(kernel, schedule, w, facts).function()
-    wide = f' "prefer-vector-width"="{8 * target.vector_bytes}"' if target.vector_bytes > 16 else ""
-    head = f"define i32 @local.(ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind{wide} {{"
+    given = "ptr %buffers, ptr %params, i64 %low, i64 %high"
+    head = f"define i32 @local.({given}) nounwind{widest(target)} {{"
     body = "\n".join((head, *w.lines, "}", ""))
     body += "".join(tile_routine(size, target, w.declared) for size in sorted(w.routines))
+    body, maths = shared(body, frozenset(w.maths), target)
     name = f"tn_{hashlib.sha256(body.encode()).hexdigest()[:32]}"
     body = body.replace("@local.(", f"@{name}(").replace("@local.", f"@{name}.")
     fragment = Fragment(tuple(sorted(w.declared)), body)
-    return KernelText(name, fragment, frozenset(w.maths))
+    return KernelText(name, fragment, maths)
 
 
 class Emitter(Loops):
