@@ -15,10 +15,12 @@ from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.target import host_target
 from tenfold.cache import plans
 from tenfold.errors import FileError
+from tenfold.parity import check as checks
 from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
 from tenfold.parity.check import check, digest_of
 from tenfold.parity.replay.guards import try_guards
 from tenfold.parity.replay.perturb import farther
+from tenfold.parity.rule import judge
 from tenfold.parity.rule.agree import compare
 
 X = np.random.default_rng(3).normal(size=(12, 7)).astype("f4")
@@ -364,6 +366,33 @@ def test_large_steps_are_judged_on_a_sample_that_is_stated():
     found = check(program, graph, [x], limit=None).verdict
     assert isinstance(found, Certificate)
     assert any("of 300000 elements judged" in note for note in found.notes)
+
+
+def test_rows_that_read_much_are_judged_on_some_of_them(monkeypatch):
+    monkeypatch.setattr(judge, "READ", 1 << 12)
+    a, b = (np.random.default_rng(n).normal(size=(300, 200)) for n in (1, 2))
+    weighted = lambda a, b: (a * np.exp(b)).sum(axis=1)  # noqa: E731
+    program, graph = program_of(weighted, a, b)
+    found = check(program, graph, [a, b], limit=None).verdict
+    assert found.complete
+    assert any("of 300 elements judged" in note for note in found.notes)
+    with plant("instruction", "mul>add"):
+        program, graph = program_of(weighted, a, b)
+        assert not check(program, graph, [a, b], limit=None).agrees
+
+
+def test_what_would_take_too_long_is_left_but_for_the_first_step(monkeypatch):
+    """No time is measured: at this pace anything takes too long."""
+    monkeypatch.setattr(checks, "_STEPPED", 1e-6)
+    monkeypatch.setattr(checks, "PACE", 0)
+    program, graph = program_of(lambda x: np.sort(np.sort(x * 2) + np.sort(x)) - 1, X)
+    program.judged = set()  # whatever other tests have judged
+    found = check(program, graph, [X], limit=1e3).verdict
+    steps = len(program.plan.steps)
+    assert found.checked == 1 < steps
+    assert found.state == "partial"
+    assert any(f"{steps - 1} of {steps} steps" in left for left in found.left)
+    assert check(program, graph, [X], limit=None).verdict.complete
 
 
 def test_large_rows_are_judged_on_some_of_them():

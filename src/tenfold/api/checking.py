@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-LEAST, MOST = 0.03, 0.3  # seconds of a first call's check
+LEAST, MOST = 0.03, 0.1  # seconds of a first call's check
+MORE = 0.3  # of a later call's that goes on with one, at the least
 COPIED = 1 << 28  # bytes of arguments that are copied for the background, of all programs
 WAITING = 32  # programs that wait for the background at most
 
@@ -101,7 +102,7 @@ def _checked(
     limit: float | None = min(max(program.seconds, LEAST), MOST)
     if program.certificate is not None:
         # One that goes on takes longer each time, lest it end in the same long item for ever.
-        limit = MOST * max(program.turns, 1).bit_length()
+        limit = MORE * max(program.turns, 1).bit_length()
     if always or strict:
         limit = None
     elif isinstance(verify, float):
@@ -192,13 +193,14 @@ def guarded(
     arrays: Sequence[Array],
     updates: Sequence[int],
     strict: bool,
+    made: Sequence[Array] | None = None,
 ) -> bool:
     """Whether the guards of the native entry turn away what they should, and it updates such
-    arguments as it should."""
+    arguments as it should. `made` are the plan's outputs for these arrays, where they are known."""
     from tenfold.parity.replay.guards import try_guards, try_updates
 
     count, fault = try_guards(program, captures, watched, updates)
-    fault = fault or try_updates(program, arrays, captures, updates)
+    fault = fault or try_updates(program, arrays, captures, updates, made)
     if fault is not None:
         refute(program, fault)
         tell(program, strict)

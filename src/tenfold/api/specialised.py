@@ -170,7 +170,8 @@ class SpecialisedFunction(Callee):
             if self._options.compile == "now":  # else it is what compiles
                 found.job = program.checking
         if settled(program, strict) and verify != "always":
-            self._enter(call, found, program)
+            # What the plan donates it may have written to by now.
+            self._enter(call, found, program, None if program.donated else outputs)
         note(program)  # with the guards that its entry point was tried on
         return outputs
 
@@ -246,8 +247,15 @@ class SpecialisedFunction(Callee):
         donate = self._binder.donate
         return donated_leaves(call.leaf_names(), donate) if donate else ()
 
-    def _enter(self, call: Call, found: Specialisation, program: Program) -> None:
-        """Let native code answer calls like this one from now on."""
+    def _enter(
+        self,
+        call: Call,
+        found: Specialisation,
+        program: Program,
+        made: Sequence[np.ndarray[Any, Any]] | None = None,
+    ) -> None:
+        """Let native code answer calls like this one from now on. `made` are the plan's outputs
+        for this one, where they are known."""
         from tenfold.api.call.entry_point import EntryPoint
         from tenfold.api.call.form import CallForm
         from tenfold.api.captures.guards import guards
@@ -264,7 +272,7 @@ class SpecialisedFunction(Callee):
             if found.entry_point is None or not found.entry_point.still(captures, watched):
                 arrays, strict = [*map(as_array, call.leaves)], self._options.strict
                 if verify_option(self._options.verify) != "off" and not guarded(
-                    program, captures, watched or (), arrays, traced.updates, strict
+                    program, captures, watched or (), arrays, traced.updates, strict, made
                 ):
                     return
                 own = [c.array for c in found.captures if c.places]

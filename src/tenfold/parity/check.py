@@ -31,7 +31,7 @@ from tenfold.ops import TABLE
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
 from tenfold.parity.find.part import misplaced, whole_graphs, written_out
 from tenfold.parity.replay.answers import CallbackMismatch, RecordingCallbacks, ReplayingCallbacks
-from tenfold.parity.replay.drawn import PACE, Bench, kernels, size_of
+from tenfold.parity.replay.drawn import PACE, Bench, kernels
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import run_whole
 from tenfold.parity.replay.state import ScopeState
@@ -45,6 +45,7 @@ from tenfold.version import versions
 Array = np.ndarray[Any, Any]
 Stop = Callable[[], bool]
 _BOUNDED = 16  # rounds of a loop over which bounds that are added up still tell something
+_STEPPED = 40_000_000  # elements of steps that are judged in a second, about
 _DIGESTED = 1 << 17  # elements of an argument that go into the digest
 
 
@@ -116,8 +117,12 @@ class _Check:
         self.whole = before.whole if before else False
         self.end_to_end: tuple[float, ...] = before.end_to_end if before else ()
 
-    def on_time(self) -> None:
-        if (self.end is not None and perf_counter() > self.end) or (self.stop and self.stop()):
+    def on_time(self, size: int = 0) -> None:
+        """Raise where the time is up, or would be after work on so many elements. The first step is
+        judged however long it takes, where no kernel was: what answers was looked at."""
+        ahead = size / _STEPPED if self.walk.checked or self.drawn else 0.0
+        late = self.end is not None and perf_counter() + ahead > self.end
+        if late or (self.stop and self.stop()):
             raise OutOfTime
 
     def run(self) -> CheckResult:
@@ -174,7 +179,7 @@ class _Check:
                 if name in self.drawn or name in known:
                     self.drawn.setdefault(name)
                     continue
-                if self.limit is not None and size_of(about, at) > PACE * self.limit:
+                if self.limit is not None and about.size(at) > PACE * self.limit:
                     continue  # it would take longer than there is
                 on_time()
                 found = bench.judge(about, at, on_time)

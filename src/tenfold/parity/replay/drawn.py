@@ -71,13 +71,6 @@ def _outline(graph: Graph) -> str:
     return repr((given, rows, graph.outputs))
 
 
-def size_of(about: PlanFacts, at: int) -> int:
-    """How many elements a step's kernel reads and writes."""
-    step = about.plan.steps[at]
-    assert isinstance(step, KernelStep)
-    return sum([about.plan.slots[s].type.size for s in step.slots])
-
-
 class Bench:
     """Where kernels of a program are tried: memory for each of its plans."""
 
@@ -94,7 +87,7 @@ class Bench:
         """What is wrong with the kernel of a step; or why it was not tried; or None."""
         random = np.random.default_rng(0)
         ways = (MIXED, ODD, BELOW, ABOVE)
-        for way in ways if size_of(about, at) <= MANY else ways[:2]:
+        for way in ways if about.size(at) <= MANY else ways[:2]:
             for reach in (_reach(about.parts[at].graph), 1):
                 values = _values(about, at, random, way, reach)
                 try:

@@ -11,6 +11,7 @@ import numpy as np
 from tenfold.backends.guard import ITEMS, Guard
 from tenfold.backends.program import OUTPUTS, Program, decline
 from tenfold.errors import TenfoldError
+from tenfold.parity.rule.agree import same_bits
 from tenfold.parity.verdict import GUARD, Case, Disagreement
 from tenfold.reference import Callbacks
 from tenfold.types import DTYPES, SHORT, DType, TensorType
@@ -70,23 +71,28 @@ def try_guards(
 
 
 def try_updates(
-    program: Program, arrays: Sequence[Array], captures: Sequence[Array], updates: Sequence[int]
+    program: Program,
+    arrays: Sequence[Array],
+    captures: Sequence[Array],
+    updates: Sequence[int],
+    made: Sequence[Array] | None = None,
 ) -> Disagreement | None:
     """What is wrong with updates that the plan writes over arguments: beside the plan that does
-    not, on copies of these."""
+    not, on copies of these. `made` are what that gives, where it is known."""
     first = len(program.outputs) - len(updates)
     if not any(program.overwrites(n, o) for o, n in enumerate(updates, first)):
         return None
     given = [_zeros(program.parameters[n]) for n in range(len(arrays))]
     for one, array in zip(given, arrays, strict=True):
         one[...] = array
-    made = program([*map(np.copy, given), *captures], Callbacks())
+    if made is None:
+        made = program([*map(np.copy, given), *captures], Callbacks())
     call = _bound(program, decline, captures, (), updates)
     with program.running.using(Callbacks()):
         results = call(*given)
     got = [*results, *(given[n] for n in updates)]
     for number, (one, other) in enumerate(zip(got, made, strict=True)):
-        if one.tobytes() != other.tobytes():
+        if not same_bits(np.asarray(one), np.asarray(other)):
             text = f"output {number} is another where updates are written over arguments"
             case = Case(program.plan.graph, (*arrays, *captures))
             return Disagreement(GUARD, "the native entry", "%", text, case, ())
@@ -121,23 +127,23 @@ def _zeros(type: TensorType) -> Array:
 
 def _violations(type: TensorType, updated: bool) -> Iterator[tuple[str, Callable[[], Array]]]:
     """What makes arrays that break one condition each, with memory enough to be read as if they
-    did not."""
+    did not; whatever is in it."""
     dtype = DTYPES[SHORT[type.dtype]]
     other = DTYPES[_OTHERS[SHORT[type.dtype]]]
     if other is not dtype:
-        yield f"of dtype {other}", lambda: np.zeros(type.shape, other)
-    yield "of one axis more", lambda: np.zeros((1, *type.shape), dtype)
+        yield f"of dtype {other}", lambda: np.empty(type.shape, other)
+    yield "of one axis more", lambda: np.empty((1, *type.shape), dtype)
     for axis in range(type.rank):
         longer = (*type.shape[:axis], type.shape[axis] + 1, *type.shape[axis + 1 :])
-        yield f"longer along axis {axis}", lambda: np.zeros(longer, dtype)  # noqa: B023  made now
+        yield f"longer along axis {axis}", lambda: np.empty(longer, dtype)  # noqa: B023  made now
     wide = [(a, n) for a, n in enumerate(type.shape) if n > 1]
     if wide and type.size:
         axis, n = wide[-1]
         shape = (*type.shape[:axis], 2 * n, *type.shape[axis + 1 :])
         every = tuple(slice(None, None, 2 if a == axis else 1) for a in range(type.rank))
-        yield "not contiguous", lambda: np.zeros(shape, dtype)[every]
+        yield "not contiguous", lambda: np.empty(shape, dtype)[every]
     if updated:
-        yield "read-only", lambda: _read_only(_zeros(type))
+        yield "read-only", lambda: _read_only(np.empty(type.shape, dtype))
     if dtype.alignment > 1 and type.size:
         yield "not aligned", lambda: _shifted(type, dtype)
 
@@ -148,6 +154,6 @@ def _read_only(array: Array) -> Array:
 
 
 def _shifted(type: TensorType, dtype: DType) -> Array:
-    room = np.zeros(type.nbytes + dtype.itemsize, np.uint8)
+    room = np.empty(type.nbytes + dtype.itemsize, np.uint8)
     first = 1 if room.__array_interface__["data"][0] % dtype.alignment == 0 else 0
     return room[first : first + type.nbytes].view(dtype).reshape(type.shape)

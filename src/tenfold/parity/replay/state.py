@@ -46,6 +46,11 @@ class PlanFacts:
             for value in graph.nodes[position].inputs:
                 self.last.setdefault(value, len(plan.steps))
 
+    def size(self, at: int) -> int:
+        """How many elements a step reads and writes."""
+        places = {slot for slot, _ in (*self.layout.reads[at], *self.layout.writes[at])}
+        return sum(self.plan.slots[slot].type.size for slot in places)
+
     def what(self, at: int) -> str:
         """A step in words."""
         step = self.plan.steps[at]

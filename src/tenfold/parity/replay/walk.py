@@ -56,11 +56,12 @@ class Walk:
         self,
         program: Program,
         arrays: Sequence[Array],
-        on_time: Callable[[], None] = lambda: None,
+        on_time: Callable[..., None] = lambda *_: None,
         every: bool = False,
         done: Collection[tuple[int, int]] = (),
     ) -> None:
-        """`on_time` raises `OutOfTime` when the time is up. `every`: all rounds of loops are
+        """`on_time` raises `OutOfTime` when the time is up, or would be after a step over so many
+        elements. `every`: all rounds of loops are
         checked, not only some. `done` are steps that were checked before."""
         self.every = every
         self.done = set(done)
@@ -297,6 +298,7 @@ class Walk:
         if (state.about.number, at) in self.done:
             give(state, at)
             return
+        self.on_time(state.about.size(at))
         found = check_step(self.replay, state, at, self.on_time)
         if isinstance(found, Disagreement):
             raise Refutation(found)

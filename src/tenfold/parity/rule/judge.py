@@ -18,6 +18,7 @@ from tenfold.types import KIND, TensorType
 Array = np.ndarray[Any, Any]
 
 LARGE = 1 << 16  # elements from which elementwise steps are judged on a sample
+READ = 1 << 20  # elements of an argument from which rows that read it are
 
 
 @dataclass(slots=True)
@@ -69,9 +70,11 @@ def _by_bounds(
     size = max(a.size for a in wanted)
     if size > LARGE and _elementwise(graph, size):
         return _sampled(graph, arguments, got, wanted)
-    if size > LARGE:
+    read = max((np.size(a) for a in arguments), default=0)
+    if size > LARGE or read > READ:
+        part = min(LARGE / size, READ / read)
         for extent, which, rows, ends in row_axes(graph):
-            count = max(LARGE * extent // size, 2)  # a product of one row is another's work
+            count = max(int(part * extent), 2)  # a product of one row is another's work
             few = narrowed(graph, extent, count, which)
             if few is not None and count < extent:
                 return _by_rows(few, (rows, ends), (arguments, got, wanted), count, watch)
