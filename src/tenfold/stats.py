@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
+from threading import local
 from time import perf_counter
 
 from tenfold.locks import Lock
@@ -31,15 +32,21 @@ def count(name: str, number: int = 1) -> None:
         _counts[name] += number
 
 
+_inner = local()  # seconds of blocks within the one at hand
+
+
 @contextmanager
 def timed(stage: str) -> Generator[None]:
-    """Add the time that this block takes to a stage."""
-    start = perf_counter()
+    """Add the time that this block takes to a stage, but for that of blocks within it."""
+    start, before = perf_counter(), getattr(_inner, "seconds", 0.0)
+    _inner.seconds = 0.0
     try:
         yield
     finally:
+        taken = perf_counter() - start
         with _lock:
-            _seconds[stage] += perf_counter() - start  # type: ignore[assignment]
+            _seconds[stage] += taken - _inner.seconds
+        _inner.seconds = before + taken
 
 
 class Stats:

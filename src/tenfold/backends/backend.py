@@ -17,6 +17,7 @@ from tenfold.types import TensorType
 if TYPE_CHECKING:
     from tenfold.backends.program import Program
     from tenfold.graph import Graph
+    from tenfold.kernel.ir.sized import SizedKernel
     from tenfold.plan import Plan
     from tenfold.plan.capabilities import Capabilities
     from tenfold.reference import Callbacks
@@ -69,15 +70,33 @@ class ProgramCode(Protocol):
         ...
 
 
+class KernelRequest(Protocol):
+    """The code of kernels, asked for while a plan is made."""
+
+    def add(self, call: SizedKernel) -> None:
+        """Have one more compiled, unless its code is there."""
+        ...
+
+    def drop(self) -> None:
+        """Let go of all: the plan was not made."""
+        ...
+
+
 class Bind(Protocol):
-    """Brings a plan into this process: its kernels compiled, its memory laid out."""
+    """Brings a plan into this process: its kernels compiled, its memory laid out. What of them was
+    asked for earlier is in the request."""
 
     def __call__(
-        self, plan: Plan, callbacks: Callbacks | None = None, *, strict: bool = False
+        self,
+        plan: Plan,
+        callbacks: Callbacks | None = None,
+        *,
+        strict: bool = False,
+        request: Any = None,
     ) -> Program: ...
 
 
-def _nothing() -> None:
+def _nothing(*_: Any) -> None:
     return None
 
 
@@ -107,14 +126,28 @@ class Backend:
     compiler_missing: Callable[[], str | None] = _nothing  # why nothing can be compiled here
     unkept: Callable[[], str | None] = _nothing  # why code can't be loaded from the disk here
     prepare: Callable[[], object] = _nothing  # what a process does once, before its first plan
+    request: Callable[[bool], KernelRequest | None] = _nothing  # strict: for a plan to be made
 
-    def plan(self, graph: Graph, donated: Sequence[int] = (), target: Target | None = None) -> Plan:
-        """The plan of a graph; see `make_plan`."""
+    def plan(
+        self,
+        graph: Graph,
+        donated: Sequence[int] = (),
+        target: Target | None = None,
+        request: KernelRequest | None = None,
+    ) -> Plan:
+        """The plan of a graph; see `make_plan`. Its kernels are requested on the way."""
         from tenfold.plan import make_plan  # a plan from the cache does without
 
         capabilities = self.capabilities(target or self.target())
-        return passed("plan", make_plan(graph, capabilities, donated))
+        if request is None:
+            return passed("plan", make_plan(graph, capabilities, donated))
+        try:
+            return passed("plan", make_plan(graph, capabilities, donated, begin=request.add))
+        except BaseException:
+            request.drop()
+            raise
 
     def compile(self, graph: Graph, *, strict: bool = False) -> Program:
-        """The program of a graph."""
-        return self.bind(self.plan(graph), strict=strict)
+        """The program of a graph; its kernels are compiled while it is planned."""
+        request = self.request(strict)
+        return self.bind(self.plan(graph, request=request), strict=strict, request=request)

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from time import perf_counter
 
-from tenfold.backends.backend import Backend
+from tenfold.backends.backend import Backend, KernelRequest
 from tenfold.backends.program import Program
 from tenfold.backends.registry import backend_named
 from tenfold.cache.disk import log
@@ -149,7 +149,9 @@ class Plans:
                 log().info("%s is compiled anew: %s", asked, "; ".join(lines))
         start = perf_counter()
         with resting():
-            made = backend.bind(_planned(backend, graph, donated), strict=strict)
+            request = backend.request(strict)
+            plan = _planned(backend, graph, donated, request)
+            made = backend.bind(plan, strict=strict, request=request)
         made.seconds = perf_counter() - start
         keep_program(graph, options, made, asked)
         _take_over(graph, options, made)  # perhaps its entry was dropped, but not its certificate
@@ -206,9 +208,14 @@ def _known(
         return None, None
 
 
-def _planned(backend: Backend, graph: Graph, donated: tuple[int, ...]) -> Plan:
+def _planned(
+    backend: Backend,
+    graph: Graph,
+    donated: tuple[int, ...],
+    request: KernelRequest | None = None,
+) -> Plan:
     with timed("plan"):
-        plan = backend.plan(graph, donated)
+        plan = backend.plan(graph, donated, request=request)
     count("plans")
     return plan
 

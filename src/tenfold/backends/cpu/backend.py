@@ -15,7 +15,7 @@ from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.code import NO_LOADER, NativeCode, read_code
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.fixed import GATE, compile_ahead, fixed
-from tenfold.backends.cpu.run.kernels import steps_image
+from tenfold.backends.cpu.run.kernels import Request, steps_image
 from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.backends.cpu.target import VARIABLE, host_target, llvmlite_version, machine
 from tenfold.backends.llvm.target import LLVMTarget, named
@@ -93,4 +93,5 @@ BACKEND = Backend(
     compiler_missing=_compiler_missing,
     unkept=_unkept,
     prepare=_prepare,
+    request=lambda strict: Request(host_target(), strict),
 )

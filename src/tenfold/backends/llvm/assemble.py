@@ -11,6 +11,7 @@ from typing import Any
 
 from tenfold.backends.llvm.masks import refuse
 from tenfold.backends.llvm.target import LLVMTarget, target_machine
+from tenfold.switching import giving_way
 
 # Code generation is superlinear in the length of a block; beyond this it is done lightly.
 LONG = 40_000
@@ -65,7 +66,7 @@ def assemble(text: str, target: LLVMTarget) -> bytes:
 
 class Assembly:
     """Modules on their way to object code, in as many threads as there are processors: those that
-    were added are compiled while the text of the next is still being written."""
+    were added are compiled while a plan is still being made and the text of the next written."""
 
     def __init__(self, target: LLVMTarget) -> None:
         self._target = target
@@ -77,10 +78,15 @@ class Assembly:
         """Have one more module compiled."""
         self._left.append((len(self._made), text))
         self._made.append(None)
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
         if len(self._threads) < _processors() - 1:
-            thread = threading.Thread(target=self._work, name="tenfold-llvm")
+            thread = threading.Thread(target=self._beside, name="tenfold-llvm")
             self._threads.append(thread)
             thread.start()
+
+    def drop(self) -> None:
+        """Compile no more: what is under way ends."""
+        self._left.clear()
 
     def finish(self) -> list[bytes]:
         """The object code of all, in the order in which they were added. The caller helps."""
@@ -94,6 +100,11 @@ class Assembly:
                 raise one
             found.append(one)
         return found
+
+    def _beside(self) -> None:
+        # Between calls into LLVM it needs the GIL, which others keep for the interval.
+        with giving_way():
+            self._work()
 
     def _work(self) -> None:
         while True:

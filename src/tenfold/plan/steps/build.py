@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Branch, Loop, Routine, Table
 from tenfold.kernel import Kernel
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.ops import TABLE
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.fuse import Fusion, fuse
@@ -38,18 +39,20 @@ def make_plan(
     capabilities: Capabilities = Capabilities(),  # noqa: B008  it is frozen
     donated: Sequence[int] = (),
     table: Table = TABLE,
+    begin: Callable[[SizedKernel], object] = lambda _: None,
 ) -> Plan:
     """The plan of a graph and of every scope in it, each distinct scope planned once.
 
     `donated` are parameters whose memory the plan may use for values of its own once it has read
-    them.
+    them. `begin` is called with kernels as soon as they are lowered, in the order of the plan's
+    calls: their code can be made meanwhile.
     """
     forms = general_forms(table, capabilities.tune)
     plans: dict[str, Plan] = {}
     for digest, scope in _expanded(graph, table).items():
         laid = lay_lines(lay_products(scope, table), table)
         given = tuple(donated) if digest == graph.digest else ()
-        plans[digest] = _Planner(laid, table, plans, forms, capabilities, given).run()
+        plans[digest] = _Planner(laid, table, plans, forms, capabilities, given, begin).run()
     return plans[graph.digest]
 
 
@@ -80,8 +83,10 @@ class _Planner:
         forms: GeneralForms,
         capabilities: Capabilities,
         donated: tuple[int, ...],
+        begin: Callable[[SizedKernel], object],
     ) -> None:
         self.graph = graph
+        self.begin = begin
         self.table = table
         self.plans = plans
         self.forms = forms
@@ -219,6 +224,7 @@ class _Planner:
     def lowered(self, form: Form) -> tuple[LoweredForm, int]:
         """The kernel of a form, and its number."""
         made = self.forms.lower(form)
+        self.begin(made.call)
         return made, self.kernels.setdefault(made.call.kernel, len(self.kernels))
 
     def copy(self, source: int, target: int) -> None:

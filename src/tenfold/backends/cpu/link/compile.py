@@ -65,6 +65,47 @@ def prepare(
     return code, CompiledKernel(code.name, schedule, polls, facts)
 
 
+class Compilation:
+    """Kernels on their way to one object, each text once: compiled while more are added."""
+
+    def __init__(self, target: LLVMTarget, strict: bool = False) -> None:
+        self._target, self._strict = target, strict
+        self._assembly = Assembly(target)
+        self._batch: list[KernelText] = []
+        self._made: list[CompiledKernel] = []
+        self._known: dict[Kernel, list[CompiledKernel]] = {}
+        self._names: set[str] = set()
+
+    def add(self, call: SizedKernel) -> CompiledKernel:
+        """One more; what is known of its code before that is there."""
+        others = self._known.setdefault(call.kernel, [])
+        found = next((one for one in others if one.facts.hold(call.sizes)), None)
+        if found is None:
+            code, found = prepare(call, self._target, self._strict)
+            others.append(found)
+            if code.name not in self._names:
+                self._names.add(code.name)
+                self._batch.append(code)
+        self._made.append(found)
+        if sum(code.size for code in self._batch) >= BATCH:
+            self._flush()
+        return found
+
+    def finish(self, fragments: Sequence[Fragment] = ()) -> Module:
+        """The object, with further text beside the kernels."""
+        if self._batch or fragments or not self._names:
+            self._flush(fragments)
+        return Module(pack(self._assembly.finish()), tuple(self._made))
+
+    def drop(self) -> None:
+        """Compile no more of it."""
+        self._assembly.drop()
+
+    def _flush(self, fragments: Sequence[Fragment] = ()) -> None:
+        self._assembly.add(module_text(self._batch, self._target, fragments))
+        self._batch = []
+
+
 def compile_kernels(
     calls: Iterable[SizedKernel],
     target: LLVMTarget,
@@ -72,27 +113,10 @@ def compile_kernels(
     fragments: Sequence[Fragment] = (),
 ) -> Module:
     """One object of these kernels, each text once, and of further text beside them."""
-    assembly = Assembly(target)
-    batch: list[KernelText] = []
-    made: list[CompiledKernel] = []
-    known: dict[tuple[Kernel, bool], list[CompiledKernel]] = {}
-    names: set[str] = set()
+    compilation = Compilation(target, strict)
     for call in calls:
-        others = known.setdefault((call.kernel, strict), [])
-        found = next((one for one in others if one.facts.hold(call.sizes)), None)
-        if found is None:
-            code, found = prepare(call, target, strict)
-            others.append(found)
-            if code.name not in names:
-                names.add(code.name)
-                batch.append(code)
-        made.append(found)
-        if sum(code.size for code in batch) >= BATCH:
-            assembly.add(module_text(batch, target))
-            batch = []
-    if batch or fragments or not names:
-        assembly.add(module_text(batch, target, fragments))
-    return Module(pack(assembly.finish()), tuple(made))
+        compilation.add(call)
+    return compilation.finish(fragments)
 
 
 def module_text(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
 from tenfold.backends.cpu.run.kernels import (
+    Request,
     judged_kernels,
-    obtain,
     polling,
     routine_image,
     steps_image,
@@ -30,13 +30,14 @@ class CompiledProgram(NativeProgram):
         *,
         strict: bool = False,
         target: LLVMTarget | None = None,
+        request: Request | None = None,
     ) -> None:
         super().__init__(callbacks)
         self.plan = plan
         self.graph = plan.graph  # or the graph that the plan's was made of
         self.strict = strict
         self.target = target or host_target()
-        self.code = obtain(plan.calls, self.target, strict)
+        self.code = (request or Request(self.target, strict)).finish(plan.calls)
         ask, self._callables = asking(plan, self.running, self.callbacks)
         self._sorts = {name: routine_image(name, self.target) for name in routines_of(plan)}
         self.bytecode = Bytecode(plan, self.places(), ask, self.routines())

@@ -15,7 +15,7 @@ from tenfold.locks import Lock, once
 from tenfold.stats import count, timed
 
 if TYPE_CHECKING:
-    from tenfold.backends.cpu.link.compile import CompiledKernel, Module
+    from tenfold.backends.cpu.link.compile import Compilation, CompiledKernel, Module
 
 
 @dataclass(eq=False)
@@ -36,44 +36,75 @@ _known: dict[tuple[str, str, bool], list[KernelCode]] = {}  # codes of one kerne
 _lock = Lock()
 
 
-def obtain(
-    calls: Sequence[SizedKernel], target: LLVMTarget, strict: bool
-) -> Mapping[SizedKernel, KernelCode]:
-    """The code of these kernels for their sizes; what is new is compiled, all in one module."""
-    found: dict[SizedKernel, KernelCode] = {}
-    with _lock:
-        missing = []
-        for call in calls:
-            name = call.kernel.digest, target.digest, strict
-            codes = _known.pop(name, [])
-            _known[name] = codes  # the last to be dropped
+class Request:
+    """The code of kernels for their sizes. What is new is compiled while more is asked for, all of
+    it for one image."""
+
+    def __init__(self, target: LLVMTarget, strict: bool) -> None:
+        self._target, self._strict = target, strict
+        self._found: dict[SizedKernel, KernelCode] = {}
+        self._new: dict[SizedKernel, CompiledKernel] = {}
+        self._compilation: Compilation | None = None
+
+    def add(self, call: SizedKernel) -> None:
+        """Ask for one more."""
+        if call in self._found or call in self._new:
+            return
+        with _lock:
+            codes = self._codes(call)
             code = next((c for c in codes if c.compiled.facts.hold(call.sizes)), None)
-            if code is None:
-                missing.append(call)
-                continue
-            found[call] = code
-            if code is not codes[0]:  # the next sizes are likely to be like these
+            if code is not None and code is not codes[0]:  # the next sizes are likely alike
                 codes.remove(code)
                 codes.insert(0, code)
-        count("kernels_reused", len({id(code) for code in found.values()}))
-        if missing:
-            from tenfold.backends.cpu.link.compile import compile_kernels
+        if code is not None:
+            self._found[call] = code
+            return
+        from tenfold.backends.cpu.link.compile import Compilation
 
-            with timed("compile"):
-                module = compile_kernels(missing, target, strict)
-            made = {one.name: one for one in module.kernels}
-            with timed("load"):
-                image = load([module.data], list(made))
-            fresh = {id(one): KernelCode(one, image, module) for one in module.kernels}
-            for call, one in zip(missing, module.kernels, strict=True):
-                code = found[call] = fresh[id(one)]
-                codes = _known[call.kernel.digest, target.digest, strict]
-                if code not in codes:
+        with timed("compile"):
+            if self._compilation is None:
+                self._compilation = Compilation(self._target, self._strict)
+            self._new[call] = self._compilation.add(call)
+
+    def drop(self) -> None:
+        """Have no more compiled: nobody will ask."""
+        if self._compilation is not None:
+            self._compilation.drop()
+
+    def finish(self, calls: Sequence[SizedKernel]) -> Mapping[SizedKernel, KernelCode]:
+        """The code of these, asked for before or not."""
+        for call in calls:
+            self.add(call)
+        count("kernels_reused", len({id(code) for code in self._found.values()}))
+        if self._compilation is not None:
+            self._take_in(self._compilation)
+        with _lock:
+            while len(_known) > _MOST:
+                del _known[next(iter(_known))]
+        return {call: self._found[call] for call in calls}
+
+    def _take_in(self, compilation: Compilation) -> None:
+        with timed("compile"):
+            module = compilation.finish()
+        made = {one.name: one for one in module.kernels}
+        with timed("load"):
+            image = load([module.data], list(made))
+        fresh = {id(one): KernelCode(one, image, module) for one in module.kernels}
+        with _lock:
+            for call, one in self._new.items():
+                codes = self._codes(call)  # another thread may have made the same
+                code = next((c for c in codes if c.compiled.name == one.name), None)
+                if code is None:
+                    code = fresh[id(one)]
                     codes.append(code)
-            count("kernels_compiled", len(made))
-        while len(_known) > _MOST:
-            del _known[next(iter(_known))]
-    return found
+                self._found[call] = code
+        count("kernels_compiled", len(made))
+
+    def _codes(self, call: SizedKernel) -> list[KernelCode]:
+        """The codes of a kernel, for other sizes each; the last to be dropped."""
+        name = call.kernel.digest, self._target.digest, self._strict
+        codes = _known[name] = _known.pop(name, [])
+        return codes
 
 
 def polling(code: Mapping[SizedKernel, KernelCode]) -> set[SizedKernel]:
