@@ -1,7 +1,7 @@
 """Work in the background: one thread that does jobs in the order they came.
 
-While a job runs, threads that wait for the interpreter get it within a tenth of a millisecond, not
-Python's usual five: so a call is not held up by the thread that compiles.
+While a job runs, threads that wait for the interpreter get it within a fiftieth of a millisecond,
+not Python's usual five: so a call is not held up by the thread that compiles.
 
 At the end of the process the job under way is finished and the rest are dropped. A fork waits
 for the job under way; the child starts with no thread, and its jobs that were not done are told
