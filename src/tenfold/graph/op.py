@@ -267,6 +267,8 @@ class Op:
     elementwise: bool = False  # an element of the result is made of the same one of the inputs
     literal: bool = False  # its value is its attribute `data`, its inputs none
     permutes: bool = False  # its result is its input with axes in the order `axes`
+    cuts: bool = False  # its result is its input from `starts` to `stops` by `steps`
+    joins: bool = False  # its result is its inputs side by side along `axis`
     indices: int | None = None  # from this input on, all are positions in the first
 
     def normalise(self, given: Mapping[str, Any]) -> Attributes:

@@ -26,10 +26,8 @@ from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
-from tenfold.graph.op import Composition
-from tenfold.ops import TABLE
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
-from tenfold.parity.find.part import misplaced, whole_graphs, written_out
+from tenfold.parity.find.part import is_rewritten, misplaced, whole_graphs, written_out
 from tenfold.parity.replay.answers import CallbackMismatch, RecordingCallbacks, ReplayingCallbacks
 from tenfold.parity.replay.drawn import PACE, Bench, kernels
 from tenfold.parity.replay.perturb import farther
@@ -210,7 +208,7 @@ class _Check:
         walk, outputs = self.walk, None
         whole = whole_graphs(self.program.plan)[id(self.program.plan)]
         try:
-            if _composed(self.graph):
+            if is_rewritten(self.graph):
                 outputs = evaluate(
                     self.graph, self.arrays, self.recorded, lambda *_: self.on_time()
                 )
@@ -370,15 +368,6 @@ def _makers(graph: Graph) -> Iterator[Any]:
         for value in range(start, start + len(node.types))
     }
     return (makers.get(value) for value in graph.outputs)
-
-
-def _composed(graph: Graph) -> bool:
-    """Whether the planner writes an op as others."""
-    return any(
-        isinstance(TABLE[node.op].lowering, Composition)
-        for g in (graph, *graph.scopes())
-        for node in g.nodes
-    )
 
 
 def digest_of(arrays: Sequence[Array]) -> str:

@@ -32,6 +32,8 @@ def row(
     arity: int | None = 1,
     edges: str = "none",
     permutes: bool = False,
+    cuts: bool = False,
+    joins: bool = False,
 ) -> Op:
     """A row of an op that takes every dtype and moves elements, bit for bit."""
     return Op(
@@ -46,6 +48,8 @@ def row(
         samples=samples.listed(rules.ANY, *forms),
         attributes=tuple(attributes),
         permutes=permutes,
+        cuts=cuts,
+        joins=joins,
     )
 
 
@@ -320,6 +324,7 @@ ROWS = (
             attribute.integers("steps"),
         ],
         edges="out of range raises ShapeError; an empty range is empty",
+        cuts=True,
     ),
     row(
         "reverse",
@@ -345,5 +350,6 @@ ROWS = (
         (((4,),), {"axis": 0}),
         arity=None,
         attributes=[attribute.axis("axis")],
+        joins=True,
     ),
 )

@@ -10,12 +10,10 @@ import numpy as np
 
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node, Parameter
-from tenfold.graph.op import Loop
+from tenfold.graph.op import Composition, Loop
 from tenfold.ops import TABLE
 from tenfold.plan import BranchStep, CopyStep, KernelStep, LoopStep, Plan, Step
-from tenfold.plan.passes.expand import expand
-from tenfold.plan.passes.lines import lay_lines
-from tenfold.plan.passes.products import lay_products
+from tenfold.plan.passes.write_out import write_out
 
 Array = np.ndarray[Any, Any]
 FEW = 3  # rounds of a loop that can be judged as a whole
@@ -143,7 +141,16 @@ def misplaced(plan: Plan) -> tuple[Node, int] | None:
 
 def written_out(graph: Graph) -> Graph:
     """The graph that a plan of this graph carries out."""
-    return lay_lines(lay_products(expand(graph, TABLE), TABLE), TABLE)
+    return write_out(graph, TABLE)[0]
+
+
+def is_rewritten(graph: Graph) -> bool:
+    """Whether the planner writes an op as others, or nodes as a loop."""
+    return any(
+        write_out(one, TABLE)[1]
+        or any(isinstance(TABLE[node.op].lowering, Composition) for node in one.nodes)
+        for one in (graph, *graph.scopes())
+    )
 
 
 def goes_long(node: Node) -> bool:

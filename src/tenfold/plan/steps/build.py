@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from tenfold.graph import Graph, Node
@@ -14,9 +15,8 @@ from tenfold.plan.fusion.fuse import Fusion, fuse
 from tenfold.plan.lowering.form import BoundForm, Former
 from tenfold.plan.lowering.general import GeneralForms, LoweredForm, general_forms
 from tenfold.plan.lowering.lower import Form
-from tenfold.plan.passes.expand import expand
-from tenfold.plan.passes.lines import lay_lines
-from tenfold.plan.passes.products import lay_products
+from tenfold.plan.passes.reroll.reroll import FoundLoop
+from tenfold.plan.passes.write_out import write_out
 from tenfold.plan.steps.cells import Cells
 from tenfold.plan.steps.plan import (
     CONSTANT,
@@ -49,27 +49,28 @@ def make_plan(
     """
     forms = general_forms(table, capabilities.tune)
     plans: dict[str, Plan] = {}
-    for digest, scope in _expanded(graph, table).items():
-        laid = lay_lines(lay_products(scope, table), table)
+    for digest, (scope, loops) in _written_out(graph, table).items():
         given = tuple(donated) if digest == graph.digest else ()
-        plans[digest] = _Planner(laid, table, plans, forms, capabilities, given, begin).run()
+        plans[digest] = _Planner(
+            scope, table, plans, forms, capabilities, given, loops, begin
+        ).run()
     return plans[graph.digest]
 
 
-def _expanded(graph: Graph, table: Table) -> dict[str, Graph]:
-    """The graph and every scope in it, expanded, each after those it owns: compositions may
-    bring scopes of their own."""
-    made: dict[str, Graph] = {}
-    opened: dict[str, Graph] = {}
+def _written_out(graph: Graph, table: Table) -> dict[str, tuple[Graph, tuple[FoundLoop, ...]]]:
+    """The graph and every scope in it, written out, each after those it owns: loops that are found
+    and compositions bring scopes of their own."""
+    made: dict[str, tuple[Graph, tuple[FoundLoop, ...]]] = {}
+    opened: dict[str, tuple[Graph, tuple[FoundLoop, ...]]] = {}
     stack = [(graph, False)]
     while stack:
         scope, done = stack.pop()
         if done:
             made[scope.digest] = opened[scope.digest]
         elif scope.digest not in opened:
-            opened[scope.digest] = expand(scope, table)
+            opened[scope.digest] = write_out(scope, table)
             stack.append((scope, True))
-            for node in reversed(opened[scope.digest].nodes):
+            for node in reversed(opened[scope.digest][0].nodes):
                 stack.extend((inner, False) for inner in reversed(node.scopes))
     return made
 
@@ -83,6 +84,7 @@ class _Planner:
         forms: GeneralForms,
         capabilities: Capabilities,
         donated: tuple[int, ...],
+        loops: tuple[FoundLoop, ...],
         begin: Callable[[SizedKernel], object],
     ) -> None:
         self.graph = graph
@@ -92,6 +94,7 @@ class _Planner:
         self.forms = forms
         self.capabilities = capabilities
         self.donated = donated
+        self.loops = loops
         self.fused: Fusion = fuse(graph, table, capabilities)
         self.cells = Cells()
         self.cell: dict[int, int] = {}  # by value
@@ -123,7 +126,8 @@ class _Planner:
             else:
                 self.other(item.node)
         outputs = self.hand_out()
-        notes = tuple(
+        found = Counter(map(str, self.loops))
+        notes = tuple(f"{n}× {loop}" if n > 1 else loop for loop, n in found.items()) + tuple(
             f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
             for reason, (count, first) in self.fused.notes.items()
         )

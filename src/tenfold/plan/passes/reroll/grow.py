@@ -1,0 +1,335 @@
+"""Grow a loop from its seed: find what else belongs to each round.
+
+A loop is a table. A column has one node of each round, all of one form; a row is a round. What a
+column reads is classified by how it goes from round to round: the same value in all of them, the
+node of a column in this round or one a few rounds ago (a carry), literals, views of what is the
+same in all rounds, or nodes of a new column. Then columns are added that read those there are: what
+is summed up or written beside the way that was found. Where the first or last rounds differ they
+are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tenfold.frozen import frozen
+from tenfold.plan.passes.reroll.seeds import LEAST_ROUNDS, Seed
+from tenfold.plan.passes.reroll.structure import NONE, Structure
+
+FARTHEST = 4  # rounds back that a value is carried
+LARGEST = 1 << 20  # bytes of literals that differ from round to round
+EDGE = 2  # rounds that may be left out for the sake of a column that reads others
+
+
+@frozen
+class SameValue:
+    """What is read is one value in all rounds."""
+
+    value: int
+
+
+@frozen(eq=False)
+class Literals:
+    """What is read is a literal in each round; their values."""
+
+    values: tuple[int, ...]
+
+
+@frozen
+class Internal:
+    """What is read is made by a column, so many rounds ago. `values` are those that are read."""
+
+    column: int
+    output: int
+    distance: int
+    values: tuple[int, ...]
+
+
+@frozen
+class Views:
+    """What is read moves elements of one value or of literals: nodes of each round, outermost
+    first, and what the innermost read."""
+
+    nodes: tuple[tuple[int, ...], ...]
+    source: SameValue | Literals
+
+
+Read = SameValue | Literals | Internal | Views
+
+
+class Rounds:
+    """Columns of rounds `low` up to `high`. `columns` are positions, by round; `reads` is for
+    each of them what its inputs are."""
+
+    def __init__(self, structure: Structure, seed: Seed, claimed: Sequence[int]) -> None:
+        self.structure, self.claimed = structure, claimed
+        self.low, self.high = 0, len(seed)
+        self.lanes = False  # whether rounds are better done side by side
+        self._count = len(seed)
+        self.columns: list[list[int]] = []
+        self.reads: list[list[Read]] = []
+        self.at: dict[int, tuple[int, int]] = {}  # by position: column and round
+        self._apart: set[int] = set()  # positions that what is the same in all rounds hangs on
+        self._first = len(structure.nodes)  # the first position of any column
+        self._tried: set[int] = set()
+        self.valid = self._add(list(seed)) and self._close()
+        if self.valid:
+            self._absorb()
+            self.valid = self._verified()
+
+    def __len__(self) -> int:
+        return self.high - self.low
+
+    @property
+    def rounds(self) -> range:
+        return range(self.low, self.high)
+
+    @property
+    def carries(self) -> bool:
+        """Whether a round reads what one before it made."""
+        return any(isinstance(r, Internal) and r.distance for reads in self.reads for r in reads)
+
+    def inside(self, position: int) -> bool:
+        """Whether a node is one of the loop's rounds."""
+        found = self.at.get(position)
+        return found is not None and self.low <= found[1] < self.high
+
+    @property
+    def kind(self) -> tuple[int, ...]:
+        """The forms of its columns: loops of one kind may be rounds of another."""
+        return (len(self), *(self.structure.forms[c[self.low]] for c in self.columns))
+
+    def literals(self) -> Iterator[Literals]:
+        """Every read of literals, in order."""
+        for reads in self.reads:
+            for read in reads:
+                source = read.source if isinstance(read, Views) else read
+                if isinstance(source, Literals):
+                    yield source
+
+    def data(self, read: Literals) -> list[bytes]:
+        """The data of literals, by round."""
+        makers, nodes = self.structure.makers, self.structure.nodes
+        return [nodes[makers[read.values[i]]]["data"] for i in self.rounds]
+
+    # What columns read.
+
+    def _add(self, nodes: list[int]) -> bool:
+        """A new column; not where another loop has one of its nodes, or this one cannot."""
+        within = nodes[self.low : self.high]
+        if len(set(within)) < len(within):
+            return False
+        for position in within:
+            if self.claimed[position] >= 0 or position in self.at or position in self._apart:
+                return False
+        number = len(self.columns)
+        for i in self.rounds:
+            self.at[nodes[i]] = number, i
+        self.columns.append(nodes)
+        self._first = min(self._first, *within)
+        return True
+
+    def _close(self) -> bool:
+        """Classify what columns read until no column is new."""
+        nodes = self.structure.nodes
+        while len(self.reads) < len(self.columns):
+            column = self.columns[len(self.reads)]
+            reads: list[Read] = []
+            for slot in range(len(nodes[column[self.low]].inputs)):
+                values = self._blank([nodes[column[i]].inputs[slot] for i in self.rounds])
+                read = self._classify(values)
+                if read is None:
+                    return False
+                reads.append(read)
+            self.reads.append(reads)
+        return True
+
+    def _blank(self, row: list[int]) -> list[int]:
+        """What there is of each round, and nothing of those that were left out."""
+        return [-1] * self.low + row + [-1] * (self._count - self.high)
+
+    def _classify(self, values: list[int]) -> Read | None:
+        structure, middle = self.structure, (self.low + self.high) // 2
+        value = values[middle]
+        maker, output = structure.made(value)
+        if structure.is_literal(maker):
+            form, forms, makers = structure.forms[maker], structure.forms, structure.makers
+            if not self._keep(
+                lambda i: makers[values[i]] >= 0 and forms[makers[values[i]]] == form
+            ):
+                return None
+            few = self.structure.graph.types[value].nbytes * len(values) <= LARGEST
+            return Literals(tuple(values)) if few else None
+        found = self.at.get(maker)
+        if found is not None:
+            return self._internal(values, found[0], output, middle - found[1])
+        views = self._views(values)
+        if views is not None:
+            return views
+        if value in (values[middle - 1], values[middle + 1]):
+            if not self._keep(lambda i: values[i] == value) or self._hangs(value):
+                return None
+            return SameValue(value)
+        if maker < 0:
+            return None
+        form, starts = structure.forms[maker], structure.graph.starts
+        makers, forms = structure.makers, structure.forms
+
+        def alike(i: int) -> bool:
+            at = makers[values[i]]
+            return at >= 0 and forms[at] == form and starts[at] + output == values[i]
+
+        if form == NONE or not self._keep(alike):
+            return None
+        if not self._add(self._blank([makers[values[i]] for i in self.rounds])):
+            return None
+        return Internal(len(self.columns) - 1, output, 0, tuple(values))
+
+    def _internal(
+        self, values: list[int], column: int, output: int, distance: int
+    ) -> Internal | None:
+        """Values of a column some rounds ago; the first rounds may read anything else."""
+        if not 0 <= distance <= FARTHEST:
+            return None
+        made, starts = self.columns[column], self.structure.graph.starts
+
+        def follows(i: int) -> bool:
+            if i - distance < self.low:
+                return True
+            return made[i - distance] >= 0 and starts[made[i - distance]] + output == values[i]
+
+        if not self._keep(follows):
+            return None
+        return Internal(column, output, distance, tuple(values))
+
+    def _views(self, values: list[int]) -> Views | None:
+        """Views of one value or of literals, if these are nothing else in any round."""
+        structure, nodes, makers = self.structure, self.structure.nodes, self.structure.makers
+        found: list[tuple[int, ...]] = []
+        while True:
+            row = [makers[v] for v in values[self.low : self.high]]
+            if len(set(row)) == 1 and not found:
+                return None
+            form = structure.forms[row[0]] if row[0] >= 0 else NONE
+            if form == NONE or any(p < 0 or structure.forms[p] != form for p in row):
+                return None
+            if structure.is_literal(row[0]):
+                if structure.graph.types[values[self.low]].nbytes * len(values) > LARGEST:
+                    return None
+                return Views(tuple(found), Literals(tuple(values))) if found else None
+            if not structure.is_view(nodes[row[0]]) or any(map(self.at.__contains__, row)):
+                return None
+            found.append(tuple(self._blank(row)))
+            values = self._blank([nodes[p].inputs[0] for p in row])
+            source = values[self.low]
+            if all(v == source for v in values[self.low : self.high]):
+                if structure.is_literal(makers[source]):
+                    return Views(tuple(found), Literals(tuple(values)))
+                return None if self._hangs(source) else Views(tuple(found), SameValue(source))
+
+    def _keep(self, holds: Callable[[int], bool]) -> bool:
+        """Leave out the rounds at both ends from where something does not hold on."""
+        middle = (self.low + self.high) // 2
+        low, high = middle, middle
+        while low > self.low and holds(low - 1):
+            low -= 1
+        while high < self.high and holds(high):
+            high += 1
+        self.low, self.high = low, high
+        return high - low >= LEAST_ROUNDS
+
+    def _hangs(self, value: int) -> bool:
+        """Whether a value hangs on a node of the loop. Inputs stand before what reads them, so
+        nodes before the loop's first need no look."""
+        makers, nodes = self.structure.makers, self.structure.nodes
+        waiting = [makers[value]]
+        while waiting:
+            position = waiting.pop()
+            if self.inside(position):
+                return True
+            if position < self._first or position in self._apart:
+                continue
+            self._apart.add(position)
+            waiting.extend(makers[v] for v in nodes[position].inputs)
+        return False
+
+    # Columns that read others.
+
+    def _absorb(self) -> None:
+        """Add columns that read what others make, one by one, where all they read fits."""
+        starts = self.structure.graph.starts
+        number = 0
+        while number < len(self.columns):
+            column, middle = self.columns[number], (self.low + self.high) // 2
+            for output in range(len(self.structure.nodes[column[middle]].types)):
+                for position in self.structure.users[starts[column[middle]] + output]:
+                    if position not in self.at and position not in self._tried:
+                        self._tried.add(position)
+                        self._try(column, output, middle, position)
+            number += 1
+
+    def _try(self, column: list[int], output: int, middle: int, position: int) -> None:
+        """Add the column of a node that reads a column's in a middle round, or leave all as it
+        was."""
+        structure = self.structure
+        form, row = structure.forms[position], structure.table[structure.nodes[position].op]
+        if form == NONE or row.joins or self.claimed[position] >= 0:
+            return
+        inputs = structure.nodes[position].inputs
+        slot = inputs.index(structure.graph.starts[column[middle]] + output)
+        rank = -1
+        found = [-1] * len(column)
+        for i in (middle, *self.rounds):
+            value = structure.graph.starts[column[i]] + output
+            alike = [
+                p
+                for p in structure.users[value]
+                if structure.forms[p] == form
+                and structure.nodes[p].inputs[slot] == value
+                and p not in self.at
+            ]
+            if rank < 0:
+                rank = alike.index(position)
+            if rank < len(alike):
+                found[i] = alike[rank]
+        before = len(self.columns), self.low, self.high, self._first
+        kept = self._keep(lambda i: found[i] >= 0) and self._few(before)
+        if kept and self._add(found) and self._close() and self._few(before):
+            return
+        count, self.low, self.high, self._first = before
+        for nodes in self.columns[count:]:
+            for p in nodes:
+                if p in self.at and self.at[p][0] >= count:
+                    del self.at[p]
+        del self.columns[count:], self.reads[count:]
+
+    def _few(self, before: tuple[int, int, int, int]) -> bool:
+        """Whether few rounds were left out since."""
+        return self.low - before[1] + before[2] - self.high <= EDGE
+
+    def _verified(self) -> bool:
+        """Whether nothing that comes from outside is made inside; where carries begin with what
+        is, the rounds that read it are left out."""
+        while True:
+            late = 0
+            for reads in self.reads:
+                for read in reads:
+                    if isinstance(read, Internal):
+                        if read.distance < 0 or self._early(read):
+                            late = max(late, read.distance)
+                    else:
+                        source = read.source if isinstance(read, Views) else read
+                        if isinstance(source, SameValue) and self.inside(
+                            self.structure.makers[source.value]
+                        ):
+                            return False
+            if not late:
+                return self.high - self.low >= LEAST_ROUNDS
+            self.low += late
+            if self.high - self.low < LEAST_ROUNDS:
+                return False
+
+    def _early(self, read: Internal) -> bool:
+        """Whether a carry begins with something of the loop."""
+        first = read.values[self.low : self.low + read.distance]
+        return any(self.inside(self.structure.makers[v]) for v in first)
