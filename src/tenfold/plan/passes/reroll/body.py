@@ -13,6 +13,7 @@ from tenfold.ops.batching.rules import move
 from tenfold.plan.passes.reroll.grow import Internal, Literals, Read, Rounds, SameValue
 from tenfold.types import I64, SHORT, Shape, TensorType
 
+INDEX = TensorType(I64, ())
 Made = tuple[int, int]  # a column and an output of it
 
 
@@ -60,7 +61,7 @@ class Body:
     `captures` are values from outside, `carries` pairs of what is carried and the values that it
     begins with, the nearest round first, `stacks` what is sliced. The results are for each carry
     its values, the nearest round first, and those of `kept`, stacked. Of `last` the last round's
-    are wanted. Literals in `outer` are captures, though they are the same in all rounds.
+    are wanted. What has its id in `outer` is captured, though it is the same in all rounds.
     """
 
     def __init__(
@@ -68,13 +69,13 @@ class Body:
         rounds: Rounds,
         kept: Sequence[Made],
         last: Sequence[Made],
-        outer: Collection[Literals],
+        outer: Collection[int],
     ) -> None:
         self.rounds, self.kept, self.outer = rounds, tuple(kept), outer
         self.structure = rounds.structure
         self.builder = Builder(self.structure.table)
         self.regular = True  # whether all parts that are cut out are rows
-        self.captures: dict[int, int] = {}  # a value outside: its parameter
+        self.captures: dict[int | bytes, int] = {}  # a value, or a position: its parameter
         self.carries: dict[tuple[Made, tuple[int, ...]], list[int]] = {}  # parameters
         self.stacks: dict[Stack, int] = {}
         self._values: dict[int, tuple[int, ...]] = {}  # by column
@@ -153,9 +154,10 @@ class Body:
             (value,) = self._make(nodes, [value])
         return value
 
-    def _capture(self, value: int) -> int:
+    def _capture(self, value: int | bytes) -> int:
         if value not in self.captures:
-            self.captures[value] = self.builder.parameter(self.structure.graph.types[value])
+            type = self.structure.graph.types[value] if isinstance(value, int) else INDEX
+            self.captures[value] = self.builder.parameter(type)
         return self.captures[value]
 
     def _stack(self, stack: Stack, type: TensorType) -> int:
@@ -168,35 +170,34 @@ class Body:
         if data.count(data[0]) < len(data):
             type = self.structure.graph.types[first]
             return self._stack((b"".join(data), type), type)
-        if read in self.outer:
+        if id(read) in self.outer:
             return self._capture(first)
         node = self.structure.nodes[self.structure.makers[first]]
         return self.builder.node(node.op, (), dict(node.attributes))[0]
-
-    def _of(self, row: Sequence[int]) -> Sequence[int]:
-        return row[self.rounds.low : self.rounds.high]
 
     def _make(self, column: Sequence[int], inputs: list[int]) -> tuple[int, ...]:
         """The node of a column; one that cuts a part out does so where each round does."""
         node = self._node(column)
         if self.structure.table[node.op].cuts:
-            starts = [self.structure.nodes[p]["starts"] for p in self._of(column)]
-            if starts.count(starts[0]) < len(starts):
-                return self._cut(node, starts, inputs[0])
+            starts, outer = self.rounds.starts(column), id(column) in self.outer
+            if outer or starts.count(starts[0]) < len(starts):
+                return self._cut(node, starts, inputs[0], outer)
         return self.builder.node(node.op, inputs, dict(node.attributes), node.scopes)
 
-    def _cut(self, node: Node, starts: list[tuple[int, ...]], value: int) -> tuple[int, ...]:
+    def _cut(self, node: Node, starts: list[Shape], value: int, outer: bool) -> tuple[int, ...]:
         """A part that begins elsewhere in each round."""
         self.regular = False
         positions = []
         for axis in range(node.types[0].rank):
             along = np.array([start[axis] for start in starts], I64)
-            if (along == along[0]).all():
-                given = {"data": along[:1].tobytes(), "type": SHORT[I64]}
-                positions.append(self.builder.node("constant", (), given)[0])
+            first = along[:1].tobytes()
+            if (along != along[0]).any():
+                positions.append(self._stack((along.tobytes(), INDEX), INDEX))
+            elif outer:
+                positions.append(self._capture(first))
             else:
-                index = TensorType(I64, ())
-                positions.append(self._stack((along.tobytes(), index), index))
+                given = {"data": first, "type": SHORT[I64]}
+                positions += self.builder.node("constant", (), given)
         extents = tuple(b - a for a, b in zip(node["starts"], node["stops"], strict=True))
         if set(node["steps"]) <= {1}:
             return self.builder.node("dynamic_slice", [value, *positions], {"sizes": extents})
@@ -210,7 +211,7 @@ class Body:
         node, type = self._node(column), self.structure.graph.types[source]
         if not self.structure.table[node.op].cuts:
             return None
-        rows = regular([self.structure.nodes[p]["starts"] for p in self._of(column)])
+        rows = regular(self.rounds.starts(column))
         if rows is None or node.types[0].shape[rows[0]] != 1:
             return None
         axis, step = rows

@@ -10,14 +10,16 @@ are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from tenfold.frozen import frozen
 from tenfold.plan.passes.reroll.seeds import LEAST_ROUNDS, Seed
 from tenfold.plan.passes.reroll.structure import NONE, Structure
+from tenfold.types import Shape
 
 FARTHEST = 4  # rounds back that a value is carried
 LARGEST = 1 << 20  # bytes of literals that differ from round to round
+ATTEMPTS = 8  # to put columns where they belong
 EDGE = 2  # rounds that may be left out for the sake of a column that reads others
 
 
@@ -57,12 +59,33 @@ class Views:
 Read = SameValue | Literals | Internal | Views
 
 
+# Literals, or nodes that cut parts out.
+Varying = Literals | Sequence[int]
+# Columns that belong some rounds before the first that was seen to read them, by number.
+Ahead = dict[int, tuple[list[int], int]]
+
+
+def grow(structure: Structure, seed: Seed, claimed: Sequence[int]) -> Rounds | None:
+    """The loop of a seed; None if there is none."""
+    ahead: Ahead = {}
+    for _ in range(ATTEMPTS):
+        rounds = Rounds(structure, seed, claimed, ahead)
+        if rounds.valid:
+            return rounds
+        if not rounds.misplaced:
+            break
+    return None
+
+
 class Rounds:
     """Columns of rounds `low` up to `high`. `columns` are positions, by round; `reads` is for
     each of them what its inputs are."""
 
-    def __init__(self, structure: Structure, seed: Seed, claimed: Sequence[int]) -> None:
+    def __init__(
+        self, structure: Structure, seed: Seed, claimed: Sequence[int], ahead: Ahead
+    ) -> None:
         self.structure, self.claimed = structure, claimed
+        self.ahead, self.misplaced = ahead, False
         self.low, self.high = 0, len(seed)
         self.lanes = False  # whether rounds are better done side by side
         self._count = len(seed)
@@ -72,8 +95,10 @@ class Rounds:
         self._apart: set[int] = set()  # positions that what is the same in all rounds hangs on
         self._first = len(structure.nodes)  # the first position of any column
         self._tried: set[int] = set()
+        self.core = 0  # columns that the seed hangs on
         self.valid = self._add(list(seed)) and self._close()
         if self.valid:
+            self.core = len(self.columns)
             self._absorb()
             self.valid = self._verified()
 
@@ -99,13 +124,24 @@ class Rounds:
         """The forms of its columns: loops of one kind may be rounds of another."""
         return (len(self), *(self.structure.forms[c[self.low]] for c in self.columns))
 
-    def literals(self) -> Iterator[Literals]:
-        """Every read of literals, in order."""
-        for reads in self.reads:
+    def varying(self) -> Iterator[tuple[Varying, Sequence[Hashable]]]:
+        """What may differ from round to round, in order, and what it is in each: the data of
+        literals, and where parts begin."""
+        for column, reads in zip(self.columns, self.reads, strict=True):
+            rows: list[Sequence[int]] = [column]
             for read in reads:
                 source = read.source if isinstance(read, Views) else read
                 if isinstance(source, Literals):
-                    yield source
+                    yield source, self.data(source)
+                if isinstance(read, Views):
+                    rows += read.nodes
+            for row in rows:
+                if self.structure.table[self.structure.nodes[row[self.low]].op].cuts:
+                    yield row, self.starts(row)
+
+    def starts(self, row: Sequence[int]) -> list[Shape]:
+        """Where parts begin that nodes cut out, by round."""
+        return [self.structure.nodes[row[i]]["starts"] for i in self.rounds]
 
     def data(self, read: Literals) -> list[bytes]:
         """The data of literals, by round."""
@@ -181,14 +217,24 @@ class Rounds:
 
         if form == NONE or not self._keep(alike):
             return None
+        number = len(self.columns)
+        if number in self.ahead:
+            nodes, distance = self.ahead[number]
+            return self._internal(values, number, output, distance) if self._add(nodes) else None
         if not self._add(self._blank([makers[values[i]] for i in self.rounds])):
             return None
-        return Internal(len(self.columns) - 1, output, 0, tuple(values))
+        return Internal(number, output, 0, tuple(values))
 
     def _internal(
         self, values: list[int], column: int, output: int, distance: int
     ) -> Internal | None:
         """Values of a column some rounds ago; the first rounds may read anything else."""
+        if -FARTHEST <= distance < 0 and not self.core and 0 < column not in self.ahead:
+            # A later round's: the column belongs so many rounds before.
+            makers = self.structure.makers
+            nodes = self._blank([makers[values[i]] for i in self.rounds])
+            self.ahead[column], self.misplaced = (nodes, -distance), True
+            return None
         if not 0 <= distance <= FARTHEST:
             return None
         made, starts = self.columns[column], self.structure.graph.starts

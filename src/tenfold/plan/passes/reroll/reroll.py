@@ -15,10 +15,10 @@ from tenfold.graph import Builder, Graph, Node
 from tenfold.graph.op import Table
 from tenfold.ops.batching.rules import spread
 from tenfold.plan.passes.reroll.body import Body, Made, Part
-from tenfold.plan.passes.reroll.grow import Literals, Rounds
+from tenfold.plan.passes.reroll.grow import Rounds, grow
 from tenfold.plan.passes.reroll.seeds import LEAST_ROUNDS, seeds
 from tenfold.plan.passes.reroll.structure import Structure
-from tenfold.types import SHORT, TensorType
+from tenfold.types import I64, SHORT, TensorType
 
 PASSES = 4  # loops in loops, and loops that read each other's rounds
 ATTEMPTS = 8  # to put loops into an order
@@ -63,9 +63,12 @@ def _loops(structure: Structure) -> list[Rounds]:
     """Loops that have no node in common, and are worth it."""
     claimed = [-1] * len(structure.nodes)
     found: list[Rounds] = []
+    tried: set[tuple[int, int, int]] = set()
     for seed in seeds(structure, claimed):
-        if any(claimed[p] >= 0 for p in seed):
+        name = seed[0], seed[-1], len(seed)
+        if name in tried or any(claimed[p] >= 0 for p in seed):
             continue
+        tried.add(name)
         rounds = _worth(structure, seed, claimed)
         if rounds is None:
             continue
@@ -77,8 +80,8 @@ def _loops(structure: Structure) -> list[Rounds]:
 
 
 def _worth(structure: Structure, seed: Sequence[int], claimed: Sequence[int]) -> Rounds | None:
-    rounds = Rounds(structure, seed, claimed)
-    if not rounds.valid:
+    rounds = grow(structure, seed, claimed)
+    if rounds is None:
         return None
     width = len(rounds.columns)
     nodes = [structure.nodes[column[rounds.low]] for column in rounds.columns]
@@ -95,8 +98,7 @@ def _worth(structure: Structure, seed: Sequence[int], claimed: Sequence[int]) ->
     together = -(-SHARE // width)
     if together == 1:
         return rounds
-    rounds = Rounds(structure, list(reversed(seed[::-1][::together])), claimed)
-    return rounds if rounds.valid else None
+    return grow(structure, list(reversed(seed[::-1][::together])), claimed)
 
 
 def _rewritten(structure: Structure, found: list[Rounds]) -> tuple[Graph, list[Rounds]] | None:
@@ -140,7 +142,7 @@ class _Rewriting:
         if self.stuck is None:
             self.graph = self.builder.finish([self._value(v) for v in structure.graph.outputs])
 
-    def _body(self, rounds: Rounds, outer: set[Literals]) -> Body:
+    def _body(self, rounds: Rounds, outer: set[int]) -> Body:
         kept: list[Made] = []
         last: list[Made] = []
         starts = self.structure.graph.starts
@@ -195,7 +197,8 @@ class _Rewriting:
             return self.structure.nodes[unit].inputs
         body = self.bodies[unit - len(self.structure.nodes)]
         begun = [v for _, values in body.carries for v in values]
-        return [*body.captures, *begun, *(s.value for s in body.stacks if isinstance(s, Part))]
+        captures = [v for v in body.captures if isinstance(v, int)]
+        return [*captures, *begun, *(s.value for s in body.stacks if isinstance(s, Part))]
 
     def _blame(self, stack: Sequence[int], state: bytearray, needed: int) -> None:
         """The loop that is open and hangs on itself: the last one, or the one that is needed."""
@@ -231,7 +234,7 @@ class _Rewriting:
         rounds, body = self.found[number], self.bodies[number]
         starts, builder = self.structure.graph.starts, self.builder
         builder.at = self.structure.nodes[rounds.columns[0][rounds.low]].source
-        inputs = [self._value(v) for v in body.captures]
+        inputs = [self._capture(v) for v in body.captures]
         for _, values in body.carries:
             inputs += [self._value(v) for v in values]
         inputs += [self._zeros(body.type(made)) for made in body.zeros]
@@ -267,6 +270,12 @@ class _Rewriting:
         for kept in body.kept:
             self.stacked[number][kept] = made[at]
             at += 1
+
+    def _capture(self, value: int | bytes) -> int:
+        """What a loop captures: a value, or a position that is known."""
+        if isinstance(value, int):
+            return self._value(value)
+        return self.builder.node("constant", (), {"data": value, "type": SHORT[I64]})[0]
 
     def _side_by_side(self, body: Body, inputs: Sequence[int]) -> tuple[int, ...]:
         """All rounds at once, each a lane."""
@@ -349,16 +358,16 @@ class _Rewriting:
         return self.builder.node("reshape", [whole], {"shape": joined})[0]
 
 
-def _outer(found: Sequence[Rounds]) -> Iterator[Literals]:
-    """Literals in which loops of one kind differ: such loops may be the rounds of another."""
+def _outer(found: Sequence[Rounds]) -> Iterator[int]:
+    """In what loops of one kind differ, by id: such loops may be the rounds of another."""
     kinds: dict[tuple[int, ...], list[Rounds]] = {}
     for rounds in found:
         kinds.setdefault(rounds.kind, []).append(rounds)
     for alike in kinds.values():
         if len(alike) >= LEAST_ROUNDS:
-            for literals in zip(*(rounds.literals() for rounds in alike), strict=False):
-                if len({r.data(one)[0] for r, one in zip(alike, literals, strict=True)}) > 1:
-                    yield from literals
+            for same in zip(*(rounds.varying() for rounds in alike), strict=False):
+                if len({tuple(data) for _, data in same}) > 1:
+                    yield from (id(one) for one, _ in same)
 
 
 def _note(structure: Structure, rounds: Rounds) -> FoundLoop:

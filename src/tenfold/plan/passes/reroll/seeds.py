@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from tenfold.plan.passes.reroll.structure import NONE, Structure
 
 LEAST_ROUNDS = 8  # fewer are left as they are
-# How many forms before a node tell which node of a round it is. Short ones find inner loops first.
-CONTEXTS = (1, 4, 16, 64)
+# A node of a round is told by its form and so many before it at most. Inner loops are found first,
+# by few.
+LONGEST = 256
 
 Seed = Sequence[int]  # positions of nodes, one of each round
 
@@ -21,13 +22,23 @@ Seed = Sequence[int]  # positions of nodes, one of each round
 def seeds(structure: Structure, claimed: Sequence[int]) -> Iterator[Seed]:
     """Candidates, those of loops with carries first. Ways whose nodes are claimed by loops that
     were found meanwhile are looked at no more."""
-    ways = list(_ways(structure))
-    for context in CONTEXTS:
-        ways = [way for way in ways if claimed[way[len(way) // 2]] < 0]
-        for way in ways:
-            for start, end, period in _repeats([structure.forms[p] for p in way], context):
+    ways = [(way, [structure.forms[p] for p in way]) for way in _ways(structure)]
+    context = 1
+    while context <= LONGEST:
+        ways = [(way, names) for way, names in ways if claimed[way[len(way) // 2]] < 0]
+        for way, names in ways:
+            for start, end, period in _repeats(names, context):
                 yield way[start + (end - start - 1) % period : end : period]
+        ways = [(way, _doubled(_doubled(names, context), 2 * context)) for way, names in ways]
+        context *= 4
     yield from _joined(structure)
+
+
+def _doubled(names: Sequence[int], context: int) -> list[int]:
+    """Names of nodes by twice as many before them."""
+    made: dict[tuple[int, int], int] = {}
+    before = [-1] * context + list(names[: len(names) - context])
+    return [made.setdefault(pair, len(made)) for pair in zip(names, before, strict=False)]
 
 
 def _ways(structure: Structure) -> Iterator[list[int]]:
@@ -46,24 +57,19 @@ def _ways(structure: Structure) -> Iterator[list[int]]:
             yield way
 
 
-def _repeats(forms: Sequence[int], context: int) -> Iterator[tuple[int, int, int]]:
-    """Where forms repeat often enough: from, to, and after how many.
-
-    A node is looked for by its form and those before it; where the distance to the last one alike
-    stays the same, the forms repeat.
-    """
-    seen: dict[tuple[int, ...], int] = {}
+def _repeats(names: Sequence[int], context: int) -> Iterator[tuple[int, int, int]]:
+    """Where names repeat often enough: from, to, and after how many. A name tells of a node and
+    those before it in the context. Where the distance to the last one of the same name stays the
+    same, they repeat."""
+    seen: dict[int, int] = {}
     period = since = 0  # the distance, and the first node it holds for
-    for at in range(len(forms) + 1):
-        distance = 0
-        if at < len(forms):
-            key = tuple(forms[max(at - context + 1, 0) : at + 1])
-            distance = at - seen.get(key, at)
-            seen[key] = at
+    for at, name in enumerate((*names, -1)):
+        distance = at - seen.get(name, at)
+        seen[name] = at
         if distance != period:
-            first = since - period - context + 1
-            if period and at - max(first, 0) >= LEAST_ROUNDS * period:
-                yield max(first, 0), at, period
+            first = max(since - period - context + 1, 0)
+            if period and at - first >= LEAST_ROUNDS * period:
+                yield first, at, period
             period, since = distance, at
 
 
