@@ -7,10 +7,21 @@ however many it takes when it is legal.
 
 from __future__ import annotations
 
+from math import prod
+
+from tenfold.kernel.analyse.nest import carried_out
 from tenfold.kernel.ir.kernel import TRANSCENDENTAL, Kernel
 
 _FUNCTION, _SIMPLE = 10.0, 0.5
 _WORK = {"div": 3.0, "sqrt": 4.0, "rsqrt": 7.0, "floordiv": 12.0, "mod": 12.0, "fmod": 12.0}
+
+_SMALL = 1 << 15  # elements
+
+
+def small(kernel: Kernel) -> bool:
+    """Whether a kernel runs over few elements: it takes microseconds, whatever its code is."""
+    spaces = {carried_out(kernel, n) for n in range(len(kernel.instructions))}
+    return all(prod(kernel.axes[a].extent for a in sorted(s)) < _SMALL for s in spaces)
 
 
 def work(op: str) -> float:

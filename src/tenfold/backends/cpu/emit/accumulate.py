@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.division import invert
 from tenfold.backends.cpu.emit.fold import (
     AccumulatorLevels,
     Accumulators,
+    as_slots,
     begun,
     folded,
     merged,
@@ -41,11 +43,13 @@ def reduce(e: Emitter, loop: Loop) -> None:
         wide = crossing is not None or (s.lane is not None and s.lane in e.kernel.free[m])
         copies = s.copies if wide else 1
         if crossing is not None:
-            copies = min(fold.copies, -(-extent // LANES))
+            copies = fold.copies
+            if isinstance(extent, int):
+                copies = min(copies, -(-extent // LANES))
         makers.append(Reduction(e.w, i.attr[0], dtype, place, copies, wide, crossing is not None))
     forms = AccumulatorLevels(makers, makers, makers)
     if crossing is not None:
-        forms = AccumulatorLevels.along(makers, -(-extent // fold.stretch))
+        forms = AccumulatorLevels.along(makers, extent <= fold.stretch)
     held = [x for maker in forms.whole for _, x in maker.slots()]
     if not nothing:
         held = _accumulate(e, loop, forms, held)
@@ -98,26 +102,45 @@ def _folded(
     shape that would only ask for more registers."""
     trips, shaped = e.kernel.fold.run, any(m.shaped for m in forms.run)
     most = max(m.copies for m in forms.run)
-    if extent < step * trips or not shaped or not short(e, loop, most):
-        return folded(e, extent, step, forms, held, body, rest)
+    written = shaped and not e.schedule.small and short(e, loop, most) and extent >= step * trips
+    # Of an extent for any size all is asked at once that lets a whole loop do without a rest.
+    multiple = extent if isinstance(extent, int) else 1
+    if written and not isinstance(extent, int) and extent % (2 * step * trips) == 0:
+        multiple = 2 * step * trips
+    if multiple % step == 0:
+        rest = None
+    if not written:
+        return folded(e, extent, step, forms, held, body, rest, multiple=multiple)
+    full = extent // step * step
 
-    def several(count: int, last: Body | None) -> Body:
-        def run(i: Position, held: list[str]) -> list[str]:
-            for n in range(count):
+    def whole(i: Position, held: list[str]) -> list[str]:
+        for n in range(trips):
+            held = body(e.sum(i, n * step), held)
+        return held
+
+    def part(i: Position, held: list[str]) -> list[str]:
+        """The rounds of a run that is not whole."""
+        if isinstance(extent, int):
+            for n in range(extent // step % trips):
                 held = body(e.sum(i, n * step), held)
-            return held if last is None else last(extent // step * step, held)
+        else:
+            held = e.loop(i, full, step, as_slots(forms.run, held), body, step * trips)
+        return held if rest is None else rest(full, held)
 
-        return run
-
-    left = extent % (step * trips)
-    more = several(left // step, rest) if left else None
-    return folded(e, extent, step * trips, forms, held, several(trips, None), more, 1)
+    left = part if multiple % (step * trips) else None
+    return folded(e, extent, step * trips, forms, held, whole, left, 1, multiple)
 
 
 def _trip(
-    e: Emitter, loop: Loop, forms: AccumulatorLevels, form: Accumulators, held: list[str]
+    e: Emitter,
+    loop: Loop,
+    forms: AccumulatorLevels,
+    form: Accumulators,
+    held: list[str],
+    turns: Sequence[str | None] = (),
 ) -> list[str]:
-    """One trip: the body, then the next axis or the joining of values."""
+    """One trip: the body, then the next axis or the joining of values. The values of one vector
+    join all copies, each in the lanes of its mask, where there are `turns` for the copies."""
     inner = loop.inner
     if inner is not None:
         e.block(loop.body[:-1])
@@ -131,6 +154,8 @@ def _trip(
         copies = range(min(s.copies, maker.copies) if maker.wide else 1)
         values = [tuple(s.get(a, c, maker.wide) for a in args) for c in copies]
         masks = [s.mask(c) if maker.wide else None for c in copies]
+        if turns:
+            values, masks = values * len(turns), list(turns)
         out += maker.step(held[at : at + width], values, masks)
         at += width
     return out
@@ -139,22 +164,63 @@ def _trip(
 def _accumulate_lanes(
     e: Emitter, loop: Loop, forms: AccumulatorLevels, held: list[str], extent: int
 ) -> list[str]:
-    reach = LANES * max((m.copies for m in forms.run), default=1)
-    rest = extent % reach
+    copies = max((m.copies for m in forms.run), default=1)
+    reach = LANES * copies
     invert(e, loop.body, loop.axis)
 
-    def body_of(count: int, masked: bool) -> Body:
+    def body_of(count: int, masks: Callable[[Position], list[str | None]]) -> Body:
         def body(i: Position, held: list[str]) -> list[str]:
             with e.s.inside(loop.axis, i, 0, extent):
                 e.s.lane, e.s.copies, e.s.aligned = loop.axis, count, True
-                e.s.masks = [None] * count
-                if masked:
-                    e.s.masks[-1] = e.first_lanes(extent % LANES)
+                e.s.masks = masks(i)
                 prefetch_next_row(e, loop)
                 return _trip(e, loop, forms, forms.run, held)
 
         return body
 
-    last = body_of(-(-rest // LANES), extent % LANES != 0) if rest else None
-    whole = body_of(reach // LANES, False)
+    def known(_: Position) -> list[str | None]:
+        masks: list[str | None] = [None] * -(-(extent % reach) // LANES)
+        if extent % LANES:
+            masks[-1] = e.first_lanes(extent % LANES)
+        return masks
+
+    def live(i: Position) -> list[str | None]:
+        return [e.live(i, extent, copy) for copy in range(copies)]
+
+    if isinstance(extent, int):
+        last = body_of(-(-(extent % reach) // LANES), known)
+    elif e.w.masked and not e.schedule.small:
+        last = body_of(copies, live)
+    else:
+        last = _by_vectors(e, loop, forms, copies, extent)
+    whole = body_of(copies, lambda _: [None] * copies)
     return _folded(e, loop, extent, reach, forms, held, whole, last)
+
+
+def _by_vectors(e: Emitter, loop: Loop, forms: AccumulatorLevels, copies: int, extent: int) -> Body:
+    """The last round, where it is not whole, vector by vector: each joins the accumulators of its
+    own copy. Where there are no masks the whole vectors do without."""
+
+    def rest(first: Position, held: list[str]) -> list[str]:
+        def vector_of(masked: bool) -> Body:
+            def body(i: Position, held: list[str]) -> list[str]:
+                with e.s.inside(loop.axis, i, 0, extent):
+                    e.s.lane, e.s.copies, e.s.aligned = loop.axis, 1, True
+                    e.s.masks = [e.live(i, extent, 0) if masked else None]
+                    turns: list[str | None] = []
+                    for copy in range(copies):
+                        own = e.w.op(f"icmp eq i64 {i}, {e.sum(str(first), copy * LANES)}")
+                        turns.append(e.live(i, e.w.select(own, "i64", str(extent), str(i)), 0))
+                    return _trip(e, loop, forms, forms.run, held, turns)
+
+            return body
+
+        start = first
+        if not e.w.masked:
+            start = extent // LANES * LANES
+            slots = as_slots(forms.run, held)
+            held = e.loop(first, start, LANES, slots, vector_of(False), LANES * copies)
+        slots = as_slots(forms.run, held)
+        return e.loop(start, extent, LANES, slots, vector_of(True), LANES * copies)
+
+    return rest

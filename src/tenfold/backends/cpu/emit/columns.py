@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tenfold.backends.cpu.emit.fold import merged
+from tenfold.backends.cpu.emit.fold import least_bit, merged
 from tenfold.backends.cpu.emit.prefetch import prefetch_later_rows
-from tenfold.backends.cpu.emit.reductions import Reduction
+from tenfold.backends.cpu.emit.reductions import Reduction, Slot
 from tenfold.backends.cpu.emit.state import Position, Val
 from tenfold.backends.cpu.emit.stores import store
+from tenfold.backends.cpu.schedule.schedule import row_places
 from tenfold.backends.llvm.writer import BITS, COMPUTE, element_of, vector
 from tenfold.kernel.analyse.nest import Compute, Item, Loop, Write
 from tenfold.kernel.analyse.uses import read_later, used
@@ -172,8 +173,8 @@ class _RowReduction:
             self.makers.append(Reduction(e.w, i.attr[0], dtype, place, 1, True, False, True))
         self.slots = [slot for maker in self.makers for slot in maker.slots()]
         self.shaped = [m.shaped for m in self.makers for _ in m.slots()]
-        self.count = self.extent // self.size  # whole runs
-        self.places = self.count.bit_length()
+        self.whole = self.extent // self.size * self.size  # the rows of whole runs
+        self.places = row_places(e.kernel, loop.axis)
 
     def run(self) -> None:
         e, columns = self.e, self.columns
@@ -188,15 +189,16 @@ class _RowReduction:
 
         if not all(self.shaped):
             columns.lanes(lambda: self.hold([first for _, first in self.slots]), set())
-        e.loop(0, self.count * self.size, self.size, (), rows)
+        e.loop(0, self.whole, self.size, (), rows)
         columns.lanes(self.finish, reads)
 
     def join(self, i: Position, place: str) -> None:
         """A run, with as many as wait for it."""
-        made = self.rows(i, self.size)
+        made = self.begun()
+        for n in range(self.size):
+            made = self.row(self.e.sum(i, n), made)
         if any(self.shaped):
-            slots = [(ty, x) for (ty, _), x in zip(self.slots, made, strict=True)]
-            made = self.e.loop(0, place, 1, slots, self.carried, self.places)
+            made = self.e.loop(0, place, 1, self.as_slots(made), self.carried, self.places)
         for n, ((ty, _), x) in enumerate(zip(self.slots, made, strict=True)):
             if self.shaped[n]:
                 self.e.w.put(f"store {ty} {x}, ptr {self.waits(n, place)}, align 8")
@@ -205,11 +207,10 @@ class _RowReduction:
     def finish(self) -> None:
         """The rows that are left, then all that waits, and the results."""
         e = self.e
-        first = self.count * self.size
-        made = self.rows(first, self.extent - first)
-        for place in range(self.places if any(self.shaped) else 0):
-            if self.count >> place & 1:
-                made = self.carried(place, made)
+        slots = self.as_slots(self.begun())
+        made = e.loop(self.whole, self.extent, 1, slots, self.row, self.size)
+        if any(self.shaped):
+            made = self.total(made)
         for m, maker in zip(self.loop.members, self.makers, strict=True):
             result, where = maker.finish(made[: len(maker.slots())])
             del made[: len(maker.slots())]
@@ -220,15 +221,27 @@ class _RowReduction:
                     if i.op == "state" and i.args == (m,):
                         self.columns.remember(v, COMPUTE[i.dtype], where.at(0))
 
-    def rows(self, start: Position, count: int) -> list[str]:
-        """So many rows, one after the other."""
-        held = [
+    def total(self, made: list[str]) -> list[str]:
+        """All that waits, the smallest first."""
+        w, runs = self.e.w, self.extent // self.size
+
+        def next_place(_: Position, held: list[str]) -> list[str]:
+            place, left = least_bit(w, held[0])
+            return [left, *self.carried(place, held[1:])]
+
+        slots = [("i64", str(runs)), *self.as_slots(made)]
+        count = w.intrinsic("ctpop", "i64", str(runs))
+        return self.e.loop(0, count, 1, slots, next_place, self.places)[1:]
+
+    def begun(self) -> list[str]:
+        """What rows join: nothing, or what has no shape as it is kept."""
+        return [
             x if shaped else self.columns.recall((self.loop, n), element_of(ty))
             for n, ((ty, x), shaped) in enumerate(zip(self.slots, self.shaped, strict=True))
         ]
-        for n in range(count):
-            held = self.row(self.e.sum(start, n), held)
-        return held
+
+    def as_slots(self, held: list[str]) -> list[Slot]:
+        return [(ty, x) for (ty, _), x in zip(self.slots, held, strict=True)]
 
     def row(self, i: Position, held: list[str]) -> list[str]:
         e, loop, made = self.e, self.loop, list[str]()

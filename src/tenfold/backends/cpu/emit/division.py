@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 # normal number; then the last bit of the remainder is at least that of the format's smallest.
 _WITHIN = {"float": 40, "double": 400}
 _LEAST = {"float": 2.0**-126, "double": 2.0**-1022}
-_SHORTEST = 8 * LANES  # elements: for fewer, or where a row stays in registers, it does not pay
 
 
 def invert(e: Emitter, items: Iterable[Item], axis: int) -> None:
-    """Before a loop whose lanes lie along an axis: reciprocals of what it divides by."""
+    """Before a loop whose lanes lie along an axis: reciprocals of what it divides by. It does not
+    pay in a small kernel, nor where a row stays in registers."""
     s = e.s
-    if not e.w.fma or e.kernel.axes[axis].extent < _SHORTEST:
+    if not e.w.fma or e.schedule.small or e.kernel.axes[axis].extent <= e.kernel.fold.round:
         return
     for value in divisors(e.kernel, items, axis):
         val = s.env.get(value)

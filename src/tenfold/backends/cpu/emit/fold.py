@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import index
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.loops import Body
 from tenfold.backends.cpu.emit.reductions import Reduction, Slot
 from tenfold.backends.cpu.emit.state import Position
-from tenfold.backends.llvm.writer import LANES, size_of
+from tenfold.backends.llvm.writer import LANES, Writer, size_of
 from tenfold.frozen import frozen
 from tenfold.kernel.analyse.nest import Compute, Loop
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 Accumulators = Sequence[Reduction]
 _NEST = 8  # runs joined by loops alone, which take the compiler long where they are deep
+_PLACES = 40  # of a counter: for more runs than there is memory
 _SHORT = 16  # vector instructions of a trip, of which a run is written out
 _PAIR = 256  # bytes of accumulators of which two runs are: LLVM reads them both at once, and where
 # they are larger the prefetcher of the processor loses its way (f64 rows: 20 %)
@@ -40,10 +40,10 @@ class AccumulatorLevels:
     whole: Accumulators
 
     @classmethod
-    def along(cls, makers: Accumulators, chunks: int) -> AccumulatorLevels:
-        """Those of an axis that lanes lie along."""
+    def along(cls, makers: Accumulators, alone: bool) -> AccumulatorLevels:
+        """Those of an axis that lanes lie along; one chunk may be alone."""
         chunk = [replace(m, copies=1) if m.shaped else m for m in makers]
-        if chunks == 1:
+        if alone:
             return cls(makers, chunk, chunk)
         one = [replace(m, wide=False, crossing=False) if m.shaped else m for m in chunk]
         return cls(makers, chunk, one)
@@ -58,14 +58,16 @@ def folded(
     body: Body,
     rest: Body | None = None,
     trips: int = 0,
+    multiple: int = 1,
 ) -> list[str]:
     """The loop over an axis whose every trip is a round, and the `rest` less than one. What has a
     shape begins anew, all else goes on from what is held; the answer is in the form of the whole.
-    A run takes so many `trips`, where it is not as many as it has rounds."""
+    A run takes so many `trips`, where it is not as many as it has rounds. The extent is known to
+    be a `multiple` of something."""
     fold, full = e.kernel.fold, extent // step * step
     unit = step * (trips or fold.run)
     held_bytes = sum(size_of(ty) for m in forms.run for ty, _ in m.slots())
-    paired = trips == 1 and held_bytes <= _PAIR and extent % (2 * unit) == 0
+    paired = trips == 1 and held_bytes <= _PAIR and multiple % (2 * unit) == 0
 
     def rounds(low: Position, high: Position, slots: list[Slot], most: int) -> list[str]:
         if rest is None and most == step:
@@ -73,7 +75,9 @@ def folded(
         if rest is None:
             return e.loop(low, high, step, slots, body, most, empty=False)
         stop = e.least(high, full)
-        made = e.loop(low, stop, step, slots, body, most, empty=full % unit == 0)
+        # The last run of an extent that is known has some whole round, or no run is short.
+        empty = not isinstance(full, int) or full % unit == 0
+        made = e.loop(low, stop, step, slots, body, most, empty=empty)
         more = [(ty, x) for (ty, _), x in zip(slots, made, strict=True)]
         return e.loop(stop, high, step, more, lambda _, held: rest(full, held), step)
 
@@ -95,51 +99,61 @@ def folded(
             return merged(forms.chunk, made, run(middle, high, made))
 
         def half(i: Position, held: list[str]) -> list[str]:
-            made = nest(level - 1, i, _ending(e, i, size, high, extent % size == 0), held)
+            made = nest(level - 1, i, _ending(e, i, size, high, multiple % size == 0), held)
             return merged(forms.chunk, held, made)
 
         return e.loop(low, high, size, begun(forms.chunk, forms.chunk, held), half, 2 * size)
 
-    def chunk(low: Position, high: Position, most: int, held: list[str]) -> list[str]:
-        """Up to so many runs: a few by loops, more by a counter."""
-        if most <= _NEST:
-            return nest(index((most - 1).bit_length()), low, high, held)
+    def chunk(low: Position, high: Position, most: int | None, held: list[str]) -> list[str]:
+        """Up to so many runs, or as many as there are: a few by loops, more by a counter."""
+        level = _levels(extent, unit) if most is None and not e.schedule.small else None
+        if level is not None:
+            return nest(level, low, high, held)
         # A run of vectors is long enough; of single elements several go to the counter at once.
         level = 0 if forms.run[0].crossing else 2
         size = unit << level
-        counter = _Counter(e, forms.chunk, -(-most // (1 << level)))
+        places = _PLACES if most is None else (most >> level).bit_length()
+        if most is None and isinstance(extent, int):
+            places = (-(-extent // size)).bit_length()
+        counter = _Counter(e, forms.chunk, places)
 
         def one(i: Position, held: list[str]) -> list[str]:
-            made = nest(level, i, _ending(e, i, size, high, extent % size == 0), held)
+            made = nest(level, i, _ending(e, i, size, high, multiple % size == 0), held)
             return counter.join(_count(e, low, i, size), made)
 
         slots = begun(forms.chunk, forms.chunk, held)
-        made = e.loop(low, high, size, slots, one, most * unit, empty=False)
+        reach = extent if most is None else most * unit
+        made = e.loop(low, high, size, slots, one, reach, empty=False)
         return counter.total(_count(e, low, high, size), made)
 
-    runs = -(-extent // unit)
-    if forms.whole is forms.chunk or runs <= fold.chunk:
-        return chunk(0, extent, runs, held)
+    if forms.whole is forms.chunk:
+        return chunk(0, extent, None, held)
     size = unit * fold.chunk
-    counter = _Counter(e, forms.whole, -(-runs // fold.chunk))
+    many = -(-extent // size)
+    counter = _Counter(e, forms.whole, many.bit_length() if isinstance(many, int) else _PLACES)
 
     def one(i: Position, held: list[str]) -> list[str]:
-        end = _ending(e, i, size, extent, extent % size == 0)
+        end = _ending(e, i, size, extent, multiple % size == 0)
         made = chunk(i, end, fold.chunk, [x for _, x in begun(forms.whole, forms.chunk, held)])
         return counter.join(_count(e, 0, i, size), narrowed(forms.chunk, forms.whole, made))
 
     made = e.loop(0, extent, size, begun(forms.whole, forms.whole, held), one)
-    return counter.total(counter.most, made)
+    return counter.total(many, made)
+
+
+def _levels(extent: int, unit: int) -> int | None:
+    """How deep loops of two trips have to nest for so many runs, if those are few."""
+    return next((n for n in range(_NEST.bit_length()) if extent <= unit << n), None)
 
 
 class _Counter:
     """Partial sums joined as a binary counter carries: that of 2**n waits in place n."""
 
-    def __init__(self, e: Emitter, form: Accumulators, most: int) -> None:
-        self.e, self.form, self.most = e, form, most
+    def __init__(self, e: Emitter, form: Accumulators, places: int) -> None:
+        self.e, self.form, self.most = e, form, places
         self.slots = [(ty, m.shaped) for m in form for ty, _ in m.slots()]
         self.row = sum(size_of(ty) for ty, shaped in self.slots if shaped)
-        self.memory = e.private(most.bit_length() * self.row)
+        self.memory = e.private(places * self.row)
 
     def join(self, number: Position, made: list[str]) -> list[str]:
         """The sum of this number with as many as wait for it."""
@@ -147,7 +161,7 @@ class _Counter:
         following = w.op(f"add i64 {number}, 1")
         place = w.call("i64", "llvm.cttz.i64", ("i64", following), ("i1", "true"))
         first = [(ty, x) for (ty, _), x in zip(self.slots, made, strict=True)]
-        made = self.e.loop(0, place, 1, first, self.carried, self.most.bit_length())
+        made = self.e.loop(0, place, 1, first, self.carried, self.most)
         for at, (ty, _), x in zip(self.places(place), self.slots, made, strict=True):
             if at:
                 w.put(f"store {ty} {x}, ptr {at}, align 8")
@@ -164,13 +178,12 @@ class _Counter:
             return made
 
         def next_place(_: Position, held: list[str]) -> list[str]:
-            least = w.call("i64", "llvm.cttz.i64", ("i64", held[0]), ("i1", "true"))
-            left = w.op(f"and i64 {held[0]}, {w.op(f'add i64 {held[0]}, -1')}")
-            return [left, *self.carried(least, held[1:])]
+            place, left = least_bit(w, held[0])
+            return [left, *self.carried(place, held[1:])]
 
         slots = [("i64", str(count)), *begun(self.form, self.form, made)]
         places = w.intrinsic("ctpop", "i64", str(count))
-        return self.e.loop(0, places, 1, slots, next_place, self.most.bit_length(), empty=False)[1:]
+        return self.e.loop(0, places, 1, slots, next_place, self.most, empty=False)[1:]
 
     def carried(self, place: Position, held: list[str]) -> list[str]:
         return merged(self.form, self.recalled(place, held), held)
@@ -191,6 +204,12 @@ class _Counter:
             out.append(w.op(f"getelementptr i8, ptr {row}, i64 {offset}") if shaped else "")
             offset += size_of(ty) * shaped
         return out
+
+
+def least_bit(w: Writer, number: str) -> tuple[str, str]:
+    """The place of the least bit of a number, and the number without it."""
+    place = w.call("i64", "llvm.cttz.i64", ("i64", number), ("i1", "true"))
+    return place, w.op(f"and i64 {number}, {w.op(f'add i64 {number}, -1')}")
 
 
 def _ending(e: Emitter, start: Position, size: int, high: Position, whole: bool) -> Position:
@@ -216,7 +235,8 @@ def _length(e: Emitter, loop: Loop) -> int:
     """About how many vector instructions a trip has, of one copy."""
     inner = loop.inner
     if inner is not None:
-        rounds = -(-e.kernel.axes[inner.axis].extent // LANES)
+        extent = e.kernel.axes[inner.axis].extent
+        rounds = -(-extent // LANES) if isinstance(extent, int) else _SHORT
         return len(loop.body) - 1 + _length(e, inner) * rounds
     ops = [e.kernel.instructions[i.value].op for i in loop.body if isinstance(i, Compute)]
     return sum(1 + 9 * (op == "call") for op in ops if op != "const") + len(loop.members)
@@ -233,6 +253,12 @@ def begun(old: Accumulators, new: Accumulators, held: list[str]) -> list[Slot]:
         kept = [(ty, x) for (ty, _), x in zip(slots, now, strict=False)]
         out += slots if after.shaped else kept
     return out
+
+
+def as_slots(form: Accumulators, held: list[str]) -> list[Slot]:
+    """What is held, to be carried on by a loop."""
+    types = [ty for maker in form for ty, _ in maker.slots()]
+    return list(zip(types, held, strict=True))
 
 
 def merged(form: Accumulators, held: list[str], more: list[str]) -> list[str]:

@@ -20,10 +20,11 @@ from tenfold.kernel.analyse.access import (
     affine,
     in_place,
 )
-from tenfold.kernel.analyse.cost import size, work
+from tenfold.kernel.analyse.cost import size, small, work
 from tenfold.kernel.analyse.lanes import LaneChoice
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, Index
 from tenfold.kernel.ir.kernel import (
+    REDUCED,
     Free,
     Kernel,
     stages,
@@ -42,6 +43,7 @@ _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
 _BUDGET = 3000  # copies × instructions, of all rows
 _HEAVY = 30  # work that is bound by latency unless several vectors are interleaved
 _LONGEST_KEPT = 65536  # elements of a row: longer ones are recomputed sooner than read back
+_FEW_ROWS = 32  # that are reduced: accumulators of more columns are kept in memory
 _SHORTEST_CUT = 32  # of the parts of an axis that is cut at a joint
 
 
@@ -74,6 +76,7 @@ class Schedule:
     pipelined: bool = False
     # what the next row reads: the axis of the loop that prefetches it, buffer and place
     prefetched: tuple[tuple[int, int, Index], ...] = ()
+    small: bool = False  # a general kernel of few elements: one code for all their numbers
 
     def cuts_of(self, axis: int) -> tuple[int, ...]:
         return tuple(position for a, position in self.cuts if a == axis)
@@ -87,12 +90,20 @@ def choose(kernel: Kernel, target: LLVMTarget) -> Schedule:
 
 def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
     """The schedule of a kernel whose sizes are Numbers; and the kernel with those extents fixed
-    whose code gains from that. Short rows that are computed at once stay in registers."""
+    whose code gains from that: of a large kernel the short ones that are reduced, for then rows
+    stay in registers and windows are written out."""
     schedule = choose(kernel, target)
-    if schedule.rows == 1:
+    if schedule.small:
         return kernel, schedule
-    extents: list[Any] = [kernel.axes[a].extent for a in schedule.lanes]
+    extents: list[Any] = [
+        axis.extent
+        for n, axis in enumerate(kernel.axes)
+        if axis.kind == REDUCED
+        and axis.extent <= (kernel.fold.round if n in schedule.lanes else LANES)
+    ]
     known = {extent.at for extent in extents if isinstance(extent, Number)}
+    if not known:
+        return kernel, schedule
     kernel = changed(
         kernel,
         lambda _, n: operator.index(n) if isinstance(n, Number) and n.at in known else n,
@@ -106,6 +117,7 @@ class _ScheduleChoice(LaneChoice):
 
     def schedule(self, lanes: Free, target: LLVMTarget) -> Schedule:
         kernel = self.kernel
+        few = self.small = kernel.sizes > 0 and small(kernel)
         lane = next((a for a in self.order if a in lanes), None)
         order = self.within(lanes)
         tile = self.tile(lane)
@@ -126,15 +138,15 @@ class _ScheduleChoice(LaneChoice):
             copies = period
             grain = grain * period if outer == lane else grain
         stream = None
-        if not (period or chunk):
+        if not (period or chunk or few):
             stream = streamed(kernel, lane, tile is not None, target)
         deepest = max((stages(kernel)[r] for r in self.reduces), default=0)
         pipelined = stream is not None and deepest > 1
         rows = 1
-        if lane is not None and not (tile or period or chunk):
+        if lane is not None and not (tile or period or chunk or few):
             rows = row_block(kernel, lane, order, copies, int(_BUDGET / size(kernel)))
         fetched: tuple[tuple[int, int, Index], ...] = ()
-        if not (tile or chunk):
+        if not (tile or chunk or few):
             fetched = prefetches(kernel, lane, order, lanes, pipelined)
         return Schedule(
             order=tuple(order),
@@ -156,6 +168,7 @@ class _ScheduleChoice(LaneChoice):
             rows=rows,
             pipelined=pipelined and bool(fetched),
             prefetched=fetched,
+            small=few,
         )
 
     def period(self, lane: int | None) -> int:
@@ -174,15 +187,16 @@ class _ScheduleChoice(LaneChoice):
         most = 1 << max(0, int(_BUDGET / size(kernel)).bit_length() - 1)
         nested = [r for r in self.reduces if lane is not None and lane in kernel.free[r]]
         if nested and lane is not None:
-            vectors = -(-kernel.axes[lane].extent // LANES)
-            rows = max(
-                kernel.axes[a].extent for r in nested for a in kernel.instructions[r].attr[1:]
-            )
-            if vectors > LANES and rows > 32 and self.keeps_columns(lane):
+            extent = kernel.axes[lane].extent
+            over = {a for r in nested for a in kernel.instructions[r].attr[1:]}
+            if not self.small and extent > LANES * LANES and self.keeps_columns(lane):
                 chunk = self.chunk(lane)
-                if chunk:
+                if chunk and any(kernel.axes[a].extent > _FEW_ROWS for a in over):
                     return 1, chunk
-            return operator.index(min(1 << (vectors.bit_length() - 1), 4, most)), 0
+            wanted = (
+                4 if extent >= 4 * LANES else 2 if not self.small and extent >= 2 * LANES else 1
+            )
+            return min(wanted, most), 0
         if self.reduces:
             return self.after(lane, max(1, min(kernel.fold.copies, most))), 0
         if tile is not None:
@@ -194,10 +208,12 @@ class _ScheduleChoice(LaneChoice):
         """Vectors interleaved in the loop that follows the reductions of a row: all, where a row
         then stays in registers or the work is heavy."""
         kernel = self.kernel
-        if lane is None or kernel.axes[lane].extent <= LANES * kernel.fold.copies:
+        if lane is None:
             return most
         inside = (i.op for n, i in enumerate(kernel.instructions) if lane in kernel.free[n])
-        return most if sum(map(work, inside)) > _HEAVY else 1
+        if sum(map(work, inside)) > _HEAVY:
+            return most
+        return most if not self.small and kernel.axes[lane].extent <= kernel.fold.round else 1
 
     def chunk(self, lane: int) -> int:
         """Elements of the lane axis whose values and accumulators fit the stack's share."""
@@ -206,8 +222,7 @@ class _ScheduleChoice(LaneChoice):
             if kernel.free[n] == {lane}:
                 size += SIZES[i.dtype] + (8 * len(i.args) if i.op == "reduce" else 0)
                 if i.op == "reduce" and i.attr[0] in ("sum", "prod") and kind(i.dtype) == "f":
-                    runs = kernel.axes[i.attr[1]].extent // kernel.fold.run
-                    size += max(4, SIZES[i.dtype]) * runs.bit_length()
+                    size += max(4, SIZES[i.dtype]) * row_places(kernel, i.attr[1])
         fitting = STACK // max(1, size) // _LEAST_CHUNK * _LEAST_CHUNK
         return min(CHUNK, fitting)
 
@@ -282,6 +297,12 @@ class _ScheduleChoice(LaneChoice):
         return tuple(found) if len(found) <= 3 else ()
 
 
+def row_places(kernel: Kernel, axis: int) -> int:
+    """Runs of rows wait in so many places to be joined, that of 2**n in place n."""
+    runs = kernel.axes[axis].extent // kernel.fold.run
+    return next(places for places in (10, 20, 40) if runs < 1 << places or places == 40)
+
+
 def tune(kernel: Kernel, target: LLVMTarget) -> Kernel:
     """The kernel in the form that runs best on a CPU: neighbouring axes as one, and costly values
     of a row kept in scratch. To be called before buffers are placed, for it may add scratch
@@ -294,8 +315,9 @@ def tune(kernel: Kernel, target: LLVMTarget) -> Kernel:
     if schedule.chunk or any(b.rows for b in kernel.buffers):
         return kernel
     lane = next((a for a in schedule.order if a in schedule.lanes), None)
+    few = small(kernel)
     for axis in sorted(schedule.lanes):
-        short = kernel.axes[axis].extent <= kernel.fold.lanes * kernel.fold.copies
+        short = kernel.axes[axis].extent <= kernel.fold.round and not few
         results = [
             kernel.free[n]
             for n, i in enumerate(kernel.instructions)
