@@ -48,8 +48,13 @@ def contiguity(kernel: Kernel, axis: int) -> int:
 
 def alike(index: Index, along: int, size: int, line: int) -> bool:
     """Whether the rows along an axis begin at equal places in lines of memory."""
+    return not any(step % line for step in apart(index, along, size))
+
+
+def apart(index: Index, along: int, size: int) -> list[int]:
+    """How many bytes the rows along an axis lie apart, along each of the others."""
     others = (k for atom, k in index.terms if not (atom.kind == AXIS and atom.of == along))
-    return not any(k * size % line for k in others)
+    return [k * size for k in others]
 
 
 def in_place(kernel: Kernel) -> bool:
@@ -61,13 +66,23 @@ def in_place(kernel: Kernel) -> bool:
 
 
 def reach(index: Index) -> int:
-    """The greatest size any part of an index can take while it is summed up."""
+    """What no part of an index exceeds while it is summed up."""
     total = abs(index.const)
     for atom, k in index.terms:
+        most = atom.bound
         if atom.kind in (DIV, MOD):
             inner = reach(atom.of) + atom.bound
-            if inner >= 2**31:
-                return inner
-        low, high = atom.range({})
-        total += abs(k) * max(abs(low), abs(high))
+            total += inner
+            most = inner // atom.bound if atom.kind == DIV else most
+        total += abs(k) * most
     return total
+
+
+def farthest(kernel: Kernel) -> int:
+    """What no part of any index exceeds, in memory too, where a complex number is two."""
+    total = sum(reach(s.index) for s in kernel.stores)
+    for i in kernel.instructions:
+        if i.index is not None:
+            ends = i.attr if i.op == "inside" else ()
+            total += reach(i.index) + sum(abs(end) for end in ends)
+    return 2 * total

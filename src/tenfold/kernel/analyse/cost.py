@@ -13,15 +13,8 @@ from tenfold.kernel.analyse.nest import carried_out
 from tenfold.kernel.ir.kernel import TRANSCENDENTAL, Kernel
 
 _FUNCTION, _SIMPLE = 10.0, 0.5
-_WORK = {"div": 3.0, "sqrt": 4.0, "rsqrt": 7.0, "floordiv": 12.0, "mod": 12.0, "fmod": 12.0}
-
 _SMALL = 1 << 15  # elements
-
-
-def small(kernel: Kernel) -> bool:
-    """Whether a kernel runs over few elements: it takes microseconds, whatever its code is."""
-    spaces = {carried_out(kernel, n) for n in range(len(kernel.instructions))}
-    return all(prod(kernel.axes[a].extent for a in sorted(s)) < _SMALL for s in spaces)
+_WORK = {"div": 3.0, "sqrt": 4.0, "rsqrt": 7.0, "floordiv": 12.0, "mod": 12.0, "fmod": 12.0}
 
 
 def work(op: str) -> float:
@@ -52,6 +45,19 @@ def length(op: str, dtype: str) -> int:
     if dtype.startswith("c"):
         return _PAIR if op in _PLAIN else _PAIRS
     return _LENGTH.get(op, 1)
+
+
+def space(kernel: Kernel) -> int:
+    """How many elements are computed, in all nests of axes that lie in no other."""
+    nests = {carried_out(kernel, n) for n in range(len(kernel.instructions))}
+    nests |= {kernel.store_free(s) for s in kernel.stores}
+    largest = sorted(sorted(nest) for nest in nests if not any(nest < other for other in nests))
+    return sum(prod(kernel.axes[a].extent for a in nest) for nest in largest)
+
+
+def small(kernel: Kernel) -> bool:
+    """Whether a kernel computes few elements: it takes microseconds, whatever its code is."""
+    return space(kernel) < _SMALL
 
 
 def functions(kernel: Kernel, axis: int | None = None) -> int:

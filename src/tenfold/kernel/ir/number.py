@@ -35,6 +35,10 @@ def _bit_length(a: int, _: int) -> int:
     return a.bit_length()
 
 
+def _magnitude(a: int, _: int) -> int:
+    return abs(a)
+
+
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -46,6 +50,7 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "shr": operator.rshift,
     "and": operator.and_,
     "bits": _bit_length,
+    "abs": _magnitude,
     "eq": operator.eq,
     "lt": operator.lt,
     "le": operator.le,
@@ -180,6 +185,7 @@ _SIGNS = {
     "shr": ">>",
     "and": "&",
     "bits": "bits",
+    "abs": "abs",
     "eq": "==",
     "lt": "<",
     "le": "<=",
@@ -223,8 +229,8 @@ class Number:
     def __neg__(self) -> Number:
         return self.facts.compute("sub", 0, self)
 
-    def __abs__(self) -> Any:
-        return -self if self < 0 else self
+    def __abs__(self) -> Number:
+        return self.facts.compute("abs", self, 0)
 
     def __floordiv__(self, other: Any) -> Any:
         if not isinstance(other, _PLAIN):

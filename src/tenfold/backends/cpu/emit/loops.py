@@ -30,7 +30,7 @@ class Loops:
         self.s = EmitState(kernel, w)
         self.reducing = any(i.op == "reduce" for i in kernel.instructions)
         self.fenced = False  # streamed stores have to be fenced in the end
-        self.polls = PollCounter(kernel)
+        self.polls = PollCounter(kernel, schedule.small)
         self.memory: list[tuple[str, int]] = []  # private memory: name and bytes
 
     def sum(self, a: Position, b: int) -> Position:
@@ -102,14 +102,17 @@ class Loops:
 
     def part(self, axis: int, low: int, high: int) -> tuple[Position, Position]:
         """The bounds of a segment: of the outer axis, only what this call is to run."""
-        if axis != self.schedule.outer or self.kernel.axes[axis].extent <= self.schedule.grain:
+        extent = self.kernel.axes[axis].extent
+        if axis != self.schedule.outer or (
+            isinstance(extent, int) and extent <= self.schedule.grain
+        ):
             return low, high
         w = self.w
         begin: str = "%low"
         end: str = "%high"
         if low:
             begin = w.intrinsic("smax", "i64", begin, str(low))
-        if high < self.kernel.axes[axis].extent:
+        if high != extent:
             end = w.intrinsic("smin", "i64", end, str(high))
         return begin, end
 
@@ -135,10 +138,13 @@ class Loops:
             wanted = min(wanted, -(-extent // LANES))
         reach = LANES * wanted
         anywhere = exact is False
-        aligned = low % LANES == 0 and not anywhere
+        # Where a range begins is known of plain numbers alone.
+        multiple = 1
+        if isinstance(low, int) and not anywhere:
+            multiple = next(n for n in (reach, LANES, 1) if low % n == 0)
 
         def run(
-            start: Position, stop: Position, copies: int, mode: str, align: bool = aligned
+            start: Position, stop: Position, copies: int, mode: str, multiple: int = multiple
         ) -> None:
             """Trips of so many copies, with masks as the mode says."""
 
@@ -146,56 +152,51 @@ class Loops:
                 if mode == "overlap":
                     i = self.w.intrinsic("smin", "i64", str(i), str(high - LANES * copies))
                 with self.s.inside(axis, i, low, high):
-                    self.s.lane, self.s.copies, self.s.aligned = axis, copies, align
-                    odd = mode == "overlap" or anywhere or low % reach
-                    self.s.multiple = 1 if odd else reach
+                    self.s.lane, self.s.copies = axis, copies
+                    self.s.aligned, self.s.multiple = multiple % LANES == 0, multiple
                     self.s.masks = [None] * copies
                     if mode == "stream":
-                        self.s.streaming, self.s.multiple = self.schedule.stream, 1
+                        self.s.streaming = self.schedule.stream
                     if mode == "each":
-                        self.s.masks = [self.live(i, stop, c) for c in range(copies)]
+                        self.s.masks = self.live(i, stop, copies)
                     elif mode == "last":
                         self.s.masks[-1] = self.first_lanes(extent % LANES)
                     inner()
                 return []
 
-            self.loop(start, stop, LANES * copies, (), body, min(extent, most or extent))
+            self.loop(start, stop, LANES * copies, (), body, most or extent)
 
         if self.schedule.stream is not None and extent >= 2 * reach:
             first, last = self.aligned_part(axis, begin, end, reach)
-            run(first, last, wanted, "stream", False)
+            run(first, last, wanted, "stream", 1)
 
             def edge(which: Position, _: list[str]) -> list[str]:
                 """What lies before the first aligned vector, then what lies after the last."""
                 before = self.w.op(f"icmp eq i64 {which}, 0")
                 low_end = self.w.select(before, "i64", str(begin), last)
                 high_end = self.w.select(before, "i64", first, str(end))
-                run(low_end, high_end, 1, "each", False)
+                run(low_end, high_end, 1, "each", 1)
                 return []
 
             self.loop(0, 2, 1, (), edge)
             self.w.declare("void @llvm.x86.sse.sfence()")
             self.fenced = True
-        elif exact or (extent % reach == 0 and not anywhere):
+        elif exact or (isinstance(extent, int) and extent % reach == 0 and not anywhere):
             run(begin, end, wanted, "whole")
-        elif anywhere and self.w.masked:
-            # With masks on all copies most of the last ones would be wholly masked off.
-            whole = self.w.op(f"sub nsw i64 {end}, {begin}")
-            whole = self.w.op(f"and i64 {whole}, {-reach}")
-            main = self.w.op(f"add nsw i64 {begin}, {whole}")
-            run(begin, main, wanted, "whole")
-            run(main, end, 1, "each")
         elif not static:
-            if self.w.masked:
+            sequential = self.kernel.axes[axis].kind == SEQUENTIAL
+            light = wanted == 1 and not (self.schedule.small or isinstance(extent, int))
+            fits = isinstance(extent, int) and extent >= reach
+            if self.w.masked and not (anywhere or sequential or light):
                 run(begin, end, wanted, "each")
-            elif self.schedule.overlap and extent >= reach:
-                run(begin, end, wanted, "overlap", False)
+            elif not self.w.masked and self.schedule.overlap and fits:
+                run(begin, end, wanted, "overlap", 1)
             else:
-                main = self.w.op(f"sub nsw i64 {end}, {begin}")
-                main = self.w.op(f"srem i64 {main}, {reach}")
-                main = self.w.op(f"sub nsw i64 {end}, {main}")
-                run(begin, main, wanted, "whole")
-                run(main, end, wanted, "each")
+                main, whole = self.main_part(begin, end, extent, reach)
+                run(begin, main, wanted, *(("whole", multiple) if whole else ("overlap", 1)))
+                # With masks on all copies most of the last ones would be wholly masked off.
+                few = wanted if self.schedule.period else 1
+                run(main, end, few, "each", min(multiple, LANES * few))
         elif (
             extent < reach + LANES
             or not self.w.masked
@@ -208,7 +209,7 @@ class Loops:
             rest = extent % reach
             overlapping = not self.w.masked and self.schedule.overlap and extent > reach
             if overlapping and extent % LANES and not self.reducing:
-                run(begin, end, wanted, "overlap", False)
+                run(begin, end, wanted, "overlap", 1)
                 return
             run(begin, end - rest, wanted, "whole")
             if rest:
@@ -216,6 +217,18 @@ class Loops:
                 run(end - rest, end, -(-rest // LANES), mode)
         else:
             run(begin, end, wanted, "each")
+
+    def main_part(
+        self, begin: Position, end: Position, extent: int, reach: int
+    ) -> tuple[str, bool]:
+        """Where vectors that need no mask end, and whether they lie side by side: else the last
+        one redoes elements of the one before, if there is one."""
+        w = self.w
+        if not w.masked and self.schedule.overlap and not isinstance(extent, int):
+            long = w.op(f"icmp sge i64 {extent}, {reach}")
+            return w.select(long, "i64", str(end), str(begin)), False
+        rest = w.op(f"srem i64 {w.op(f'sub nsw i64 {end}, {begin}')}, {reach}")
+        return w.op(f"sub nsw i64 {end}, {rest}"), True
 
     def aligned_part(
         self, axis: int, begin: Position, end: Position, reach: int
@@ -235,15 +248,14 @@ class Loops:
         whole = w.op(f"and i64 {length}, {-reach}")
         return first, w.op(f"add nsw i64 {first}, {whole}")
 
-    def live(self, i: Position, end: Position, copy: int) -> str:
-        """The lanes of a copy that lie before the end."""
-        w = self.w
+    def live(self, i: Position, end: Position, copies: int) -> list[str | None]:
+        """The lanes of each copy that lie before the end."""
+        w, ty = self.w, vector("i32")
         left = w.op(f"sub nsw i64 {end}, {i}")
-        if copy:
-            left = w.op(f"sub nsw i64 {left}, {copy * LANES}")
-        most = w.intrinsic("smin", "i64", left, str(LANES))
-        short = w.op(f"trunc i64 {most} to i32")
-        return w.op(f"icmp sgt {vector('i32')} {w.splat('i32', short)}, {w.iota('i32')}")
+        most = w.intrinsic("smin", "i64", left, str(LANES * copies))
+        short = w.splat("i32", w.op(f"trunc i64 {most} to i32"))
+        firsts = (w.iota("i32", 1, LANES * copy) for copy in range(copies))
+        return [w.op(f"icmp sgt {ty} {short}, {first}") for first in firsts]
 
     def first_lanes(self, count: int) -> str:
         return "<" + ", ".join(f"i1 {'true' if n < count else 'false'}" for n in range(LANES)) + ">"

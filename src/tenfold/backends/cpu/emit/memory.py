@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.emit.positions import lane_step, narrowest, scalar, vectored
+from tenfold.backends.cpu.emit.positions import lane_step, narrowest, present, scalar, vectored
 from tenfold.backends.cpu.emit.state import EmitState
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import COMPUTE, LANES, MEMORY, Writer, kind, vector
@@ -23,7 +23,7 @@ def pointer(
     if moving is not None:
         at = s.w.op(f"{gep} {ty}, ptr {at}, i64 {moving}")
     constant += extra * factor
-    return s.w.op(f"{gep} {ty}, ptr {at}, i64 {constant}") if constant else at
+    return s.w.op(f"{gep} {ty}, ptr {at}, i64 {constant}") if present(constant) else at
 
 
 def places(
@@ -34,7 +34,7 @@ def places(
     w, dtype = s.w, s.kernel.buffers[buffer].dtype
     parts = 2 if kind(dtype) == "c" else 1
     index = index * parts
-    element, step = narrowest(index), lane_step(s, index)
+    element, step = narrowest(s, index), lane_step(s, index)
     if step is None or mask is not None:
         start, offsets = f"%b{buffer}", vectored(s, index, copy, element)
     else:

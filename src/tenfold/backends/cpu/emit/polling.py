@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
 
 from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.llvm.writer import Writer
-from tenfold.kernel.analyse.nest import carried_out
+from tenfold.kernel.analyse.cost import space
 from tenfold.kernel.ir.kernel import Kernel
 
 _SPACE = 1 << 20  # elements: a kernel of fewer never takes long
@@ -38,11 +37,9 @@ class PollInterval:
 class PollCounter:
     """Counts the work of nested loops while they are written, and writes polls."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, small: bool) -> None:
         self.rows = len(kernel.buffers)
-        axes = (carried_out(kernel, n) for n in range(len(kernel.instructions)))
-        spaces = (prod(kernel.axes[a].extent for a in bound) for bound in axes)
-        self.counts = max(spaces, default=0) >= _SPACE
+        self.counts = not small and space(kernel) >= _SPACE
         self.inner = 0  # lines that loops inside run through, beyond those they have
 
     @contextmanager

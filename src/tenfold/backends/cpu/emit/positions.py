@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
-
 from tenfold.backends.cpu.emit.state import EmitState, Val
 from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, is_constant, kind, vector
-from tenfold.kernel.analyse.access import reach
+from tenfold.kernel.analyse.access import farthest, reach
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, VALUE, Atom, Index
+from tenfold.kernel.ir.number import Number
 
 
 def lane_step(s: EmitState, index: Index) -> int | None:
@@ -57,14 +56,13 @@ def scalar(s: EmitState, index: Index, copy: int = 0) -> tuple[str | None, int]:
         elif atom.kind == VALUE:
             x = _integer(s, atom.of, copy)
         else:
-            low, _ = atom.of.range(s.bounds)
-            lift = max(0, -(low // atom.bound))  # keeps the dividend from being negative
+            lift = _lift(s, atom)
             x = whole(s, atom.of + lift * atom.bound, copy)
             if is_constant(x):
                 number = int(x) // atom.bound if atom.kind == DIV else int(x) % atom.bound
                 constant += k * (number - (lift if atom.kind == DIV else 0))
                 continue
-            x = w.op(f"{'udiv' if atom.kind == DIV else 'urem'} i64 {x}, {atom.bound}")
+            x = _divided(s, x, atom, "i64", False)
             constant -= k * lift if atom.kind == DIV else 0
         if is_constant(x):
             constant += k * int(x)
@@ -81,7 +79,12 @@ def whole(s: EmitState, index: Index, copy: int = 0) -> str:
     moving, constant = scalar(s, index, copy)
     if moving is None:
         return str(constant)
-    return s.w.op(f"add nsw i64 {moving}, {constant}") if constant else moving
+    return s.w.op(f"add nsw i64 {moving}, {constant}") if present(constant) else moving
+
+
+def present(constant: int) -> bool:
+    """Whether there is anything to add: perhaps, of what is known only when it runs."""
+    return isinstance(constant, Number) or constant != 0
 
 
 def vectored(s: EmitState, index: Index, copy: int, element: str) -> str:
@@ -108,11 +111,9 @@ def vectored(s: EmitState, index: Index, copy: int, element: str) -> str:
         elif periodic(s, atom):
             x = _period(s, atom, copy, element)
         else:
-            low, _ = atom.of.range(s.bounds)
-            lift = max(0, -(low // atom.bound))
+            lift = _lift(s, atom)
             x = vectored(s, atom.of + lift * atom.bound, copy, element)
-            op = "udiv" if atom.kind == DIV else "urem"
-            x = w.op(f"{op} {ty} {x}, {w.const(element, atom.bound, True)}")
+            x = _divided(s, x, atom, element, True)
             if lift and atom.kind == DIV:
                 x = w.op(f"sub {ty} {x}, {w.const(element, lift, True)}")
         if k != 1:
@@ -121,10 +122,39 @@ def vectored(s: EmitState, index: Index, copy: int, element: str) -> str:
     return total
 
 
+def _lift(s: EmitState, atom: Atom) -> int:
+    """How many times the divisor keeps the dividend from being negative."""
+    low, _ = atom.of.range(s.bounds)
+    return 0 if isinstance(low, int) and low >= 0 else max(0, -(low // atom.bound))
+
+
+def _divided(s: EmitState, x: str, atom: Atom, element: str, wide: bool) -> str:
+    """A quotient or remainder of what is not negative."""
+    w, c, ty = s.w, atom.bound, vector(element, wide)
+    if isinstance(c, int) or not _narrow(s):
+        op = "udiv" if atom.kind == DIV else "urem"
+        return w.op(f"{op} {ty} {x}, {w.const(element, c, wide)}")
+    # By what is known only when it runs: multiplied by the reciprocal, rounded up, which is exact
+    # for dividends below 2**31.
+    shift = (c - 1).bit_length() + 31
+    factor, long = w.const("i32", -(-(1 << shift) // c), wide), vector("i64", wide)
+    factor = w.op(f"zext {vector('i32', wide)} {factor} to {long}")
+    dividend = w.op(f"zext {ty} {x} to {long}") if element == "i32" else x
+    product = w.op(f"mul nuw nsw {long} {dividend}, {factor}")
+    quotient = w.op(f"lshr {long} {product}, {w.const('i64', shift, wide)}")
+    if element == "i32":
+        quotient = w.op(f"trunc {long} {quotient} to {ty}")
+    if atom.kind == DIV:
+        return quotient
+    return w.op(f"sub {ty} {x}, {w.op(f'mul {ty} {quotient}, {w.const(element, c, wide)}')}")
+
+
 def periodic(s: EmitState, atom: Atom) -> bool:
     """Whether a quotient or remainder by a small number has the same pattern over the lanes in
     every trip: the lanes count up by one from a multiple of the number."""
-    if atom.kind not in (DIV, MOD) or s.lane is None or s.multiple % atom.bound:
+    if atom.kind not in (DIV, MOD) or s.lane is None or isinstance(atom.bound, Number):
+        return False
+    if s.multiple % atom.bound:
         return False
     others = [c for a, c in atom.of.terms if not (a.kind == AXIS and a.of == s.lane)]
     return atom.of.stride(s.lane) == 1 and not any(c % atom.bound for c in (*others, atom.of.const))
@@ -132,7 +162,7 @@ def periodic(s: EmitState, atom: Atom) -> bool:
 
 def _period(s: EmitState, atom: Atom, copy: int, element: str) -> str:
     """The pattern of a copy, and for a quotient where it starts."""
-    w, c = s.w, operator.index(atom.bound)  # the pattern is a constant
+    w, c = s.w, atom.bound
     lanes = range(copy * LANES, (copy + 1) * LANES)
     each = (n // c if atom.kind == DIV else n % c for n in lanes)
     pattern = "<" + ", ".join(f"{element} {n}" for n in each) + ">"
@@ -144,9 +174,17 @@ def _period(s: EmitState, atom: Atom, copy: int, element: str) -> str:
     return w.op(f"add {vector(element)} {w.splat(element, first)}, {pattern}")
 
 
-def narrowest(index: Index) -> str:
-    """i32 where every step of the arithmetic stays within it, else i64."""
-    return "i32" if reach(index) < 2**31 else "i64"
+def narrowest(s: EmitState, index: Index) -> str:
+    """i32 where every step of the arithmetic stays within it, else i64. Of a general kernel that
+    is one question, asked of all its positions."""
+    most = reach(index)
+    return "i32" if (_narrow(s) if isinstance(most, Number) else most < 2**31) else "i64"
+
+
+def _narrow(s: EmitState) -> bool:
+    if s.narrow is None:
+        s.narrow = farthest(s.kernel) < 2**31
+    return s.narrow
 
 
 def as_value(s: EmitState, index: Index, dtype: str) -> Val:
@@ -178,7 +216,7 @@ def inside(s: EmitState, index: Index, low: int, high: int) -> Val:
         copies = range(s.copies if _moves(s, index) else 1)
         parts = [s.w.op(f"icmp ult i64 {whole(s, shifted, c)}, {size}") for c in copies]
         return Val(tuple(parts), False)
-    element = narrowest(shifted)
+    element = narrowest(s, shifted)
     for copy in range(s.copies):
         x = vectored(s, shifted, copy, element)
         parts.append(s.w.op(f"icmp ult {vector(element)} {x}, {s.w.const(element, size, True)}"))

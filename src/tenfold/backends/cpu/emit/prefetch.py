@@ -60,6 +60,8 @@ def prefetch_later_rows(e: Emitter, loop: Loop, rows: int) -> None:
     behind in memory, but not beyond the end of a page, which a row may be."""
     s, kernel = e.s, e.kernel
     assert s.lane is not None
+    if e.schedule.small:
+        return
     for i in loads(kernel, loop.body):
         assert i.index is not None
         buffer, step = kernel.buffers[i.attr[0]], i.index.stride(loop.axis)

@@ -55,6 +55,8 @@ def _defined(facts: Facts, at: int, params: int) -> list[str]:
     if made.operation == "bits":
         zeros = f"call i64 @llvm.ctlz.i64(i64 {a}, i1 false)"
         return [f"  {n}.z = {zeros}", f"  {n} = sub i64 64, {n}.z"]
+    if made.operation == "abs":
+        return [f"  {n} = call i64 @llvm.abs.i64(i64 {a}, i1 false)"]
     assert made.operation in ("floordiv", "mod"), made.operation
     # Rounded down, as in Python; divisors are positive.
     lines = [

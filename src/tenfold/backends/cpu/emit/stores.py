@@ -85,7 +85,7 @@ def _given(s: EmitState, item: Store, copy: int, wide: bool) -> Parts:
 def _store_in_order(s: EmitState, item: Store, copy: int, parts: Parts, mask: str | None) -> None:
     """A store of one lane after another: a later one may meet an earlier one."""
     w, dtype = s.w, s.kernel.buffers[item.buffer].dtype
-    element, wide = narrowest(item.index), vector(computed(dtype))
+    element, wide = narrowest(s, item.index), vector(computed(dtype))
     lanes: dict[int, str | None] = dict.fromkeys(range(LANES))
     if mask is not None and is_constant(mask):
         lanes = dict.fromkeys(masks.alive(mask, LANES))

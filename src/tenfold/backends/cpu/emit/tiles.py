@@ -10,6 +10,7 @@ by halves.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.memory import element_size, pointer
@@ -19,9 +20,10 @@ from tenfold.backends.cpu.schedule.traffic import LINE
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import LANES, Writer, vector
-from tenfold.kernel.analyse.access import alike
+from tenfold.kernel.analyse.access import apart
 from tenfold.kernel.analyse.nest import Loop
 from tenfold.kernel.ir.index import Index
+from tenfold.kernel.ir.number import Number
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -37,9 +39,12 @@ def tiled(e: Emitter, loop: Loop) -> None:
     sizes = {v: element_size(e.kernel.buffers[v[0]].dtype) for v in tile.loads}
     memory = {v: e.private(TILE_ROWS * TILE_COLUMNS * size) for v, size in sizes.items()}
     begin, end = e.part(row, 0, height)
-    above = _over(e, _source(e, tile.loads[0], row, lane, begin))
-    before = _over(e, _target(e, row, lane, begin))
-    exact = width % TILE_COLUMNS == 0 and before is None
+    store = e.kernel.stores[0]
+    above = _over(e, *tile.loads[0], row, {row: begin, lane: 0})
+    before = None
+    if store.index.stride(lane) == 1 and not store.index.values():
+        before = _over(e, store.buffer, store.index, lane, {row: begin, lane: 0})
+    exact = isinstance(width, int) and width % TILE_COLUMNS == 0 and before is None
 
     def one(top: Position, bottom: Position, left: Position, right: Position) -> None:
         for v in tile.loads:
@@ -86,37 +91,26 @@ def _pieces(
     e.loop(low, stop, size, (), piece, most)
 
 
-def _over(e: Emitter, place: tuple[str, int] | None) -> str | None:
-    """How many elements an address lies beyond the beginning of a line."""
-    if place is None:
+def _over(
+    e: Emitter, buffer: int, index: Index, along: int, begin: dict[int, Position]
+) -> str | None:
+    """How many elements the first run of a tile lies beyond the beginning of a line. None, or 0
+    when it runs, where the others do not begin at equal places in lines."""
+    w, size = e.w, element_size(e.kernel.buffers[buffer].dtype)
+    steps = apart(index, along, size)
+    if any(isinstance(step, int) and step % LINE for step in steps):
         return None
-    at, size = place
-    address = e.w.op(f"ptrtoint ptr {at} to i64")
-    beyond = e.w.op(f"and i64 {address}, {LINE - 1}")
-    return e.w.op(f"udiv i64 {beyond}, {size}")
-
-
-def _source(
-    e: Emitter, load: tuple[int, Index], row: int, lane: int, begin: Position
-) -> tuple[str, int] | None:
-    """Where a tile's load begins, if all its runs lie alike in the lines of memory."""
-    buffer, index = load
-    size = element_size(e.kernel.buffers[buffer].dtype)
-    if not alike(index, row, size, LINE):
-        return None
-    with e.s.inside(row, begin, 0, 1), e.s.inside(lane, 0, 0, 1):
-        return pointer(e.s, buffer, index, 0), size
-
-
-def _target(e: Emitter, row: int, lane: int, begin: Position) -> tuple[str, int] | None:
-    """Where the first store begins, if all its runs lie alike in the lines of memory."""
-    store = e.kernel.stores[0]
-    size = element_size(e.kernel.buffers[store.buffer].dtype)
-    index = store.index
-    if index.stride(lane) != 1 or index.values() or not alike(index, lane, size, LINE):
-        return None
-    with e.s.inside(row, begin, 0, 1), e.s.inside(lane, 0, 0, 1):
-        return pointer(e.s, store.buffer, index, 0), size
+    with ExitStack() as stack:
+        for axis, position in begin.items():
+            stack.enter_context(e.s.inside(axis, position, 0, 1))
+        at = pointer(e.s, buffer, index, 0)
+    address = w.op(f"ptrtoint ptr {at} to i64")
+    beyond = w.op(f"and i64 {address}, {LINE - 1}")
+    over = w.op(f"udiv i64 {beyond}, {size}")
+    unlike = sum(step & LINE - 1 for step in steps if isinstance(step, Number))
+    if isinstance(unlike, Number):
+        over = w.select(w.op(f"icmp eq i64 {unlike}, 0"), "i64", over, "0")
+    return over
 
 
 def _least(w: Writer, start: Position, size: int, end: Position, exact: bool) -> Position:

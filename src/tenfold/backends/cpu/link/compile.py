@@ -8,7 +8,8 @@ from dataclasses import field
 from tenfold.backends.cpu.emit.emit import KernelText, emit
 from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.cpu.link.archive import pack
-from tenfold.backends.cpu.schedule.schedule import Schedule, choose_fixed
+from tenfold.backends.cpu.schedule.fixed import choose_fixed
+from tenfold.backends.cpu.schedule.schedule import Schedule
 from tenfold.backends.llvm.assemble import Assembly
 from tenfold.backends.llvm.functions import definitions
 from tenfold.backends.llvm.target import LLVMTarget

@@ -6,10 +6,8 @@ it. All else depends on the kernel and the target alone.
 
 from __future__ import annotations
 
-import operator
 from itertools import pairwise
 from math import gcd, lcm
-from typing import Any
 
 from tenfold.backends.cpu.schedule.row_blocking import row_block
 from tenfold.backends.cpu.schedule.traffic import prefetches, streamed
@@ -24,13 +22,11 @@ from tenfold.kernel.analyse.cost import size, small, work
 from tenfold.kernel.analyse.lanes import LaneChoice
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, Index
 from tenfold.kernel.ir.kernel import (
-    REDUCED,
     Free,
     Kernel,
     stages,
 )
 from tenfold.kernel.ir.number import Number
-from tenfold.kernel.ir.sized import changed
 from tenfold.kernel.passes.collapse import collapse
 from tenfold.kernel.passes.flatten import TINY, flatten
 from tenfold.kernel.passes.keep import keep
@@ -88,30 +84,6 @@ def choose(kernel: Kernel, target: LLVMTarget) -> Schedule:
     return choice.schedule(choice.best(), target)
 
 
-def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
-    """The schedule of a kernel whose sizes are Numbers; and the kernel with those extents fixed
-    whose code gains from that: of a large kernel the short ones that are reduced, for then rows
-    stay in registers and windows are written out."""
-    schedule = choose(kernel, target)
-    if schedule.small:
-        return kernel, schedule
-    extents: list[Any] = [
-        axis.extent
-        for n, axis in enumerate(kernel.axes)
-        if axis.kind == REDUCED
-        and axis.extent <= (kernel.fold.round if n in schedule.lanes else LANES)
-    ]
-    known = {extent.at for extent in extents if isinstance(extent, Number)}
-    if not known:
-        return kernel, schedule
-    kernel = changed(
-        kernel,
-        lambda _, n: operator.index(n) if isinstance(n, Number) and n.at in known else n,
-        lambda: kernel.sizes,
-    )
-    return kernel, choose(kernel, target)
-
-
 class _ScheduleChoice(LaneChoice):
     """What the choice is made from."""
 
@@ -155,7 +127,7 @@ class _ScheduleChoice(LaneChoice):
             reduced=tuple(sorted(self.reduced, key=lambda a: (a in lanes, a))),
             outer=outer,
             grain=grain,
-            cuts=() if tile is not None or chunk else self.cuts(),
+            cuts=() if tile is not None or chunk or few else self.cuts(),
             overlap=tile is None
             and not period
             and not chunk
@@ -176,7 +148,9 @@ class _ScheduleChoice(LaneChoice):
         found = 0
         for i in self.kernel.instructions:
             for atom, _ in () if i.index is None or i.op != "load" else i.index.terms:
-                if atom.kind in (DIV, MOD) and atom.bound <= TINY and lane in atom.of.axes():
+                if atom.kind not in (DIV, MOD) or isinstance(atom.bound, Number):
+                    continue
+                if atom.bound <= TINY and lane in atom.of.axes():
                     found = lcm(max(1, found), atom.bound // gcd(atom.bound, LANES))
         return found if found <= TINY and not self.reduces else 0
 
@@ -259,7 +233,7 @@ class _ScheduleChoice(LaneChoice):
             return None
         row = max(found, key=lambda a: (len(found[a]), -a))
         extents = kernel.axes[row].extent, kernel.axes[lane].extent
-        if min(extents) < LANES:
+        if not self.small and any(extent < LANES for extent in extents):
             return None
         loads, left = list[tuple[int, Index]](), STACK
         for buffer, index in found[row]:  # those that find no room are gathered
@@ -292,7 +266,7 @@ class _ScheduleChoice(LaneChoice):
             extent = self.kernel.axes[axis].extent
             inside = [0, *sorted(p for p in where if 0 < p < extent), extent]
             lengths = [b - a for a, b in pairwise(inside)]
-            if len(lengths) <= 4 and min(lengths) >= _SHORTEST_CUT:
+            if len(lengths) <= 4 and all(length >= _SHORTEST_CUT for length in lengths):
                 found += [(axis, p) for p in inside[1:-1]]
         return tuple(found) if len(found) <= 3 else ()
 

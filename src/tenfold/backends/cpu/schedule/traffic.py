@@ -16,6 +16,7 @@ from tenfold.kernel.ir.kernel import (
     Free,
     Kernel,
 )
+from tenfold.kernel.ir.number import Number
 
 LINE = 64  # bytes of memory that come and go together
 _NEAR = 1 << 18  # bytes that stay in the near caches
@@ -96,8 +97,9 @@ def prefetches(
 
 
 def far(buffer: Buffer) -> bool:
-    """Whether a buffer is too large for the near caches."""
-    return _bytes(buffer) >= _NEAR
+    """Whether a buffer may be too large for the near caches. Not to know costs little: it is
+    prefetched in vain."""
+    return isinstance(buffer.size, Number) or _bytes(buffer) >= _NEAR
 
 
 def _bytes(buffer: Buffer) -> int:

@@ -1,0 +1,76 @@
+"""What the code of a general kernel fixes, and what it asks of its sizes.
+
+Extents, strides and offsets are given when a kernel runs. Its code depends on them by these rules.
+
+1. Fixed are divisors of positions up to `TINY`, whose remainders repeat with a period of a few
+   vectors; and of a kernel that is not small, reduced axes so short that rows stay in registers
+   and windows are written out.
+2. A kernel of less than 32,768 elements is small. Nothing else of it depends on sizes but which
+   axis lies across lanes: no cuts, no row blocking, no prefetch, no non-temporal stores.
+3. Any other asks a few questions, each of one number and a constant: whether what it writes goes
+   past the caches and rows are long, whether the parts of an axis that is cut are, whether both
+   sides of a tile fill a vector, whether it runs so long that it has to poll.
+4. Whether all positions fit 32 bits, and whether a divisor is a multiple of the lanes, so that
+   neighbours stay neighbours, is asked where it matters.
+5. A condition is settled where the range of its positions does so, else it is computed.
+
+What is not asked is worked out when the code runs: how many vectors are whole, where lines of
+memory begin, how to divide by a number (`backends/cpu/emit`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+from tenfold.backends.cpu.schedule.schedule import Schedule, choose
+from tenfold.backends.llvm.target import LLVMTarget
+from tenfold.backends.llvm.writer import LANES
+from tenfold.kernel.ir.index import DIV, MOD, Index
+from tenfold.kernel.ir.kernel import REDUCED, Kernel
+from tenfold.kernel.ir.number import Number
+from tenfold.kernel.ir.sized import changed
+from tenfold.kernel.passes.flatten import TINY
+
+
+def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
+    """The schedule of a kernel whose sizes are Numbers, and the kernel with some of them fixed."""
+    indices = [i.index for i in kernel.instructions if i.index is not None]
+    divisors = [n for index in indices for n in _divisors(index)]
+    kernel = _fix(kernel, [n for n in divisors if n <= TINY])
+    schedule = choose(kernel, target)
+    if not schedule.small:
+        extents = [kernel.axes[a].extent for a in _short(kernel, schedule)]
+        kernel = _fix(kernel, extents)
+        schedule = choose(kernel, target)
+    return kernel, schedule
+
+
+def _short(kernel: Kernel, schedule: Schedule) -> Iterator[int]:
+    """The axes that are written out: rows and windows that are reduced, and what is blocked."""
+    for n, axis in enumerate(kernel.axes):
+        most = kernel.fold.round if n in schedule.lanes else LANES
+        if axis.kind == REDUCED and axis.extent <= most:
+            yield n
+    if schedule.rows > 1:
+        yield from schedule.lanes
+
+
+def _divisors(index: Index) -> Iterator[int]:
+    for atom, _ in index.terms:
+        if atom.kind in (DIV, MOD):
+            yield atom.bound
+            yield from _divisors(atom.of)
+
+
+def _fix(kernel: Kernel, numbers: list[Any]) -> Kernel:
+    """The kernel with these numbers as they are now, wherever they stand."""
+    known = {n.at for n in numbers if isinstance(n, Number)}
+    if not known:
+        return kernel
+
+    def fixed(_: str, n: int) -> int:
+        return operator.index(n) if isinstance(n, Number) and n.at in known else n
+
+    return changed(kernel, fixed, lambda: kernel.sizes)
