@@ -210,7 +210,7 @@ def test_the_next_row_is_asked_for_ahead() -> None:
     assert "llvm.prefetch" not in Program(softmax(100, 100, 1)).text  # short rows
     assert "llvm.prefetch" not in Program(softmax(10, 1003, 1)).text  # all of it is near
     assert "llvm.prefetch" in Program(softmax(300, 700, 0)).text
-    assert "llvm.prefetch" not in Program(softmax(60, 700, 0)).text
+    assert "llvm.prefetch" not in Program(softmax(10, 700, 0)).text
 
 
 def test_the_loop_that_computes_most_asks_for_the_next_row() -> None:
@@ -276,7 +276,7 @@ def test_pad_and_stencil(columns: int, target: LLVMTarget) -> None:
     ("left", "right", "axis"), [(3, 4, 1), (50, 60, 1), (40, 50, 0), (1, 2000, 1)]
 )
 def test_concatenate_as_ranges(left: int, right: int, axis: int, target: LLVMTarget) -> None:
-    other = 5
+    other = 5 if min(left, right) < 32 else 400  # a small kernel is not cut
     shapes = ((other, left), (other, right)) if axis else ((left, other), (right, other))
     whole = (other, left + right) if axis else (left + right, other)
     b = Builder()
