@@ -2,9 +2,9 @@
 
 A graph is worth a plan where many elements are neither given nor wanted: those a plan need not
 write to memory and read again. `realise` asks here about such graphs alone; all others NumPy's
-functions run node by node. A graph that comes back for the `compile_runs`-th time is compiled and checked in the
-background; until its plan has a certificate, it is run as before. No clock decides, and nobody
-waits. With compile="always" every graph is compiled at once, with "never" none is.
+functions run node by node. A graph that comes back for the `compile_runs`-th time is compiled and
+checked in the background; until its plan has a certificate, it is run as before. No clock decides,
+and nobody waits. With compile="always" every graph is compiled at once, with "never" none is.
 
 What is counted is bounded: the least recently used are forgotten.
 """

@@ -19,11 +19,12 @@ from tenfold.frames import hide
 from tenfold.trace.containers import LEAF
 from tenfold.trace.conversions import Conversions
 from tenfold.trace.lazy.lazy import LAZY
-from tenfold.trace.lazy.recall import recall, use_arrays
-from tenfold.trace.operators import COMPARISONS, Operators
+from tenfold.trace.lazy.recall import recall, use
+from tenfold.trace.operators import Operators
 from tenfold.trace.scope import Scope, current, inside, leak
 from tenfold.trace.source import describe, here
 from tenfold.trace.tables import (
+    COMPARISONS,
     FUNCTIONS,
     METHODS,
     REASONS,
@@ -190,7 +191,7 @@ class Array(Operators, Conversions):
                 self._scope.trace.rebound.add(self._value)
             return self._operate(ufunc, self, other)
         self._check_writable()
-        result = recall(UFUNCS[ufunc], (self, other), {}, views=True)
+        result = recall(UFUNCS[ufunc], (self, other), {}, ufunc)
         if result.shape != self.shape:
             raise TypeMismatch(
                 f"an in-place {ufunc.__name__} would change {self.type} to {result.type}",
@@ -222,7 +223,7 @@ class Array(Operators, Conversions):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         try:
             if method == "__call__" and not kwargs and ufunc in UFUNCS:
-                return recall(UFUNCS[ufunc], inputs, kwargs, views=True)
+                return recall(UFUNCS[ufunc], inputs, kwargs, ufunc)
             return self._apply_ufunc(ufunc, method, inputs, **kwargs)
         except BaseException as error:
             hide(error)
@@ -298,4 +299,4 @@ class Array(Operators, Conversions):
         )
 
 
-use_arrays(Array)
+use(Array)

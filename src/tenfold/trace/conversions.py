@@ -37,6 +37,7 @@ class Conversions:
     if TYPE_CHECKING:  # what an Array has
         _scope: Scope
         _value: Any
+        _view: Any
         _follow: Callable[[], None]
 
         @property
@@ -49,7 +50,8 @@ class Conversions:
         """The array of a lazy array, which can't be written to; a traced one has none."""
         if self._scope.traced:
             self._concrete(what, fix)
-        self._follow()
+        if self._view is not None:
+            self._follow()
         return realised(self._value)
 
     def _concrete(self, what: str, fix: str) -> NoReturn:

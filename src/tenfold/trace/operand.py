@@ -13,6 +13,7 @@ from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.realise import realised
 from tenfold.trace.scope import Scope, current, leak
 from tenfold.trace.source import describe, here
+from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import DTYPES, KIND, DType, as_dtype, base_array
 
 PYTHON = {bool: DTYPES["bool"], int: DTYPES["i64"], float: DTYPES["f64"], complex: DTYPES["c128"]}
@@ -139,10 +140,11 @@ def literal_value(number: Any, scope: Scope, dtype: DType) -> int:
     return value
 
 
+FUNCTIONS["literal"] = literal_value
+
+
 def _from_sequence(operand: Any, scope: Scope, dtype: DType | None) -> int:
     if isinstance(operand, (list, tuple)):
-        from tenfold.trace.tables import FUNCTIONS
-
         if any(isinstance(item, (Array, list, tuple)) for item in operand):
             parts = [wrap(scope, as_value(item, scope, dtype)) for item in operand]
             if parts:

@@ -9,20 +9,19 @@ import numpy as np
 
 from tenfold.frames import entry
 from tenfold.trace.lazy.recall import recalled
-from tenfold.trace.tables import FUNCTIONS, UFUNCS
+from tenfold.trace.tables import COMPARISONS, FUNCTIONS, UFUNCS
 
-COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 _NUMBERS = (int, float, complex)
 OPERANDS = (float, int, complex, np.ndarray, np.generic, list, tuple)
 
 
 def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    return recalled(lambda self, other: self._operate(ufunc, self, other), views=True)
+    return recalled(lambda self, other: self._operate(ufunc, self, other), ufunc)
 
 
 def _operators(ufunc: np.ufunc) -> tuple[Callable[[Any, Any], Any], ...]:
     """The operator of a ufunc: x + y, y + x, x += y."""
-    backward = recalled(lambda self, other: self._operate(ufunc, other, self), views=True)
+    backward = recalled(lambda self, other: self._operate(ufunc, other, self), ufunc)
     return _forward(ufunc), backward, entry(lambda self, other: self._in_place(ufunc, other))
 
 

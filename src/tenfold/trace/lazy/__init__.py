@@ -7,10 +7,11 @@
 - `trace/lazy/realise` walks from what is needed to the arrays at hand and runs the nodes one by
   one, each by the function of NumPy's that its op's reference is. No graph is made for it. An error
   names the line of its node.
-- Where many elements are computed on the way and not kept, `api/policy` is asked for a plan. Equal nodes are merged
-  then, and a value on the way whose reference count shows another holder becomes an output too.
-  Structures are counted by a key of forms and numbers; what comes back often enough is compiled
-  and checked in the background.
+- Where many elements are computed on the way and not kept, `api/policy` is asked for a plan. Equal
+  nodes are merged then, and a value on the way whose reference count shows another holder becomes
+  an output too. Structures are counted by a key of forms and numbers; what comes back often enough
+  is compiled and checked in the background.
+- `trace/lazy/recall` makes the nodes of a call like an earlier one without asking the surface.
 - A node knows two bounds on how many nodes are before it: summed over its inputs, and made since
   the oldest of them. When the smaller passes `tn.config.pending`, it is run.
 - `api/namespace` is the array API standard: thin functions over the surface. What has no op runs

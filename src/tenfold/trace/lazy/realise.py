@@ -4,10 +4,11 @@ Each node is run by the function of its op's reference on the arrays of its inpu
 which nodes were made, and its value settles: it has the array and lets its node go, and so what
 that held, unless somebody else holds it. What was done before an error or an interrupt stays done.
 
-Where a plan spares writing many elements (`tn.config.compile_work`), the nodes are brought into a structure: a
-key under which equal ones are counted, and from which a closed graph is built when it is wanted.
-Its parameters are the arrays at hand, its outputs what is needed and what somebody holds on the
-way. `api/policy` counts, compiles in the background, and answers by a plan when there is one.
+Where a plan spares writing many elements (`tn.config.compile_work`), the nodes are brought into a
+structure: a key under which equal ones are counted, and from which a closed graph is built when it
+is wanted. Its parameters are the arrays at hand, its outputs what is needed and what somebody holds
+on the way. `api/policy` counts, compiles in the background, and answers by a plan when there is
+one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import Context, copy_context
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -40,7 +42,7 @@ Planner = Callable[[Hashable, Callable[[], Graph], int, Sequence[Host]], list[An
 NodeKey = tuple[NodeForm, tuple[int, ...]]
 
 _SMALL = 4096  # bytes of a view that is copied
-_looks = itertools.count()
+_look: list[object] = [None]
 _hooks: list[tuple[Runner, Planner]] = []
 
 
@@ -57,14 +59,14 @@ def run(graph: Graph, arguments: Sequence[Any], callables: Callables = ()) -> li
     return _hooks[0][0](graph, arguments, callables)
 
 
-def looks() -> int:
-    """A number that is one more than it was if nobody looked at a value since."""
-    return next(_looks)
+def last_look() -> object:
+    """What stands for the last time that anybody looked at a value: another one each time."""
+    return _look[0]
 
 
 def realised(value: LazyValue) -> Host:
     """The array of a value, in C order; it can't be written to."""
-    next(_looks)
+    _look[0] = object()
     if value.node is not None:
         realise((value,))
     array = value.array
@@ -80,9 +82,13 @@ def realise(values: Sequence[LazyValue]) -> None:
     """Run what these values need, so that each has its array."""
     pending, passed = _collect(values)
     mode = config.compile
-    if mode == "always" or (mode == "auto" and passed >= config.compile_work):
-        if pending and not config.disable and _by_plan(values, pending):
-            return
+    if (
+        (mode == "always" or (mode == "auto" and passed >= config.compile_work))
+        and pending
+        and not config.disable
+        and _by_plan(values, pending)
+    ):
+        return
     contexts = _local.contexts
     context = contexts.pop() if contexts else _quiet()
     try:
@@ -151,35 +157,37 @@ def _run(value: LazyValue) -> None:
     node = value.node
     if node is None:  # another thread has
         return
-    form = node.form
+    form, type = node.form, value.type
+    function = form.function or partial(_evaluated, form)
     try:
-        if form.function is None:
-            made: Any = _evaluated(form, node.inputs)
-        else:
-            made = form.function(*map(_array, node.inputs))
+        made: Any = function(*map(_array, node.inputs))
     except Exception as error:
         _locate(error, value, node)
         raise
     if len(form.types) == 1:
-        value.settle(_own(made, value.type, form))
+        usual = made.__class__ is np.ndarray and made.dtype is type.dtype and made.base is None
+        if not usual or made.shape != type.shape:
+            made = _own(made, type, form)
+        made.setflags(write=False)
+        value.settle(made)
         return
     arrays = map(_own, made, form.types, itertools.repeat(form))
     for reference, array in zip(node.results, arrays, strict=True):
         other = reference()
         if other is not None:
+            array.setflags(write=False)
             other.settle(array)
 
 
 def _own(made: Any, type: TensorType, form: NodeForm) -> Host:
-    """What a reference gave as an array that nobody writes to. It may be a view of another; a
-    small one is copied, lest it keep a large one alive."""
+    """What a reference gave as an array of the node's type. It may be a view of another; a small
+    one is copied, lest it keep a large one alive."""
     array: Host = made if made.__class__ is np.ndarray else _only(made)
     if array.shape != type.shape or array.dtype != type.dtype:
         got = f"{array.dtype}{list(array.shape)}"
         raise GraphError(f"{form.op}: the reference gave {got}, its type rule {type}")
     if array.base is not None and array.nbytes <= _SMALL:
         array = array.copy()
-    array.setflags(write=False)
     return array
 
 
@@ -190,14 +198,12 @@ def _only(made: Any) -> Host:
     return np.asarray(made)
 
 
-def _evaluated(form: NodeForm, inputs: Sequence[LazyValue]) -> list[Any]:
+def _evaluated(form: NodeForm, *arrays: Host) -> list[Any]:
     """The results of a node with scopes, by the evaluator."""
     builder = Builder(TABLE)
-    given = [builder.parameter(value.type) for value in inputs]
+    given = [builder.parameter(TensorType(array.dtype, array.shape)) for array in arrays]
     made = builder.node(form.op, given, dict(form.attributes), form.scopes)
-    arrays = [value.array for value in inputs]
-    results = run(builder.finish(made, None, locate), arrays)
-    return results if len(form.types) > 1 else results[0]
+    return run(builder.finish(made), arrays)
 
 
 def _locate(error: Exception, value: LazyValue, node: DeferredNode) -> None:

@@ -19,11 +19,12 @@ import numpy as np
 
 from tenfold.frames import hide
 from tenfold.trace.lazy.lazy import LAZY, DeferredNode, LazyValue, NodeForm, next_serial
-from tenfold.trace.lazy.realise import looks
+from tenfold.trace.lazy.realise import last_look
 from tenfold.trace.scope import current
 from tenfold.trace.source import Raw, here
+from tenfold.trace.tables import COMPARISONS, FUNCTIONS
 from tenfold.trace.view import View
-from tenfold.types import KIND, SHORT
+from tenfold.types import KIND, SHORT, DType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,18 +34,18 @@ _array: list[Any] = []  # the class of arrays
 ABSENT: Any = np._NoValue
 
 
-def use_arrays(kind: Any) -> None:
+def use(kind: Any) -> None:
     """The class of arrays, which is made of what is recalled."""
     _array[:] = [kind]
 
 
-def recalled(function: F, *, views: bool = False) -> F:
+def recalled(function: F, ufunc: np.ufunc | None = None) -> F:
     """This function, which users call with arrays, asked once for each key; see `recall`."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return recall(function, args, kwargs, views)
+            return recall(function, args, kwargs, ufunc)
         except BaseException as error:
             hide(error)
             raise
@@ -53,18 +54,25 @@ def recalled(function: F, *, views: bool = False) -> F:
 
 
 def recall(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], views: bool = False
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    ufunc: np.ufunc | None = None,
 ) -> Any:
     """What the function gives for these arguments: outside any trace it is asked once for each
-    key. With `views` it does not matter to it how a view lies in its array."""
+    key. To what a ufunc is, it does not matter how a view lies in its array, and seldom which
+    number an operand is."""
     if current() is not None:
         return function(*args, **kwargs)
     arrays: list[Any] = []
-    key = _tokens(args, arrays)
+    numbers: list[Any] | None = [] if ufunc is not None and ufunc not in _BY_NUMBER else None
+    key = _tokens(args, arrays, numbers)
     if kwargs and key is not None:
-        named = _tokens(kwargs.values(), arrays)
+        named = _tokens(kwargs.values(), arrays, None)
         key = None if named is None else [*key, tuple(kwargs), *named]
-    if key is None or not arrays or not (views or all(a._view is None for a in arrays)):
+    if key is None or not arrays:
+        return function(*args, **kwargs)
+    if ufunc is None and not all(array._view is None for array in arrays):
         return function(*args, **kwargs)
     key.append(function)
     values = [array._value for array in arrays]
@@ -73,12 +81,14 @@ def recall(
     whole = tuple(key)
     found = _recordings.get(whole)
     if found is not None:
+        if numbers:
+            values.append(FUNCTIONS["literal"](numbers[0], LAZY, found.literal))
         return found.play(arrays, values, here(3))  # this, who called it, and then the user
-    looked, serial = looks(), next_serial()
+    looked, serial = last_look(), next_serial()
     result = function(*args, **kwargs)
-    if looks() == looked + 1 and all(a._value is v for a, v in zip(arrays, values, strict=True)):
+    if last_look() is looked and all(a._value is v for a, v in zip(arrays, values, strict=True)):
         made = _taken_down(result, arrays, serial)
-        if made is not None:
+        if made is not None and (not numbers or made.generalise(numbers)):
             if len(_recordings) >= _KEPT:
                 _recordings.clear()
             _recordings[whole] = made
@@ -88,9 +98,10 @@ def recall(
 # Keys.
 
 
-def _tokens(items: Any, arrays: list[Any]) -> list[Any] | None:
+def _tokens(items: Any, arrays: list[Any], numbers: list[Any] | None) -> list[Any] | None:
     """What arguments are to a function that makes nodes, or None where that is not known; the lazy
-    arrays among them are listed."""
+    arrays among them are listed. So are Python's numbers, where it does not matter which they
+    are."""
     tokens: list[Any] = []
     array = _array[0]
     for item in items:
@@ -102,11 +113,14 @@ def _tokens(items: Any, arrays: list[Any]) -> list[Any] | None:
             if item._view is not None:
                 item._follow()
             tokens.append(item._value.number)
+        elif numbers is not None and (kind is float or kind is int):
+            numbers.append(item)
+            tokens.append(kind)
         elif kind in _EXACT or (kind in _FLOATS and item):  # zeros of both signs are equal
             tokens.append((kind, item))
         elif kind is slice or kind is tuple or kind is list:
             parts = (item.start, item.stop, item.step) if kind is slice else item
-            inner = _tokens(parts, arrays)
+            inner = _tokens(parts, arrays, None)
             if inner is None:
                 return None
             tokens.append((kind, *inner))
@@ -122,19 +136,21 @@ _EXACT: frozenset[Any] = frozenset(
     | {dtype.type for dtype in SHORT if KIND[dtype] in "biu"}
 )
 _FLOATS: frozenset[Any] = frozenset({float, np.float64, np.float32})
+# Ufuncs that go other ways for some numbers: squares, and what no integer of a dtype equals.
+_BY_NUMBER = frozenset({np.power, *COMPARISONS})
 
 
 # Recordings.
 
 
 class Recording:
-    """What a function made of its arrays.
+    """What a function made of its arrays, and perhaps of a number.
 
     There is a row of values: the arrays' own, then constants, then those of each node in turn. A
     node reads some of them by their places there, and a result is one of them.
     """
 
-    __slots__ = ("constants", "many", "nodes", "only", "results")
+    __slots__ = ("_given", "_reads", "constants", "literal", "many", "nodes", "only", "results")
 
     def __init__(
         self,
@@ -142,15 +158,37 @@ class Recording:
         nodes: list[tuple[NodeForm, tuple[int, ...]]],
         results: list[Result],
         many: bool,
+        given: int,
     ) -> None:
+        self._given = given  # how many arrays
+        self._reads = [places for _, places in nodes]
         self.constants = constants
         self.nodes = [(form, _picking(places)) for form, places in nodes]
         self.results = results
         self.many = many
+        self.literal: DType | None = None  # that the number among the arguments is made
         # Whether there is one node, and its value the only result, as an array of its own.
         self.only = len(nodes) == len(nodes[0][0].types if nodes else ()) == 1 and (
             not many and results[0].argument is None and not results[0].readonly
         )
+
+    def generalise(self, numbers: list[Any]) -> bool:
+        """Have any number in the place of this one, if it is the one constant, and read once: by
+        the last node, after others that change one input each."""
+        if len(numbers) != 1 or len(self.constants) != 1:
+            return False
+        (constant,) = self.constants
+        dtype = constant.type.dtype
+        casts = self._reads[:-1]
+        if (
+            LAZY.literals.get((numbers[0], type(numbers[0]), dtype)) is not constant
+            or any(len(places) != 1 for places in casts)
+            or [places.count(self._given) for places in self._reads] != [*[0] * len(casts), 1]
+        ):
+            return False
+        self.literal = dtype
+        self.constants = []
+        return True
 
     def play(self, arrays: Sequence[Any], row: list[LazyValue], raw: Raw | None) -> Any:
         """Make the nodes for these arrays, and the results of them. The row has the arrays'
@@ -246,4 +284,4 @@ def _taken_down(result: Any, arrays: Sequence[Any], serial: int) -> Recording | 
                 return None
             layers = one._view.steps
         results.append(Result(place(one._value), argument, layers, one._readonly))
-    return Recording(constants, steps, results, found is result)
+    return Recording(constants, steps, results, found is result, len(arrays))

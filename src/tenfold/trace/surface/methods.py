@@ -256,7 +256,10 @@ for _name in (
     *("dlpack", "bool", "int", "float", "complex", "index", "round", "format", "reduce"),
 ):
     setattr(Array, f"__{_name}__", entry(getattr(Array, f"__{_name}__")))
-for _name in ("neg", "pos", "abs", "invert"):
-    setattr(Array, f"__{_name}__", recalled(getattr(Array, f"__{_name}__"), views=True))
+for _name, _ufunc in (
+    *(("neg", np.negative), ("pos", np.positive)),
+    *(("abs", np.absolute), ("invert", np.invert)),
+):
+    setattr(Array, f"__{_name}__", recalled(getattr(Array, f"__{_name}__"), _ufunc))
 for _name in ("item", "tolist", "tobytes", "to_device", "copy"):
     setattr(Array, _name, entry(getattr(Array, _name)))
