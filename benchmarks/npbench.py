@@ -25,13 +25,14 @@ With `--first` the table is of cold first calls alone. `loaded` is one in a proc
 compiled `x + 1` before, as JAX's have: without Tenfold's imports and what a process does but once.
 Then come the nodes traced, the distinct kernels, the loops found in the graph with the most rounds
 of one, and JAX's first call: of NPBench's own program (`jax`), and of NumPy's unchanged body under
-jax.jit with jax.numpy for numpy (`body`).
+jax.jit with jax.numpy for numpy (`body`). What ends at the limit is `slow`, and counts as endless.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -140,6 +141,8 @@ class Suite:
             if "failed" in found:
                 row["tried"][way] = found["failed"]
                 row["why"] = NOT.get(name, found["failed"])
+                if is_slow(found):
+                    break
                 continue
             row |= {"class": way, "why": "; ".join(row["tried"].values()), "cold": found}
             if self.first:
@@ -163,6 +166,16 @@ def reason(text: str) -> str:
         return text
     error, _, said = lines[-1].partition(": ")
     return f"{error.rpartition('.')[2]}: {said}"
+
+
+def is_slow(found: dict[str, Any]) -> bool:
+    """Did its process end at the limit?"""
+    return bool(found.get("failed", "").startswith("more than"))
+
+
+def first_of(found: dict[str, Any], clock: str = "first") -> float:
+    """The seconds of a first call: without end where the limit ended it."""
+    return math.inf if is_slow(found) else float(found[clock])
 
 
 def runs_of(row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -189,7 +202,7 @@ def seconds(found: dict[str, Any] | None, what: str = "first") -> str:
     if found is None:
         return "–"
     if "failed" in found:
-        return "fails" if not found["failed"].startswith("more") else "slow"
+        return "slow" if is_slow(found) else "fails"
     return f"{found[what]:.3f}" if found[what] >= 0.1 else f"{found[what] * 1e3:.2f}m"
 
 
@@ -210,8 +223,9 @@ def line(cells: Iterable[str], widths: dict[str, int]) -> str:
 def print_first(row: dict[str, Any]) -> None:
     """The row of a first call."""
     cells = [row["name"] + ("*" if row["smaller"] else ""), row["class"], ""]
-    cells += [seconds(row["numpy"], "steady"), seconds(row.get("cold"))]
-    cells += [seconds(row.get("loaded")), "", "", ""]
+    ended = {"failed": row["why"]} if "cold" not in row else None
+    cells += [seconds(row["numpy"], "steady"), seconds(row.get("cold", ended))]
+    cells += [seconds(row.get("loaded", ended)), "", "", ""]
     if "cold" in row:
         cold = row["cold"]
         cells[2] = f"{'right' if is_right(row) else 'WRONG'} {error_of(row):.0e}"
@@ -229,14 +243,17 @@ def first_summary(rows: list[dict[str, Any]]) -> None:
     print(f"right     {sum(map(is_right, ran))} of {len(ran)} that run, of {len(rows)}")
     looped = sum(bool(r["cold"]["rounds"]) for r in ran)
     print(f"loops     found in {looped} of {len(ran)}")
+    slow = {"failed": "more than the limit"}
+    ran += [r | {"cold": slow, "loaded": slow} for r in rows if is_slow({"failed": r["why"]})]
     for peer in ("cold", "jax", "body"):
-        both = [r for r in ran if "first" in r.get(peer, {}) and "first" in r["loaded"]]
+        both = [r for r in ran if "first" in r.get(peer, {}) or is_slow(r.get(peer, {}))]
         for who in dict.fromkeys(("cold", "loaded", peer)) if both else ():
-            times = {r["name"]: float(r[who]["first"]) for r in both}
+            times = {r["name"]: first_of(r[who]) for r in both}
+            used = median(first_of(r[who], "processor") for r in both)
             slowest = max(times, key=lambda name: times[name])
             print(
                 f"{who:9} first calls of {len(both)} programs: "
-                f"median {median(times.values()):.3f} s, worst {times[slowest]:.3f} s ({slowest}), "
+                f"median {median(times.values()):.3f} s (processor {used:.3f}), worst {times[slowest]:.3f} s ({slowest}), "
                 f"{sum(t > SLOW for t in times.values())} above {SLOW:g} s"
             )
 

@@ -185,7 +185,9 @@ def run_tenfold(program: Program, job: Job) -> dict[str, Any]:
 
     with warnings.catch_warnings(record=True) as told:  # a plan may be refuted by a later call
         warnings.simplefilter("always")
+        used = time.process_time()
         found, first = timed(answers)
+        used = time.process_time() - used
         given = copied(arguments)
         state = state_of(jitted, given)
         again = answers()
@@ -193,6 +195,7 @@ def run_tenfold(program: Program, job: Job) -> dict[str, Any]:
     same = [a.tobytes() == b.tobytes() for a, b in zip(found, again, strict=True)]
     return {
         "first": first,
+        "processor": used,
         "error": worst(found, expected),
         "single": any(a.dtype in (np.float32, np.complex64) for a in expected),
         "dtypes": [str(a.dtype) for a in found] == [str(a.dtype) for a in expected],
@@ -247,7 +250,9 @@ def run_jax(program: Program, job: Job) -> dict[str, Any]:
         return moved
 
     given = taken(copied(arguments))
+    used = time.process_time()
     result, first = timed(lambda: jax.block_until_ready(function(*given)))
+    used = time.process_time() - used
     if body:
         expected, written = answers_of(job)
         if written:
@@ -256,6 +261,7 @@ def run_jax(program: Program, job: Job) -> dict[str, Any]:
             raise ValueError("JAX's result is another")
     return {
         "first": first,
+        "processor": used,
         "steady": steady(lambda _: jax.block_until_ready(function(*given)), {}),
     }
 
