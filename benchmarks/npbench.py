@@ -253,7 +253,8 @@ def first_summary(rows: list[dict[str, Any]]) -> None:
             slowest = max(times, key=lambda name: times[name])
             print(
                 f"{who:9} first calls of {len(both)} programs: "
-                f"median {median(times.values()):.3f} s (processor {used:.3f}), worst {times[slowest]:.3f} s ({slowest}), "
+                f"median {median(times.values()):.3f} s (processor {used:.3f}), "
+                f"worst {times[slowest]:.3f} s ({slowest}), "
                 f"{sum(t > SLOW for t in times.values())} above {SLOW:g} s"
             )
 

@@ -119,14 +119,11 @@ class Facts:
             if not isinstance(made, Computed) or not (at in needed or at in self.asked):
                 continue
             needed.update((made.first, made.second))
-            a, b = self._operand(made.first), self._operand(made.second)
+            text = _WRITTEN[made.operation].format(*map(self._operand, (made.first, made.second)))
             if at in self.asked:
-                refused = "not " if self.asked[at] else ""
-                lines.append(f" if {refused}{a} {_SIGNS[made.operation]} {b}: return None")
-            elif made.operation == "bits":
-                lines.append(f" n{at} = {a}.bit_length()")
+                lines.append(f" if {'not ' if self.asked[at] else ''}{text}: return None")
             else:
-                lines.append(f" n{at} = {a} {_SIGNS[made.operation]} {b}")
+                lines.append(f" n{at} = {text}")
         names = "".join(f"n{at}, " for at in range(len(self.sizes)))
         head = ["def test(sizes):", *([f" {names}= sizes"] if names else [])]
         result = "".join(f"{self._operand(at)}, " for at in wanted)
@@ -150,8 +147,7 @@ class Facts:
             return f"n{at}"
         if not isinstance(made, Computed):
             return str(made)
-        sign = _SIGNS[made.operation]
-        return f"({self.show(made.first)} {sign} {self.show(made.second)})"
+        return f"({_WRITTEN[made.operation].format(self.show(made.first), self.show(made.second))})"
 
     def _place(self, x: Any) -> int:
         if isinstance(x, Number):
@@ -174,21 +170,21 @@ class Facts:
         return at
 
 
-_SIGNS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "shl": "<<",
-    "shr": ">>",
-    "and": "&",
-    "bits": "bits",
-    "abs": "abs",
-    "eq": "==",
-    "lt": "<",
-    "le": "<=",
+_WRITTEN = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "div": "{} / {}",
+    "floordiv": "{} // {}",
+    "mod": "{} % {}",
+    "shl": "{} << {}",
+    "shr": "{} >> {}",
+    "and": "{} & {}",
+    "bits": "{}.bit_length()",
+    "abs": "abs({})",
+    "eq": "{} == {}",
+    "lt": "{} < {}",
+    "le": "{} <= {}",
 }
 
 

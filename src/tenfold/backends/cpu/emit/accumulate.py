@@ -185,7 +185,7 @@ def _accumulate_lanes(
         return masks
 
     def live(i: Position) -> list[str | None]:
-        return [e.live(i, extent, copy) for copy in range(copies)]
+        return e.live(i, extent, copies)
 
     if isinstance(extent, int):
         last = body_of(-(-(extent % reach) // LANES), known)
@@ -206,11 +206,11 @@ def _by_vectors(e: Emitter, loop: Loop, forms: AccumulatorLevels, copies: int, e
             def body(i: Position, held: list[str]) -> list[str]:
                 with e.s.inside(loop.axis, i, 0, extent):
                     e.s.lane, e.s.copies, e.s.aligned = loop.axis, 1, True
-                    e.s.masks = [e.live(i, extent, 0) if masked else None]
+                    e.s.masks = e.live(i, extent, 1) if masked else [None]
                     turns: list[str | None] = []
                     for copy in range(copies):
                         own = e.w.op(f"icmp eq i64 {i}, {e.sum(str(first), copy * LANES)}")
-                        turns.append(e.live(i, e.w.select(own, "i64", str(extent), str(i)), 0))
+                        turns += e.live(i, e.w.select(own, "i64", str(extent), str(i)), 1)
                     return _trip(e, loop, forms, forms.run, held, turns)
 
             return body

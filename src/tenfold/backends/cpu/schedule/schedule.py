@@ -159,14 +159,11 @@ class _ScheduleChoice(LaneChoice):
         kernel = self.kernel
         # A power of two, so that a grain is a whole number of trips.
         most = 1 << max(0, int(_BUDGET / size(kernel)).bit_length() - 1)
-        nested = [r for r in self.reduces if lane is not None and lane in kernel.free[r]]
-        if nested and lane is not None:
+        if lane is not None and self.nested(lane):
+            chunk = 0 if self.small else self.chunked(lane)
+            if chunk:
+                return 1, chunk
             extent = kernel.axes[lane].extent
-            over = {a for r in nested for a in kernel.instructions[r].attr[1:]}
-            if not self.small and extent > LANES * LANES and self.keeps_columns(lane):
-                chunk = self.chunk(lane)
-                if chunk and any(kernel.axes[a].extent > _FEW_ROWS for a in over):
-                    return 1, chunk
             wanted = (
                 4 if extent >= 4 * LANES else 2 if not self.small and extent >= 2 * LANES else 1
             )
@@ -177,6 +174,20 @@ class _ScheduleChoice(LaneChoice):
             return max(1, min(4, most)), 0
         heavy = sum(work(i.op) for i in kernel.instructions) > _HEAVY and self.serial is None
         return (max(1, min(4, most)) if heavy else 1), 0
+
+    def nested(self, lane: int) -> list[int]:
+        """The reductions inside the loop over an axis."""
+        return [r for r in self.reduces if lane in self.kernel.free[r]]
+
+    def chunked(self, lane: int | None) -> int:
+        """The chunk of accumulators kept in memory, if they had better be; else 0."""
+        axes = self.kernel.axes
+        if lane is None or not self.nested(lane) or axes[lane].extent <= LANES * LANES:
+            return 0
+        over = {a for r in self.nested(lane) for a in self.kernel.instructions[r].attr[1:]}
+        if not self.keeps_columns(lane) or all(axes[a].extent <= _FEW_ROWS for a in over):
+            return 0
+        return self.chunk(lane)
 
     def after(self, lane: int | None, most: int) -> int:
         """Vectors interleaved in the loop that follows the reductions of a row: all, where a row
@@ -285,12 +296,15 @@ def tune(kernel: Kernel, target: LLVMTarget) -> Kernel:
     if not any(i.op == "reduce" for i in kernel.instructions):
         for axis in range(len(kernel.axes) - 1, -1, -1):
             kernel = flatten(kernel, axis)
-    schedule = choose(kernel, target)
-    if schedule.chunk or any(b.rows for b in kernel.buffers):
+    choice = _ScheduleChoice(kernel)
+    if not choice.reduces or any(b.rows for b in kernel.buffers):
         return kernel
-    lane = next((a for a in schedule.order if a in schedule.lanes), None)
+    lanes = choice.best()
+    lane = next((a for a in choice.order if a in lanes), None)
     few = small(kernel)
-    for axis in sorted(schedule.lanes):
+    if not few and choice.chunked(lane):
+        return kernel
+    for axis in sorted(lanes):
         short = kernel.axes[axis].extent <= kernel.fold.round and not few
         results = [
             kernel.free[n]
