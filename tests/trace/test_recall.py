@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.errors import OverflowProblem, ShapeError
+from tenfold.errors import OverflowProblem, ShapeError, Unsupported
 from tenfold.trace.lazy import recall
 
 
@@ -75,6 +75,19 @@ def test_the_surface_is_asked_once(recordings: dict[Any, Any]) -> None:
         assert double(tn.asarray(np.full(3, value))).tolist() == [2 * value] * 3
     double(tn.ones(4))
     assert asked == [(3,), (4,)]
+
+
+def test_numpys_arrays_are_operands_as_they_are_then(recordings: dict[Any, Any]) -> None:
+    x = tn.asarray([1.0, 2.0])
+    given = np.array([1, 2])
+    sums = []
+    for _ in range(3):
+        sums.append(given + x)
+        given += 10  # which no sum sees that was there
+    assert [one.tolist() for one in sums] == [[2.0, 4.0], [12.0, 14.0], [22.0, 24.0]]
+    assert len(recordings) == 1
+    with pytest.raises(Unsupported):
+        x + np.array(["a"])
 
 
 def test_what_looks_at_values_is_asked_each_time() -> None:

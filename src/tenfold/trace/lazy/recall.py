@@ -70,6 +70,8 @@ def recall(
     if kwargs and key is not None:
         named = _tokens(kwargs.values(), arrays, None)
         key = None if named is None else [*key, tuple(kwargs), *named]
+    if key is None and ufunc is not None and any(type(item) is np.ndarray for item in args):
+        return recall(function, [_as_array(item) for item in args], kwargs, ufunc)
     if key is None or not arrays:
         return function(*args, **kwargs)
     if ufunc is None and not all(array._view is None for array in arrays):
@@ -93,6 +95,11 @@ def recall(
                 _recordings.clear()
             _recordings[whole] = made
     return result
+
+
+def _as_array(operand: Any) -> Any:
+    """An array of NumPy's as a lazy one; anything else as it is."""
+    return _array[0](LAZY, LAZY.foreign(operand)) if type(operand) is np.ndarray else operand
 
 
 # Keys.
