@@ -90,9 +90,7 @@ def planned(
     """The outputs of a graph by its plan, if it has one by now."""
     count = counts.next(key, nodes)
     if count.program is None and config.compile == "always":
-        from tenfold.cache import plans
-
-        count.program = plans.get(build())
+        count.program = _made(build)
     job = count.job
     if job is None or job.lost:
         if count.program is None and count.runs >= config.compile_runs:
@@ -119,9 +117,7 @@ def _submit(count: GraphCount, build: Callable[[], Graph], arrays: Sequence[Any]
         return None
 
     def work() -> None:
-        from tenfold.cache import plans
-
-        program = plans.get(build())
+        program = _made(build)
         if program.certificate is None and program.refuted is None:
             _answer(program, arrays, quiet=True)
         count.program = program
@@ -129,9 +125,16 @@ def _submit(count: GraphCount, build: Callable[[], Graph], arrays: Sequence[Any]
     return submit(work, None, size)
 
 
+def _made(build: Callable[[], Graph]) -> Program:
+    """The program of a graph, from the cache of plans."""
+    from tenfold.cache import plans  # loaded when something is compiled
+
+    return plans.get(build())
+
+
 def _answer(program: Program, arrays: Sequence[Any], quiet: bool = False) -> list[Any]:
     """The outputs for these arrays by a plan, checked as a function's is."""
-    from tenfold.api.checking import answer, go_on, note  # loaded when something is compiled
+    from tenfold.api.checking import answer, go_on, note
 
     verify, given, graph = verify_option(None), list(arrays), program.graph
     outputs = answer(program, graph, given, Callbacks(), verify, strict=False, quiet=quiet)

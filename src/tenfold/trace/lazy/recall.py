@@ -45,7 +45,9 @@ def recalled(function: F, ufunc: np.ufunc | None = None) -> F:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return recall(function, args, kwargs, ufunc)
+            if current() is None:
+                return recall(function, args, kwargs, ufunc)
+            return function(*args, **kwargs)
         except BaseException as error:
             hide(error)
             raise
