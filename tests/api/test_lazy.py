@@ -5,11 +5,9 @@ from __future__ import annotations
 import copy
 import gc
 import operator
-import os
 import pickle
 import sys
 import threading
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,9 +15,8 @@ import pytest
 
 import tenfold as tn
 from tenfold.api import policy
-from tenfold.errors import CompileWarning, IndexProblem, MutationError, ShapeError, ValueProblem
+from tenfold.errors import IndexProblem, MutationError, ShapeError
 from tenfold.graph import Graph
-from tenfold.promote.background import submit
 from tenfold.reference import evaluate
 from tenfold.trace.lazy import realise
 from tenfold.trace.lazy.lazy import DeferredNode, LazyValue
@@ -39,22 +36,6 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
 
     monkeypatch.setattr(tn.config, "compile", "always")
     monkeypatch.setattr(realise, "_hooks", [(policy.run, planner)])
-    return seen
-
-
-@pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ops of the nodes that are run one by one, in order."""
-    seen: list[str] = []
-    before = realise._run
-
-    def run(value: LazyValue) -> None:
-        assert value.node is not None
-        seen.append(value.node.form.op)
-        before(value)
-
-    monkeypatch.setattr(tn.config, "compile", "never")
-    monkeypatch.setattr(realise, "_run", run)
     return seen
 
 
@@ -443,239 +424,3 @@ def test_arrays_go_from_thread_to_thread() -> None:
         sys.setswitchinterval(before)
     assert len(found) == 160
     assert np.allclose(found, expected)
-
-
-# -- one by one
-
-
-def test_nodes_are_run_one_by_one_and_once(ran: list[str]) -> None:
-    x = tn.asarray(np.arange(8.0))
-    alive = np.exp(x)
-    z = np.sqrt(alive + 1) * 3
-    dead = np.sin(alive)
-    assert not ran
-    z.tolist()
-    assert ran == ["exp", "add", "sqrt", "mul"]
-    assert not is_pending(alive)
-    (z + alive).tolist()
-    assert ran[4:] == ["add"]
-    assert is_pending(dead)
-
-
-def test_what_dies_on_the_way_is_freed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tn.config, "compile", "never")
-    most = 0
-    before = realise._run
-
-    def run(value: LazyValue) -> None:
-        nonlocal most
-        before(value)
-        arrays = [o.array for o in gc.get_objects() if type(o) is LazyValue]
-        most = max(most, sum(a is not None and a.size == 12345 for a in arrays))
-
-    x = tn.ones(12345)
-    for _ in range(20):
-        x = np.sin(x) + 1
-    monkeypatch.setattr(realise, "_run", run)
-    np.asarray(x)
-    assert most <= 3
-
-
-def test_an_error_keeps_what_was_done_before_it(ran: list[str]) -> None:
-    x = tn.asarray([1.0, 2.0])
-    fine = np.exp(x)
-    bad = fine[tn.asarray(5)]
-    for _ in range(2):
-        with pytest.raises(IndexProblem, match="made at"):
-            bad.item()
-    assert ran == ["exp", "gather", "gather"]
-    assert not is_pending(fine)
-
-
-def test_an_interrupt_keeps_what_was_done_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = tn.asarray([1.0, 2.0])
-    fine, later = np.exp(x), np.exp(x) * 2
-    before = realise._run
-
-    def run(value: LazyValue) -> None:
-        if value is later._value:
-            raise KeyboardInterrupt
-        before(value)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(realise, "_run", run)
-        with pytest.raises(KeyboardInterrupt):
-            (fine + later).tolist()
-    assert not is_pending(fine)
-    assert is_pending(later)
-    assert (fine + later).tolist() == (np.exp([1.0, 2.0]) * 3).tolist()
-
-
-def test_nothing_warns_and_what_the_user_set_stands() -> None:
-    x = tn.asarray([0.0, 1.0])
-    with np.errstate(divide="raise", invalid="raise"):
-        assert (1 / x).tolist() == [np.inf, 1.0]
-        assert np.geterr()["divide"] == "raise"
-        with pytest.raises(FloatingPointError):
-            np.divide(1.0, 0.0)
-
-
-def test_values_lie_in_c_order_and_small_views_keep_nothing_alive() -> None:
-    x = tn.asarray(np.arange(12_000.0).reshape(3, -1))
-    turned, one = x.T, x[0, 0]
-    assert np.asarray(turned).flags.c_contiguous
-    assert np.asarray(turned) is np.asarray(turned), "copied once"
-    assert np.asarray(one).base is None
-    assert turned.tolist() == np.arange(12_000.0).reshape(3, -1).T.tolist()
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_narrow_floats_are_rounded_once_an_op(dtype: str) -> None:
-    from tenfold.types import as_dtype
-
-    x = np.linspace(0, 3, 50).astype(as_dtype(dtype))
-    expected = tn.jit(lambda x: np.exp(x) * x + x, compile="never")(x)
-    lazy = tn.asarray(x)
-    assert np.asarray(np.exp(lazy) * lazy + lazy).tobytes() == expected.tobytes()
-
-
-# -- the policy
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
-    """The graphs for which a plan is asked; counting begins anew."""
-    from tenfold.cache import plans
-
-    asked: list[Graph] = []
-    before = plans.get
-
-    def get(graph: Graph, **options: Any) -> Any:
-        asked.append(graph)
-        return before(graph, **options)
-
-    monkeypatch.setattr(plans, "get", get)
-    monkeypatch.setattr(policy, "counts", policy.Counts())
-    for name, value in {"compile": "auto", "compile_runs": 3, "compile_work": 1000}.items():
-        monkeypatch.setattr(tn.config, name, value)
-    return asked
-
-
-def ones(count: int) -> tn.Array:
-    """An array at hand: that of tn.ones would be a node."""
-    return tn.asarray(np.ones(count))
-
-
-def curve(x: tn.Array) -> Any:
-    """Two nodes and a constant; nothing holds what is between (as an assertion would)."""
-    return (np.cosh(x) - 0.125).tolist()
-
-
-def settle_jobs() -> None:
-    """Wait for the background."""
-    submit(lambda: None).done.wait(60)
-
-
-def test_what_comes_back_is_compiled_in_the_background(
-    compiled: list[Graph], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, answered = [], []
-    get, answer = policy._made, policy._answer
-    me = threading.current_thread()
-
-    def noted(build: Any) -> Any:
-        made.append(threading.current_thread() is me)
-        return get(build)
-
-    def counted(*args: Any, **names: Any) -> Any:
-        answered.append(threading.current_thread() is me)
-        return answer(*args, **names)
-
-    monkeypatch.setattr(policy, "_made", noted)
-    monkeypatch.setattr(policy, "_answer", counted)
-    x = ones(1000)
-    for i in range(5):
-        assert len(compiled) == (i > 2)
-        assert curve(x) == [np.cosh(1.0) - 0.125] * 1000
-        settle_jobs()
-    assert [len(graph.nodes) for graph in compiled] == [3]
-    assert made == [False]
-    assert sum(answered) == 2, "the last two, by the plan"
-
-
-def test_what_comes_once_or_spares_little_is_not_compiled(compiled: list[Graph]) -> None:
-    for i in range(20):
-        curve(ones(1000 + i))  # shapes that never come back
-        curve(ones(999))
-        np.cosh(ones(100_000)).tolist()  # of a single node nothing is spared
-        between = np.cosh(ones(5000))  # which is kept
-        (between - 0.125).tolist()
-    settle_jobs()
-    assert not compiled
-    assert len(policy.counts) == 20
-
-
-def test_always_and_never(compiled: list[Graph], monkeypatch: pytest.MonkeyPatch) -> None:
-    tn.config.compile = "always"
-    np.cosh(ones(2)).tolist()
-    assert len(compiled) == 1
-    tn.config.compile = "never"
-    for _ in range(5):
-        curve(ones(3000))
-    settle_jobs()
-    assert len(compiled) == 1
-    with pytest.raises(ValueProblem):
-        tn.config.compile = "sometimes"
-
-
-def test_counting_is_bounded(compiled: list[Graph], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy, "NODES", 100)
-    for i in range(60):
-        curve(ones(1000 + i))
-    assert len(policy.counts) == 100 // 3
-    monkeypatch.setattr(policy, "KEPT", 7)
-    curve(ones(1000))
-    assert len(policy.counts) == 7
-
-
-def test_compiling_that_fails_is_told_once(
-    compiled: list[Graph], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tenfold.cache import plans
-
-    def get(graph: Graph) -> Any:
-        raise MemoryError("none left")
-
-    monkeypatch.setattr(plans, "get", get)
-    x = ones(1000)
-    for i in range(6):
-        warned = i == 3  # the job is asked for by the third, and looked at by the next
-        with pytest.warns(CompileWarning) if warned else nullcontext():
-            assert curve(x)[0] == np.cosh(1.0) - 0.125
-        settle_jobs()
-
-
-def test_a_plan_gives_what_is_held_on_the_way(compiled: list[Graph]) -> None:
-    tn.config.compile_runs = 1
-    for i in range(3):
-        x = tn.asarray(np.arange(1000.0))
-        alive = np.exp(x * 0.001)
-        total = (alive + 1).sum()
-        assert np.isclose(float(total), (np.exp(np.arange(1000.0) * 0.001) + 1).sum())
-        assert not is_pending(alive)
-        settle_jobs()
-        assert len(compiled) == 1, i
-    assert len(compiled[0].outputs) == 2
-
-
-def test_a_child_compiles_for_itself(compiled: list[Graph]) -> None:
-    x = ones(1000)
-    for _ in range(4):
-        curve(x)
-    child = os.fork()
-    if not child:
-        for _ in range(5):
-            right = curve(x) == [np.cosh(1.0) - 0.125] * 1000
-            settle_jobs()
-        os._exit(0 if right else 1)
-    assert os.waitpid(child, 0)[1] == 0
