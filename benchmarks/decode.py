@@ -9,8 +9,9 @@ longer cache (`np.concatenate`) come out. The first token comes of a prompt of 1
 cache, each later one of the token before it, the likeliest: no two calls have one shape. The
 weights are an argument, as JAX has it; its are arrays of its own.
 
-Each system runs in a process of its own, in turn, with empty caches; imports are not counted. With
-more than one round the least of each token's times is taken. `processor` is the median time of all
+Each system runs in a process of its own, in turn, with empty caches. Imports of packages are not
+counted; what Tenfold loads of itself at its first call is, in the first token. With more than one
+round the least of each token's times is taken. `processor` is the median time of all
 threads: above the clock's where products use several, below it where the machine is busy. NumPy's
 tokens are what the others' are compared with, and its logits, relative to the largest, as long as
 tokens agree. NumPy runs twice, since on a busy machine its threads wait for one another: as it is,
