@@ -93,12 +93,13 @@ def _at(index: Index, reduced: int, place: Index, same: dict[int, int]) -> Index
 
 def _kept(kernel: Kernel, reduced: int, target: int, pairs: dict[int, int]) -> Kernel:
     extent = kernel.axes[reduced].extent
+    size = -(-extent // kernel.fold.round) * kernel.fold.round  # all lanes of the last round
     buffers, stores = list(kernel.buffers), list(kernel.stores)
     instructions = list(kernel.instructions)
     for later, earlier in sorted(pairs.items()):
         dtype = kernel.instructions[earlier].dtype
         rows = tuple(sorted(kernel.free[earlier] - {reduced}))
-        buffers.append(Buffer(dtype, extent, SCRATCH, 0, rows))
+        buffers.append(Buffer(dtype, size, SCRATCH, 0, rows))
         stores.append(Store(len(buffers) - 1, axis(reduced, extent), earlier))
         instructions[later] = Instruction(
             "load", dtype, (), (len(buffers) - 1,), axis(target, extent)

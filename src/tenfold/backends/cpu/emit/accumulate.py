@@ -16,11 +16,13 @@ from tenfold.backends.cpu.emit.fold import (
     short,
 )
 from tenfold.backends.cpu.emit.loops import Body
+from tenfold.backends.cpu.emit.memory import element_size
 from tenfold.backends.cpu.emit.prefetch import prefetch_gathered_rows, prefetch_next_row
 from tenfold.backends.cpu.emit.reductions import Reduction
 from tenfold.backends.cpu.emit.state import Position
 from tenfold.backends.llvm.writer import LANES
-from tenfold.kernel.analyse.nest import Loop
+from tenfold.kernel.analyse.nest import Loop, Write
+from tenfold.kernel.analyse.uses import loads
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -103,10 +105,7 @@ def _folded(
     trips, shaped = e.kernel.fold.run, any(m.shaped for m in forms.run)
     most = max(m.copies for m in forms.run)
     written = shaped and not e.schedule.small and short(e, loop, most) and extent >= step * trips
-    # Of an extent for any size all is asked at once that lets a whole loop do without a rest.
-    multiple = extent if isinstance(extent, int) else 1
-    if written and not isinstance(extent, int) and extent % (2 * step * trips) == 0:
-        multiple = 2 * step * trips
+    multiple = _multiple(e, extent, step)
     if multiple % step == 0:
         rest = None
     if not written:
@@ -129,6 +128,17 @@ def _folded(
 
     left = part if multiple % (step * trips) else None
     return folded(e, extent, step * trips, forms, held, whole, left, 1, multiple)
+
+
+def _multiple(e: Emitter, extent: int, step: int) -> int:
+    """What an extent is a multiple of. For any size that is asked where it pays: no run is left
+    over, or no round is short."""
+    if isinstance(extent, int):
+        return extent
+    if e.schedule.small:
+        return 1
+    known = (2 * step * e.kernel.fold.run, step)
+    return next((n for n in known if extent % n == 0), 1)
 
 
 def _trip(
@@ -189,12 +199,21 @@ def _accumulate_lanes(
 
     if isinstance(extent, int):
         last = body_of(-(-(extent % reach) // LANES), known)
-    elif e.w.masked and not e.schedule.small:
+    elif not e.schedule.small and _masks_well(e, loop):
         last = body_of(copies, live)
     else:
         last = _by_vectors(e, loop, forms, copies, extent)
     whole = body_of(copies, lambda _: [None] * copies)
     return _folded(e, loop, extent, reach, forms, held, whole, last)
+
+
+def _masks_well(e: Emitter, loop: Loop) -> bool:
+    """Whether the target has masked moves for all that a loop reads and writes."""
+    if e.w.masked or not e.w.target.moves:
+        return e.w.masked
+    buffers = {i.attr[0] for i in loads(e.kernel, loop.body)}
+    buffers |= {e.kernel.stores[i.store].buffer for i in loop.body if isinstance(i, Write)}
+    return all(element_size(e.kernel.buffers[b].dtype) >= 4 for b in buffers)
 
 
 def _by_vectors(e: Emitter, loop: Loop, forms: AccumulatorLevels, copies: int, extent: int) -> Body:

@@ -17,7 +17,7 @@ from tenfold.backends.cpu.emit.reductions import Reduction, Slot
 from tenfold.backends.cpu.emit.state import Position, Val
 from tenfold.backends.cpu.emit.stores import store
 from tenfold.backends.cpu.schedule.schedule import row_places
-from tenfold.backends.llvm.writer import BITS, COMPUTE, element_of, vector
+from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, element_of, vector
 from tenfold.kernel.analyse.nest import Compute, Item, Loop, Write
 from tenfold.kernel.analyse.uses import read_later, used
 
@@ -81,7 +81,8 @@ class _ColumnAccumulators:
             body()
 
         extent, chunk = e.kernel.axes[axis].extent, e.schedule.chunk
-        e.lane_range(axis, 0, extent, self.start, self.stop, inner, most=chunk)
+        exact = extent % LANES == 0 or None
+        e.lane_range(axis, 0, extent, self.start, self.stop, inner, exact, chunk)
 
     def place(self, key: object, element: str, row: Position = 0, rows: int = 1) -> str:
         """Where the vector of this position is kept, in one of several rows."""

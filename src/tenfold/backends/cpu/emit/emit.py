@@ -248,7 +248,10 @@ class Emitter(Loops):
             prefetch_next_row(self, loop)
             self.block(loop.body)
 
-        self.lane_range(loop.axis, low, high, begin, end, body)
+        exact = None
+        if self.reducing and not self.schedule.small and not isinstance(high, int):
+            exact = (low == 0 and high % self.kernel.fold.round == 0) or None
+        self.lane_range(loop.axis, low, high, begin, end, body, exact)
 
     def hoist(self, loop: Loop) -> None:
         """Load before the loop what is the same in each of its trips: loads whose place moves

@@ -55,7 +55,7 @@ def load(s: EmitState, value: int) -> Val:
         return Val(tuple(found), False)
     out = []
     for copy in range(s.copies):
-        mask = s.mask(copy)
+        mask = s.mask(copy, buffer)
         if condition is not None:
             mask = both(s.w, mask, s.get(instruction.args[0], copy, True))
         if step == 0:

@@ -77,6 +77,8 @@ class EmitState:
         found: str = self.env[key]
         return found
 
-    def mask(self, copy: int) -> str | None:
-        """Which lanes of a copy are alive; None if all are."""
-        return self.masks[copy] if self.lane is not None else None
+    def mask(self, copy: int, buffer: int | None = None) -> str | None:
+        """Which lanes of a copy are alive, or may not touch a buffer; None if all do. What is kept
+        of a row has room for all lanes, and nobody looks at the dead ones."""
+        roomy = buffer is not None and self.aligned and self.kernel.buffers[buffer].rows
+        return self.masks[copy] if self.lane is not None and not roomy else None

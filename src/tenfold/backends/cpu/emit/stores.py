@@ -52,7 +52,7 @@ def store(s: EmitState, number: int) -> None:
             _store_single(s, item, at, _given(s, item, copy, False), test)
             continue
         parts = _given(s, item, copy, True)
-        mask = s.mask(copy)
+        mask = s.mask(copy, item.buffer)
         if condition is not None:
             assert item.condition is not None
             mask = both(s.w, mask, s.get(item.condition, copy, True))

@@ -164,9 +164,9 @@ class _ScheduleChoice(LaneChoice):
             if chunk:
                 return 1, chunk
             extent = kernel.axes[lane].extent
-            wanted = (
-                4 if extent >= 4 * LANES else 2 if not self.small and extent >= 2 * LANES else 1
-            )
+            if self.small:
+                return min(2, most), 0
+            wanted = next((n for n in (4, 2) if extent >= n * LANES), 1)
             return min(wanted, most), 0
         if self.reduces:
             return self.after(lane, max(1, min(kernel.fold.copies, most))), 0
