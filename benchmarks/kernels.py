@@ -1,7 +1,7 @@
 """Single kernels beside NumPy, JAX, torch, numexpr and numba: one pinned thread, interleaved
 rounds, minima.
 
-    python benchmarks/kernels.py [--rounds N] [--compile] [case ...]
+    python benchmarks/kernels.py [--rounds N] [--compile] [--general] [case ...]
 
 Ours write into a given output; NumPy does too where it can. Figures are µs and, for the peers,
 how many times longer than ours they took in the same run. Results are checked against NumPy.
@@ -11,6 +11,8 @@ its output once, with no work between (by streaming stores or plain ones, whiche
 peer's time over the floor is the most that any program could gain on it. For NumPy and JAX the
 ratio that was set as a mark stands behind: '=' where it is reached, '<' where it is not, '!' where
 the floor puts it out of reach.
+
+With --general: each kernel as it stands in a plan, for any sizes, beside one made for these alone.
 """
 
 from __future__ import annotations
@@ -511,7 +513,13 @@ def fused(n: int) -> Case:
 
 
 CASES: dict[str, list[Callable[[], Case]]] = {
-    "muladd": [lambda: multiply_add(1024, 1024), lambda: multiply_add(1000, 1003)],
+    "muladd": [
+        lambda: multiply_add(1024, 1024),
+        lambda: multiply_add(1000, 1003),
+        lambda: multiply_add(16384, 64),
+        lambda: multiply_add(10000, 50),
+        lambda: multiply_add(30, 60),
+    ],
     "transpose": [lambda: transpose(1024), lambda: transpose(1003)],
     "softmax": [
         lambda: softmax(1024, 1024, 1),
@@ -702,8 +710,12 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", choices=[*CASES, []])
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--compile", action="store_true", help="torch.compile too; it takes long")
+    parser.add_argument("--general", action="store_true", help="general kernels against fixed")
     options = parser.parse_args()
     OPTIONS["compile"] = options.compile
+    if options.general:
+        compare(options.cases, options.rounds)
+        return
     print(f"{'case':26s} {'ours µs':>9s} {'floor':>8s}  compile ms   peers (× ours, mark)")
     for case in chosen(options.cases):
         ours, taken = bind(case)
@@ -720,6 +732,21 @@ def main() -> None:
         )
         figures = f"{mine * 1e6:9.1f} {floor * 1e6:8.1f}  {taken:10.1f}"
         print(f"{case.name:26s} {figures}   {peers}{'' if good else '  WRONG'}", flush=True)
+
+
+def compare(names: Sequence[str], rounds: int) -> None:
+    """What it costs that a kernel is for any sizes."""
+    print(f"{'case':26s} {'general µs':>10s} {'fixed µs':>10s}  ratio   compile ms")
+    for case in chosen(names):
+        if isinstance(case.kernel, str):
+            continue  # a sort is given its length
+        (general, ms), (fixed, fixed_ms) = bind(case), bind(case, general=False)
+        general()
+        good = case.check()
+        best = measure({"general": general, "fixed": fixed}, rounds)
+        a, b = best["general"], best["fixed"]
+        figures = f"{a * 1e6:10.1f} {b * 1e6:10.1f}  {a / b:5.3f}  {ms:5.1f} {fixed_ms:5.1f}"
+        print(f"{case.name:26s} {figures}{'' if good else '  WRONG'}", flush=True)
 
 
 def judged(peer: float, mine: float, floor: float, mark: float | None) -> str:

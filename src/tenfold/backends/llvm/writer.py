@@ -152,8 +152,9 @@ class Writer:
     def const(self, element: str, value: Any, wide: bool) -> str:
         """A constant, or what is computed from sizes; of every lane if wide."""
         if isinstance(value, Number):
-            found = self.size(element, value)
-            return self.splat(element, found) if wide else found
+            if wide:
+                return f"{value}.{element}.wide"
+            return str(value) if element == "i64" else f"{value}.{element}"
         if element in ("float", "double"):
             text = float_text(element, value)
         elif element == "i1":
@@ -161,10 +162,6 @@ class Writer:
         else:
             text = str(int(value))
         return f"splat ({element} {text})" if wide else text
-
-    def size(self, element: str, value: Number) -> str:
-        """What is computed from sizes, as an integer of this type."""
-        return str(value) if element == "i64" else self.op(f"trunc i64 {value} to {element}")
 
     def select(self, condition: str, ty: str, yes: str, no: str) -> str:
         one = vector("i1", ty.startswith("<"), lanes_of(ty))

@@ -69,7 +69,7 @@ def reach(index: Index) -> int:
     """What no part of an index exceeds while it is summed up."""
     total = abs(index.const)
     for atom, k in index.terms:
-        most = atom.bound
+        most = atom.bound - 1
         if atom.kind in (DIV, MOD):
             inner = reach(atom.of) + atom.bound
             total += inner

@@ -139,7 +139,10 @@ class Emitter(Loops):
             truth = any(i.attr[0]) if i.dtype == "bool" else None
             return Val((scalar_text(i.dtype, i.attr[0]),), False, truth)
         if i.op == "param":
-            return Val((self.param(*i.attr),), False)
+            x = self.param(*i.attr)
+            if self.schedule.lanes:  # spread before the loops: LLVM would do so in each trip
+                s.env["splat", value, 0] = w.splat(COMPUTE[i.dtype], x)
+            return Val((x,), False)
         if i.op == "index":
             assert i.index is not None
             return as_value(s, i.index, i.dtype)

@@ -186,17 +186,25 @@ class Loops:
         elif not static:
             sequential = self.kernel.axes[axis].kind == SEQUENTIAL
             light = wanted == 1 and not (self.schedule.small or isinstance(extent, int))
-            fits = isinstance(extent, int) and extent >= reach
             if self.w.masked and not (anywhere or sequential or light):
                 run(begin, end, wanted, "each")
-            elif not self.w.masked and self.schedule.overlap and fits:
-                run(begin, end, wanted, "overlap", 1)
+                return
+            overlaps = self.schedule.overlap and not self.w.masked
+            if overlaps and self.schedule.small:
+                long = self.w.op(f"icmp sge i64 {extent}, {reach}")
+                main = self.w.select(long, "i64", str(end), str(begin))
+                run(begin, main, wanted, "overlap", 1)
             else:
-                main, whole = self.main_part(begin, end, extent, reach)
-                run(begin, main, wanted, *(("whole", multiple) if whole else ("overlap", 1)))
-                # With masks on all copies most of the last ones would be wholly masked off.
-                few = wanted if self.schedule.period else 1
-                run(main, end, few, "each", min(multiple, LANES * few))
+                rest = self.w.op(f"sub nsw i64 {end}, {begin}")
+                rest = self.w.op(f"srem i64 {rest}, {reach}")
+                main = self.w.op(f"sub nsw i64 {end}, {rest}")
+                run(begin, main, wanted, "whole")
+                if overlaps and extent >= LANES:
+                    run(main, end, 1, "overlap", 1)
+                    return
+            # With masks on all copies most of the last ones would be wholly masked off.
+            few = wanted if self.schedule.period else 1
+            run(main, end, few, "each", min(multiple, LANES * few))
         elif (
             extent < reach + LANES
             or not self.w.masked
@@ -206,29 +214,17 @@ class Loops:
         ):
             assert isinstance(begin, int)
             assert isinstance(end, int)
-            rest = extent % reach
+            left = extent % reach
             overlapping = not self.w.masked and self.schedule.overlap and extent > reach
             if overlapping and extent % LANES and not self.reducing:
                 run(begin, end, wanted, "overlap", 1)
                 return
-            run(begin, end - rest, wanted, "whole")
-            if rest:
-                mode = "last" if rest % LANES else "whole"
-                run(end - rest, end, -(-rest // LANES), mode)
+            run(begin, end - left, wanted, "whole")
+            if left:
+                mode = "last" if left % LANES else "whole"
+                run(end - left, end, -(-left // LANES), mode)
         else:
             run(begin, end, wanted, "each")
-
-    def main_part(
-        self, begin: Position, end: Position, extent: int, reach: int
-    ) -> tuple[str, bool]:
-        """Where vectors that need no mask end, and whether they lie side by side: else the last
-        one redoes elements of the one before, if there is one."""
-        w = self.w
-        if not w.masked and self.schedule.overlap and not isinstance(extent, int):
-            long = w.op(f"icmp sge i64 {extent}, {reach}")
-            return w.select(long, "i64", str(end), str(begin)), False
-        rest = w.op(f"srem i64 {w.op(f'sub nsw i64 {end}, {begin}')}, {reach}")
-        return w.op(f"sub nsw i64 {end}, {rest}"), True
 
     def aligned_part(
         self, axis: int, begin: Position, end: Position, reach: int

@@ -95,12 +95,15 @@ def vectored(s: EmitState, index: Index, copy: int, element: str) -> str:
         index.const,
     )
     step = lane_step(s, even) or 0
-    first = whole(s, even, copy)
-    if not is_constant(first) and element != "i64":
-        first = w.op(f"trunc i64 {first} to {element}")
-    total = w.splat(element, first)
-    if step:
-        total = w.op(f"add {ty} {total}, {w.iota(element, step)}")
+    moving, constant = scalar(s, even, copy)
+    if moving is None or isinstance(constant, Number):
+        moving, constant = whole(s, even, copy), 0
+    if not is_constant(moving) and element != "i64":
+        moving = w.op(f"trunc i64 {moving} to {element}")
+    # What is constant is added with the lanes' numbers: other positions share the rest.
+    total = w.splat(element, moving)
+    if present(step) or constant:
+        total = w.op(f"add {ty} {total}, {w.iota(element, step, constant)}")
     for atom, k in index.terms:
         if lane_step(s, Index(((atom, k),))) is not None:
             continue
@@ -208,18 +211,18 @@ def inside(s: EmitState, index: Index, low: int, high: int) -> Val:
     least, most = index.range(s.bounds)
     if low <= least and most < high:
         return Val(("true",), False, True)
-    if most < low or least >= high:
+    if most < low or least >= high or high <= low:
         return Val(("false",), False, False)
-    shifted, size = index - low, high - low  # one unsigned comparison does for both ends
+    shifted, last = index - low, high - low - 1  # one unsigned comparison does for both ends
     parts = []
     if lane_step(s, index) == 0:
         copies = range(s.copies if _moves(s, index) else 1)
-        parts = [s.w.op(f"icmp ult i64 {whole(s, shifted, c)}, {size}") for c in copies]
+        parts = [s.w.op(f"icmp ule i64 {whole(s, shifted, c)}, {last}") for c in copies]
         return Val(tuple(parts), False)
     element = narrowest(s, shifted)
     for copy in range(s.copies):
         x = vectored(s, shifted, copy, element)
-        parts.append(s.w.op(f"icmp ult {vector(element)} {x}, {s.w.const(element, size, True)}"))
+        parts.append(s.w.op(f"icmp ule {vector(element)} {x}, {s.w.const(element, last, True)}"))
     return Val(tuple(parts), True)
 
 

@@ -1,5 +1,5 @@
 """The sizes of a general kernel: read where the function begins, with all that is computed from
-them."""
+them, as integers of other types and as vectors too: `%n3`, `%n3.i32`, `%n3.i32.wide`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import re
 from collections.abc import Iterable
 
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
+from tenfold.backends.llvm.writer import LANES, vector
 from tenfold.kernel.ir.number import Computed, Facts
 
 SIZE_BYTES = 8
-_REGISTER = re.compile(r"%n(\d+)\b")
+_REGISTER = re.compile(r"%n(\d+)(?:\.(i\d+)(\.wide)?)?\b")
 
 
 def registers(facts: Facts, params: int, lines: Iterable[str]) -> list[str]:
     """The lines that define the registers of the numbers named in others; the sizes lie behind
     so many parameters."""
-    waiting = [int(at) for line in lines for at in _REGISTER.findall(line)]
+    named = {found for line in lines for found in _REGISTER.findall(line)}
+    waiting = [int(at) for at, _, _ in named]
     wanted: set[int] = set()
     while waiting:
         at = waiting.pop()
@@ -26,7 +28,11 @@ def registers(facts: Facts, params: int, lines: Iterable[str]) -> list[str]:
         made = facts.made[at]
         if isinstance(made, Computed):
             waiting += [p for p in (made.first, made.second) if not _constant(facts, p)]
-    return [line for at in sorted(wanted) for line in _defined(facts, at, params)]
+    out = [line for at in sorted(wanted) for line in _defined(facts, at, params)]
+    types = sorted({(int(at), element) for at, element, _ in named if element})
+    for at, element in types:
+        out += _converted(f"%n{at}", element, (str(at), element, ".wide") in named)
+    return out
 
 
 def _constant(facts: Facts, at: int) -> bool:
@@ -35,6 +41,23 @@ def _constant(facts: Facts, at: int) -> bool:
 
 def _name(facts: Facts, at: int) -> str:
     return str(facts.made[at]) if _constant(facts, at) else f"%n{at}"
+
+
+def _converted(n: str, element: str, wide: bool) -> list[str]:
+    """A number as an integer of a type, or as a vector of such, too."""
+    one, ty = f"{n}.{element}", vector(element)
+    lines = []
+    if element == "i64":
+        one = n
+    else:
+        lines.append(f"  {one} = trunc i64 {n} to {element}")
+    if wide:
+        first, spread = f"{n}.{element}.first", f"<{LANES} x i32> zeroinitializer"
+        lines += [
+            f"  {first} = insertelement {ty} poison, {element} {one}, i64 0",
+            f"  {n}.{element}.wide = shufflevector {ty} {first}, {ty} poison, {spread}",
+        ]
+    return lines
 
 
 def _defined(facts: Facts, at: int, params: int) -> list[str]:

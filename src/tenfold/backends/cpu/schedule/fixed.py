@@ -3,8 +3,8 @@
 Extents, strides and offsets are given when a kernel runs. Its code depends on them by these rules.
 
 1. Fixed are divisors of positions up to `TINY`, whose remainders repeat with a period of a few
-   vectors; and of a kernel that is not small, reduced axes so short that rows stay in registers
-   and windows are written out.
+   vectors; and of a kernel that is not small, what is so short that it is written out: reduced
+   rows that stay in registers, windows, and inner rows of up to 8 whole vectors.
 2. A kernel of less than 32,768 elements is small. Nothing else of it depends on sizes but which
    axis lies across lanes: no cuts, no row blocking, no prefetch, no non-temporal stores.
 3. Any other asks a few questions, each of one number and a constant: whether what it writes goes
@@ -33,6 +33,8 @@ from tenfold.kernel.ir.number import Number
 from tenfold.kernel.ir.sized import changed
 from tenfold.kernel.passes.flatten import TINY
 
+_SHORT_ROW = 8 * LANES  # elements
+
 
 def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
     """The schedule of a kernel whose sizes are Numbers, and the kernel with some of them fixed."""
@@ -48,10 +50,15 @@ def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
 
 
 def _short(kernel: Kernel, schedule: Schedule) -> Iterator[int]:
-    """The axes that are written out: rows and windows that are reduced, and what is blocked."""
+    """The axes that are written out: rows and windows that are reduced, what is blocked, and rows
+    of a few whole vectors."""
     for n, axis in enumerate(kernel.axes):
         most = kernel.fold.round if n in schedule.lanes else LANES
         if axis.kind == REDUCED and axis.extent <= most:
+            yield n
+    for n in () if schedule.tile else schedule.order[1:]:
+        extent = kernel.axes[n].extent
+        if n in schedule.lanes and extent <= _SHORT_ROW and extent % LANES == 0:
             yield n
     if schedule.rows > 1:
         yield from schedule.lanes
