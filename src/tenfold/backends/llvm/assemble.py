@@ -13,19 +13,16 @@ from tenfold.backends.llvm.masks import refuse
 from tenfold.backends.llvm.target import LLVMTarget, target_machine
 from tenfold.switching import giving_way
 
-# Code generation is superlinear in the length of a block; beyond this it is done lightly.
-LONG = 40_000
-
 
 class _Tools:
     """A machine that emits code, what is said of it at the head of a module, and the passes. They
     serve one module at a time, and are used again: each call into LLVM gives the GIL up, and gets
     it back late where another thread is busy."""
 
-    def __init__(self, target: LLVMTarget, level: int) -> None:
+    def __init__(self, target: LLVMTarget) -> None:
         import llvmlite.binding as llvm
 
-        self.machine = target_machine(target, level)
+        self.machine = target_machine(target)
         layout = self.machine.target_data
         self.head = f'target triple = "{self.machine.triple}"\ntarget datalayout = "{layout}"\n'
         self.passes = llvm.create_new_module_pass_manager()
@@ -35,7 +32,7 @@ class _Tools:
         self.tuning = llvm.create_pipeline_tuning_options(speed_level=1)
 
 
-_resting: dict[tuple[LLVMTarget, int], list[_Tools]] = {}  # tools that nobody is using
+_resting: dict[LLVMTarget, list[_Tools]] = {}  # tools that nobody is using
 
 
 def assemble(text: str, target: LLVMTarget) -> bytes:
@@ -49,12 +46,11 @@ def assemble(text: str, target: LLVMTarget) -> bytes:
     import llvmlite.binding as llvm
 
     refuse(text, target)
-    level = 2 if text.count("\n") < LONG else 1
-    resting = _resting.setdefault((target, level), [])
+    resting = _resting.setdefault(target, [])
     try:
         tools = resting.pop()
     except IndexError:
-        tools = _Tools(target, level)
+        tools = _Tools(target)
     # A context of its own: what is shared within one may be used by one thread at a time.
     module = llvm.parse_assembly(tools.head + text, llvm.create_context())
     # Analyses are remembered in the builder by where functions lie: it serves one module.

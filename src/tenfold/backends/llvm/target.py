@@ -147,12 +147,12 @@ def named(cpu: str, like: LLVMTarget) -> LLVMTarget:
     return made
 
 
-def target_machine(target: LLVMTarget, level: int = 2) -> Any:
+def target_machine(target: LLVMTarget) -> Any:
     """LLVM's machine that emits position-independent objects for this target."""
     import llvmlite.binding as llvm
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="small"
+        cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="small"
     )

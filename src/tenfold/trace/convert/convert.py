@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import os
 import sysconfig
@@ -77,7 +76,7 @@ def _converted(function: FunctionType) -> FunctionType:
         if code.co_flags & _ASYNC:
             raise refusal(function, "is a coroutine", "trace a plain function")
         written = definition(function)
-        tree, sites = rewrite(copy.deepcopy(written.tree))
+        tree, sites = rewrite(written.tree)
         _codes[code] = compiled(code, written, tree), sites
     made, sites = _codes[code]
     found = function.__dict__[_KEPT] = with_code(function, made, Control(function, sites, callee))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator
+from dataclasses import replace
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -27,7 +28,8 @@ class Definition:
 
 
 def definition(function: FunctionType) -> Definition:
-    """The definition of a function; ControlError where it can't be found, or told apart."""
+    """The definition of a function, in a tree to be used up; ControlError where it can't be found,
+    or told apart."""
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
@@ -36,11 +38,12 @@ def definition(function: FunctionType) -> Definition:
             "has no source: it was typed in or made by exec",
             "write it in a file, or write tn.cond and tn.while_loop",
         )
-    found = [d for d in _definitions(_tree(code.co_filename, lines, function)) if _is(d.tree, code)]
+    tree = _tree(code.co_filename, lines, function)
+    found = [d for d in _definitions(tree, code.co_firstlineno) if _is(d.tree, code)]
     if len(found) > 1:
         found = [d for d in found if _spans(d.tree, code)]
     if len(found) == 1:
-        return found[0]
+        return replace(found[0], tree=_copied(found[0].tree))
     if code.co_name == "<lambda>" and found:
         raise refusal(
             function,
@@ -68,14 +71,35 @@ def _tree(name: str, lines: list[str], function: FunctionType) -> ast.Module:
     return kept[1]
 
 
-def _definitions(tree: ast.AST, owner: str | None = None) -> Iterator[Definition]:
-    stack: list[tuple[ast.AST, str | None]] = [(tree, owner)]
+def _copied(value: Any) -> Any:
+    """A copy of a tree, or of what a node of one holds: `deepcopy` takes five times as long."""
+    if isinstance(value, list):
+        return [_copied(one) for one in value]
+    if not isinstance(value, ast.AST) or isinstance(value, ast.expr_context):
+        return value
+    made = value.__class__()
+    vars(made).update({name: _copied(one) for name, one in vars(value).items()})
+    return made
+
+
+def _definitions(tree: ast.AST, line: int) -> Iterator[Definition]:
+    """The functions of a tree that begin in a line, and those around them."""
+    stack: list[tuple[ast.AST, str | None]] = [(tree, None)]
     while stack:
         node, owner = stack.pop()
         if isinstance(node, ast.FunctionDef | ast.Lambda):
             yield Definition(node, owner)
         inside = node.name if isinstance(node, ast.ClassDef) else owner
-        stack += [(child, inside) for child in ast.iter_child_nodes(node)]
+        stack += [(n, inside) for n in ast.iter_child_nodes(node) if _covers(n, line)]
+
+
+def _covers(node: ast.AST, line: int) -> bool:
+    """Whether a line may be one of a node's; its decorators come before its own first."""
+    if not isinstance(node, ast.stmt | ast.expr):
+        return True
+    above: list[ast.expr] = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(d.lineno for d in above)])
+    return first <= line <= (node.end_lineno or line)
 
 
 def _is(tree: Function, code: CodeType) -> bool:
