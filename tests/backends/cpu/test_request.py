@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.kernels import Request
 from tenfold.backends.llvm import assemble
 from tenfold.kernel.ir.sized import SizedKernel
+from tenfold.kernel.passes.generalise import generalise
 from tests.backends.cpu.running import HOST
 from tests.backends.cpu.test_compile import chain
 
@@ -59,6 +61,33 @@ def test_one_that_is_open_keeps_nobody_waiting() -> None:
     second.add(mine)
     made = second.finish([mine, other])
     assert request.finish([mine])[mine] is made[mine]  # what was made meanwhile is shared
+
+
+class ExactFacts:
+    """Of these very sizes."""
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self.sizes = sizes
+
+    def hold(self, sizes: tuple[int, ...]) -> bool:
+        return self.sizes == sizes
+
+
+def test_what_is_made_is_found_by_its_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where another's text is the same."""
+    prepare = compile.prepare
+
+    def exact(call: SizedKernel, *given: Any) -> Any:
+        code, made = prepare(call, *given)
+        return code, replace(made, facts=ExactFacts(call.sizes))
+
+    monkeypatch.setattr(compile, "prepare", exact)
+    calls = [generalise(chain(13, extent=extent)) for extent in (1000, 2000)]
+    made = Request(HOST, True).finish(calls)
+    assert len({code.compiled.name for code in made.values()}) == 1
+    again = Request(HOST, True).finish(calls)
+    assert [again[call] for call in calls] == [made[call] for call in calls]
+    assert all(made[call].compiled.facts.hold(call.sizes) for call in calls)
 
 
 def test_a_plan_that_fails_lets_go_of_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ class Request:
         with _lock:
             for call, one in self._new.items():
                 codes = self._codes(call)  # another thread may have made the same
-                code = next((c for c in codes if c.compiled.name == one.name), None)
+                code = next((c for c in codes if c.compiled.facts.hold(call.sizes)), None)
                 if code is None:
                     code = fresh[id(one)]
                     codes.append(code)
