@@ -213,6 +213,7 @@ class SpecialisedFunction(Callee):
     ) -> tuple[Program, bool]:
         """Compile and check, in the background; whether the check refuted the program. With
         callbacks the next call is the check: they must run once for each call."""
+        _load_runtime(self._options.backend)  # here, so that no call has to
         from tenfold.api.checking import answer, go_on, note
 
         traced = found.traced
@@ -390,6 +391,8 @@ def _load_runtime(backend: str | None) -> None:
 
     backend_named(backend).prepare()
     import tenfold.api.call.dispatch
+    import tenfold.api.call.entry_point
+    import tenfold.api.call.form
     import tenfold.api.captures.guards
     import tenfold.api.checking
     import tenfold.api.explain_cache
