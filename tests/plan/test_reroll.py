@@ -187,7 +187,7 @@ FOUND: dict[Function, tuple[tuple[Any, ...], list[int]]] = {
     shortest_ways: ((np.abs(RANDOM.normal(size=(9, 9))),), [9]),
     adam: ((X[0], X), [39]),
     swapped: ((W, W * 2, W), [10, 10]),
-    exchanged: ((W, W), [20]),
+    exchanged: ((W, W), [10]),
     two_rounds_ago: ((W, W), [19]),
     forth_and_back: ((X, W), [12, 12]),
     first_and_last_differ: ((X, W), [11]),

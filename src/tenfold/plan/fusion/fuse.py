@@ -10,7 +10,7 @@ Views (reads without arithmetic) belong to no group: whoever reads one reads wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
@@ -89,9 +89,19 @@ class _Fuser:
         for value in graph.outputs:
             grouping.demand(value)
         merge_siblings(grouping.groups, grouping.axes)
+        written: dict[int, float] = {}  # by position: when it is first written into
         for group in grouping.groups:
             if group.into is None:
                 self.items.append(Item(group.time, group.number, group))
+                for position, _ in group.writes:
+                    written[position] = min(group.time, written.get(position, group.time))
+        # A value that others read before it is written over need not be copied until then.
+        self.items = [
+            replace(item, time=max(item.time, written.get(item.node, 0.0) - 0.5))
+            if item.copied >= 0
+            else item
+            for item in self.items
+        ]
         self.items.sort(key=lambda item: (item.time, item.number))
         return Fusion(
             graph, self.items, values.accesses, grouping.home, grouping.place, values.view,

@@ -131,11 +131,10 @@ class _Planner:
             f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
             for reason, (count, first) in self.fused.notes.items()
         )
-        safe = self.cells.safe()
         slots, arena, live = self.cells.lay_out(self.donated, self.capabilities.device)
         return Plan(
             graph, slots, tuple(self.steps), outputs, tuple(self.kernels), tuple(self.used),
-            tuple(self.constants), arena, live, self.donated, notes, safe,
+            tuple(self.constants), arena, live, self.donated, notes, self.cells.safe,
         )  # fmt: skip
 
     # Cells.

@@ -6,7 +6,7 @@ time and writes another element for element, the two may share memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tenfold.plan.steps.plan import ARENA, INPUT, OUTPUT, Slot
@@ -35,6 +35,7 @@ class Cells:
         self.cells: list[Cell] = []
         self.candidates: list[tuple[int, int, int]] = []  # step, input, target: in place
         self.instead: list[tuple[int, int, int]] = []  # such as could take a candidate's place
+        self.safe: tuple[tuple[int, int], ...] = ()  # inputs and outputs that may share memory
 
     def __getitem__(self, number: int) -> Cell:
         return self.cells[number]
@@ -63,16 +64,6 @@ class Cells:
         """A step reads one cell and writes another, element for element."""
         self.candidates.append((step, source, target))
 
-    def safe(self) -> tuple[tuple[int, int], ...]:
-        """Inputs that may share memory with outputs: read for the last time by the step that
-        writes the output, element for element."""
-        found = []
-        for at, source, target in (*self.candidates, *self.instead):
-            a, b = self.cells[source], self.cells[target]
-            if a.place == INPUT and b.place == OUTPUT and a.last == b.first == at:
-                found.append((a.number, b.number))
-        return tuple(found)
-
     def lay_out(self, donated: Collection[int], device: str) -> tuple[tuple[Slot, ...], int, int]:
         """The slots, the bytes of the arena, and the most bytes that live at once. Inputs that are
         `donated` may be shared as well."""
@@ -89,6 +80,7 @@ class Cells:
             elif b.place == OUTPUT and cells[self._head(source)].place == ARENA:
                 cells[self._head(source)].share = target  # made where it is handed out
         owner = [self._head(number) for number in range(len(cells))]
+        self.safe = self._safe(owner)
         for number, cell in enumerate(cells):
             head = cells[owner[number]]
             head.last = max(head.last, cell.last)
@@ -110,6 +102,20 @@ class Cells:
             for n, c in enumerate(cells)
         )
         return slots, total, greatest_live(requests)
+
+    def _safe(self, owner: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """Inputs that may share memory with outputs: read for the last time by the step that first
+        writes where the output will lie, element for element."""
+        firsts: dict[int, int] = {}  # of everything that lies in a cell
+        for cell, head in zip(self.cells, owner, strict=True):
+            if cell.first >= 0:
+                firsts[head] = min(cell.first, firsts.get(head, cell.first))
+        found = []
+        for at, source, target in (*self.candidates, *self.instead):
+            a, b = self.cells[source], self.cells[owner[target]]
+            if a.place == INPUT and b.place == OUTPUT and a.last == firsts[owner[target]] == at:
+                found.append((a.number, b.number))
+        return tuple(found)
 
     def _head(self, cell: int) -> int:
         """The cell whose memory this one lies in."""

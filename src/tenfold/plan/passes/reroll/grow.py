@@ -110,9 +110,10 @@ class Rounds:
         return range(self.low, self.high)
 
     @property
-    def carries(self) -> bool:
-        """Whether a round reads what one before it made."""
-        return any(isinstance(r, Internal) and r.distance for reads in self.reads for r in reads)
+    def distance(self) -> int:
+        """How many rounds back a round reads at most."""
+        found = [r.distance for reads in self.reads for r in reads if isinstance(r, Internal)]
+        return max(found, default=0)
 
     def inside(self, position: int) -> bool:
         """Whether a node is one of the loop's rounds."""

@@ -16,7 +16,7 @@ from tenfold.graph.op import Table
 from tenfold.ops.batching.rules import spread
 from tenfold.plan.passes.reroll.body import Body, Made, Part
 from tenfold.plan.passes.reroll.grow import Rounds, grow
-from tenfold.plan.passes.reroll.seeds import LEAST_ROUNDS, seeds
+from tenfold.plan.passes.reroll.seeds import LEAST_ROUNDS, Seed, seeds
 from tenfold.plan.passes.reroll.structure import Structure
 from tenfold.types import I64, SHORT, TensorType
 
@@ -79,26 +79,27 @@ def _loops(structure: Structure) -> list[Rounds]:
     return found
 
 
-def _worth(structure: Structure, seed: Sequence[int], claimed: Sequence[int]) -> Rounds | None:
+def _worth(structure: Structure, seed: Seed, claimed: Sequence[int]) -> Rounds | None:
+    """The loop of a seed, if it pays; several rounds may be one of it."""
     rounds = grow(structure, seed, claimed)
     if rounds is None:
         return None
-    width = len(rounds.columns)
+    width, together = len(rounds.columns), 1
     nodes = [structure.nodes[column[rounds.low]] for column in rounds.columns]
-    if not all(map(structure.is_fused, nodes)):
-        return rounds
-    rounds.lanes = not rounds.carries
-    if rounds.lanes and Body(rounds, (), (), ()).regular:
-        return rounds
-    if width * len(rounds) <= LONG:
-        return None
-    if rounds.lanes:
-        return rounds
-    # All rounds are one kernel, and too long for one: each of the loop's takes several of them.
-    together = -(-SHARE // width)
+    if all(map(structure.is_fused, nodes)):
+        long = width * len(rounds) > LONG
+        if not rounds.distance:
+            rounds.lanes = True
+            return rounds if long or Body(rounds, (), (), ()).regular else None
+        if not long:
+            return None
+        together = -(-SHARE // width)  # they are one kernel, and too long for one
+    # What is carried over several rounds would be moved in each: after so many it is in its place.
+    distance = max(rounds.distance, 1)
+    together = -(-together // distance) * distance
     if together == 1:
         return rounds
-    return grow(structure, list(reversed(seed[::-1][::together])), claimed)
+    return grow(structure, seed[::-1][::together][::-1], claimed) or rounds
 
 
 def _rewritten(structure: Structure, found: list[Rounds]) -> tuple[Graph, list[Rounds]] | None:
