@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from tenfold.plan.passes.reroll.structure import NONE, Structure
 
-LEAST_ROUNDS = 8  # fewer are left as they are
+LEAST_ROUNDS = 16  # fewer are left as they are: kernels are shared anyhow, and no round is counted
 # A node of a round is told by its form and so many before it at most. Inner loops are found first,
 # by few.
 LONGEST = 256
