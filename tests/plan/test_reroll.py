@@ -17,6 +17,8 @@ from tenfold.graph import Graph
 from tenfold.graph.check import check
 from tenfold.graph.op import Loop
 from tenfold.ops import TABLE
+from tenfold.plan.passes.reroll.body import Body
+from tenfold.plan.passes.reroll.grow import Literals
 from tenfold.plan.passes.reroll.reroll import reroll
 from tenfold.reference import evaluate
 
@@ -352,6 +354,29 @@ def test_a_plan_in_a_file(tmp_path: Path) -> None:
     function.plan(X, W).save(tmp_path / "plan")
     for got, one in zip(tn.load(tmp_path / "plan")(X, W), wanted, strict=True):
         np.testing.assert_array_equal(got, one)
+
+
+def test_nothing_diverges() -> None:
+    assert tn.bisect(sums_beside, X, W, script=None).disagreement is None
+
+
+def test_a_wrong_loop_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check compares the graph with loops to the one that was traced."""
+
+    def first(body: Body, read: Literals) -> int:
+        structure = body.structure
+        node = structure.nodes[structure.makers[read.values[body.rounds.low]]]
+        return body.builder.node(node.op, (), dict(node.attributes))[0]
+
+    def scaled(x: Any, w: Any) -> Any:
+        for t in range(20):
+            x = np.tanh(x @ w) * (t + 1)
+        return x
+
+    monkeypatch.setattr(Body, "_literals", first)
+    with pytest.warns(tn.ParityWarning, match="written out"):
+        got = tn.jit(scaled)(X, W)
+    np.testing.assert_allclose(got, scaled(X, W), rtol=1e-5)
 
 
 def test_in_lanes() -> None:

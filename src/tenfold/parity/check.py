@@ -228,8 +228,9 @@ class _Check:
         return outputs, walk.fault
 
     def expansion(self, outputs: list[Array], others: list[Array]) -> Disagreement | None:
-        """The graph with its compositions written out has to give what the graph itself gives,
-        within the bounds of its ops; most compositions are exact."""
+        """The graph with its compositions written out, and the loops that were found, has to give
+        what the graph itself gives, within the bounds of its ops; most compositions are exact, and
+        loops are."""
         same = all(same_bits(a, b) for a, b in zip(others, outputs, strict=True))
         if same or self.graph.effects:
             return None
@@ -240,9 +241,13 @@ class _Check:
         for number, (got, one) in enumerate(zip(others, expected, strict=True)):
             found = disagreement(got, one)
             if found is not None:
-                text = f"output {number} of the graph with compositions written out: {found}"
+                text = (
+                    f"output {number} of the graph with compositions and loops written out: {found}"
+                )
                 case = Case(self.graph, tuple(self.arrays))
-                return Disagreement(EXPANSION, "expanding compositions", "%", text, case)
+                return Disagreement(
+                    EXPANSION, "writing compositions and loops out", "%", text, case
+                )
         return None
 
     # The whole.
