@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import threading
+import tracemalloc
 import weakref
 from pathlib import Path
 from typing import Any
@@ -388,6 +389,65 @@ def test_one_function_keeps_a_bounded_number_of_traces(
     assert len(f._traces) <= 5
     assert max(map(len, f._traces._kept.values())) <= 3
     same(f, np.ones(0))  # dropped long ago
+
+
+def test_what_native_code_answers_by_is_not_dropped(
+    monkeypatch: pytest.MonkeyPatch, few: Plans
+) -> None:
+    """Its calls do not come by, and count."""
+    monkeypatch.setattr(sys.modules["tenfold.api.traces"], "TRACES", FEW)
+    f = tn.jit(lambda x: x * 3 + 2, verify="off")
+    for n in range(5 * FEW):
+        same(f, np.ones(50 + n))
+        same(f, X)
+    assert f.traces == 5 * FEW + 1
+    assert len(f._traces) == len(few) == FEW
+
+
+def test_large_plans_count_for_more(monkeypatch: pytest.MonkeyPatch, few: Plans) -> None:
+    monkeypatch.setattr(few, "nodes", 40)
+    monkeypatch.setattr(sys.modules["tenfold.api.traces"], "NODES", 60)
+
+    def waves(x: Any) -> Any:
+        for _ in range(20):
+            x = np.sin(x)
+        return x
+
+    f = tn.jit(waves, verify="off")
+    for n in range(1, 6):
+        f(np.ones(n))
+    assert len(few) == 2
+    assert len(f._traces) == 3
+    monkeypatch.setattr(few, "nodes", 10)
+    same(f, np.ones(9))
+    assert len(few) == 1  # the newest stays, whatever it weighs
+
+
+def test_ever_new_sizes_take_no_more_memory(monkeypatch: pytest.MonkeyPatch, few: Plans) -> None:
+    monkeypatch.setattr(sys.modules["tenfold.api.traces"], "TRACES", FEW)
+
+    def f(x: Any) -> Any:
+        for _ in range(6):
+            x = np.tanh(x - x.mean(axis=0)) * np.exp(x).sum(axis=1, keepdims=True)
+        return x
+
+    g = tn.jit(f, verify="off")
+
+    def taken(first: int, count: int) -> int:
+        for n in range(first, first + count):
+            g(np.ones((n, 50)))
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    taken(200, FEW)  # kernels are known by now
+    tracemalloc.start()
+    try:
+        empty = taken(300, 0)
+        filled = taken(300, FEW) - empty
+        later = taken(400, 5 * FEW) - empty
+    finally:
+        tracemalloc.stop()
+    assert later < 2 * filled
 
 
 def test_a_program_that_is_dropped_while_it_runs_ends_its_run(few: Plans) -> None:

@@ -23,6 +23,7 @@ import tenfold as tn
 from tenfold.api import policy
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.link.loader import route
+from tenfold.backends.cpu.run import kernels
 from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.cache import plans, stored
 from tenfold.cache.disk import Disk
@@ -38,15 +39,26 @@ pytestmark = pytest.mark.skipif(route() != "elf", reason="code is loaded from fi
 x = np.linspace(-1, 1, 12).reshape(3, 4).astype("float32")
 
 
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch):
+    """Plans in memory are forgotten before and after, and their code with them."""
+
+    def forget():
+        kernels._known.clear()
+        type(plans).clear(plans)
+
+    monkeypatch.setattr(plans, "clear", forget)
+    plans.clear()
+    yield
+    plans.clear()
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A cache's own folder, in one of this test's; plans in memory are forgotten before and
-    after."""
+    """A cache's own folder, in one of this test's."""
     place = tmp_path / "cache"
     monkeypatch.setattr(tn.config, "cache", place)
-    plans.clear()
-    yield own(place)
-    plans.clear()
+    return own(place)
 
 
 def own(given):
@@ -419,14 +431,34 @@ def test_a_miss_names_a_changed_program(folder):
 
 
 def test_compiling_again_and_again_warns_once(folder):
-    f = make()
+    def waves(x, n):
+        for _ in range(n):
+            x = np.sin(x)
+        return x
+
+    f = tn.jit(waves, static="n")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for n in range(1, 16):
-            f(np.ones((n, 3)))
+            f(x, n)
     (found,) = [w for w in caught if w.category is RecompileWarning]
-    assert "shape of x: (11, 3) before, (12, 3) now" in str(found.message)
-    assert "buckets" in str(found.message)
+    assert "static n: 11 before, 12 now" in str(found.message)
+    assert "not as a static argument" in str(found.message)
+
+
+def test_shapes_that_share_code_warn_of_nothing_and_wait_for_the_disk(folder):
+    f = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in range(60, 90):
+            f(np.ones((n, 300)))
+    for _ in range(1000):
+        if len(list(folder.glob("*.certificate"))) == len(list(folder.glob("*.plan"))) == 30:
+            break
+        time.sleep(0.01)
+    plans.clear()
+    assert restored(make(), np.ones((77, 300)))
+    assert make().certificate(np.ones((77, 300))).complete
 
 
 # Faults. Each time: the right result, and no more than a word about it.

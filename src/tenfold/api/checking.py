@@ -14,14 +14,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
 from tenfold.backends.guard import Guard
 from tenfold.backends.program import Program
 from tenfold.cache import keep_verdict
+from tenfold.cache.disk import log
 from tenfold.errors import ParityError, ParityWarning
-from tenfold.frames import warn
+from tenfold.frames import kept_warnings, warn
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.promote.background import held, submit, waited_for, waiting
@@ -110,7 +112,8 @@ def _checked(
     before = None if always else program.certificate
     if graph.effects:  # what is called may write to the caller's arrays
         arrays = [np.array(a) if a.flags.writeable else a for a in arrays]
-    found = check(program, graph, arrays, callbacks, limit, before=before)
+    brief = not (always or strict)
+    found = check(program, graph, arrays, callbacks, limit, before=before, brief=brief)
     if not isinstance(found.verdict, Certificate):
         refute(program, found.verdict)
         if not quiet:
@@ -140,9 +143,26 @@ def _certify(program: Program, found: Certificate) -> None:
 
 
 def note(program: Program) -> None:
-    """Write what checks found to disk, unless it is there: at the end of a call, once."""
-    if program.certificate is not program.noted:
-        keep_verdict(program)
+    """Write what checks found to disk, unless it is there: at the end of a call, once. A program
+    that is not there yet is written in the background, unless that has enough to do."""
+    keep, program.unkept = program.unkept, None
+    if keep is None:
+        if program.certificate is not program.noted:
+            keep_verdict(program)
+    elif waiting() <= WAITING:
+        found = ref(program)
+
+        def work() -> None:
+            kept = found()
+            if kept is None:
+                return
+            with kept_warnings() as said:
+                keep(kept)
+            for message, _ in said:  # no call waits for this
+                log().warning("%s", message)
+            keep_verdict(kept)
+
+        submit(work)
 
 
 def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:

@@ -87,10 +87,17 @@ class Specialisation:
     unguarded: list[tuple[Place, Any]]
     entry_point: EntryPoint | None = None
     job: Job | None = None  # compiling or checking in the background
+    answered: int = 1  # calls by native code, when that was last asked; the first is no use
     paddings: dict[int, Padding] = field(default_factory=dict)  # by numbers of rows
 
     def fits(self) -> bool:
         return all(w.holds() for w in self.watched) and all(c.fits() for c in self.captures)
+
+    def was_used(self) -> bool:
+        """Whether native code has answered calls by it since this was asked last."""
+        before = self.answered
+        self.answered = self.entry_point.program.answered if self.entry_point else 0
+        return self.answered > before
 
     def captured(self) -> list[np.ndarray[Any, Any]]:
         """The captured arrays as they were last taken."""

@@ -17,6 +17,7 @@ from tenfold.stats import count, timed
 from tenfold.trace.function import trace_function
 
 TRACES = 4096  # signatures of one function that are kept
+NODES = 1 << 17  # of their graphs together
 ALIKE = 64  # traces with one signature: they differ in what the function closes over, say
 
 
@@ -26,6 +27,7 @@ class Traces:
     def __init__(self, drop: Callable[[Specialisation], None]) -> None:
         # What was used last is last among signatures, and first among those of one.
         self._kept: OrderedDict[Any, list[Specialisation]] = OrderedDict()
+        self._weight = 0  # nodes of these
         self._told = drop
 
     def __len__(self) -> int:
@@ -51,13 +53,27 @@ class Traces:
         key = call.key
         kept = self._kept[key] = [one, *self._kept.get(key, [])]
         self._kept.move_to_end(key)
+        self._weight += len(one.traced.graph.nodes)
         self._drop(kept, ALIKE)
-        if len(self._kept) > TRACES:
-            self._drop(self._kept.popitem(last=False)[1], 0)
+        while len(self._kept) > TRACES or (len(self._kept) > 1 and self._weight > NODES):
+            self._drop(self._kept.pop(self._unused()), 0)
+
+    def _unused(self) -> Any:
+        """The first signature, but for the newest, that answered no call since it was last looked
+        at here: calls that native code answers do not come by."""
+        oldest = next(iter(self._kept))
+        for _ in range(len(self._kept) - 1):
+            key, kept = next(iter(self._kept.items()))
+            if not any(one.was_used() for one in kept):
+                return key
+            self._kept.move_to_end(key)
+        return oldest
 
     def _drop(self, kept: list[Specialisation], most: int) -> None:
         while len(kept) > most:
-            self._told(kept.pop())
+            one = kept.pop()
+            self._weight -= len(one.traced.graph.nodes)
+            self._told(one)
 
 
 def trace_call(

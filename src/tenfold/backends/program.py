@@ -151,6 +151,8 @@ class Program(ABC):
     told: bool = False  # whether the user knows that it was refuted
     checksum: bytes | None = None  # of its entry in the disk cache
     seconds = 0.0  # that it took to make
+    compiled = True  # whether any of its code was compiled for it
+    unkept: Callable[[Program], None] | None = None  # what writes it to disk, if that can wait
     counted = 1  # calls that it had answered when the cache looked last; its first is no use
     checking: Any = None  # the job that goes on checking it
     alone = False  # whether it does so to the end, without calls

@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -47,6 +48,11 @@ def log() -> Logger:
     from logging import getLogger
 
     return getLogger("tenfold")
+
+
+def explains() -> bool:
+    """Whether anyone reads what the log explains. Who does has loaded it."""
+    return "logging" in sys.modules and log().isEnabledFor(sys.modules["logging"].INFO)
 
 
 class Disk:

@@ -10,7 +10,7 @@ from time import perf_counter
 from tenfold.backends.backend import Backend, KernelRequest
 from tenfold.backends.program import Program
 from tenfold.backends.registry import backend_named
-from tenfold.cache.disk import log
+from tenfold.cache.disk import explains, log
 from tenfold.cache.recompile import RecompileWatch
 from tenfold.cache.record import Caller, record_of
 from tenfold.cache.stored import (
@@ -30,7 +30,8 @@ from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_t
 from tenfold.plan import Plan
 from tenfold.stats import count, timed
 
-CAPACITY = 4096
+CAPACITY = 4096  # programs
+NODES = 1 << 17  # of their graphs together: some 2 KB each
 
 Key = tuple[str, str, bool, tuple[int, ...]]  # backend, digest, strict, donated parameters
 
@@ -42,9 +43,11 @@ class Plans:
     long as it runs; it is made again when it is asked for again.
     """
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
+    def __init__(self, capacity: int = CAPACITY, nodes: int = NODES) -> None:
         self.capacity = capacity
+        self.nodes = nodes
         self._held: OrderedDict[Key, tuple[Graph, Program]] = OrderedDict()
+        self._weight = 0  # nodes of these
         self._lock = Lock()
         self._making: dict[Key, Lock] = {}
 
@@ -81,6 +84,7 @@ class Plans:
                 found.graph = graph
                 with self._lock:
                     self._held[key] = (graph, found)
+                    self._weight += len(graph.nodes)
             with self._lock:
                 self._making.pop(key, None)
         self._drop()
@@ -89,25 +93,30 @@ class Plans:
     def _drop(self) -> None:
         """Let go of the least recently used beyond the capacity, and have those who hold them do
         so: nothing else limits how many plans a process keeps."""
-        while len(self._held) > self.capacity:
+        while self._too_many():
             with self._lock:
-                if len(self._held) <= self.capacity:
+                if not self._too_many():
                     return
-                program = self._unused()
+                graph, program = self._held.pop(self._unused())
+                self._weight -= len(graph.nodes)
             program.retire()
 
-    def _unused(self) -> Program:
-        """Take out the first, but for the newest, that answered no call since it was last looked at
-        here: calls that native code answers do not come by."""
+    def _too_many(self) -> bool:
+        count = len(self._held)
+        return count > self.capacity or (count > 1 and self._weight > self.nodes)
+
+    def _unused(self) -> Key:
+        """The first, but for the newest, that answered no call since it was last looked at here:
+        calls that native code answers do not come by."""
         oldest = next(iter(self._held))
         for _ in range(len(self._held) - 1):
             key, (_, program) = next(iter(self._held.items()))
             answered = program.answered
             if answered <= program.counted:
-                return self._held.pop(key)[1]
+                return key
             program.counted = answered
             self._held.move_to_end(key)
-        return self._held.pop(oldest)[1]
+        return oldest
 
     def holds(
         self, graph: Graph, backend: Backend, *, strict: bool, donated: tuple[int, ...]
@@ -139,20 +148,24 @@ class Plans:
         caller: Callable[[], Caller] | None,
         watch: RecompileWatch | None,
     ) -> Program:
-        """A new program, kept on disk too."""
+        """A new program. One that was compiled is kept on disk at once; one whose code was there
+        waits for that until there is time."""
         count("cache_misses")
         options = options_of(strict, donated)
-        asked = caller() if caller else None
-        if asked is not None:
-            lines = why_missing(backend, graph, options, asked)
-            if lines:
-                log().info("%s is compiled anew: %s", asked, "; ".join(lines))
         start = perf_counter()
         with resting():
             request = backend.request(strict)
             plan = _planned(backend, graph, donated, request)
             made = backend.bind(plan, strict=strict, request=request)
         made.seconds = perf_counter() - start
+        if not made.compiled:
+            made.unkept = lambda program: keep_program(graph, options, program)
+            return made
+        asked = caller() if caller else None
+        if asked is not None and explains():
+            lines = why_missing(backend, graph, options, asked)
+            if lines:
+                log().info("%s is compiled anew: %s", asked, "; ".join(lines))
         keep_program(graph, options, made, asked)
         _take_over(graph, options, made)  # perhaps its entry was dropped, but not its certificate
         if asked is not None and watch is not None:
@@ -171,13 +184,16 @@ class Plans:
     def clear(self) -> None:
         with self._lock:
             self._held.clear()
+            self._weight = 0
 
 
 def keep_verdict(program: Program) -> None:
     """Write what a check found beside the program on disk, for later processes. What another one
     has found meanwhile is not lost: a refutation is taken over, and a whole certificate stays."""
-    options = options_of(program.strict, program.donated)
     program.noted = program.certificate
+    if program.checksum is None:
+        return
+    options = options_of(program.strict, program.donated)
     if program.refuted is None:
         known, refuted = _known(program.graph, options, program)
         if refuted is not None:

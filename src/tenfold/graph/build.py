@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from tenfold.errors import GraphError
 from tenfold.graph.node import Attributes, Graph, Node, Parameter, Source
@@ -188,7 +189,23 @@ class Builder:
                 f"the graph reads value {error}, which is no parameter of it"
             ) from None
         place = {position: i for i, position in enumerate(order)}
-        return Graph(tuple(made), tuple(nodes), results, tuple(place[e] for e in self.effects))
+        graph = Graph(tuple(made), tuple(nodes), results, tuple(place[e] for e in self.effects))
+        vouch(graph, self.table)
+        return graph
+
+
+# Graphs that keep the rules of a table, by their ids: made by a builder, or checked.
+_sound: WeakValueDictionary[tuple[int, int], Graph] = WeakValueDictionary()
+
+
+def vouch(graph: Graph, table: Table) -> None:
+    """Note that a graph keeps the rules, its scopes aside."""
+    _sound[id(graph), id(table)] = graph
+
+
+def is_sound(graph: Graph, table: Table) -> bool:
+    """Whether a graph is known to keep the rules."""
+    return _sound.get((id(graph), id(table))) is graph
 
 
 def infer(

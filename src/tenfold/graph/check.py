@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenfold.errors import GraphError, TenfoldError
-from tenfold.graph.build import infer
+from tenfold.graph.build import infer, is_sound, vouch
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Table
 from tenfold.graph.text import show_node
@@ -14,7 +14,9 @@ def check(graph: Graph, table: Table) -> Graph:
     say, attributes in their one form, every effect listed in order. Else GraphError, with the
     text around the fault."""
     for scope in (*graph.scopes(), graph):
-        _check_one(scope, table)
+        if not is_sound(scope, table):
+            _check_one(scope, table)
+            vouch(scope, table)
     return graph
 
 

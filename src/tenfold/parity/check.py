@@ -5,7 +5,8 @@ plan's graph with a watch. As soon as it has gone past a step, that step is run 
 laid out as the plan says, judged, and its results are replaced by the reference's: so every step is
 judged on the reference's own values, a value that is overwritten too early is found by whoever
 reads it, and what no step needs any more is dropped. Last the plan that answers calls is run as a
-whole, and its outputs are judged by what rounding makes of the reference (`perturb`).
+whole, and its outputs are judged by what rounding makes of the reference (`perturb`). A plan of
+kernels that were all judged before, for other extents say, is checked in brief (`brief`).
 
 A check ends when its time is up. What is left then is in the certificate, and a later check goes on
 from there.
@@ -29,11 +30,12 @@ from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
 from tenfold.parity.find.part import is_rewritten, misplaced, whole_graphs, written_out
 from tenfold.parity.replay.answers import CallbackMismatch, RecordingCallbacks, ReplayingCallbacks
+from tenfold.parity.replay.brief import check_in_brief, may_be_brief
 from tenfold.parity.replay.drawn import PACE, Bench, kernels
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import run_whole
 from tenfold.parity.replay.state import ScopeState
-from tenfold.parity.replay.walk import OutOfTime, Walk
+from tenfold.parity.replay.walk import OutOfTime, StepTally, Walk
 from tenfold.parity.rule.agree import Uncertain, compare, disagreement, judged, raw, same_bits
 from tenfold.parity.verdict import CALLBACKS, EXPANSION, GUARD, LOOP, WHOLE, Case, Disagreement
 from tenfold.reference import Callbacks, evaluate
@@ -44,6 +46,10 @@ Array = np.ndarray[Any, Any]
 Stop = Callable[[], bool]
 _BOUNDED = 16  # rounds of a loop over which bounds that are added up still tell something
 _STEPPED = 40_000_000  # elements of steps that are judged in a second, about
+_BRIEF = (
+    "in brief: its kernels were judged before, its steps agree closely with the reference; "
+    "errors are in units of the largest element"
+)
 _DIGESTED = 1 << 17  # elements of an argument that go into the digest
 
 
@@ -73,16 +79,16 @@ def check(
     every: bool = False,
     before: Certificate | None = None,
     stop: Stop | None = None,
+    brief: bool = False,
 ) -> CheckResult:
     """Check the program made of a graph on these arguments, in at most about `limit` seconds.
 
     Without arguments, only what needs none is done: kernels on drawn values. `every`: all rounds
     of loops, not only the first, the last and some between. `before` is what
     was found earlier: what that has is not checked again. `stop` is asked now and then whether to
-    leave the rest for later."""
-    return _Check(
-        program, graph, arrays, callbacks or Callbacks(), limit, every, before, stop
-    ).run()
+    leave the rest for later. `brief`: where kernels are known, the check may be brief."""
+    made = _Check(program, graph, arrays, callbacks or Callbacks(), limit, every, before, stop)
+    return (made.in_brief() if brief else None) or made.run()
 
 
 class _Check:
@@ -142,6 +148,38 @@ class _Check:
             return CheckResult(outputs, fault, replayed)
         return CheckResult(outputs, self.certificate(), replayed, made)
 
+    def in_brief(self) -> CheckResult | None:
+        """What a check in brief finds; None where that is not enough."""
+        program, walk, known = self.program, self.walk, self.program.judged
+        if self.before is not None or not self.given or not may_be_brief(program, self.graph):
+            return None
+        names = [name for name, _, _ in kernels(program, walk.abouts)]
+        if not names or not known.issuperset(names) or self.structure() is not None:
+            return None
+        about = walk.abouts[id(program.plan)]
+        rewritten = is_rewritten(self.graph)
+        try:
+            found = check_in_brief(program, about, self.arrays, walk.replay, self.on_time)
+            if found is not None and rewritten:
+                outputs = evaluate(self.graph, self.arrays, None, lambda *_: self.on_time())
+                if self.expansion(outputs, found.outputs) is not None:
+                    return None
+        except (OutOfTime, MemoryError):
+            return None
+        if found is None:
+            return None
+        self.drawn.update(dict.fromkeys(names))
+        self.whole, self.end_to_end = True, found.end_to_end
+        self.notes.append(_BRIEF)
+        for inner in walk.abouts.values():  # what a loop runs is judged with it
+            for at in range(len(inner.plan.steps)):
+                walk.records[inner.number, at] = StepTally(inner.what(at))
+        for at, ulp in enumerate(found.steps):
+            walk.records[about.number, at] = StepTally(about.what(at), 1, ulp)
+        walk.checked = len(found.steps)
+        replayed = ReplayingCallbacks.of(self.recorded, ended=True)
+        return CheckResult(found.outputs, self.certificate(), replayed, found.made)
+
     # Before anything runs.
 
     def structure(self) -> Disagreement | None:
@@ -149,7 +187,8 @@ class _Check:
         if self.before is not None:
             return None
         plan, case = self.program.plan, Case(self.graph, tuple(self.arrays))
-        if plan.graph.digest != written_out(self.graph).digest:
+        same = plan.graph.digest == self.graph.digest
+        if not same and plan.graph.digest != written_out(self.graph).digest:
             return Disagreement(EXPANSION, "the whole plan", "%", "it is of another graph", case)
         found = misplaced(plan)
         if found is None:

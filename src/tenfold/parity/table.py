@@ -106,7 +106,7 @@ def compare_nodes(
 
     def look(state: ScopeState, at: int) -> None:
         about = state.about
-        step, part = about.plan.steps[at], about.parts[at]
+        step, part = about.plan.steps[at], about.part(at)
         if isinstance(step, KernelStep) and part.graph.nodes:
             found = _taps(part.graph, part.arrays(state.values), tapped, program)
             for position, agreement in found:

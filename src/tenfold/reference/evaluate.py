@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -41,8 +40,6 @@ Path = tuple[ActiveScope, ...]  # the scopes that are running, from the outside 
 # Called with the path, the graph, the position of a node in it and the node's values.
 Watch = Callable[[Path, Graph, int, Sequence[Value]], None]
 
-_checked: WeakValueDictionary[int, Graph] = WeakValueDictionary()
-
 
 def evaluate(
     graph: Graph,
@@ -54,8 +51,7 @@ def evaluate(
 
     `callbacks` holds what hooks and host calls call; `watch` is shown every node's values.
     """
-    if _checked.get(id(graph)) is not graph:
-        _checked[id(graph)] = check(graph, TABLE)
+    check(graph, TABLE)
     given = accept(graph, arguments)
     callbacks = callbacks or Callbacks()
     users: dict[str, Any] = {"call": np.geterrcall(), **np.geterr()}

@@ -39,8 +39,8 @@ def unit(value: Array) -> Array:
     short = SHORT[np.dtype(value.dtype)]
     size = size_of(value)
     size = np.where(np.isfinite(size) & (size > 0), size, 0.0)
-    power = np.exp2(np.floor(np.log2(np.where(size > 0, size, 1.0))))
-    return np.where(size > 0, np.maximum(power * EPS[short], TINY[short]), TINY[short])
+    made = np.ldexp(EPS[short], np.frexp(size)[1] - 1)
+    return np.where(size > 0, np.maximum(made, TINY[short]), TINY[short])
 
 
 def added_in(short: str) -> Any:

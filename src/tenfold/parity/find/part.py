@@ -42,6 +42,9 @@ def whole_graphs(plan: Plan) -> dict[int, Graph]:
     made: dict[int, Graph] = {}
     for one in plan.every:
         steps = {s.node: s for s in one.steps if s.kind in ("loop", "branch")}  # type: ignore[union-attr]
+        if not steps:
+            made[id(one)] = one.graph
+            continue
         nodes = []
         for position, node in enumerate(one.graph.nodes):
             step: Any = steps.get(position)
@@ -93,21 +96,21 @@ def part_of(graph: Graph, positions: Iterable[int], outputs: Iterable[int]) -> P
     return Part(made_of, inputs, wanted, tuple(order))
 
 
-def part_of_step(graph: Graph, step: Step, writes: Iterable[int]) -> Part:
-    """What a step computes, from what it reads."""
+def computed(graph: Graph, step: Step) -> tuple[int, ...]:
+    """The positions of the nodes that a step computes, from what it reads."""
     if isinstance(step, CopyStep):
-        return part_of(graph, (), writes)
-    if isinstance(step, KernelStep):
-        # What it reads is given; what another kind of step makes is only copied here.
-        positions = [
+        return ()
+    if not isinstance(step, KernelStep):
+        return (step.node,)
+    # What it reads is given; what another kind of step makes is only copied here.
+    rows = [(p, TABLE[graph.nodes[p].op]) for p in step.nodes]
+    return tuple(
+        [
             p
-            for p in step.nodes
-            if graph.starts[p] not in step.reads
-            and TABLE[graph.nodes[p].op].scopes == 0
-            and not TABLE[graph.nodes[p].op].effect
+            for p, row in rows
+            if graph.starts[p] not in step.reads and row.scopes == 0 and not row.effect
         ]
-        return part_of(graph, positions, writes)
-    return part_of(graph, (step.node,), writes)
+    )
 
 
 def has_effects(node: Node) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,6 @@ Array = np.ndarray[Any, Any]
 PACE = 7_000_000  # elements of a kernel that are drawn and judged in a second, about
 MANY = 1 << 18  # elements from which numbers of one sign alone are not tried
 MIXED, ODD, BELOW, ABOVE = range(4)  # ways to draw: mixed, troublesome, negative, positive
-_FEW = range(-1, 8)  # numbers of axes and the like: they are no sizes
 _SPECIAL = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0)
 
 
@@ -45,30 +45,17 @@ def kernels(
     seen: set[str] = set()
     for about in abouts.values():
         for at, step in enumerate(about.plan.steps):
-            if not isinstance(step, KernelStep) or not about.parts[at].graph.nodes:
+            if not isinstance(step, KernelStep) or not about.positions[at]:
                 continue
-            part = _outline(about.parts[at].graph)
-            code = program.code_name(about.plan.call(step))
-            name = hashlib.sha256(f"{code} {part}".encode()).hexdigest()[:16]
+            name = _named(program.code_name(about.plan.call(step)), about.form(at))
             if name not in seen:
                 seen.add(name)
                 yield name, about, at
 
 
-def _outline(graph: Graph) -> str:
-    """What a graph computes, whatever its extents and offsets."""
-
-    def plain(value: Any) -> Any:
-        if type(value) is tuple:
-            return [plain(v) for v in value]
-        return "n" if type(value) is int and value not in _FEW else value
-
-    rows = [
-        (n.op, n.inputs, plain(n.attributes), [(t.dtype.name, plain(t.shape)) for t in n.types])
-        for n in graph.nodes
-    ]
-    given = [(p.type.dtype.name, plain(p.type.shape)) for p in graph.parameters]
-    return repr((given, rows, graph.outputs))
+@lru_cache(1 << 14)
+def _named(code: str, form: tuple[object, ...]) -> str:
+    return hashlib.sha256(f"{code} {form}".encode()).hexdigest()[:16]
 
 
 class Bench:
@@ -88,7 +75,7 @@ class Bench:
         random = np.random.default_rng(0)
         ways = (MIXED, ODD, BELOW, ABOVE)
         for way in ways if about.size(at) <= MANY else ways[:2]:
-            for reach in (_reach(about.parts[at].graph), 1):
+            for reach in (_reach(about.part(at).graph), 1):
                 values = _values(about, at, random, way, reach)
                 try:
                     made = _results(about, at, values)
@@ -111,7 +98,7 @@ class Bench:
         frame = self._frames.get(id(about))
         if frame is None:
             zeros = [np.zeros(p.type.shape, p.type.dtype) for p in about.graph.parameters]
-            frame = self._frames[id(about)] = Frame(about.plan, about.layout, zeros)
+            frame = self._frames[id(about)] = Frame(about.plan, zeros)
         state = self._make(about, frame.inputs)
         state.values = values
         state.frame = frame
@@ -155,7 +142,7 @@ def _values(
     about: PlanFacts, at: int, random: np.random.Generator, way: int, reach: int
 ) -> dict[int, Array]:
     """What a step reads, drawn, and what its nodes take, which may be views of that."""
-    graph, part = about.graph, about.parts[at]
+    graph, part = about.graph, about.part(at)
     made: dict[int, Array] = {}
     lies: dict[int, Array] = {}  # what lies in each slot
     for slot, value in about.layout.reads[at]:
@@ -203,7 +190,7 @@ def _views(graph: Graph, value: int, made: Mapping[int, Array]) -> list[Node] | 
 
 
 def _results(about: PlanFacts, at: int, values: dict[int, Array]) -> dict[int, Array]:
-    part = about.parts[at]
+    part = about.part(at)
     outputs = evaluate(part.graph, part.arrays(values))
     return dict(zip(part.outputs, outputs, strict=True))
 

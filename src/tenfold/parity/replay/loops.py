@@ -16,7 +16,7 @@ from tenfold.graph import Graph, Node, Parameter
 from tenfold.ops.rows.control import rounds_of
 from tenfold.parity.find.part import FEW, loop_of
 from tenfold.parity.replay.perturb import farther
-from tenfold.parity.replay.replay import Frame, Layout, Replay
+from tenfold.parity.replay.replay import Frame, Replay
 from tenfold.parity.replay.state import ScopeState
 from tenfold.parity.rule.agree import Uncertain, Watch, compare, judged
 from tenfold.plan import LoopStep, Plan, Slot
@@ -45,7 +45,7 @@ def few_rounds(
     graph = _graph(node, given, count)
     rounds = count + (step.length - node["length"] if loop.counted else 0)
     plan = _plan(about.plan, step, graph, rounds)
-    frame = Frame(plan, Layout(plan), given)
+    frame = Frame(plan, given)
     (only,) = plan.steps
     assert isinstance(only, LoopStep)
     for number, slot in enumerate(only.inputs):  # a body that works in place begins in its result

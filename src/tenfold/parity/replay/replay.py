@@ -8,7 +8,7 @@ that goes too far is found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -206,9 +206,8 @@ def _shaped(room: Array, dtype: Any, shape: tuple[int, ...]) -> Array:
 class Frame(GuardedMemory):
     """A plan with memory: its inputs, its outputs and an arena."""
 
-    def __init__(self, plan: Plan, layout: Layout, inputs: Sequence[Array]) -> None:
+    def __init__(self, plan: Plan, inputs: Sequence[Array]) -> None:
         self.plan = plan
-        self.layout = layout
         types = [plan.graph.types[v] for v in plan.graph.outputs]
         super().__init__(inputs, types, plan.arena_bytes, plan.donated)
 
@@ -225,10 +224,9 @@ class Frame(GuardedMemory):
             room = rows[where.number].reshape(-1).view(np.uint8)
         return _shaped(room[where.offset : where.offset + type.nbytes], type.dtype, type.shape)
 
-    def zones(self, at: int) -> list[tuple[int, Array]]:
-        """The bytes of the arena beside what a step writes, each piece with where it begins."""
-        step = self.plan.steps[at]
-        regions = [region(self.plan, s) for s in written(step, self.layout, at)]
+    def zones(self, slots: Iterable[int]) -> list[tuple[int, Array]]:
+        """The bytes of the arena beside these slots, each piece with where it begins."""
+        regions = [region(self.plan, s) for s in slots]
         taken = sorted({(r[2], r[3]) for r in regions if r[0] == ARENA and r[3] > r[2]})
         found: list[tuple[int, Array]] = []
         free = 0  # the first byte that none of them has

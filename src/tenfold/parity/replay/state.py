@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tenfold.graph import Graph
-from tenfold.parity.find.part import Part, has_effects, part_of_step
+from tenfold.locks import cached_property
+from tenfold.ops import TABLE
+from tenfold.parity.find.part import Part, computed, has_effects, part_of
 from tenfold.parity.replay.replay import Frame, Layout
 from tenfold.plan import BranchStep, LoopStep, Plan
 from tenfold.reference.evaluate import ActiveScope
+from tenfold.types import SHORT
 
 Array = np.ndarray[Any, Any]
+_FEW = range(-1, 8)  # numbers of axes and the like: they are no sizes
 
 
 class PlanFacts:
@@ -24,27 +29,65 @@ class PlanFacts:
         self.plan = plan
         self.graph = graph
         self.number = number
-        self.layout = Layout(plan)
-        self.parts: list[Part] = []
-        self.needed: list[tuple[int, ...]] = []  # the values of each step's check
-        self.last: dict[int, int] = {}  # the step after which a value is not needed
         self.scoped = {s.node: n for n, s in enumerate(plan.steps)
                        if isinstance(s, (LoopStep, BranchStep))}  # fmt: skip
-        self.effects: list[bool] = []
-        for at, step in enumerate(plan.steps):
-            writes = [v for _, v in self.layout.writes[at]]
-            part = part_of_step(graph, step, writes)
-            values = (*part.inputs, *writes, *(v for _, v in self.layout.reads[at]))
-            self.parts.append(part)
-            self.needed.append(tuple(dict.fromkeys(values)))
-            for value in values:
-                self.last[value] = at
-            position = getattr(step, "node", None)
-            self.effects.append(position is not None and has_effects(graph.nodes[position]))
+        self.positions = [computed(graph, step) for step in plan.steps]  # the nodes of each step
+        self.effects = [
+            any(has_effects(graph.nodes[p]) for p in positions) for positions in self.positions
+        ]
         self.kept = frozenset(graph.outputs)
+        self._parts: dict[int, Part] = {}
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the plan has its values."""
+        return Layout(self.plan)
+
+    @cached_property
+    def needed(self) -> list[tuple[int, ...]]:
+        """The values of each step's check."""
+        nodes, starts = self.graph.nodes, self.graph.starts
+        made = []
+        for inside, reads, writes in zip(
+            self.positions, self.layout.reads, self.layout.writes, strict=True
+        ):
+            own = {v for p in inside for v in range(starts[p], starts[p] + len(nodes[p].types))}
+            values = [v for p in inside for v in nodes[p].inputs if v not in own]
+            made.append(tuple(dict.fromkeys([*values, *(v for _, v in (*writes, *reads))])))
+        return made
+
+    @cached_property
+    def last(self) -> dict[int, int]:
+        """The step after which a value is not needed."""
+        found = {v: at for at, values in enumerate(self.needed) for v in values}
         for position in self.scoped:
-            for value in graph.nodes[position].inputs:
-                self.last.setdefault(value, len(plan.steps))
+            for value in self.graph.nodes[position].inputs:
+                found.setdefault(value, len(self.plan.steps))
+        return found
+
+    def part(self, at: int) -> Part:
+        """What a step computes, as a graph."""
+        found = self._parts.get(at)
+        if found is None:
+            writes = [v for _, v in self.layout.writes[at]]
+            found = self._parts[at] = part_of(self.graph, self.positions[at], writes)
+        return found
+
+    def form(self, at: int) -> tuple[object, ...]:
+        """What a step computes whatever its extents and offsets: ops, who reads whose, dtypes and
+        ranks, attributes but for sizes. Literals are parameters of its kernel."""
+        nodes, starts = self.graph.nodes, self.graph.starts
+        number: dict[int, int] = {}
+        made: list[tuple[object, ...]] = []
+        for position in self.positions[at]:
+            node = nodes[position]
+            reads = [number.setdefault(v, len(number)) for v in node.inputs]
+            types = [(SHORT[t.dtype], t.rank) for t in node.types]
+            for value in range(starts[position], starts[position] + len(types)):
+                number.setdefault(value, len(number))
+            given = () if TABLE[node.op].literal else _but_sizes(node.attributes)
+            made.append((node.op, *reads, *types, given))
+        return tuple(made)
 
     def size(self, at: int) -> int:
         """How many elements a step reads and writes."""
@@ -54,12 +97,20 @@ class PlanFacts:
     def what(self, at: int) -> str:
         """A step in words."""
         step = self.plan.steps[at]
-        ops = [n.op for n in self.parts[at].graph.nodes]
+        ops = [self.graph.nodes[p].op for p in self.positions[at]]
         shown = " ".join(ops[:12]) + (" …" if len(ops) > 12 else "")
         if step.kind == "kernel":
             digest = self.plan.own[step.kernel].digest[:8]  # type: ignore[union-attr]
             return f"step {at}, kernel {digest} ({shown or 'copy'})"
         return f"step {at}, {step.kind} {shown}".rstrip()
+
+
+@lru_cache(1 << 14)
+def _but_sizes(given: Any) -> Any:
+    """Attributes with a mark in place of each extent and offset."""
+    if type(given) is tuple:
+        return tuple([_but_sizes(one) for one in given])
+    return "n" if type(given) is int and given not in _FEW else given
 
 
 @dataclass(eq=False, slots=True)

@@ -40,7 +40,9 @@ def check_step(
         give(state, at)
         return f"{about.what(at)} calls Python: it was run with the whole plan, not alone"
     before = _prepare(state, at)
-    zones = [(start, zone, zone.copy()) for start, zone in frame.zones(at)]
+    zones = [
+        (start, zone, zone.copy()) for start, zone in frame.zones(written(step, about.layout, at))
+    ]
     try:
         replay.run(frame, at)
     except TenfoldError as error:
@@ -75,7 +77,7 @@ def _long_loop(
     reference."""
     about, frame = state.about, state.frame
     assert frame is not None
-    part = about.parts[at]
+    part = about.part(at)
     made = {v: np.array(frame.memory(s)) for s, v in about.layout.writes[at]}
     counts = [ROUNDS, *([LATER] if rounds > LATER and not goes_long(part.graph.nodes[0]) else [])]
     for count in counts:
@@ -108,7 +110,7 @@ def judged_step(replay: Replay, state: ScopeState, at: int) -> list[Agreement]:
     if about.effects[at]:
         return []
     replay.run(frame, at)
-    part = about.parts[at]
+    part = about.part(at)
     got = []
     for slot, value in about.layout.writes[at]:
         wanted = np.asarray(state.values[value])
@@ -167,7 +169,7 @@ def _overlapping(state: ScopeState, at: int) -> Disagreement | None:
 def _misplaced(state: ScopeState, at: int, value: int, text: str) -> Disagreement:
     about = state.about
     case = Case(about.graph, tuple(state.inputs))
-    nodes = tuple(about.parts[at].graph.nodes)
+    nodes = tuple(about.part(at).graph.nodes)
     return Disagreement(MEMORY, about.what(at), f"{state.name}%{value}", text, case, nodes)
 
 
@@ -202,7 +204,7 @@ def _judged(
 ) -> Judgement | Disagreement | str:
     about, frame = state.about, state.frame
     assert frame is not None
-    part = about.parts[at]
+    part = about.part(at)
     got: dict[int, Array] = {}
     for slot, value in about.layout.writes[at]:
         held = frame.memory(slot)
@@ -246,7 +248,7 @@ def wrong(
 ) -> Disagreement:
     """What is wrong with a step, with the case that shows it."""
     about = state.about
-    part = about.parts[at]
+    part = about.part(at)
     which = part.outputs[0] if value is None and part.outputs else value
     case = Case(part.graph, tuple(part.arrays(state.values)))
     name = f"{state.name}%{which}"

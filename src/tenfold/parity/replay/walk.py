@@ -283,7 +283,7 @@ class Walk:
             if any(v not in state.values for v in about.needed[at]):
                 return
             if state.frame is None:
-                state.frame = Frame(about.plan, about.layout, state.inputs)
+                state.frame = Frame(about.plan, state.inputs)
             self.at = (state, at)
             if self.watched is not None:
                 self.watched(state, at)

@@ -21,7 +21,7 @@ from tenfold.graph import Graph, Node, Parameter
 from tenfold.graph.op import Branch, Composition, Element, Inline, Loop, Pointwise, Routine
 from tenfold.ops import TABLE
 from tenfold.ops.agreement.moved import distance, moved, snapped
-from tenfold.ops.agreement.units import EPS, SIGN, unit
+from tenfold.ops.agreement.units import EPS, SIGN, finite_size, unit
 from tenfold.parity.rule.bounds import own_bound, settled_spread, spread_of, unrounded
 from tenfold.reference import evaluate
 from tenfold.types import KIND, SHORT, TensorType
@@ -29,6 +29,8 @@ from tenfold.types import KIND, SHORT, TensorType
 Array = np.ndarray[Any, Any]
 Watch = Callable[[], None]
 
+# What needs no bound where kernels are known: units of the largest element, and how much of it.
+CLOSE, FARTHEST = 64.0, 2.0**-7
 SLACK = 3.0  # what inputs' bounds make is tried at a few points, to first order
 
 
@@ -88,6 +90,26 @@ def same_bits(got: Array, value: Array) -> bool:
 def raw(array: Array) -> Array:
     """The bytes of an array."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def closely(got: Array, value: Array, steps: int = 1) -> float | None:
+    """The largest error of a compiled value in units of its largest element, where that is but a
+    few for each step on the way: no bound is asked for that. None where it has to be looked at
+    closer: integers that are not equal, too."""
+    if got.dtype != value.dtype or got.shape != value.shape:
+        return None
+    short = SHORT[value.dtype]
+    if short not in EPS or not value.size:
+        return 0.0 if np.array_equal(got, value) else None
+    with np.errstate(all="ignore"):
+        off, largest = float(np.abs(got - value).max()), float(np.abs(value).max())
+        if not (off < np.inf and largest < np.inf):
+            off, largest = distance(got, value).max(), finite_size(value).max()
+    if off == 0.0:
+        return 0.0
+    if not off <= min(CLOSE * EPS[short] * steps, FARTHEST) * largest:
+        return None
+    return float(off / (EPS[short] * largest))
 
 
 def compare(got: Array, value: Array, allowed: Array | None) -> Agreement:

@@ -111,17 +111,25 @@ class Bytecode:
         self.routines = routines
         self.ask = ask
         self.kept: list[Array] = []  # what the bytecode points at
-        self.addresses: dict[int, int] = {}  # of the bytecode of each plan, by id
+        self.rows: dict[int, Array] = {}  # the bytecode of each plan, by id
+        self.addresses: dict[int, int] = {}
+        self.marks: dict[int, list[int]] = {}  # where each step of a plan begins, and the end
         self.weights = weigh(plan.every)
         for number, one in enumerate(plan.every):
-            self.addresses[id(one)] = self.keep(np.array(self.write(one, number), np.int64))
+            row = self.rows[id(one)] = np.array(self.write(one, number), np.int64)
+            self.addresses[id(one)] = self.keep(row)
         self.address = self.addresses[id(plan)]
         del self.ask  # who asks may hold this bytecode: dropped, both are freed at once
 
+    def alone(self, plan: Plan, number: int) -> Array:
+        """The bytecode of one step of a plan; it points at what this one keeps."""
+        row, marks = self.rows[id(plan)], self.marks[id(plan)]
+        step = row[marks[number] : marks[number + 1]]
+        return np.concatenate((row[:3], step, np.array([Opcode.END])))
+
     def silence(self, plan: Plan) -> None:
         """Have the alarm of a plan rung no more, in calls under way, too."""
-        row = next(a for a in self.kept if _address(a) == self.addresses[id(plan)])
-        row[3:5] = Opcode.POLL, 0
+        self.rows[id(plan)][3:5] = Opcode.POLL, 0
 
     def keep(self, array: Array) -> int:
         self.kept.append(array)
@@ -136,7 +144,9 @@ class Bytecode:
         if number in self.alarms:
             words += (Opcode.HOST, self.alarms[number])
         most, below = 1, 1
+        marks = self.marks[id(plan)] = []
         for at, step in enumerate(plan.steps):
+            marks.append(len(words))
             match step:
                 case KernelStep():
                     address, extent = self.kernels[plan.call(step)]
@@ -162,6 +172,7 @@ class Bytecode:
                     below = max(below, len(step.inputs) + len(step.outputs) + step.carries + 1)
             if self.polls_after(plan, at):
                 words += (Opcode.POLL, _weight(plan, step, self.weights))
+        marks.append(len(words))
         words.append(Opcode.END)
         words[1:3] = most, below
         return words

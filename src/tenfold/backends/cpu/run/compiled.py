@@ -37,7 +37,9 @@ class CompiledProgram(NativeProgram):
         self.graph = plan.graph  # or the graph that the plan's was made of
         self.strict = strict
         self.target = target or host_target()
-        self.code = (request or Request(self.target, strict)).finish(plan.calls)
+        request = request or Request(self.target, strict)
+        self.code = request.finish(plan.calls)
+        self.compiled = request.compiled
         ask, self._callables = asking(plan, self.running, self.callbacks)
         self._sorts = {name: routine_image(name, self.target) for name in routines_of(plan)}
         self.bytecode = Bytecode(plan, self.places(), ask, self.routines())

@@ -66,6 +66,11 @@ class Request:
                 self._compilation = Compilation(self._target, self._strict)
             self._new[call] = self._compilation.add(call)
 
+    @property
+    def compiled(self) -> bool:
+        """Whether any of it is new."""
+        return self._compilation is not None
+
     def drop(self) -> None:
         """Have no more compiled: nobody will ask."""
         if self._compilation is not None:

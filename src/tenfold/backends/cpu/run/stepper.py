@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from tenfold.backends.cpu.entry.abi import DONE
@@ -16,8 +15,6 @@ from tenfold.backends.cpu.run.kernels import steps_image
 from tenfold.backends.cpu.run.native import RELEASED, NativeProgram, asking
 from tenfold.backends.cpu.run.poll import STATE_WORDS
 from tenfold.backends.program import Array, PlanMemory
-from tenfold.kernel.ir.sized import SizedKernel
-from tenfold.locks import cached_property
 from tenfold.plan import Plan
 
 
@@ -32,23 +29,24 @@ class NativeStepper:
         self._gate = gate(lambda text: fixed(GATE, program.target))
         self._run = kind(self._gate.address("tn_run"))
         self._program = program
-        self._steps: WeakKeyDictionary[Plan, dict[int, tuple[Bytecode, int, object]]]
-        self._steps = WeakKeyDictionary()
-
-    @cached_property
-    def _places(self) -> Mapping[SizedKernel, tuple[int, int]]:
-        return self._program.places()
+        self._laid: tuple[PlanMemory, Any, int] | None = None  # the memory last used, its table
+        self._made: WeakKeyDictionary[Plan, tuple[Bytecode, object]] = WeakKeyDictionary()
 
     def step(self, plan: Plan, number: int, memory: PlanMemory) -> None:
-        program, known = self._program, self._steps.setdefault(plan, {})
-        found = known.get(number)
+        bytecode = self._bytecode(plan)
+        words, weight = bytecode.alone(plan, number), bytecode.weights[id(plan)]
+        self._call(steps_image(self._program.target, True), _address(words), weight, memory)
+
+    def _bytecode(self, plan: Plan) -> Bytecode:
+        """Bytecode that a plan is part of: the whole program's, unless the plan is another."""
+        found = self._made.get(plan)
         if found is None:
-            alone = replace(plan, steps=(plan.steps[number],))
-            ask, callables = asking(alone, program.running, program.callbacks)
-            bytecode = Bytecode(alone, self._places, ask, program.routines())
-            found = known[number] = (bytecode, bytecode.weights[id(alone)], callables)
-        bytecode, weight, _ = found
-        self._call(steps_image(program.target, True), bytecode.address, weight, memory)
+            program = self._program
+            whole = program.plan if plan in program.plan.every else plan
+            ask, callables = asking(whole, program.running, program.callbacks)
+            found = Bytecode(whole, program.places(), ask, program.routines()), callables
+            self._made.update(dict.fromkeys(whole.every, found))
+        return found[0]
 
     def whole(self, memory: PlanMemory) -> None:
         program = self._program
@@ -58,10 +56,12 @@ class NativeStepper:
         """Run this bytecode; what it raises is raised. Other threads go on meanwhile if it takes
         long."""
         poll = (ctypes.c_int64 * STATE_WORDS)()
-        rows = [*map(_address, memory.inputs), *map(_address, memory.outputs)]
-        table = (ctypes.c_void_p * max(len(rows), 1))(*rows)
+        if self._laid is None or self._laid[0] is not memory:
+            rows = [*map(_address, memory.inputs), *map(_address, memory.outputs)]
+            found = (ctypes.c_void_p * max(len(rows), 1))(*rows)
+            self._laid = memory, found, _address(memory.arena)
+        _, table, arena = self._laid
         release, steps = int(weight > RELEASED), image.address("tn_steps")
-        arena = _address(memory.arena)
         done = self._run(
             steps, release, ctypes.addressof(table), arena, ctypes.addressof(poll), bytecode
         )
