@@ -42,7 +42,7 @@ STAGES = (
     ("tenfold.plan.steps.build:_Planner", "lowered", "lower"),
     ("tenfold.plan.steps.build:Cells", "lay_out", "slots"),
     ("tenfold.backends.cpu.run.compiled:CompiledProgram", "__init__", "bind"),
-    ("tenfold.backends.cpu.run.compiled", "obtain", "code"),
+    ("tenfold.backends.cpu.run.kernels:Request", "finish", "code"),
     ("tenfold.api.checking", "answer", "check"),
     ("tenfold.api.checking", "go_on", "background"),
     ("tenfold.api.checking", "note", "disk"),
@@ -86,7 +86,8 @@ def block_arguments(n: int, random: np.random.Generator) -> list[Any]:
 
 
 def chain_arguments(n: int, random: np.random.Generator) -> list[Any]:
-    return [random.standard_normal(shape) for shape in ((n, 12), (n, 12), (12, 12))]
+    x, y, w = (random.standard_normal(shape) for shape in ((n, 12), (n, 12), (12, 12)))
+    return [x, y, w / 8]
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[int, np.random.Generator], list[Any]]]] = {
@@ -164,7 +165,7 @@ def main() -> None:
             continue
         args = arguments(5, random)
         plan = f.program_for(*args)[2].plan
-        nodes, total = len(plan.graph.nodes), [sum(row.values()) for row in rows]
+        nodes, total = len(f.trace(*args).nodes), [sum(row.values()) for row in rows]
         print(
             f"{name}: {nodes} nodes, {len(plan.steps)} steps, {len(plan.kernels)} kernels; "
             f"{1e3 * median(total):.2f} ms of work, {1e3 * median(walls):.2f} ms by the clock, "
