@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from faults import plant
+from fresh import forget_code
 
 import tenfold as tn
 from tenfold.api import checking
@@ -51,9 +52,9 @@ def test_a_check_without_memory_gives_up_and_the_call_goes_on():
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """A disk cache of its own, and no plans from before."""
+    """A disk cache of its own, and no plans or code from before."""
     monkeypatch.setattr(tn.config, "cache", tmp_path / "cache")
-    plans.clear()
+    forget_code(monkeypatch)
     yield
     plans.clear()
 

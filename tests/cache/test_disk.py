@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fresh import forget_code
 
 import tenfold as tn
 from tenfold.api import policy
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.link.loader import route
-from tenfold.backends.cpu.run import kernels
 from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.cache import plans, stored
 from tenfold.cache.disk import Disk
@@ -42,13 +42,7 @@ x = np.linspace(-1, 1, 12).reshape(3, 4).astype("float32")
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
     """Plans in memory are forgotten before and after, and their code with them."""
-
-    def forget():
-        kernels._known.clear()
-        type(plans).clear(plans)
-
-    monkeypatch.setattr(plans, "clear", forget)
-    plans.clear()
+    forget_code(monkeypatch)
     yield
     plans.clear()
 
