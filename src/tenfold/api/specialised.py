@@ -270,7 +270,8 @@ class SpecialisedFunction(Callee):
             # A lazy array may be updated in place, which native code does not look for.
             lazy = any(isinstance(c.array, Array) for c in found.captures)
             watched = None if lazy else guards(found)
-            if found.entry_point is None or not found.entry_point.still(captures, watched):
+            entry_point = found.entry_point
+            if entry_point is None or not entry_point.still(captures, watched):
                 arrays, strict = [*map(as_array, call.leaves)], self._options.strict
                 if verify_option(self._options.verify) != "off" and not guarded(
                     program, captures, watched or (), arrays, traced.updates, strict, made
@@ -280,7 +281,7 @@ class SpecialisedFunction(Callee):
                 form = CallForm.of(call, traced, self._binder.signature)
                 written = dict.fromkeys((*traced.updates, *self._donated(call)))
                 self._drop(found)
-                found.entry_point = EntryPoint(
+                found.entry_point = entry_point = EntryPoint(
                     program,
                     form,
                     captures,
@@ -289,7 +290,10 @@ class SpecialisedFunction(Callee):
                     apart=[(n, array) for n in written for array in own],
                 )
                 self._use(program, found)
-            self._dispatch.add(found.entry_point)
+            self._dispatch.add(entry_point)
+            if program.retired:  # by another thread, which may not have known of this
+                self._dispatch.drop(entry_point)
+                found.entry_point = None
 
     def _drop(self, found: Specialisation) -> None:
         """Let native code answer by it no more."""

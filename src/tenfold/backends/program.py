@@ -151,6 +151,7 @@ class Program(ABC):
     told: bool = False  # whether the user knows that it was refuted
     checksum: bytes | None = None  # of its entry in the disk cache
     seconds = 0.0  # that it took to make
+    retired = False  # whether it is to be held no more
     compiled = True  # whether any of its code was compiled for it
     unkept: Callable[[Program], None] | None = None  # what writes it to disk, if that can wait
     counted = 1  # calls that it had answered when the cache looked last; its first is no use
@@ -226,7 +227,9 @@ class Program(ABC):
         return self.backend.compile(graph, strict=self.strict)
 
     def retire(self) -> None:
-        """Have all who hold it let go: it is freed as soon as nobody runs it."""
+        """Have all who hold it let go: it is freed as soon as nobody runs it. Who comes to hold it
+        later looks whether it is `retired`."""
+        self.retired = True
         for held in list(self._holders.values()):
             holder = held()
             if holder is not None:
