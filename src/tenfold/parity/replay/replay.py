@@ -93,12 +93,13 @@ class Layout:
             slot = plan.slots[number]
             places.setdefault((value, slot.place, slot.number), []).append(number)
         # Two slots may be one place: of a copy that has nothing to do.
+        regions = [region(plan, number) for number in range(len(plan.slots))]
         one: dict[tuple[int, Any], int] = {}
         for number, value in sorted(wholes):
-            one.setdefault((value, region(plan, number)), number)
+            one.setdefault((value, regions[number]), number)
 
         def same(slot: int, value: int) -> tuple[int, int]:
-            return one.get((value, region(plan, slot)), slot), value
+            return one.get((value, regions[slot]), slot), value
 
         # Where a value is first and last written in one slot, and which began as copies.
         self.first_write: dict[tuple[int, int], int] = {}

@@ -76,7 +76,7 @@ def transposes(pattern: Pattern | None) -> bool:
 def broadcast_pattern(shape: Shape, rank: int) -> Pattern:
     """The read of an input that broadcasts to a result of this rank."""
     first = rank - len(shape)
-    return tuple(None if n == 1 else first + i for i, n in enumerate(shape))
+    return tuple([None if n == 1 else first + i for i, n in enumerate(shape)])
 
 
 def access_of(
@@ -84,29 +84,31 @@ def access_of(
 ) -> Access:
     """The access of a node with this op, these input types and attributes."""
     if isinstance(op.lowering, Pointwise):
-        costly = op.lowering.instruction in TRANSCENDENTAL
-        rank = result.rank
-        return Access(
-            tuple((broadcast_pattern(t.shape, rank),) for t in types),
-            (0,) * len(types),
-            (0,) * len(types),
-            weight=8 if costly else 1,
-            length=length(op.lowering.instruction, SHORT[types[0].dtype]),
-            costly=costly,
-            instructions=frozenset(
-                {
-                    (
-                        op.lowering.instruction,
-                        tuple(SHORT[t.dtype] for t in types),
-                        SHORT[result.dtype],
-                    )
-                }
-            ),
-        )
+        rank = len(result.shape)
+        reads = tuple([broadcast_pattern(t.shape, rank) for t in types])
+        dtypes = tuple([SHORT[t.dtype] for t in types])
+        return _pointwise(op.lowering.instruction, dtypes, SHORT[result.dtype], reads)
     if isinstance(op.lowering, Ranges):
         return _probe(Element(as_element(op.lowering)), types, dict(attributes), result)
     assert isinstance(op.lowering, Element)
     return _probe(op.lowering, types, dict(attributes), result)
+
+
+@cache
+def _pointwise(
+    instruction: str, dtypes: tuple[str, ...], result: str, reads: tuple[Pattern, ...]
+) -> Access:
+    """The access of an instruction for each element: whatever the extents."""
+    costly = instruction in TRANSCENDENTAL
+    return Access(
+        tuple((pattern,) for pattern in reads),
+        (0,) * len(dtypes),
+        (0,) * len(dtypes),
+        weight=8 if costly else 1,
+        length=length(instruction, dtypes[0]),
+        costly=costly,
+        instructions=frozenset({(instruction, dtypes, result)}),
+    )
 
 
 def scatter_access(

@@ -23,6 +23,8 @@ from tenfold.reference import Callbacks
 class CompiledProgram(NativeProgram):
     """A plan bound to the code of its kernels; those that are new are compiled."""
 
+    bytecode: Bytecode
+
     def __init__(
         self,
         plan: Plan,

@@ -43,6 +43,7 @@ class NativeProgram(Program):
     weight: int  # about how many nanoseconds it takes
     kept: tuple[object, ...]  # what the bytecode points at
     order: StepOrder
+    bytecode: Bytecode | None = None  # its plan's as it was written, where it was written here
     _own: BoundPlan | None = None  # what `__call__` goes through
 
     @property

@@ -39,6 +39,9 @@ class NativeStepper:
 
     def _bytecode(self, plan: Plan) -> Bytecode:
         """Bytecode that a plan is part of: the whole program's, unless the plan is another."""
+        own = self._program.bytecode
+        if own is not None and id(plan) in own.rows:
+            return own
         found = self._made.get(plan)
         if found is None:
             program = self._program
