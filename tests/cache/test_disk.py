@@ -108,6 +108,29 @@ def test_a_second_process_compiles_nothing(folder):
     assert found[1][1:] == ["False", "0"]
 
 
+def test_a_second_process_compiles_nothing_for_another_shape(folder):
+    script = """
+        import sys
+        import numpy as np, tenfold as tn
+        @tn.jit
+        def f(x):
+            h = np.exp(x - x.max(axis=1, keepdims=True))
+            return h / h.sum(axis=1, keepdims=True)
+        x = np.linspace(-1, 1, int(sys.argv[1])).reshape(3, -1)
+        assert np.allclose(f(x), f.__wrapped__(x))
+        print(tn.stats()["plans"], tn.stats()["kernels_compiled"])
+    """
+    environment = {**os.environ, "TENFOLD_CACHE": str(folder)}
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script), extent],
+            env=environment, capture_output=True, text=True, check=True,
+        ).stdout.split()
+        for extent in ("300", "1200")
+    ]  # fmt: skip
+    assert found == [["1", "1"], ["1", "0"]]
+
+
 def test_what_is_found_gives_the_same_bits(folder):
     want = make()(x)
     assert not restored(make(), x)

@@ -76,27 +76,42 @@ class Compilation:
         self._made: list[CompiledKernel] = []
         self._known: dict[Kernel, list[CompiledKernel]] = {}
         self._names: set[str] = set()
+        self._parts: list[list[str]] = []  # the names in each object
+        self.objects: tuple[tuple[list[str], bytes], ...] = ()  # when it is finished
 
     def add(self, call: SizedKernel) -> CompiledKernel:
         """One more; what is known of its code before that is there."""
+        code, found = self.prepare(call)
+        self.include(code, found)
+        return found
+
+    def prepare(self, call: SizedKernel) -> tuple[KernelText | None, CompiledKernel]:
+        """A kernel as text, unless it is one that was prepared before; it is not yet part of the
+        object."""
         others = self._known.setdefault(call.kernel, [])
         found = next((one for one in others if one.facts.hold(call.sizes)), None)
-        if found is None:
-            code, found = prepare(call, self._target, self._strict)
-            others.append(found)
-            if code.name not in self._names:
-                self._names.add(code.name)
-                self._batch.append(code)
-        self._made.append(found)
+        if found is not None:
+            return None, found
+        code, found = prepare(call, self._target, self._strict)
+        others.append(found)
+        return code, found
+
+    def include(self, code: KernelText | None, compiled: CompiledKernel) -> None:
+        """Compile a text that was prepared; without one it is known."""
+        self._made.append(compiled)
+        if code is not None and code.name not in self._names:
+            self._names.add(code.name)
+            self._batch.append(code)
         if sum(code.size for code in self._batch) >= BATCH:
             self._flush()
-        return found
 
     def finish(self, fragments: Sequence[Fragment] = ()) -> Module:
         """The object, with further text beside the kernels."""
         if self._batch or fragments or not self._names:
             self._flush(fragments)
-        return Module(pack(self._assembly.finish()), tuple(self._made))
+        objects = self._assembly.finish()
+        self.objects = tuple(zip(self._parts, objects, strict=True))
+        return Module(pack(objects), tuple(self._made))
 
     def drop(self) -> None:
         """Compile no more of it."""
@@ -104,6 +119,7 @@ class Compilation:
 
     def _flush(self, fragments: Sequence[Fragment] = ()) -> None:
         self._assembly.add(module_text(self._batch, self._target, fragments))
+        self._parts.append([code.name for code in self._batch])
         self._batch = []
 
 

@@ -97,14 +97,25 @@ def _stores() -> Sequence[CodeStore]:
     return stores if route() == "elf" else ()  # elsewhere code is not loaded from files
 
 
+def find_object(name: str) -> bytes | None:
+    """Object code that was kept under this name."""
+    found = (store.find(name) for store in _stores())
+    return next((data for data in found if data is not None), None)
+
+
+def keep_object(name: str, data: bytes) -> None:
+    """Keep object code for other processes."""
+    for store in _stores():
+        store.keep(name, data)
+
+
 def _find(part: str, target: LLVMTarget) -> bytes | None:
     key = (part, target.digest)
     found = _objects.get(key)
-    for store in _stores() if found is None else ():
-        found = store.find(_name(part, target))
+    if found is None:
+        found = find_object(_name(part, target))
         if found is not None:
             _objects[key] = found
-            break
     return found
 
 
@@ -114,8 +125,7 @@ def _make(part: str, target: LLVMTarget) -> bytes:
     from tenfold.backends.llvm.assemble import assemble
 
     made = prelink(assemble(_text(part, target), target), EXPORTS.get(part, (part,)))
-    for store in _stores():
-        store.keep(_name(part, target), made)
+    keep_object(_name(part, target), made)
     _objects[part, target.digest] = made
     return made
 

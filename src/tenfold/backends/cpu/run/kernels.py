@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link.loader import Image, load
-from tenfold.backends.cpu.run.fixed import STEPS, fixed
+from tenfold.backends.cpu.run.fixed import STEPS, find_object, fixed, keep_object
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.locks import Lock, once
@@ -64,11 +64,30 @@ class Request:
         with timed("compile"):
             if self._compilation is None:
                 self._compilation = Compilation(self._target, self._strict)
-            self._new[call] = self._compilation.add(call)
+            text, compiled = self._compilation.prepare(call)
+            if text is not None:
+                data = find_object(self._name(text.name))
+                if data is not None:
+                    self._bring(call, compiled, data)
+                    return
+            self._compilation.include(text, compiled)
+            self._new[call] = compiled
+
+    def _name(self, kernel: str) -> str:
+        return f"kernel-{kernel}-{self._target.digest}"
+
+    def _bring(self, call: SizedKernel, compiled: CompiledKernel, data: bytes) -> None:
+        """Use code that another process compiled, for other sizes say."""
+        from tenfold.backends.cpu.link.compile import Module
+
+        image = load([data], [compiled.name])
+        code = self._found[call] = KernelCode(compiled, image, Module(data, (compiled,)))
+        with _lock:
+            self._codes(call).append(code)
 
     @property
     def compiled(self) -> bool:
-        """Whether any of it is new."""
+        """Whether any of it is new to this process."""
         return self._compilation is not None
 
     def drop(self) -> None:
@@ -81,7 +100,7 @@ class Request:
         for call in calls:
             self.add(call)
         count("kernels_reused", len({id(code) for code in self._found.values()}))
-        if self._compilation is not None:
+        if self._compilation is not None and self._new:
             self._take_in(self._compilation)
         with _lock:
             while len(_known) > _MOST:
@@ -104,6 +123,9 @@ class Request:
                     codes.append(code)
                 self._found[call] = code
         count("kernels_compiled", len(made))
+        for names, data in compilation.objects:
+            for name in names:
+                keep_object(self._name(name), data)
 
     def _codes(self, call: SizedKernel) -> list[KernelCode]:
         """The codes of a kernel, for other sizes each; the last to be dropped."""
