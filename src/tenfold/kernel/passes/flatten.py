@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tenfold.kernel.analyse.cost import small
 from tenfold.kernel.ir.index import Index, axis
 from tenfold.kernel.ir.kernel import PARALLEL, Axis, Kernel
 
-TINY = 8
+TINY, TINIEST = 8, 4
 _LEAST = 64  # elements of the flat axis
+
+
+def tiny(kernel: Kernel) -> int:
+    """What an axis does not exceed whose code is made for it alone. A small kernel had better do
+    for many sizes."""
+    return TINIEST if small(kernel) else TINY
 
 
 def flatten(kernel: Kernel, inner: int) -> Kernel:
@@ -36,7 +43,7 @@ def flatten(kernel: Kernel, inner: int) -> Kernel:
     """
     width = kernel.axes[inner].extent
     outer = _outside(kernel, inner)
-    if outer is None or not 1 < width <= TINY or kernel.axes[inner].kind != PARALLEL:
+    if outer is None or not 1 < width <= tiny(kernel) or kernel.axes[inner].kind != PARALLEL:
         return kernel
     total = kernel.axes[outer].extent * width
     if total < _LEAST or any(b.rows for b in kernel.buffers):

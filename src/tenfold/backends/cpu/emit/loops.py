@@ -195,16 +195,20 @@ class Loops:
                 main = self.w.select(long, "i64", str(end), str(begin))
                 run(begin, main, wanted, "overlap", 1)
             else:
-                rest = self.w.op(f"sub nsw i64 {end}, {begin}")
-                rest = self.w.op(f"srem i64 {rest}, {reach}")
-                main = self.w.op(f"sub nsw i64 {end}, {rest}")
+                main = self.whole_part(begin, end, reach)
                 run(begin, main, wanted, "whole")
                 if overlaps and extent >= LANES:
                     run(main, end, 1, "overlap", 1)
                     return
+            if self.schedule.period:
+                run(main, end, wanted, "each")
+                return
             # With masks on all copies most of the last ones would be wholly masked off.
-            few = wanted if self.schedule.period else 1
-            run(main, end, few, "each", min(multiple, LANES * few))
+            single = min(multiple, LANES)
+            if wanted > 1 and not (self.w.masked or overlaps):  # masks are slow
+                begin, main = main, self.whole_part(main, end, LANES)
+                run(begin, main, 1, "whole", single)
+            run(main, end, 1, "each", single)
         elif (
             extent < reach + LANES
             or not self.w.masked
@@ -225,6 +229,12 @@ class Loops:
                 run(end - left, end, -(-left // LANES), mode)
         else:
             run(begin, end, wanted, "each")
+
+    def whole_part(self, begin: Position, end: Position, reach: int) -> str:
+        """The end of as many whole trips as a range has."""
+        w = self.w
+        rest = w.op(f"srem i64 {w.op(f'sub nsw i64 {end}, {begin}')}, {reach}")
+        return w.op(f"sub nsw i64 {end}, {rest}")
 
     def aligned_part(
         self, axis: int, begin: Position, end: Position, reach: int

@@ -2,11 +2,12 @@
 
 Extents, strides and offsets are given when a kernel runs. Its code depends on them by these rules.
 
-1. Fixed are divisors of positions up to `TINY`, whose remainders repeat with a period of a few
-   vectors; and of a kernel that is not small, what is so short that it is written out: reduced
-   rows that stay in registers, windows, and inner rows of up to 8 whole vectors.
+1. Fixed are tiny divisors of positions, whose remainders repeat with a period of a few vectors: up
+   to 4, or 8 in a kernel that is not small. Of such a kernel also what is so short that it is
+   written out: reduced rows that stay in registers, windows, inner rows of up to 8 whole vectors.
 2. A kernel of less than 32,768 elements is small. Nothing else of it depends on sizes but which
-   axis lies across lanes: no cuts, no row blocking, no prefetch, no non-temporal stores.
+   axis lies across lanes: no row blocking, no prefetch of rows, no non-temporal stores, and no
+   cuts but for a single one.
 3. Any other asks a few questions, each of one number and a constant: whether what it writes goes
    past the caches and rows are long, whether the parts of an axis that is cut are, whether both
    sides of a tile fill a vector, whether it runs so long that it has to poll.
@@ -31,7 +32,7 @@ from tenfold.kernel.ir.index import DIV, MOD, Index
 from tenfold.kernel.ir.kernel import REDUCED, Kernel
 from tenfold.kernel.ir.number import Number
 from tenfold.kernel.ir.sized import changed
-from tenfold.kernel.passes.flatten import TINY
+from tenfold.kernel.passes.flatten import tiny
 
 _SHORT_ROW = 8 * LANES  # elements
 
@@ -40,7 +41,9 @@ def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
     """The schedule of a kernel whose sizes are Numbers, and the kernel with some of them fixed."""
     indices = [i.index for i in kernel.instructions if i.index is not None]
     divisors = [n for index in indices for n in _divisors(index)]
-    kernel = _fix(kernel, [n for n in divisors if n <= TINY])
+    if divisors:
+        most = tiny(kernel)
+        kernel = _fix(kernel, [n for n in divisors if n <= most])
     schedule = choose(kernel, target)
     if not schedule.small:
         extents = [kernel.axes[a].extent for a in _short(kernel, schedule)]

@@ -127,7 +127,7 @@ class _ScheduleChoice(LaneChoice):
             reduced=tuple(sorted(self.reduced, key=lambda a: (a in lanes, a))),
             outer=outer,
             grain=grain,
-            cuts=() if tile is not None or chunk or few else self.cuts(),
+            cuts=() if tile is not None or chunk else self.cuts(),
             overlap=tile is None
             and not period
             and not chunk
@@ -254,7 +254,8 @@ class _ScheduleChoice(LaneChoice):
         return Tile(row, tuple(loads))
 
     def cuts(self) -> tuple[tuple[int, int], ...]:
-        """Where conditions on a single axis change, if what they part is long enough."""
+        """Where conditions on a single axis change, if what they part is long enough; of a small
+        kernel, whatever they are, if they are two."""
         points: dict[int, set[int]] = {}
         for i in self.kernel.instructions:
             if i.op != "inside" or i.index is None or len(i.index.terms) != 1:
@@ -276,10 +277,11 @@ class _ScheduleChoice(LaneChoice):
         for axis, where in sorted(points.items()):
             extent = self.kernel.axes[axis].extent
             inside = [0, *sorted(p for p in where if 0 < p < extent), extent]
-            lengths = [b - a for a, b in pairwise(inside)]
-            if len(lengths) <= 4 and all(length >= _SHORTEST_CUT for length in lengths):
+            parts = list(pairwise(inside))
+            long = self.small or all(b - a >= _SHORTEST_CUT for a, b in parts)
+            if len(parts) <= (2 if self.small else 4) and long:
                 found += [(axis, p) for p in inside[1:-1]]
-        return tuple(found) if len(found) <= 3 else ()
+        return tuple(found) if len(found) <= (1 if self.small else 3) else ()
 
 
 def row_places(kernel: Kernel, axis: int) -> int:
