@@ -17,8 +17,9 @@ from tenfold.graph import Graph
 from tenfold.graph.check import check
 from tenfold.graph.op import Loop
 from tenfold.ops import TABLE
+from tenfold.plan.passes.reroll import reroll as pass_
 from tenfold.plan.passes.reroll.body import Body
-from tenfold.plan.passes.reroll.grow import Literals
+from tenfold.plan.passes.reroll.reads import Literals
 from tenfold.plan.passes.reroll.reroll import reroll
 from tenfold.reference import evaluate
 
@@ -186,7 +187,6 @@ FOUND: dict[Function, tuple[tuple[Any, ...], list[int]]] = {
     backwards: ((X,), [19]),
     rows_and_columns: ((X,), [57]),
     nested: ((X, W), [17, 19]),
-    shortest_ways: ((np.abs(RANDOM.normal(size=(17, 17))),), [17]),
     adam: ((X[0], X), [39]),
     swapped: ((W, W * 2, W), [20, 20]),
     exchanged: ((W, W), [20]),
@@ -295,6 +295,26 @@ def shown(x: Any, w: Any) -> Any:
 def test_no_loop_is_made(function: Function) -> None:
     graph = tn.trace(function, X, W)
     assert reroll(graph, TABLE) == (graph, ())
+
+
+def test_parts_of_each_other_are_read_through_while_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of elementwise ops would have to copy the parts that move."""
+    x = np.abs(RANDOM.normal(size=(17, 17)))
+    graph = tn.trace(shortest_ways, x)
+    assert reroll(graph, TABLE) == (graph, ())
+    monkeypatch.setattr(pass_, "LONGER", 10)
+    assert loops(same(graph, x)) == [17]
+
+
+def test_a_large_array_that_all_rounds_read_is_read_by_several_at_once() -> None:
+    def bins(x: Any) -> Any:
+        out = np.zeros(20)
+        for i in range(20):
+            out[i] = np.where(x > i, x, 0).sum()
+        return out
+
+    assert loops(reroll(tn.trace(bins, np.ones(1 << 17)), TABLE)[0]) == []
+    assert loops(same(tn.trace(bins, np.ones(5)), np.ones(5))) == [20]
 
 
 def test_weights_of_their_own_are_left_alone() -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from tenfold.frozen import frozen
 from tenfold.graph import Builder, Graph, Node
 from tenfold.ops.batching.rules import move
-from tenfold.plan.passes.reroll.grow import Internal, Literals, Read, Rounds, SameValue
+from tenfold.plan.passes.reroll.grow import Rounds
+from tenfold.plan.passes.reroll.reads import Internal, Literals, Read, SameValue
 from tenfold.types import I64, SHORT, Shape, TensorType
 
 INDEX = TensorType(I64, ())
@@ -80,7 +81,7 @@ class Body:
         self.stacks: dict[Stack, int] = {}
         self._values: dict[int, tuple[int, ...]] = {}  # by column
         self._carried()
-        for column in self._order():
+        for column in rounds.order():
             node = self._node(rounds.columns[column])
             inputs = [self._read(read) for read in rounds.reads[column]]
             self.builder.at = node.source
@@ -110,28 +111,6 @@ class Body:
         """What is carried, and what it begins with, the nearest round first."""
         first = read.values[self.rounds.low : self.rounds.low + read.distance]
         return (read.column, read.output), tuple(reversed(first))
-
-    def _order(self) -> list[int]:
-        """Columns, each after those that it reads in the same round."""
-        order: list[int] = []
-        state = bytearray(len(self.rounds.columns))
-        for root in range(len(state)):
-            stack = [root]
-            while stack:
-                column = stack[-1]
-                if state[column]:
-                    stack.pop()
-                    if state[column] == 1:
-                        state[column] = 2
-                        order.append(column)
-                    continue
-                state[column] = 1
-                stack.extend(
-                    read.column
-                    for read in self.rounds.reads[column]
-                    if isinstance(read, Internal) and not read.distance and not state[read.column]
-                )
-        return order
 
     def _read(self, read: Read) -> int:
         if isinstance(read, SameValue):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
-from tenfold.frozen import frozen
+from tenfold.plan.passes.reroll.reads import Internal, Literals, Read, SameValue, Views
 from tenfold.plan.passes.reroll.seeds import LEAST_ROUNDS, Seed
 from tenfold.plan.passes.reroll.structure import NONE, Structure
 from tenfold.types import Shape
@@ -21,42 +21,6 @@ FARTHEST = 4  # rounds back that a value is carried
 LARGEST = 1 << 20  # bytes of literals that differ from round to round
 ATTEMPTS = 8  # to put columns where they belong
 EDGE = 2  # rounds that may be left out for the sake of a column that reads others
-
-
-@frozen
-class SameValue:
-    """What is read is one value in all rounds."""
-
-    value: int
-
-
-@frozen(eq=False)
-class Literals:
-    """What is read is a literal in each round; their values."""
-
-    values: tuple[int, ...]
-
-
-@frozen
-class Internal:
-    """What is read is made by a column, so many rounds ago. `values` are those that are read."""
-
-    column: int
-    output: int
-    distance: int
-    values: tuple[int, ...]
-
-
-@frozen
-class Views:
-    """What is read moves elements of one value or of literals: nodes of each round, outermost
-    first, and what the innermost read."""
-
-    nodes: tuple[tuple[int, ...], ...]
-    source: SameValue | Literals
-
-
-Read = SameValue | Literals | Internal | Views
 
 
 # Literals, or nodes that cut parts out.
@@ -68,7 +32,7 @@ Ahead = dict[int, tuple[list[int], int]]
 def grow(structure: Structure, seed: Seed, claimed: Sequence[int]) -> Rounds | None:
     """The loop of a seed; None if there is none."""
     ahead: Ahead = {}
-    for _ in range(ATTEMPTS):
+    for _ in range(ATTEMPTS if len(seed) >= LEAST_ROUNDS else 0):
         rounds = Rounds(structure, seed, claimed, ahead)
         if rounds.valid:
             return rounds
@@ -119,6 +83,45 @@ class Rounds:
         """Whether a node is one of the loop's rounds."""
         found = self.at.get(position)
         return found is not None and self.low <= found[1] < self.high
+
+    def order(self) -> list[int]:
+        """Columns, each after those that it reads in the same round."""
+        order: list[int] = []
+        state = bytearray(len(self.columns))
+        for root in range(len(state)):
+            stack = [root]
+            while stack:
+                column = stack[-1]
+                if state[column]:
+                    stack.pop()
+                    if state[column] == 1:
+                        state[column] = 2
+                        order.append(column)
+                    continue
+                state[column] = 1
+                stack.extend(
+                    read.column
+                    for read in self.reads[column]
+                    if isinstance(read, Internal) and not read.distance and not state[read.column]
+                )
+        return order
+
+    def rereads(self, size: int) -> bool:
+        """Whether rounds read a value of so many bytes whole, one after another, though it hangs on
+        nothing that is carried. Unrolled, they read it together."""
+        structure = self.structure
+        carried: set[int] = set()
+        for column in self.order():
+            for read in self.reads[column]:
+                if isinstance(read, Internal) and (read.distance or read.column in carried):
+                    carried.add(column)
+        return any(
+            isinstance(read, SameValue) and structure.graph.types[read.value].nbytes >= size
+            for column, reads in enumerate(self.reads)
+            if column not in carried
+            and structure.is_fused(structure.nodes[self.columns[column][self.low]])
+            for read in reads
+        )
 
     @property
     def kind(self) -> tuple[int, ...]:

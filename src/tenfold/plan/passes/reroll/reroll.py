@@ -23,6 +23,8 @@ from tenfold.types import I64, SHORT, TensorType
 PASSES = 4  # loops in loops, and loops that read each other's rounds
 ATTEMPTS = 8  # to put loops into an order
 LONG = 512  # nodes that are one kernel at most
+LONGER = 8192  # the same where rounds cut parts out, elsewhere in each: a loop has to look where
+LARGE = 1 << 20  # bytes of a value that rounds had better read together
 SHARE = 64  # nodes of a round at least, where rounds were one kernel
 
 
@@ -86,11 +88,14 @@ def _worth(structure: Structure, seed: Seed, claimed: Sequence[int]) -> Rounds |
         return None
     width, together = len(rounds.columns), 1
     nodes = [structure.nodes[column[rounds.low]] for column in rounds.columns]
+    if rounds.rereads(LARGE):
+        return None
     if all(map(structure.is_fused, nodes)):
-        long = width * len(rounds) > LONG
-        if not rounds.distance:
-            rounds.lanes = True
-            return rounds if long or Body(rounds, (), (), ()).regular else None
+        rounds.lanes = not rounds.distance
+        regular = Body(rounds, (), (), ()).regular
+        long = width * len(rounds) > (LONG if regular else LONGER)
+        if rounds.lanes:
+            return rounds if regular or long else None
         if not long:
             return None
         together = -(-SHARE // width)  # they are one kernel, and too long for one

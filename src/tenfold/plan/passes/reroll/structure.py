@@ -87,4 +87,4 @@ class Structure:
         row = self.table[node.op]
         if row.elementwise or isinstance(row.lowering, Pointwise):
             return True
-        return self.is_view(node) and not (row.cuts or row.permutes)
+        return self.is_view(node)
