@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from tenfold.errors import GraphError
 from tenfold.graph.node import Attributes, Graph, Node, Parameter, Source
-from tenfold.graph.op import Table, Types
+from tenfold.graph.op import Op, Table, Types
 from tenfold.types import TensorType
 
 
@@ -60,7 +60,24 @@ class Builder:
         """The values of a node with this op, these inputs, attributes and scopes."""
         op = self.table[name]
         given = op.normalise(attributes or {}) if op.attributes or attributes else ()
-        inputs, scopes = tuple(inputs), tuple(scopes)
+        return self._add(op, tuple(inputs), given, tuple(scopes), source)
+
+    def again(self, node: Node, inputs: Sequence[int], alike: bool) -> tuple[int, ...]:
+        """The values of a node of another graph over these inputs; `alike`: of the same types."""
+        types = node.types if alike else None
+        op = self.table[node.op]
+        return self._add(op, tuple(inputs), node.attributes, node.scopes, None, types)
+
+    def _add(
+        self,
+        op: Op,
+        inputs: tuple[int, ...],
+        given: Attributes,
+        scopes: tuple[Graph, ...],
+        source: Any,
+        types: Types | None = None,
+    ) -> tuple[int, ...]:
+        name = op.name
         effect = op.effect or (bool(scopes) and any(scope.effects for scope in scopes))
         key = (name, inputs, given, scopes)
         if not effect:
@@ -70,8 +87,9 @@ class Builder:
         form = (name, tuple([self._numbers[v] for v in inputs]), given, scopes)
         known = self._forms.get(form)
         if known is None:
-            arriving = tuple([self.types[v] for v in inputs])
-            types = infer(name, self.table, arriving, given, scopes)
+            if types is None:
+                arriving = tuple([self.types[v] for v in inputs])
+                types = infer(name, self.table, arriving, given, scopes)
             numbers = [self._type_numbers.setdefault(t, len(self._type_numbers)) for t in types]
             known = self._forms[form] = types, numbers
         types, numbers = known

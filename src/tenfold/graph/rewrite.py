@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tenfold.graph.build import Builder
+from tenfold.graph.build import Builder, is_sound
 from tenfold.graph.node import Graph, Node, Parameter
 from tenfold.graph.op import Table
 
@@ -44,5 +44,8 @@ def rewrite(
             graph, position, values = made, 0, inputs
             continue
         if made is None:
-            made = builder.node(node.op, inputs, dict(node.attributes), node.scopes)
+            types = graph.types
+            pairs = zip(inputs, node.inputs, strict=True)
+            alike = is_sound(graph, table) and all(builder.types[i] is types[v] for i, v in pairs)
+            made = builder.again(node, inputs, alike)
         values.extend(made)
