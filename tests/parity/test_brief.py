@@ -49,6 +49,27 @@ def test_known_kernels_are_checked_in_brief():
     assert 0 < found.ulp < 100
 
 
+def test_a_check_in_brief_goes_on_in_the_background():
+    """Where the time of the first call is not enough for it."""
+    certified(softmax, X)
+    plans.clear()
+    f = tn.jit(lambda x: softmax(x), verify=0.0)
+    f(X)
+    assert f.ready(60)
+    found = f.certificate(X)
+    assert brief(found)
+    assert found.complete
+
+
+def test_what_goes_on_for_new_kernels_is_not_brief():
+    f = tn.jit(lambda x: np.sin(x * 1.75) / np.cosh(x), verify=0.0)
+    f(X)
+    assert f.ready(60)
+    found = f.certificate(X)
+    assert found.complete
+    assert not brief(found)
+
+
 def test_new_kernels_are_not():
     assert not brief(certified(lambda x: np.sin(x * 1.25) - np.cos(x), X))
 

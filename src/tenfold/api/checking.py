@@ -186,7 +186,7 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
         from tenfold.parity.check import check
 
         before = program.certificate
-        found = check(program, graph, kept, before=before, stop=waited_for).verdict
+        found = check(program, graph, kept, before=before, stop=waited_for, brief=True).verdict
         if not isinstance(found, Certificate):
             refute(program, found)
             return

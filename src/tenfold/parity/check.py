@@ -150,11 +150,15 @@ class _Check:
 
     def in_brief(self) -> CheckResult | None:
         """What a check in brief finds; None where that is not enough."""
-        program, walk, known = self.program, self.walk, self.program.judged
-        if self.before is not None or not self.given or not may_be_brief(program, self.graph):
+        program, walk = self.program, self.walk
+        if not self.given or not may_be_brief(program, self.graph):
             return None
         names = [name for name, _, _ in kernels(program, walk.abouts)]
-        if not names or not known.issuperset(names) or self.structure() is not None:
+        if self.before is None:
+            program.known = bool(names) and program.judged.issuperset(names)
+        elif self.before.steps:
+            return None
+        if not program.known or self.structure() is not None:
             return None
         about = walk.abouts[id(program.plan)]
         rewritten = is_rewritten(self.graph)
@@ -187,8 +191,8 @@ class _Check:
         if self.before is not None:
             return None
         plan, case = self.program.plan, Case(self.graph, tuple(self.arrays))
-        same = plan.graph.digest == self.graph.digest
-        if not same and plan.graph.digest != written_out(self.graph).digest:
+        whole = written_out(self.graph)
+        if plan.graph is not whole and plan.graph.digest != whole.digest:
             return Disagreement(EXPANSION, "the whole plan", "%", "it is of another graph", case)
         found = misplaced(plan)
         if found is None:
