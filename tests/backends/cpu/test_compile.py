@@ -166,10 +166,29 @@ def test_what_is_called_often_is_called_out_of_line(
     few, many = Program(curves(4, extent), target), Program(curves(100, extent), target)
     assert "@tenfold.shared." not in few.text
     assert "@tenfold.shared.sin.f64" in many.text
-    assert "@tenfold.shared.exp.f64" not in many.text  # with the short ones alone it is not long
     many(x, got)
     monkeypatch.setattr(functions, "INLINED", 10**9)
     inlined = Program(curves(100, extent), target)
     assert "@tenfold.shared." not in inlined.text
     inlined(x, wanted)
     assert got.tobytes() == wanted.tobytes()
+
+
+@every_target
+def test_long_functions_are_the_first_to_be_called_out_of_line(target: LLVMTarget) -> None:
+    sine, power = ("sin", "f64", 16), ("exp", "f64", 16)
+    call = "  %r = call <16 x double> {}(<16 x double> %x)\n".format
+    needed = frozenset((sine, power))
+
+    def text(sines: int, powers: int) -> str:
+        return call(functions.symbol(*sine)) * sines + call(functions.symbol(*power)) * powers
+
+    assert functions.shared(text(10, 10), needed, target) == (text(10, 10), needed)
+    body, left = functions.shared(text(40, 40), needed, target)
+    assert left == {("shared.sin", "f64", 16), power}  # with the short one alone it is not long
+    assert body.count("@tenfold.shared.sin.f64.16(") == 40
+    assert body.count(f"{functions.symbol(*power)}(") == 40
+    assert functions.shared(text(40, 400), needed, target)[1] == {
+        ("shared.sin", "f64", 16),
+        ("shared.exp", "f64", 16),
+    }
