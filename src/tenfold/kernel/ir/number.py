@@ -17,7 +17,7 @@ from typing import Any
 
 from tenfold.frozen import frozen
 
-_HASH = 0x5EED  # of all Numbers but the smallest: which are equal is a fact, noted when asked
+_HASH = 0x5EED
 _SMALL = (-1, 0, 1)
 
 
@@ -285,11 +285,12 @@ class Number:
         return self.facts.ask("le", other, self) if _plain(other) else NotImplemented
 
     def __hash__(self) -> int:
-        # As the smallest integers, which stand in kernels as they are; all others alike.
+        # In tables the smallest are found as integers, which stand in kernels as they are; others
+        # by how they are computed: that two of these are equal is seen only where it is asked.
         for small in _SMALL:
             if self == small:
                 return hash(small)
-        return _HASH
+        return hash((_HASH, self.at))
 
     def __bool__(self) -> bool:
         return self != 0

@@ -48,12 +48,11 @@ def _pair(kernel: Kernel) -> tuple[int, int] | None:
                 for a in atom.of.axes():  # inside a quotient: left alone
                     steps[a] = 0
         used |= steps.keys()
-        by_step = {k: a for a, k in steps.items() if k}
         for a, k in steps.items():
             fits = {
                 n
-                for n, ax in enumerate(kernel.axes)
-                if k and k % ax.extent == 0 and by_step.get(k // ax.extent) == n and n != a
+                for n, step in steps.items()
+                if n != a and k and step and k == step * kernel.axes[n].extent
             }
             followers[a] = followers.get(a, fits) & fits
     leaders: dict[int, set[int]] = {}
