@@ -24,7 +24,7 @@ from tenfold.errors import FileError, PlanError
 from tenfold.graph.data import read_data
 
 MAGIC = b"TFPLAN\r\n"
-VERSION = 3
+VERSION = 4
 _HEAD = struct.Struct("<8sHHI32s32s")
 _FIRST = 16  # bytes before the checksum
 LARGEST = 1 << 30  # bytes of a file, and of its sections when they are unpacked
