@@ -187,8 +187,8 @@ def test_columns_of_any_length_have_the_bits_of_fixed_ones(name: str, target: LL
 @pytest.mark.parametrize("dtype", ["f64", "f16", "bf16", "i32", "u8", "c64"])
 @pytest.mark.parametrize("name", ["sum 0", "sum 1", "prod 1", "max 1", "argmin 1"])
 def test_other_types_have_the_bits_of_fixed_kernels(name: str, dtype: str) -> None:
-    if dtype == "c64" and not name.startswith("sum"):
-        pytest.skip("complex products have no shape, and no order")
+    if dtype == "c64" and not name.startswith(("sum", "prod")):
+        pytest.skip("complex numbers have no order")
     shapes = [(3, n) for n in (2, 17, 70, 300, 8200, 11_000)]
     if name.endswith("0"):
         shapes = [(columns, rows) for rows, columns in shapes]
@@ -206,7 +206,8 @@ def test_few_codes_have_the_tree_of_every_length(dtype: str, target: LLVMTarget)
         packed = None not in rounds(program.kernel).values()
         want = across_lanes(x, Fold()) if packed else down(x.T, Fold())
         assert bits(out) == bits(want), length
-    assert len(codes.made) <= 5  # lanes along rows or across them, small or not, 8,192 or more
+    # Lanes across rows, of 2 and of 3 × 3; along them: one chunk, a few, many, many whole ones.
+    assert len(codes.made) <= 6
 
 
 def code_count(maker: Callable[..., Kernel], shapes: Iterable[Shape], target: LLVMTarget) -> int:

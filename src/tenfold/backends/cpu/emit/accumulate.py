@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.division import invert
@@ -43,12 +44,12 @@ def reduce(e: Emitter, loop: Loop) -> None:
         place = e.kernel.instructions[i.args[1]].dtype if len(i.args) > 1 else ""
         # Lanes that only the operand's own loops bind make the result a vector.
         wide = crossing is not None or (s.lane is not None and s.lane in e.kernel.free[m])
-        copies = s.copies if wide else 1
-        if crossing is not None:
-            copies = fold.copies
-            if isinstance(extent, int):
-                copies = min(copies, -(-extent // LANES))
-        makers.append(Reduction(e.w, i.attr[0], dtype, place, copies, wide, crossing is not None))
+        copies = fold.copies if crossing is not None else s.copies if wide else 1
+        maker = Reduction(e.w, i.attr[0], dtype, place, copies, wide, crossing is not None)
+        if crossing is not None and isinstance(extent, int) and not maker.pairs:
+            # What begins copies that nothing joins changes no result, but of complex products.
+            maker = replace(maker, copies=min(copies, -(-extent // LANES)))
+        makers.append(maker)
     forms = AccumulatorLevels(makers, makers, makers)
     if crossing is not None:
         forms = AccumulatorLevels.along(makers, extent <= fold.stretch)

@@ -44,10 +44,10 @@ class Reduction:
     @property
     def shaped(self) -> bool:
         """Whether the order of joining shows in the bits, and is that of the kernel's fold."""
-        return self.kind in ("sum", "dot", "prod") and self.floating and not self._pairs
+        return self.kind in ("sum", "dot", "prod") and self.floating and not self.pairs
 
     @property
-    def _pairs(self) -> bool:
+    def pairs(self) -> bool:
         """Complex numbers are multiplied."""
         return self.kind.endswith("prod") and bool(self.place)
 
@@ -84,7 +84,7 @@ class Reduction:
 
     def identity(self) -> Parts:
         w, e = self.w, self.element
-        if self._pairs:
+        if self.pairs:
             return w.const(e, 1.0, self.wide), w.const(e, 0.0, self.wide)
         if self.kind in ("sum", "dot"):
             return (w.const(e, 0, self.wide),)
@@ -125,6 +125,8 @@ class Reduction:
                 continue
             if self._first(copy, mine):
                 out += y
+            elif self.pairs and self.crossing and (mask := masks[copy]) is not None:
+                out += self._multiplied(tuple(mine), y, mask)
             else:
                 out += self._join(tuple(mine[: len(y)]), y)
             if self._watched(copy):
@@ -137,6 +139,11 @@ class Reduction:
                     seen = self.w.op(f"sext {one} {seen} to {self._watch}")
                 out.append(self.w.op(f"or {self._watch} {mine[-1]}, {seen}"))
         return out
+
+    def _multiplied(self, held: Parts, y: Parts, mask: str) -> Parts:
+        """A product of complex numbers where lanes are alive: 1 would change some of the others."""
+        made = zip(self._join(held, y), held, strict=True)
+        return tuple(self.w.select(mask, self.ty, new, old) for new, old in made)
 
     def _added(self, copy: int, held: list[str], factors: Parts, mask: str | None) -> str:
         """What is held with a product, unrounded, added to it."""
@@ -189,7 +196,7 @@ class Reduction:
                 )
             best, place = self._first_best(groups)
             return Val((best,), False), Val((place,), False)
-        parts = 2 if self._pairs else 1
+        parts = 2 if self.pairs else 1
         found = [tuple(g[:parts]) for g in groups]
         seen = [g[parts] if len(g) > parts else None for g in groups]
         if not self.crossing:
@@ -214,12 +221,12 @@ class Reduction:
     def _results(self, found: list[Parts], wide: bool) -> tuple[Val, Val | None]:
         """What was found for each copy; the second part is a further result."""
         first = Val(tuple(parts[0] for parts in found), wide)
-        return first, Val(tuple(parts[1] for parts in found), wide) if self._pairs else None
+        return first, Val(tuple(parts[1] for parts in found), wide) if self.pairs else None
 
     def _width(self, copy: int) -> int:
         if self.kind in ("argmin", "argmax"):
             return 2
-        return (2 if self._pairs else 1) + self._watched(copy)
+        return (2 if self.pairs else 1) + self._watched(copy)
 
     def _alive(self, value: Parts, mask: str | None) -> Parts:
         if mask is None or not self.crossing or self.kind in ("argmin", "argmax", "dot"):
@@ -231,7 +238,7 @@ class Reduction:
     def _join(self, a: Parts, b: Parts, ty: str = "") -> Parts:
         """Two values as one."""
         w, t = self.w, ty or self.ty
-        if self._pairs:
+        if self.pairs:
             return self._times(a, b, t)
         x, y = a[0], b[0]
         if self.kind in ("sum", "dot", "prod"):
@@ -275,7 +282,7 @@ class Reduction:
     def _across(self, parts: Parts) -> Parts:
         """The lanes of one vector folded by halves: a fixed tree."""
         w, lanes = self.w, LANES
-        if self._pairs:
+        if self.pairs:
             return self._product(parts)
         while lanes > 1:
             old, half = vector(self.element, True, lanes), lanes // 2
