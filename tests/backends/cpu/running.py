@@ -99,6 +99,12 @@ class Program:
         return runs.do(Run(self.legal, schedule, extent, raw), arrays, call)
 
 
+def fixed(kernel: Kernel, target: LLVMTarget = HOST) -> Program:
+    """The program of a kernel for its own sizes alone."""
+    kernel = tune(kernel, target)
+    return Program(kernel, target, schedule=choose(kernel, target), tuned=False)
+
+
 def position(b: Builder, shape: Sequence[int]) -> tuple[Index, ...]:
     """A new parallel axis for each extent."""
     return tuple(b.axis(n) for n in shape)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.link.compile import prepare
-from tenfold.backends.cpu.schedule.schedule import choose, tune
+from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder, Fold, Kernel
 from tenfold.kernel.analyse.lanes import rounds
@@ -19,7 +19,7 @@ from tenfold.kernel.ir.index import Index
 from tenfold.kernel.ir.number import Facts
 from tenfold.kernel.passes.generalise import generalise
 from tenfold.types import DTYPES
-from tests.backends.cpu.running import HOST, Program, every_target, random, reduction
+from tests.backends.cpu.running import HOST, Program, every_target, fixed, random, reduction
 from tests.kernel.folding import across_lanes, down
 
 Array = np.ndarray[Any, Any]
@@ -49,12 +49,6 @@ class Codes:
                 return found
         self.made.append(Program(kernel, self.target, tuned=False))
         return self.made[-1]
-
-
-def fixed(kernel: Kernel, target: LLVMTarget) -> Program:
-    """The program of a kernel for its own sizes alone."""
-    kernel = tune(kernel, target)
-    return Program(kernel, target, schedule=choose(kernel, target), tuned=False)
 
 
 def softmax(rows: int, columns: int, dtype: str = "f32", axis: int = 1) -> Kernel:
