@@ -11,9 +11,14 @@ Extents, strides and offsets are given when a kernel runs. Its code depends on t
 3. Any other asks a few questions, each of one number and a constant: whether what it writes goes
    past the caches and rows are long, whether the parts of an axis that is cut are, whether both
    sides of a tile fill a vector, whether it runs so long that it has to poll.
-4. Whether all positions fit 32 bits, and whether a divisor is a multiple of the lanes, so that
+4. Of an axis that is reduced along lanes it asks whether that is one chunk of the fold (8,192), as
+   a small kernel does; whether it is a multiple of a round (64), or of two runs (512); and of up to
+   8 runs, whether there are 1, 2, 4 or 8. The last round is masked, runs and chunks are joined by
+   a binary counter. Accumulators of more than 256 columns and 32 rows lie in memory, with places
+   for 2**10, 2**20 or 2**40 runs; there it asks whether columns are whole vectors.
+5. Whether all positions fit 32 bits, and whether a divisor is a multiple of the lanes, so that
    neighbours stay neighbours, is asked where it matters.
-5. A condition is settled where the range of its positions does so, else it is computed.
+6. A condition is settled where the range of its positions does so, else it is computed.
 
 What is not asked is worked out when the code runs: how many vectors are whole, where lines of
 memory begin, how to divide by a number (`backends/cpu/emit`).
