@@ -9,6 +9,7 @@ import msgpack
 import numpy as np
 import pytest
 from faults import plant
+from fresh import forget_code
 
 import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
@@ -489,6 +490,7 @@ def test_bisect_of_a_program_that_agrees(tmp_path):
 
 def test_a_program_from_disk_is_checked_if_it_was_not(monkeypatch, tmp_path):
     monkeypatch.setattr(tn.config, "cache", tmp_path / "cache")
+    forget_code(monkeypatch)
 
     def f(x):
         return tn.scan(lambda c, r: (np.sin(c) + r, np.sort(c)), x[0], x)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from faults import plant
+from fresh import forget_code
 
 import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
@@ -287,6 +288,7 @@ def test_a_write_beside_a_slot_of_the_arena_is_found():
 
 def test_a_plan_that_is_written_down_wrongly_is_not_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(tn.config, "cache", tmp_path)
+    forget_code(monkeypatch)
 
     def f(x):
         return np.sort(x + np.array([[1.0], [2.5], [3.5]], "f4"), axis=1)
