@@ -303,6 +303,7 @@ def test_parts_of_each_other_are_read_through_while_few(monkeypatch: pytest.Monk
     graph = tn.trace(shortest_ways, x)
     assert reroll(graph, TABLE) == (graph, ())
     monkeypatch.setattr(pass_, "LONGER", 10)
+    monkeypatch.setattr(pass_, "SHARE", 1)
     assert loops(same(graph, x)) == [17]
 
 

@@ -157,6 +157,7 @@ class Rounds:
     def _add(self, nodes: list[int]) -> bool:
         """A new column; not where another loop has one of its nodes, or this one cannot."""
         within = nodes[self.low : self.high]
+        self.structure.looks -= len(within)
         if len(set(within)) < len(within):
             return False
         for position in within:
@@ -299,6 +300,7 @@ class Rounds:
                 return True
             if position < self._first or position in self._apart:
                 continue
+            self.structure.looks -= 1
             self._apart.add(position)
             waiting.extend(makers[v] for v in nodes[position].inputs)
         return False
@@ -323,7 +325,7 @@ class Rounds:
         was."""
         structure = self.structure
         form, row = structure.forms[position], structure.table[structure.nodes[position].op]
-        if form == NONE or row.joins or self.claimed[position] >= 0:
+        if form == NONE or row.joins or self.claimed[position] >= 0 or structure.looks < 0:
             return
         inputs = structure.nodes[position].inputs
         slot = inputs.index(structure.graph.starts[column[middle]] + output)
@@ -331,6 +333,7 @@ class Rounds:
         found = [-1] * len(column)
         for i in (middle, *self.rounds):
             value = structure.graph.starts[column[i]] + output
+            structure.looks -= len(structure.users[value])
             alike = [
                 p
                 for p in structure.users[value]

@@ -67,6 +67,8 @@ def _loops(structure: Structure) -> list[Rounds]:
     found: list[Rounds] = []
     tried: set[tuple[int, int, int]] = set()
     for seed in seeds(structure, claimed):
+        if structure.looks < 0:
+            break
         name = seed[0], seed[-1], len(seed)
         if name in tried or any(claimed[p] >= 0 for p in seed):
             continue
@@ -90,7 +92,8 @@ def _worth(structure: Structure, seed: Seed, claimed: Sequence[int]) -> Rounds |
     nodes = [structure.nodes[column[rounds.low]] for column in rounds.columns]
     if rounds.rereads(LARGE):
         return None
-    if all(map(structure.is_fused, nodes)):
+    fused = all(map(structure.is_fused, nodes))
+    if fused:
         rounds.lanes = not rounds.distance
         regular = Body(rounds, (), (), ()).regular
         long = width * len(rounds) > (LONG if regular else LONGER)
@@ -104,7 +107,8 @@ def _worth(structure: Structure, seed: Seed, claimed: Sequence[int]) -> Rounds |
     together = -(-together // distance) * distance
     if together == 1:
         return rounds
-    return grow(structure, seed[::-1][::together][::-1], claimed) or rounds
+    more = grow(structure, seed[::-1][::together][::-1], claimed)
+    return rounds if more is None and not fused else more
 
 
 def _rewritten(structure: Structure, found: list[Rounds]) -> tuple[Graph, list[Rounds]] | None:

@@ -13,6 +13,7 @@ from tenfold.graph.op import Element, Pointwise, Table
 from tenfold.types import TensorType
 
 NONE = -1  # the form of nodes that belong into no loop: those with effects
+LOOKS = 64  # at each node, at most: a graph that only seems to repeat itself is left alone
 
 
 class _Kinds(dict[TensorType, int]):
@@ -28,6 +29,7 @@ class Structure:
 
     def __init__(self, graph: Graph, table: Table) -> None:
         self.graph, self.table, self.nodes = graph, table, graph.nodes
+        self.looks = LOOKS * len(graph.nodes)  # that are left
         count = len(graph.parameters)
         self.makers = makers = [-1] * count  # by value: the position of its node
         self.users: list[list[int]] = [[] for _ in range(count)]  # by value: positions
