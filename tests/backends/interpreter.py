@@ -277,7 +277,7 @@ def _filled(kernel: Kernel, params: Sequence[bytes]) -> Kernel:
 
 
 def _bind(
-    plan: Plan, callbacks: Callbacks | None = None, *, strict: bool = False
+    plan: Plan, callbacks: Callbacks | None = None, *, strict: bool = False, request: Any = None
 ) -> InterpretedProgram:
     program = InterpretedProgram(_listed(plan, strict), lambda: plan, callbacks)
     program.graph = plan.graph
