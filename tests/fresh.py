@@ -13,6 +13,7 @@ def forget_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def forget() -> None:
         kernels._known.clear()
+        kernels._named.clear()
         type(plans).clear(plans)
 
     monkeypatch.setattr(plans, "clear", forget)

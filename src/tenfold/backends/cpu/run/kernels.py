@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link.loader import Image, load
@@ -25,6 +26,7 @@ class KernelCode:
     compiled: CompiledKernel
     image: Image
     module: Module | None = None  # the object code it came in, to be written to a file
+    first: KernelCode | None = None  # of the same text, whose image it is
 
     def place(self, call: SizedKernel) -> tuple[int, int]:
         """Its address, and the extent of its outer axis in a call."""
@@ -33,6 +35,8 @@ class KernelCode:
 
 _MOST = 4096  # kernels that are kept without a plan that calls them
 _known: dict[tuple[str, str, bool], list[KernelCode]] = {}  # codes of one kernel for other sizes
+# Code by its text: other sizes, of which other facts hold, may come to the same.
+_named: WeakValueDictionary[tuple[str, str], KernelCode] = WeakValueDictionary()
 _lock = Lock()
 
 
@@ -66,6 +70,10 @@ class Request:
                 self._compilation = Compilation(self._target, self._strict)
             text, compiled = self._compilation.prepare(call)
             if text is not None:
+                first = _named.get((text.name, self._target.digest))
+                if first is not None:
+                    self._hold(call, KernelCode(compiled, first.image, first.module, first))
+                    return
                 data = find_object(self._name(text.name))
                 if data is not None:
                     self._bring(call, compiled, data)
@@ -81,9 +89,20 @@ class Request:
         from tenfold.backends.cpu.link.compile import Module
 
         image = load([data], [compiled.name])
-        code = self._found[call] = KernelCode(compiled, image, Module(data, (compiled,)))
+        self._hold(call, KernelCode(compiled, image, Module(data, (compiled,))))
+
+    def _hold(self, call: SizedKernel, code: KernelCode) -> None:
         with _lock:
+            code = self._found[call] = self._shared(code)
             self._codes(call).append(code)
+
+    def _shared(self, code: KernelCode) -> KernelCode:
+        """The code, with the image of the first that has its text: in a plan a name is one
+        address."""
+        first = _named.setdefault((code.compiled.name, self._target.digest), code)
+        if first is code or first is code.first:
+            return code
+        return KernelCode(code.compiled, first.image, first.module, first)
 
     @property
     def compiled(self) -> bool:
@@ -119,7 +138,7 @@ class Request:
                 codes = self._codes(call)  # another thread may have made the same
                 code = next((c for c in codes if c.compiled.facts.hold(call.sizes)), None)
                 if code is None:
-                    code = fresh[id(one)]
+                    code = self._shared(fresh[id(one)])
                     codes.append(code)
                 self._found[call] = code
         count("kernels_compiled", len(made))
