@@ -256,7 +256,7 @@ class _ScheduleChoice(LaneChoice):
     def cuts(self) -> tuple[tuple[int, int], ...]:
         """Where conditions on a single axis change, if what they part is long enough; of a small
         kernel, whatever they are, if they are two."""
-        points: dict[int, set[int]] = {}
+        points: dict[int, list[int]] = {}
         for i in self.kernel.instructions:
             if i.op != "inside" or i.index is None or len(i.index.terms) != 1:
                 continue
@@ -272,15 +272,18 @@ class _ScheduleChoice(LaneChoice):
                 continue
             for end in i.attr:
                 point = end - i.index.const if k == 1 else i.index.const - end + 1
-                points.setdefault(atom.of, set()).add(point * size)
+                points.setdefault(atom.of, []).append(point * size)
         found: list[tuple[int, int]] = []
         for axis, where in sorted(points.items()):
             extent = self.kernel.axes[axis].extent
-            inside = [0, *sorted(p for p in where if 0 < p < extent), extent]
-            parts = list(pairwise(inside))
+            inside = [0]
+            for p in sorted(p for p in where if 0 < p < extent):
+                if p != inside[-1]:
+                    inside.append(p)
+            parts = list(pairwise((*inside, extent)))
             long = self.small or all(b - a >= _SHORTEST_CUT for a, b in parts)
             if len(parts) <= (2 if self.small else 4) and long:
-                found += [(axis, p) for p in inside[1:-1]]
+                found += [(axis, p) for p in inside[1:]]
         return tuple(found) if len(found) <= (1 if self.small else 3) else ()
 
 
