@@ -208,6 +208,29 @@ def numbered(n: int, dtype: str = "i32") -> Kernel:
     return b.finish()
 
 
+def cut(n: int, dtype: str = "f32", right: int = 41, period: int = 32) -> Kernel:
+    """Two parts, the second of which begins within the period of a third array."""
+    b = Builder()
+    x, y, z = b.buffer(dtype, n), b.buffer(dtype, right), b.buffer(dtype, period)
+    out = b.buffer(dtype, n + right, "write")
+    i = b.axis(n + right)
+    here, there = b.inside(i, 0, n), b.inside(i - n, 0, right)
+    one = b.select(here, b.load(x, i, here), b.load(y, i - n, there))
+    b.store(out, i, b.op("add", dtype, one, b.load(z, i % period)))
+    return b.finish()
+
+
+def divided(n: int, dtype: str = "i32", step: int = 4_999_999, divisor: int = 97) -> Kernel:
+    """Quotients and remainders of numbers up to some hundred millions."""
+    b = Builder()
+    out = b.buffer(dtype, n, "write")
+    i = b.axis(n)
+    where = i * step + 12_345
+    parts = b.index(where // divisor, dtype), b.index(where % divisor, dtype)
+    b.store(out, i, b.op("xor", dtype, *parts))
+    return b.finish()
+
+
 def _clipped(b: Builder, place: int, count: int, dtype: str = "i64") -> int:
     low = b.op("max", dtype, place, b.const(dtype, 0))
     return b.op("min", dtype, low, b.const(dtype, count - 1))
@@ -215,7 +238,7 @@ def _clipped(b: Builder, place: int, count: int, dtype: str = "i64") -> int:
 
 MAKERS: list[Callable[..., Kernel]] = [
     plain, heavy, row, rows, column, cache, joined, padded, stencil, slices, backwards,
-    transposed, gathered, looked_up, added, tiny, repeated, numbered,
+    transposed, gathered, looked_up, added, tiny, repeated, numbered, cut, divided,
 ]  # fmt: skip
 every_maker = pytest.mark.parametrize("maker", MAKERS, ids=lambda m: m.__name__)
 
@@ -340,6 +363,8 @@ _DRAWN: dict[str, tuple[Callable[..., Kernel], tuple[str, ...]]] = {
     "looked up": (looked_up, ("words", "width")),
     "repeated": (repeated, ("width",)),
     "tiny": (tiny, ("width",)),
+    "cut": (cut, ("right", "period")),
+    "divided": (divided, ("step", "divisor")),
 }
 
 
