@@ -31,6 +31,8 @@ def _merge(axes: Axes, one: Group, two: Group) -> bool:
     """Make one group of two whose spaces run along the same axes, if that is wise."""
     if one.length + two.length > LENGTH or len(one.streams | two.streams) > STREAMS:
         return False
+    if one.exits + two.exits > STREAMS:  # what is written is memory's, too
+        return False
     if one.transposed != two.transposed or one.whole != two.whole or one.ordered or two.ordered:
         return False
     a, b = ([axes.find(x) for x in g.space] for g in (one, two))
