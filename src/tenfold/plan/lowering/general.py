@@ -52,9 +52,11 @@ class _General:
     sizes: tuple[int, ...]  # their places among the facts' numbers
 
     def at(self, numbers: tuple[int, ...]) -> LoweredForm | None:
+        """What it is for these numbers, if the facts hold."""
         sizes = self.facts.at(numbers, self.sizes)
-        if sizes is None:
-            return None
+        return None if sizes is None else self.sized(sizes)
+
+    def sized(self, sizes: tuple[int, ...]) -> LoweredForm:
         made = self.lowered
         call = SizedKernel(made.kernel, sizes)
         scratch = tuple(
@@ -78,17 +80,19 @@ class GeneralForms:
 
     def lower(self, form: Form) -> LoweredForm:
         """The kernel of a form and its sizes."""
-        numbers: dict[tuple[str, int], Size] = {}
+        numbers: dict[tuple[str, int, int], Size] = {}
         types = [*form.inputs, *(n.type for n in form.nodes), *(t.into for t in form.targets)]
         ranks = max([2, *(t.rank for t in types if t is not None)])
 
         def number(role: str, n: int) -> Any:
             if -1 <= n <= 1 or (role == _ATTRIBUTE and 0 < n < ranks):  # the number of an axis
                 return n
-            return numbers.setdefault((role, n), Size(len(numbers)))
+            # Equal extents are one number. Which attributes happen to be equal says nothing.
+            turn = len(numbers) if role == _ATTRIBUTE else 0
+            return numbers.setdefault((role, turn, n), Size(len(numbers)))
 
         general = _changed(form, number)
-        values = tuple([n for _, n in numbers])
+        values = tuple([n for _, _, n in numbers])
         with self._lock:
             known = self._known.pop(general, [])
             self._known[general] = known  # the last to be dropped
@@ -99,10 +103,8 @@ class GeneralForms:
             if found is not None:
                 return found
         made = self._lower(general, values)
-        found = made.at(values)
-        assert found is not None, "facts do not hold for the numbers that they were found for"
         known.append(made)
-        return found
+        return made.sized(tuple([made.facts.values[at] for at in made.sizes]))
 
     def _lower(self, general: Form, values: tuple[int, ...]) -> _General:
         facts = Facts(values)
