@@ -61,7 +61,9 @@ class Index:
 
     def __add__(self, other: Index | int) -> Index:
         if not isinstance(other, Index):
-            return Index(self.terms, self.const + other) if other else self
+            if type(other) is int and not other:
+                return self
+            return Index(self.terms, self.const + other)
         if not other.terms:
             return self + other.const
         if not self.terms:

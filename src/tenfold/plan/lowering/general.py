@@ -15,7 +15,7 @@ from tenfold.frozen import frozen
 from tenfold.graph.op import Table
 from tenfold.kernel.ir.kernel import SCRATCH, Kernel
 from tenfold.kernel.ir.number import Facts, Number, Size
-from tenfold.kernel.ir.sized import SizedKernel, changed
+from tenfold.kernel.ir.sized import EXTENT, OFFSET, SizedKernel, changed
 from tenfold.locks import Lock
 from tenfold.plan.lowering.lower import (
     Destination,
@@ -29,7 +29,8 @@ from tenfold.plan.lowering.lower import (
 from tenfold.types import DTYPES, TensorType
 
 _MOST = 4096  # forms that are remembered
-_EXTENT, _ATTRIBUTE = "extent", "attribute"
+_ATTRIBUTE = "attribute"  # what a number is for, beside extents and offsets
+_OFFSETS = ("starts", "stops")  # attributes that are offsets, 0 and 1 among them
 
 
 @frozen
@@ -85,10 +86,12 @@ class GeneralForms:
         ranks = max([2, *(t.rank for t in types if t is not None)])
 
         def number(role: str, n: int) -> Any:
-            if -1 <= n <= 1 or (role == _ATTRIBUTE and 0 < n < ranks):  # the number of an axis
+            if role != OFFSET and -1 <= n <= 1:
                 return n
-            # Equal extents are one number. Which attributes happen to be equal says nothing.
-            turn = len(numbers) if role == _ATTRIBUTE else 0
+            if role == _ATTRIBUTE and 0 < n < ranks:  # the number of an axis
+                return n
+            # Equal extents are one number. Which others happen to be equal says nothing.
+            turn = 0 if role == EXTENT else len(numbers)
             return numbers.setdefault((role, turn, n), Size(len(numbers)))
 
         general = _changed(form, number)
@@ -116,7 +119,7 @@ class GeneralForms:
         def size(role: str, n: Any) -> Any:
             if not isinstance(n, Number):
                 return n
-            for small in (-1, 0, 1):
+            for small in (-1, 0, 1) if role != OFFSET else ():
                 if n == small:
                     return small
             return sizes.setdefault((role, n.at), Size(len(sizes)))
@@ -141,32 +144,38 @@ def _changed(form: Form, change: Callable[[str, Any], Any]) -> Form:
     def typed(type: TensorType) -> TensorType:
         made = types.get(type)
         if made is None:
-            shape = tuple([change(_EXTENT, n) for n in type.shape])
+            shape = tuple([change(EXTENT, n) for n in type.shape])
             made = types[type] = TensorType(type.dtype, shape)
         return made
 
-    def plain(value: Any) -> Any:
+    def plain(value: Any, role: str = _ATTRIBUTE) -> Any:
         if type(value) is tuple:
-            return tuple([plain(v) for v in value])
-        return change(_ATTRIBUTE, value) if type(value) in (int, Size) else value
+            return tuple([plain(v, role) for v in value])
+        return change(role, value) if type(value) in (int, Size) else value
+
+    def attributes(given: Any) -> Any:
+        if type(given) is not tuple:  # the bits of a constant
+            return given
+        roles = ((name, OFFSET if name in _OFFSETS else _ATTRIBUTE) for name, _ in given)
+        return tuple([(n, plain(v, role)) for (n, role), (_, v) in zip(roles, given, strict=True)])
 
     def target(one: Destination) -> Destination:
         into = None if one.into is None else typed(one.into)
-        starts = tuple([(who, change(_EXTENT, limit)) for who, limit in one.starts])
+        starts = tuple([(who, change(EXTENT, limit)) for who, limit in one.starts])
         scatter = one.scatter
         if scatter is not None:
-            scatter = ScatterIndices(scatter.op, plain(scatter.attributes), scatter.indices)
+            scatter = ScatterIndices(scatter.op, attributes(scatter.attributes), scatter.indices)
         return Destination(one.node, one.place, into, starts, scatter)
 
     return Form(
         tuple(
             [
-                FormNode(n.op, plain(n.attributes), n.inputs, typed(n.type), n.reduces)
+                FormNode(n.op, attributes(n.attributes), n.inputs, typed(n.type), n.reduces)
                 for n in form.nodes
             ]
         ),
         tuple([typed(t) for t in form.inputs]),
         tuple([target(t) for t in form.targets]),
         form.reductions,
-        tuple([change(_EXTENT, n) for n in form.extents]),
+        tuple([change(EXTENT, n) for n in form.extents]),
     )
