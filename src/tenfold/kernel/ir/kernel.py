@@ -238,8 +238,17 @@ class Kernel:
         )
 
     def live(self) -> Kernel:
-        """The kernel without instructions that nothing reads."""
+        """The kernel without instructions that nothing reads. What is kept of a row is stored in
+        the loop of a reduction: that stays, whether or not its result is read."""
         wanted = {v for s in self.stores for v in s.uses()} | {c.condition for c in self.checks}
+        stored = (s for s in self.stores if self.buffers[s.buffer].role == SCRATCH)
+        kept = {a for s in stored for a in s.index.axes() if self.axes[a].kind == REDUCED}
+        if kept:
+            wanted |= {
+                n
+                for n, i in enumerate(self.instructions)
+                if i.op == "reduce" and not kept.isdisjoint(i.attr[1:])
+            }
         for n in range(len(self.instructions) - 1, -1, -1):
             if n in wanted:
                 wanted.update(self.instructions[n].uses())

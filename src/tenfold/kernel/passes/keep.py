@@ -58,7 +58,7 @@ def _again(kernel: Kernel, reduced: int, target: int) -> dict[int, int]:
         for v in _below(kernel, i.args, reduced)
         if deep[v] + 1 == deep[m]
     }
-    back = {later: n for n, later in same.items() if n in costly and n in summed}
+    back = {later: n for n, later in same.items() if n in costly and n in summed and n < later}
     users: dict[int, set[int]] = {}
     for n, i in enumerate(kernel.instructions):
         for v in i.uses():

@@ -73,7 +73,8 @@ def _contract(
     lhs_batch: Shape,
     rhs_batch: Shape,
 ) -> Array:
-    if lhs.ndim == rhs.ndim == 2 and lhs_contract == (1,) and rhs_contract == (0,):
+    plain = lhs.ndim == rhs.ndim == 2 and not lhs_batch
+    if plain and lhs_contract == (1,) and rhs_contract == (0,):
         made: Array = np.matmul(lhs, rhs)  # as below, without getting ready for it
         return made
     left, right = _free(lhs.ndim, lhs_batch, lhs_contract), _free(rhs.ndim, rhs_batch, rhs_contract)
