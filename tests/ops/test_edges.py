@@ -354,11 +354,10 @@ def test_pad_crops_after_spacing_out(one: One) -> None:
 # Contractions, sorting, factoring.
 
 
-def test_a_contraction_of_matrices_with_a_batch() -> None:
+def test_a_contraction_of_matrices_with_a_batch(one: One) -> None:
     a = np.arange(12.0).reshape(3, 4)
-    given = {"lhs_contract": (1,), "rhs_contract": (0,), "lhs_batch": (0,), "rhs_batch": (1,)}
-    found = TABLE["contract"].reference(a, a.T, **given)
-    np.testing.assert_array_equal(found, np.einsum("ij,ji->i", a, a.T))
+    axes = {"lhs_contract": (1,), "rhs_contract": (0,), "lhs_batch": (0,), "rhs_batch": (1,)}
+    equal(one("contract", a, a.T, **axes), np.einsum("ij,ji->i", a, a.T))
 
 
 def test_contractions_of_bool_integers_and_nothing(one: One) -> None:
