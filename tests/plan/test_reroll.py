@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
-from tenfold.graph import Graph
+from tenfold.graph import Builder, Graph
 from tenfold.graph.check import check
 from tenfold.graph.op import Loop
 from tenfold.ops import TABLE
@@ -22,6 +22,7 @@ from tenfold.plan.passes.reroll.body import Body
 from tenfold.plan.passes.reroll.reads import Literals
 from tenfold.plan.passes.reroll.reroll import reroll
 from tenfold.reference import evaluate
+from tenfold.types import DTYPES, TensorType
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(20, 4)).astype("f4")
@@ -361,6 +362,18 @@ def test_nan_and_signed_zeros_keep_their_bits() -> None:
 
 
 # What others see of it.
+
+
+def test_parts_that_stop_anywhere_behind_their_last_element() -> None:
+    builder = Builder(TABLE)
+    x, h = (builder.parameter(TensorType(DTYPES["f64"], (n,))) for n in (30, 5))
+    for k in range(22):  # the last one ends with the array, the others behind their last element
+        part = {"starts": (k,), "stops": (min(k + 10, 30),), "steps": (2,)}
+        (h,) = builder.node("add", [h, *builder.node("slice", [x], part)])
+        (h,) = builder.node("cumsum", [h], {"axis": 0, "reverse": False})
+    graph = builder.finish([h])
+    made = same(graph, RANDOM.normal(size=30), RANDOM.normal(size=5))
+    assert loops(made) == [22]
 
 
 def test_the_plan_says_which_lines() -> None:

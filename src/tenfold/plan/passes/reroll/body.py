@@ -177,7 +177,11 @@ class Body:
             else:
                 given = {"data": first, "type": SHORT[I64]}
                 positions += self.builder.node("constant", (), given)
-        extents = tuple(b - a for a, b in zip(node["starts"], node["stops"], strict=True))
+        # From the first element that is read to the last: where a round's part stops is its own.
+        extents = tuple(
+            max(0, (n - 1) * step + 1)
+            for n, step in zip(node.types[0].shape, node["steps"], strict=True)
+        )
         if set(node["steps"]) <= {1}:
             return self.builder.node("dynamic_slice", [value, *positions], {"sizes": extents})
         cut = self.builder.node("dynamic_slice", [value, *positions], {"sizes": extents})
