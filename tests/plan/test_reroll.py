@@ -171,6 +171,18 @@ def strided(x: Any) -> Any:
     return total
 
 
+def rows_beside(x: Any, w: Any) -> Any:
+    """The inner loop makes views again that belong to the outer one, of what that has written."""
+    v, h = w[0], w[1]
+    for i in range(20):
+        v = v * 0.5 + w[2]
+        h = np.concatenate([h[1:], v[:1]])
+        x[i] = v
+        for j in range(17):
+            h = np.sort(h * 0.5 + x[j])
+    return x, h
+
+
 def long_chain(x: Any) -> Any:
     for _ in range(1000):
         x = x * 0.5 + 1
@@ -196,6 +208,7 @@ FOUND: dict[Function, tuple[tuple[Any, ...], list[int]]] = {
     first_and_last_differ: ((X, W), [19]),
     every_other: ((X, W), [20]),
     strided: ((X,), [16]),
+    rows_beside: ((X, W), [17, 19, 17, 18, 17]),
     long_chain: ((X,), [31]),
     many_elements: ((np.arange(300.0),), []),
 }

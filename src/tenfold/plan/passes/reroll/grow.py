@@ -143,6 +143,12 @@ class Rounds:
                 if self.structure.table[self.structure.nodes[row[self.low]].op].cuts:
                     yield row, self.starts(row)
 
+    def viewed(self) -> Iterator[int]:
+        """The values that views of rounds are made of."""
+        for read in (read for reads in self.reads for read in reads):
+            if isinstance(read, Views) and isinstance(read.source, SameValue):
+                yield read.source.value
+
     def starts(self, row: Sequence[int]) -> list[Shape]:
         """Where parts begin that nodes cut out, by round."""
         return [self.structure.nodes[row[i]]["starts"] for i in self.rounds]

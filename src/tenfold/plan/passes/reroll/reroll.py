@@ -144,6 +144,8 @@ class _Rewriting:
             for v in node.inputs:
                 if loop is None or self.owner.get(structure.makers[v]) != loop:
                     self.outside.add(v)
+        for rounds in found:  # views that are made again, though another loop has them
+            self.outside.update(rounds.viewed())
         outer = set(_outer(found))
         self.bodies = [self._body(rounds, outer) for rounds in found]
         self.stacked: list[dict[Made, int]] = [{} for _ in found]
