@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from tenfold.locks import Lock, cached_property, once
+from tenfold import locks
+from tenfold.locks import Lock, cached_property, once, start
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
@@ -102,6 +104,33 @@ def test_a_fork_waits_until_no_other_thread_holds_a_lock() -> None:
 
     assert in_child(child) == 0
     thread.join()
+
+
+def test_who_holds_a_lock_may_wait_for_a_thread_of_its_own_while_another_forks() -> None:
+    lock, other, held, forking = Lock(), Lock(), threading.Event(), threading.Event()
+    order = []
+
+    def help_on() -> None:
+        forking.wait(20)
+        while not locks._forks:
+            time.sleep(0.001)
+        with other:
+            order.append("helped")
+
+    def hold() -> None:
+        with lock:
+            thread = start(help_on, "helper")
+            held.set()
+            thread.join(20)
+            order.append("gone on" if not thread.is_alive() else "stuck")
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(20)
+    forking.set()
+    assert in_child(lambda: os._exit(0 if order == ["helped", "gone on"] else 1)) == 0
+    thread.join()
+    assert not locks._inside
 
 
 def test_a_thread_that_forks_while_it_holds_a_lock_holds_it_in_the_child_too() -> None:

@@ -4,7 +4,8 @@ The child of a fork has one thread. A lock that another thread held would stay l
 ever, and LLVM, which was at work in that thread, would stay as it stood. So a fork waits until no
 other thread holds a lock of ours, and meanwhile none that holds none gets one: there is no order of
 locks to keep. A thread that forks while it holds one itself (a user's function that forks while it
-is traced) does not wait, for the others may be waiting for it.
+is traced) does not wait, for the others may be waiting for it. Who holds a lock may wait for a
+thread of its own (`start`): that counts as one inside from its first moment to its last.
 
 Python's own locks of modules are not ours to wait for. A module whose import another thread had
 begun is forgotten in the child, with its lock, and imported anew when it is asked for.
@@ -57,16 +58,47 @@ class Lock:
                 _turn.wait_for(lambda: not _forks)
 
     def __exit__(self, *error: object) -> None:
-        me = get_ident()
         self._held.release()
-        left = _inside[me] - 1
-        if left:
-            _inside[me] = left
-            return
-        del _inside[me]
-        if _forks:
-            with _turn:
-                _turn.notify_all()
+        _leave(get_ident())
+
+
+def _leave(thread: int) -> None:
+    left = _inside[thread] - 1
+    if left:
+        _inside[thread] = left
+        return
+    del _inside[thread]
+    if _forks:
+        with _turn:
+            _turn.notify_all()
+
+
+_starting = Lock()
+
+
+def start(work: Callable[[], None], name: str) -> threading.Thread:
+    """Start a thread that a fork waits for, and that waits for no fork: whoever joins it may hold
+    locks."""
+
+    def run() -> None:
+        me = get_ident()
+        _inside[me] = 1
+        _inside.pop(place, None)
+        try:
+            work()
+        finally:
+            _leave(me)
+
+    thread = threading.Thread(target=run, name=name)
+    place = -id(thread)  # among those inside, until it has its own
+    with _starting:
+        _inside[place] = 1
+        try:
+            thread.start()
+        except BaseException:  # there are no more threads to be had, or it was interrupted
+            _inside.pop(place, None)
+            raise
+    return thread
 
 
 def once(function: Callable[Given, Result]) -> Callable[Given, Result]:

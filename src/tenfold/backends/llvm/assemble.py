@@ -11,6 +11,7 @@ from typing import Any
 
 from tenfold.backends.llvm.masks import refuse
 from tenfold.backends.llvm.target import LLVMTarget, target_machine
+from tenfold.locks import start
 from tenfold.switching import giving_way
 
 
@@ -76,9 +77,7 @@ class Assembly:
         self._made.append(None)
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if len(self._threads) < _processors() - 1:
-            thread = threading.Thread(target=self._beside, name="tenfold-llvm")
-            self._threads.append(thread)
-            thread.start()
+            self._threads.append(start(self._beside, "tenfold-llvm"))
 
     def drop(self) -> None:
         """Compile no more: what is under way ends."""

@@ -21,7 +21,7 @@ from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.steps import STEPS_TEXT
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.store import CodeStore, stores
-from tenfold.locks import Lock
+from tenfold.locks import Lock, start
 from tenfold.switching import giving_way
 
 GATE, STEPS = "gate", "steps"
@@ -68,8 +68,7 @@ def compile_ahead(target: LLVMTarget) -> bool:
             for part in TEXTS:
                 fixed(part, target)
 
-    _thread = threading.Thread(target=work, name="tenfold-fixed")
-    _thread.start()
+    _thread = start(work, "tenfold-fixed")
     return False
 
 
