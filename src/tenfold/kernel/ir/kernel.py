@@ -242,12 +242,12 @@ class Kernel:
         the loop of a reduction: that stays, whether or not its result is read."""
         wanted = {v for s in self.stores for v in s.uses()} | {c.condition for c in self.checks}
         stored = (s for s in self.stores if self.buffers[s.buffer].role == SCRATCH)
-        kept = {a for s in stored for a in s.index.axes() if self.axes[a].kind == REDUCED}
-        if kept:
+        along = {a for s in stored for a in s.index.axes() if self.axes[a].kind == REDUCED}
+        if along:
             wanted |= {
                 n
                 for n, i in enumerate(self.instructions)
-                if i.op == "reduce" and not kept.isdisjoint(i.attr[1:])
+                if i.op == "reduce" and not along.isdisjoint(i.attr[1:])
             }
         for n in range(len(self.instructions) - 1, -1, -1):
             if n in wanted:
