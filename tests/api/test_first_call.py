@@ -23,8 +23,8 @@ LINKING = ("tenfold.backends.cpu.link.loader", "tenfold.backends.cpu.link.prelin
 def counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Counter[str]:
     """What is done from now on, in a process that has run something before."""
     tn.jit(lambda x: x - 1)(np.ones(3))
-    monkeypatch.setattr(tn.config, "cache", tmp_path)
     forget_code(monkeypatch)
+    monkeypatch.setattr(tn.config, "cache", tmp_path)
     found: Counter[str] = Counter()
     write = Disk.write
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import plant
+from fresh import forget_code
 
 import tenfold as tn
 from tenfold.cache.memory import plans
@@ -59,13 +60,15 @@ def waves(wave: Any) -> Any:
     return repeated
 
 
-def test_compiling_again_and_again() -> None:
+def test_compiling_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_code(monkeypatch)
     f = tn.jit(waves(np.sin))
     often(f)
     told(RecompileWarning, lambda: f(np.ones((20, 3))), "12 times")
 
 
-def test_compiling_again_and_again_in_the_background() -> None:
+def test_compiling_again_and_again_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_code(monkeypatch)
     f = tn.jit(waves(np.cos), compile="background")
     often(f)
     f(np.ones((20, 3)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fresh import forget_code
 
 import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
@@ -91,6 +92,7 @@ def test_what_is_made_is_found_by_its_sizes(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_plan_that_fails_lets_go_of_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_code(monkeypatch)
     monkeypatch.setattr(assemble, "_processors", lambda: 1)  # no thread takes any
     monkeypatch.setattr(compile, "BATCH", 1)
     request = Request(HOST, True)  # no other test has its kernels
