@@ -1,0 +1,24 @@
+"""What rounding explains, by runs whose results were moved."""
+
+import numpy as np
+
+from tenfold.parity.replay.perturb import _beyond
+
+
+def test_a_small_difference_that_few_runs_left_alone():
+    """It is off by what the large numbers are that it is the difference of."""
+    wanted = np.full(100, 0.5)
+    wanted[7] = 9.4e-5
+    spread = np.full(100, 2e-16)
+    spread[7] = 0.0
+    got = wanted.copy()
+    got[7] += 4.4e-16
+    assert _beyond(got, wanted, spread) == ""
+    got[7] += 1e-14
+    assert "at [7]" in _beyond(got, wanted, spread)
+
+
+def test_where_nothing_is_moved_nothing_may_differ():
+    wanted, spread = np.full(10, 0.5), np.zeros(10)
+    got = wanted + 1e-13
+    assert _beyond(got, wanted, spread)
