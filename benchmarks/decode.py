@@ -25,7 +25,6 @@ import argparse
 import itertools
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +35,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from process import in_process
 
 HEADS, WIDTH, WORDS, PLACES, PROMPT = 12, 768, 50257, 1024, 16
 BOUND = 1e-4  # of the largest logit
@@ -192,21 +192,7 @@ def fresh(system: str, count: int, options: argparse.Namespace, answers: str) ->
         settings = {"TENFOLD_CACHE": folder} | (
             {"OPENBLAS_NUM_THREADS": threads} if threads else {}
         )
-        try:
-            ended = subprocess.run(
-                [sys.executable, __file__, "--one", *job],
-                capture_output=True,
-                text=True,
-                timeout=options.limit,
-                check=False,
-                env=os.environ | settings,
-            )
-        except subprocess.TimeoutExpired:
-            return {"failed": f"more than {options.limit:g} s"}
-    if ended.returncode:
-        return {"failed": (ended.stderr.strip().splitlines() or ["no reason given"])[-1][:150]}
-    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-    return found
+        return in_process(__file__, *job, limit=options.limit, settings=settings)
 
 
 def least(rounds: list[dict[str, Any]]) -> dict[str, Any]:

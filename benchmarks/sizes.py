@@ -31,7 +31,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -41,6 +40,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from process import in_process
 
 SYSTEMS = ("numpy", "tenfold", "jax", "torch")
 ONE_THREAD = {
@@ -183,21 +183,8 @@ def fresh(system: str, name: str, count: int, limit: float) -> dict[str, Any]:
             "TENFOLD_CACHE": f"{folder}/tenfold",
             "TORCHINDUCTOR_CACHE_DIR": f"{folder}/torch",
         }
-        try:
-            ended = subprocess.run(
-                [sys.executable, __file__, "--one", system, name, str(count)],
-                capture_output=True,
-                text=True,
-                timeout=limit,
-                check=False,
-                env=os.environ | ONE_THREAD | caches,
-            )
-        except subprocess.TimeoutExpired:
-            return {"failed": f"more than {limit:g} s"}
-    if ended.returncode:
-        return {"failed": (ended.stderr.strip().splitlines() or ["no reason given"])[-1][:150]}
-    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-    return found
+        settings = ONE_THREAD | caches
+        return in_process(__file__, system, name, str(count), limit=limit, settings=settings)
 
 
 def least(rounds: list[dict[str, Any]]) -> dict[str, Any]:
