@@ -21,7 +21,7 @@ from tenfold.kernel.analyse.access import (
     reach,
 )
 from tenfold.kernel.analyse.cost import functions, size, work
-from tenfold.kernel.analyse.nest import carried_out, nest
+from tenfold.kernel.analyse.nest import Write, carried_out, nest
 from tenfold.kernel.analyse.uses import divisors, loads, made, needed, read_later, used, writes
 from tenfold.kernel.passes.legalise import legalise
 
@@ -143,6 +143,22 @@ def test_what_the_items_of_a_nest_need() -> None:
     store = kernel.stores[0]
     assert total not in needed(kernel, [store.value], 1)
     assert store.value in needed(kernel, [store.value], 1)
+
+
+def test_a_reduction_that_rows_are_kept_beside_runs_for_each_of_them() -> None:
+    b = Builder()
+    x, y = b.buffer("f32", 20), b.buffer("f32", 20, "write")
+    i, j = b.axis(4), b.axis(5)
+    n, k = b.reduced(5, 1)
+    s = b.scratch("f32", 5, (0,))
+    b.store(s, k, b.op("exp", "f32", b.load(x, i * 5 + k)))
+    total = b.reduce("sum", (n,), b.const("f32", 1))  # the same for all rows
+    b.store(y, i * 5 + j, b.op("div", "f32", b.load(s, j), total))
+    kernel = b.finish()
+    (summed,) = (n for n, i in enumerate(kernel.instructions) if i.op == "reduce")
+    assert kernel.free[summed] == {0}
+    (rows,) = nest(kernel, (0, 1), (2,))[-1:]
+    assert Write(0) in rows.body[0].body  # type: ignore[union-attr]
 
 
 def test_divisors_are_those_that_do_not_change_along_an_axis() -> None:

@@ -324,6 +324,18 @@ def test_wrong_values(trace: Any, run: Any) -> None:
         run(assign(None, np.ones(5)), X)
 
 
+def test_an_index_that_only_a_second_reduction_reads_is_looked_at() -> None:
+    def f(x: Any, y: Any, i: Any) -> Any:
+        return np.exp(x[:, i] - np.max(y, axis=-1, keepdims=True)).sum(axis=-1)
+
+    x, y = np.arange(42.0).reshape(6, 7), np.arange(30.0).reshape(6, 5)
+    compiled, within = tn.jit(f, verify="off"), np.arange(5)
+    np.testing.assert_allclose(compiled(x, y, within), f(x, y, within))
+    assert len(compiled.program_for(x, y, within)[2].plan.steps) == 1
+    with pytest.raises(IndexProblem, match="index 99 is out of range"):
+        compiled(x, y, np.array([0, 1, 99, 3, 4]))
+
+
 def test_indices_out_of_range_at_run_time(run: Any) -> None:
     with pytest.raises(IndexProblem, match="out of range"):
         run(lambda x, i: x[i], X, np.int64(2))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tenfold.errors import GraphError
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import REDUCED, Free, Kernel, stages
 
@@ -62,7 +63,11 @@ Item = Compute | Write | Guard | Loop
 def nest(kernel: Kernel, order: Sequence[int], reduced: Sequence[int] = ()) -> tuple[Item, ...]:
     """The loops of a kernel with its parallel and sequential axes in this order, outermost
     first; `reduced` orders the axes of reductions over several."""
-    return _Nest(kernel, reduced).level(frozenset(), range(len(kernel.instructions)), tuple(order))
+    made = _Nest(kernel, reduced)
+    items = made.level(frozenset(), range(len(kernel.instructions)), tuple(order))
+    if len(made.done) != len(kernel.stores) + len(kernel.checks):
+        raise GraphError(f"kernel: a store or a check stands in no loop\n{kernel}")
+    return items
 
 
 class _Nest:
@@ -151,7 +156,8 @@ class _Nest:
 
     def effects(self, bound: Free, stage: int | None, outer: Free = frozenset()) -> list[Item]:
         """The stores and checks that stand where these axes are bound, each once. Inside a loop
-        that computes results of a stage, those whose values are ready one stage before."""
+        that computes results of a stage, the checks whose conditions are ready before, and the
+        stores whose values are ready one stage before: what reads them counts on that."""
         items: list[Item] = []
         for n, store in enumerate(self.kernel.stores):
             if self.stores[n] <= bound and Write(n) not in self.done:
@@ -160,8 +166,8 @@ class _Nest:
                     items.append(Write(n))
         for n, check in enumerate(self.kernel.checks):
             if self.checks[n] <= bound and Guard(n) not in self.done:
-                ready = self.stage[check.condition] + 1 == stage
-                if stage is None or (ready and self.checks[n] & self.reduced_axes):
+                ready = stage is None or self.stage[check.condition] < stage
+                if ready and (stage is None or self.checks[n] & self.reduced_axes):
                     items.append(Guard(n))
         self.done.update(items)
         return items

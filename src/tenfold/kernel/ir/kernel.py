@@ -185,8 +185,9 @@ class Kernel:
     def __post_init__(self) -> None:
         if len(self.free) != len(self.instructions):
             free: list[Free] = []
+            rows = self.rows_along
             for instruction in self.instructions:
-                free.append(free_axes(instruction, free, self.axes, self.buffers))
+                free.append(free_axes(instruction, free, self.axes, self.buffers, rows))
             object.__setattr__(self, "free", tuple(free))
 
     @property
@@ -199,6 +200,18 @@ class Kernel:
 
     def __hash__(self) -> int:
         return hash(self.digest)  # kernels are long, and stand in many tables
+
+    @property
+    def rows_along(self) -> dict[int, Free]:
+        """The reduced axes along which rows are kept, with the axes that these are rows of."""
+        found: dict[int, Free] = {}
+        for store in self.stores:
+            buffer = self.buffers[store.buffer]
+            if buffer.role == SCRATCH:
+                for a in store.index.axes():
+                    if self.axes[a].kind == REDUCED:
+                        found[a] = found.get(a, frozenset()) | frozenset(buffer.rows)
+        return found
 
     def store_free(self, store: Store) -> Free:
         """The axes that must be bound where a store stands."""
@@ -241,8 +254,7 @@ class Kernel:
         """The kernel without instructions that nothing reads. What is kept of a row is stored in
         the loop of a reduction: that stays, whether or not its result is read."""
         wanted = {v for s in self.stores for v in s.uses()} | {c.condition for c in self.checks}
-        stored = (s for s in self.stores if self.buffers[s.buffer].role == SCRATCH)
-        along = {a for s in stored for a in s.index.axes() if self.axes[a].kind == REDUCED}
+        along = self.rows_along.keys()
         if along:
             wanted |= {
                 n
@@ -288,8 +300,11 @@ def free_axes(
     free: Sequence[Free],
     axes: Sequence[Axis],
     buffers: Sequence[Buffer],
+    rows: Mapping[int, Free],
 ) -> Free:
-    """The axes an instruction's result depends on, given those of the earlier ones."""
+    """The axes an instruction's result depends on, given those of the earlier ones. A reduction
+    in whose loop rows are kept (`rows`, by reduced axis) runs for each of these, though it may
+    come to the same."""
     index, args = instruction.index, instruction.args
     result: Free = free[args[0]] if args else frozenset()
     for v in args[1:] if index is None else instruction.uses():
@@ -303,6 +318,8 @@ def free_axes(
             result |= {n for n, a in enumerate(axes) if a.kind == SEQUENTIAL}
     elif instruction.op == "reduce":
         result -= frozenset(instruction.attr[1:])
+        for a in instruction.attr[1:]:
+            result |= rows.get(a, frozenset())
     return result
 
 
