@@ -17,6 +17,8 @@ _seconds: Counter[str] = Counter()
 COUNTS = (
     "traces",
     "plans",
+    "outlines",  # of plans and of the scopes in them, made in full
+    "templates",  # of outlines: for other sizes none are made
     "kernels_compiled",
     "kernels_reused",
     "cache_hits",

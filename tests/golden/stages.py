@@ -25,6 +25,7 @@ from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import Access, Pattern
 from tenfold.plan.fusion.fuse import Fusion, fuse
 from tenfold.plan.lowering.form import BoundForm, Former
+from tenfold.plan.lowering.general import GeneralForm, GeneralForms, SizedForm
 from tenfold.plan.lowering.lower import Form, Place, lower
 from tenfold.plan.steps.build import make_plan
 from tenfold.plan.steps.plan import CopyStep, KernelStep, LoopStep, Plan
@@ -124,22 +125,30 @@ def groups(given: str, _: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _bound(given: str) -> list[BoundForm]:
+class _Forms(GeneralForms):
+    """Forms with their numbers, as they stand in a case."""
+
+    def general(self, form: Form) -> SizedForm:
+        return SizedForm(GeneralForm(form), ())
+
+
+def _bound(given: str) -> list[tuple[BoundForm, Form]]:
     fused = fused_of(given)
-    former = Former(fused, TABLE)
-    return [b for item in fused.items if item.group for b in former.forms(item.group)]
+    former = Former(fused, TABLE, _Forms(TABLE, Capabilities().tune))
+    found = [b for item in fused.items if item.group for b in former.forms(item.group)]
+    return [(bound, bound.form.general.form) for bound in found]
 
 
 def forms(given: str, _: Sequence[str]) -> str:
     """The groups without the numbers of their values; equal ones once."""
     numbers: dict[Form, int] = {}
     lines = []
-    for bound in _bound(given):
-        new = bound.form not in numbers
-        number = numbers.setdefault(bound.form, len(numbers))
+    for bound, form in _bound(given):
+        new = form not in numbers
+        number = numbers.setdefault(form, len(numbers))
         shifts = "".join(f" at byte {s}" for s in bound.shifts if s)
         lines.append(f"form {number}: {_values(bound.inputs)} to {_values(bound.targets)}{shifts}")
-        lines += _form(bound.form) if new else []
+        lines += _form(form) if new else []
     return "\n".join(lines)
 
 
@@ -170,7 +179,7 @@ def _form(form: Form) -> list[str]:
 def kernels(given: str, _: Sequence[str]) -> str:
     """What each distinct form is lowered to."""
     lines = []
-    for form in dict.fromkeys(bound.form for bound in _bound(given)):
+    for form in dict.fromkeys(form for _, form in _bound(given)):
         made = lower(form, TABLE)
         lines.append(str(made.kernel))
         for n, param in enumerate(made.params):

@@ -82,16 +82,17 @@ class Facts:
         self.made: list[Computed | int | float | None] = [None] * len(self.sizes)
         self.values: list[Any] = list(sizes)
         self.asked: dict[int, bool] = {}  # the answers, by place
+        self.keys: dict[int, int] = {}  # the places of numbers that stay apart, by value
         self._known: dict[Any, int] = {}
         self._test: tuple[int, tuple[int, ...], Callable[[Sequence[int]], Any]] | None = None
 
     def compute(self, operation: str, a: Any, b: Any) -> Number:
-        at = self._at(operation, self._place(a), self._place(b))
+        at = self._at(operation, self.place(a), self.place(b))
         return Number(self, at, self.values[at])
 
     def ask(self, operation: str, a: Any, b: Any) -> bool:
         """What a comparison gives; it is a fact from now on."""
-        at = self._at(operation, self._place(a), self._place(b))
+        at = self._at(operation, self.place(a), self.place(b))
         found = bool(self.values[at])
         self.asked[at] = found
         return found
@@ -113,7 +114,7 @@ class Facts:
 
     def _written(self, wanted: tuple[int, ...]) -> Callable[[Sequence[int]], Any]:
         """The facts as a function of sizes: it is called for each new one."""
-        needed, lines = set(wanted), list[str]()
+        needed, lines = {*wanted, *self.keys.values()}, list[str]()
         for at in range(len(self.made) - 1, -1, -1):
             made = self.made[at]
             if not isinstance(made, Computed) or not (at in needed or at in self.asked):
@@ -126,11 +127,28 @@ class Facts:
                 lines.append(f" n{at} = {text}")
         names = "".join(f"n{at}, " for at in range(len(self.sizes)))
         head = ["def test(sizes):", *([f" {names}= sizes"] if names else [])]
+        lines[:0] = self._apart()
         result = "".join(f"{self._operand(at)}, " for at in wanted)
         made_here: dict[str, Any] = {}
         exec("\n".join([*head, *reversed(lines), f" return ({result})"]), made_here)
         found: Callable[[Sequence[int]], Any] = made_here["test"]
         return found
+
+    def _apart(self) -> list[str]:
+        """The test that keys are as many different numbers as they were."""
+        if len(self.keys) < 2:
+            return []
+        names = ", ".join(map(self._operand, self.keys.values()))
+        return [f" if len({{{names}}}) != {len(self.keys)}: return None"]
+
+    def hashed(self, number: Number) -> int:
+        """The hash of a number that is a key of a table."""
+        # In tables the smallest are found as integers, which stand in kernels as they are; others
+        # by how they are computed: that two of these are equal is seen only where it is asked.
+        for small in _SMALL:
+            if number == small:
+                return hash(small)
+        return hash((_HASH, number.at))
 
     def _operand(self, at: int) -> str:
         made = self.made[at]
@@ -149,7 +167,8 @@ class Facts:
             return str(made)
         return f"({_WRITTEN[made.operation].format(self.show(made.first), self.show(made.second))})"
 
-    def _place(self, x: Any) -> int:
+    def place(self, x: Any) -> int:
+        """Where a number stands."""
         if isinstance(x, Number):
             return x.at
         return self._add((type(x), x), x, x)
@@ -168,6 +187,36 @@ class Facts:
             self.made.append(made)
             self.values.append(value)
         return at
+
+
+class TableFacts(Facts):
+    """Facts of numbers that tables find by their values, as they find integers.
+
+    Which keys are equal is a fact, and that the others differ: from one another, and from the
+    integers from -1 to `least`, which stand as they are. Other sizes make the same tables.
+
+    >>> facts = TableFacts([40, 50], 4)
+    >>> a, b = facts.sizes
+    >>> len({a, b, b - 10})
+    2
+    >>> facts.hold([7, 17]), facts.hold([7, 18]), facts.hold([4, 14])
+    (True, False, False)
+    """
+
+    def __init__(self, sizes: Sequence[int], least: int) -> None:
+        super().__init__(sizes)
+        self.least = least
+
+    def hashed(self, number: Number) -> int:
+        value, at = number.value, number.at
+        first = self.keys.get(value)
+        if first is None and not (number > self.least or number < -1):
+            self.ask("eq", number, value)
+        elif first is None:
+            self.keys[value] = at
+        elif first != at:
+            self.ask("eq", number, Number(self, first, value))
+        return hash(value)
 
 
 _WRITTEN = {
@@ -285,12 +334,7 @@ class Number:
         return self.facts.ask("le", other, self) if _plain(other) else NotImplemented
 
     def __hash__(self) -> int:
-        # In tables the smallest are found as integers, which stand in kernels as they are; others
-        # by how they are computed: that two of these are equal is seen only where it is asked.
-        for small in _SMALL:
-            if self == small:
-                return hash(small)
-        return hash((_HASH, self.at))
+        return self.facts.hashed(self)
 
     def __bool__(self) -> bool:
         return self != 0

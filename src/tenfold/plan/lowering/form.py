@@ -14,6 +14,7 @@ from tenfold.kernel.ir.index import strides
 from tenfold.ops.ranges import Start, WrittenRange
 from tenfold.plan.fusion.fuse import Fusion
 from tenfold.plan.fusion.groups import Group, find
+from tenfold.plan.lowering.general import GeneralForms, SizedForm
 from tenfold.plan.lowering.lower import (
     IMMEDIATE,
     LITERAL,
@@ -38,11 +39,12 @@ class BoundForm:
     `shifts` has for each target where the range that is written begins in it, in bytes.
     """
 
-    form: Form
+    form: SizedForm
     inputs: tuple[int, ...]
     nodes: tuple[int, ...]  # values
     targets: tuple[int, ...]  # values
     shifts: tuple[int, ...]
+    positions: tuple[int, ...]  # of the graph's nodes that it carries out
 
 
 @frozen
@@ -60,12 +62,13 @@ class _Wish:
 class Former:
     """Makes the forms of the groups of one graph."""
 
-    def __init__(self, fused: Fusion, table: Table) -> None:
+    def __init__(self, fused: Fusion, table: Table, general: GeneralForms) -> None:
         self.fused = fused
         self.table = table
+        self.general = general
         self.graph = fused.graph
         self.ranges: dict[int, list[WrittenRange]] = {}
-        self.known: dict[Any, Form] = {}  # by what they say, types being numbers
+        self.known: dict[Any, SizedForm] = {}  # by what they say, types being numbers
         self.maker = [-1] * len(fused.graph.types)
         for position, (node, start) in enumerate(
             zip(self.graph.nodes, self.graph.starts, strict=True)
@@ -87,7 +90,7 @@ class Former:
                 made.append(bound)
                 if wish.into < 0:
                     done.add(wish.value)
-                for node, value in zip(bound.form.nodes, bound.nodes, strict=True):
+                for node, value in zip(bound.form.general.form.nodes, bound.nodes, strict=True):
                     if node.reduces and value not in wanted:
                         missing[value] = _Wish(value, self.place(value))
             if not missing:
@@ -115,7 +118,7 @@ class Former:
                 self.ranges[position] = lowering.ranges(types, dict(node.attributes))
             one = self.ranges[position][number]
             steps = strides(node.types[0].shape)
-            fixed = [s if isinstance(s, int) else 0 for s in one.starts]
+            fixed = [0 if isinstance(s, Start) else s for s in one.starts]
             shift = sum(s * step for s, step in zip(fixed, steps, strict=True))
             starts: tuple[tuple[int, int], ...] = ()
             if any(isinstance(s, Start) for s in one.starts):
@@ -215,7 +218,7 @@ class Former:
         form = self.known.get(key)
         if form is None:
             of = self.fused.distinct
-            form = self.known[key] = Form(
+            made = Form(
                 tuple(
                     FormNode(op, given, reads, of[kind], reduces)
                     for op, given, reads, kind, reduces in nodes
@@ -227,9 +230,12 @@ class Former:
                 ),
                 *key[3:],
             )
-        made = tuple(w.into if w.into >= 0 else w.value for w in wishes)
+            form = self.known[key] = self.general.general(made)
+        written = tuple(w.into if w.into >= 0 else w.value for w in wishes)
         shifts = tuple(w.shift for w in wishes)
-        return BoundForm(form, tuple(inputs), tuple(order), made, shifts)
+        positions = {self.maker[v] for v in (*order, *written)}
+        carried = tuple(sorted(positions - {-1}))
+        return BoundForm(form, tuple(inputs), tuple(order), written, shifts, carried)
 
     def indices(self, wish: _Wish) -> tuple[int, ...]:
         """The values that say where a scatter writes."""

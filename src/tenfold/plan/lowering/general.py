@@ -30,6 +30,7 @@ from tenfold.types import DTYPES, TensorType
 
 _MOST = 4096  # forms that are remembered
 _ATTRIBUTE = "attribute"  # what a number is for, beside extents and offsets
+_NUMBERS = (int, Size, Number)
 _OFFSETS = ("starts", "stops")  # attributes that are offsets, 0 and 1 among them
 
 
@@ -70,17 +71,35 @@ class _General:
         return LoweredForm(call, made.params, made.in_place, made.instead, scratch)
 
 
+class GeneralForm:
+    """A form with sizes for its numbers, and what was made of it so far."""
+
+    __slots__ = ("form", "made")
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.made: list[_General] = []
+
+
+@frozen(eq=False)
+class SizedForm:
+    """A general form with its numbers."""
+
+    general: GeneralForm
+    numbers: tuple[int, ...]
+
+
 class GeneralForms:
     """The forms that were lowered for one backend and target; `tune` is its."""
 
     def __init__(self, table: Table, tune: Callable[[Kernel], Kernel]) -> None:
         self.table = table
         self.tune = tune
-        self._known: dict[Form, list[_General]] = {}
+        self._known: dict[Form, GeneralForm] = {}
         self._lock = Lock()
 
-    def lower(self, form: Form) -> LoweredForm:
-        """The kernel of a form and its sizes."""
+    def general(self, form: Form) -> SizedForm:
+        """A form as a general one and its numbers."""
         numbers: dict[tuple[str, int, int], Size] = {}
         types = [*form.inputs, *(n.type for n in form.nodes), *(t.into for t in form.targets)]
         ranks = max([2, *(t.rank for t in types if t is not None)])
@@ -94,19 +113,22 @@ class GeneralForms:
             turn = 0 if role == EXTENT else len(numbers)
             return numbers.setdefault((role, turn, n), Size(len(numbers)))
 
-        general = _changed(form, number)
-        values = tuple([n for _, _, n in numbers])
+        made = _changed(form, number)
         with self._lock:
-            known = self._known.pop(general, [])
-            self._known[general] = known  # the last to be dropped
+            known = self._known.pop(made, None) or GeneralForm(made)
+            self._known[made] = known  # the last to be dropped
             if len(self._known) > _MOST:
                 del self._known[next(iter(self._known))]
-        for one in tuple(known):
-            found = one.at(values)
+        return SizedForm(known, tuple([n for _, _, n in numbers]))
+
+    def lower(self, form: SizedForm) -> LoweredForm:
+        """The kernel of a form and its sizes."""
+        for one in tuple(form.general.made):
+            found = one.at(form.numbers)
             if found is not None:
                 return found
-        made = self._lower(general, values)
-        known.append(made)
+        made = self._lower(form.general.form, form.numbers)
+        form.general.made.append(made)
         return made.sized(tuple([made.facts.values[at] for at in made.sizes]))
 
     def _lower(self, general: Form, values: tuple[int, ...]) -> _General:
@@ -134,7 +156,8 @@ _every: dict[tuple[int, Callable[[Kernel], Kernel]], GeneralForms] = {}
 
 def general_forms(table: Table, tune: Callable[[Kernel], Kernel]) -> GeneralForms:
     """The forms that were lowered by a table for a backend's `tune`, in this process."""
-    return _every.setdefault((id(table), tune), GeneralForms(table, tune))
+    key = id(table), tune
+    return _every.get(key) or _every.setdefault(key, GeneralForms(table, tune))
 
 
 def _changed(form: Form, change: Callable[[str, Any], Any]) -> Form:
@@ -151,7 +174,7 @@ def _changed(form: Form, change: Callable[[str, Any], Any]) -> Form:
     def plain(value: Any, role: str = _ATTRIBUTE) -> Any:
         if type(value) is tuple:
             return tuple([plain(v, role) for v in value])
-        return change(role, value) if type(value) in (int, Size) else value
+        return change(role, value) if type(value) in _NUMBERS else value
 
     def attributes(given: Any) -> Any:
         if type(given) is not tuple:  # the bits of a constant

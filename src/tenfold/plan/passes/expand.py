@@ -23,12 +23,13 @@ def expand(graph: Graph, table: Table) -> Graph:
         wide = _wider(node, table)
         return None if wide is None else _widened(builder, node, inputs, wide)
 
-    while any(_expands(node, table) for node in graph.nodes):
+    while any(expands(node, table) for node in graph.nodes):
         graph = rewrite(graph, table, visit)
     return graph
 
 
-def _expands(node: Node, table: Table) -> bool:
+def expands(node: Node, table: Table) -> bool:
+    """Whether other ops take the place of a node."""
     inline = isinstance(table[node.op].lowering, (Inline, Composition))
     return inline or _wider(node, table) is not None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tenfold.graph import Graph
 from tenfold.graph.op import Table
 from tenfold.plan.passes.expand import expand
@@ -9,13 +11,25 @@ from tenfold.plan.passes.lines import lay_lines
 from tenfold.plan.passes.products import lay_products
 from tenfold.plan.passes.reroll.reroll import FoundLoop, reroll
 
+Written = tuple[Graph, tuple[FoundLoop, ...]]
 
-def write_out(graph: Graph, table: Table) -> tuple[Graph, tuple[FoundLoop, ...]]:
+
+def write_out(graph: Graph, table: Table) -> Written:
     """The graph that a plan of this graph carries out, and the loops that were found in it. Its
     scopes are still to be written out."""
     known = graph.__dict__.get("written_out")  # the planner asks, and who checks a plan
     if known is None or known[0] is not table:
         looped, found = reroll(graph, table)
-        made = lay_lines(lay_products(expand(looped, table), table), table)
-        known = graph.__dict__["written_out"] = table, made, found
+        known = note(graph, table, lay(expand(looped, table), table), found)
     return known[1], known[2]
+
+
+def note(graph: Graph, table: Table, made: Graph, found: tuple[FoundLoop, ...]) -> Any:
+    """Note what a graph is, written out."""
+    known = graph.__dict__["written_out"] = table, made, found
+    return known
+
+
+def lay(graph: Graph, table: Table) -> Graph:
+    """A graph without compositions, its routines laid out as libraries want them."""
+    return lay_lines(lay_products(graph, table), table)

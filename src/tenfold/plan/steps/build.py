@@ -11,13 +11,11 @@ from tenfold.kernel import Kernel
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.ops import TABLE
 from tenfold.plan.capabilities import Capabilities
-from tenfold.plan.fusion.fuse import Fusion, fuse
-from tenfold.plan.lowering.form import BoundForm, Former
-from tenfold.plan.lowering.general import GeneralForms, LoweredForm, general_forms
-from tenfold.plan.lowering.lower import Form
-from tenfold.plan.passes.reroll.reroll import FoundLoop
-from tenfold.plan.passes.write_out import write_out
+from tenfold.plan.lowering.form import BoundForm
+from tenfold.plan.lowering.general import GeneralForms, LoweredForm, SizedForm, general_forms
+from tenfold.plan.passes.write_out import Written, write_out
 from tenfold.plan.steps.cells import Cells
+from tenfold.plan.steps.outline import Outline, outline
 from tenfold.plan.steps.plan import (
     CONSTANT,
     INPUT,
@@ -31,6 +29,8 @@ from tenfold.plan.steps.plan import (
     RoutineStep,
     Step,
 )
+from tenfold.plan.steps.template import Templates, templates_of
+from tenfold.stats import count
 from tenfold.types import DTYPES, SHORT, TensorType
 
 
@@ -48,29 +48,35 @@ def make_plan(
     calls: their code can be made meanwhile.
     """
     forms = general_forms(table, capabilities.tune)
+    templates = templates_of(table, capabilities)
     plans: dict[str, Plan] = {}
-    for digest, (scope, loops) in _written_out(graph, table).items():
+    for digest, found in _written_out(graph, table, templates).items():
+        if isinstance(found, Outline):
+            made = found
+        else:
+            made = outline(*found, table, capabilities, forms)
+            count("outlines")
         given = tuple(donated) if digest == graph.digest else ()
-        plans[digest] = _Planner(
-            scope, table, plans, forms, capabilities, given, loops, begin
-        ).run()
+        plans[digest] = _Planner(made, table, plans, forms, capabilities, given, begin).run()
     return plans[graph.digest]
 
 
-def _written_out(graph: Graph, table: Table) -> dict[str, tuple[Graph, tuple[FoundLoop, ...]]]:
+def _written_out(graph: Graph, table: Table, templates: Templates) -> dict[str, Outline | Written]:
     """The graph and every scope in it, written out, each after those it owns: loops that are found
-    and compositions bring scopes of their own."""
-    made: dict[str, tuple[Graph, tuple[FoundLoop, ...]]] = {}
-    opened: dict[str, tuple[Graph, tuple[FoundLoop, ...]]] = {}
+    and compositions bring scopes of their own. An outline, where there is a template of it."""
+    made: dict[str, Outline | Written] = {}
+    opened: dict[str, Outline | Written] = {}
     stack = [(graph, False)]
     while stack:
         scope, done = stack.pop()
         if done:
             made[scope.digest] = opened[scope.digest]
         elif scope.digest not in opened:
-            opened[scope.digest] = write_out(scope, table)
+            found = templates.find(scope)
+            written = write_out(scope, table)  # which a template has noted
+            opened[scope.digest] = found or written
             stack.append((scope, True))
-            for node in reversed(opened[scope.digest][0].nodes):
+            for node in reversed(written[0].nodes):
                 stack.extend((inner, False) for inner in reversed(node.scopes))
     return made
 
@@ -78,24 +84,22 @@ def _written_out(graph: Graph, table: Table) -> dict[str, tuple[Graph, tuple[Fou
 class _Planner:
     def __init__(
         self,
-        graph: Graph,
+        outline: Outline,
         table: Table,
         plans: dict[str, Plan],
         forms: GeneralForms,
         capabilities: Capabilities,
         donated: tuple[int, ...],
-        loops: tuple[FoundLoop, ...],
         begin: Callable[[SizedKernel], object],
     ) -> None:
-        self.graph = graph
+        self.outline = outline
+        self.graph = outline.graph
         self.begin = begin
         self.table = table
         self.plans = plans
         self.forms = forms
         self.capabilities = capabilities
         self.donated = donated
-        self.loops = loops
-        self.fused: Fusion = fuse(graph, table, capabilities)
         self.cells = Cells()
         self.cell: dict[int, int] = {}  # by value
         self.steps: list[Step] = []
@@ -106,30 +110,24 @@ class _Planner:
         self.constants: list[bytes] = []
         self.inner: dict[int, int] = {}  # id of a sub-plan -> its number
         self.used: list[Plan] = []
-        self.makers: dict[int, int] = {}
-        for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
-            for value in range(start, start + len(node.types)):
-                self.makers[value] = position
 
     def run(self) -> Plan:
         graph = self.graph
         for number, parameter in enumerate(graph.parameters):
             self.cell[number] = self.cells.new(parameter.type, INPUT, number)
         self.place_outputs()
-        former = Former(self.fused, self.table)
-        for item in self.fused.items:
-            if item.group is not None:
-                for bound in former.forms(item.group):
-                    self.kernel(bound)
+        for item in self.outline.items:
+            if isinstance(item, BoundForm):
+                self.kernel(item)
             elif item.copied >= 0:
                 self.copy(item.copied, graph.starts[item.node])
             else:
                 self.other(item.node)
         outputs = self.hand_out()
-        found = Counter(map(str, self.loops))
+        found = Counter(map(str, self.outline.loops))
         notes = tuple(f"{n}× {loop}" if n > 1 else loop for loop, n in found.items()) + tuple(
             f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
-            for reason, (count, first) in self.fused.notes.items()
+            for reason, (count, first) in self.outline.notes.items()
         )
         slots, arena, live = self.cells.lay_out(self.donated, self.capabilities.device)
         return Plan(
@@ -141,7 +139,7 @@ class _Planner:
 
     def of(self, value: int) -> int:
         """The cell of a value in memory, made when first asked for."""
-        value = self.fused.alias[value]
+        value = self.outline.alias[value]
         found = self.cell.get(value)
         if found is None:
             found = self.constant(value)
@@ -151,23 +149,25 @@ class _Planner:
         return found
 
     def constant(self, value: int) -> int | None:
-        position = self.makers.get(value)
-        if position is None or not self.table[self.graph.nodes[position].op].literal:
+        node = self.lone_literal(value)
+        if node is None:
             return None
-        if self.fused.home[value] is not None:
-            return None
-        self.constants.append(self.graph.nodes[position]["data"])
+        self.constants.append(node["data"])
         return self.cells.new(self.graph.types[value], CONSTANT, len(self.constants) - 1)
+
+    def lone_literal(self, value: int) -> Node | None:
+        """The node of a literal that no kernel computes."""
+        position = self.outline.makers[value]
+        if position < 0 or self.outline.grouped[value]:
+            return None
+        node = self.graph.nodes[position]
+        return node if self.table[node.op].literal else None
 
     def place_outputs(self) -> None:
         """Values that are handed out are made where they are handed out."""
         for number, value in enumerate(self.graph.outputs):
-            root = self.fused.alias[value]
-            position = self.makers.get(root)
-            if root in self.cell or position is None:
-                continue
-            literal = self.table[self.graph.nodes[position].op].literal
-            if literal and self.fused.home[root] is None:
+            root = self.outline.alias[value]
+            if root in self.cell or self.lone_literal(root) is not None:
                 continue
             self.cell[root] = self.cells.new(self.graph.types[value], OUTPUT, number)
 
@@ -206,14 +206,12 @@ class _Planner:
         params = tuple(
             p if isinstance(p, bytes) else self.literal(bound.nodes[p]) for p in lowered.params
         )
-        positions = set(map(self.makers.get, (*bound.nodes, *bound.targets)))
-        nodes = tuple(sorted([p for p in positions if p is not None]))
         step = KernelStep(
             number,
             (*reads, *writes, *scratch),
             params,
             lowered.call.sizes,
-            nodes,
+            bound.positions,
             bound.inputs,
             bound.targets,
         )
@@ -224,7 +222,7 @@ class _Planner:
             self.cells.instead.append((at, reads[source], writes[target]))
         self.add(step, reads, [*writes, *scratch])
 
-    def lowered(self, form: Form) -> tuple[LoweredForm, int]:
+    def lowered(self, form: SizedForm) -> tuple[LoweredForm, int]:
         """The kernel of a form, and its number."""
         made = self.forms.lower(form)
         self.begin(made.call)
@@ -237,9 +235,7 @@ class _Planner:
         self.add(CopyStep(read, write), [read], [write])
 
     def literal(self, value: int) -> bytes:
-        position = self.makers.get(value)
-        assert position is not None
-        data: bytes = self.graph.nodes[position]["data"]
+        data: bytes = self.graph.nodes[self.outline.makers[value]]["data"]
         return data
 
     def other(self, position: int) -> None:
@@ -278,7 +274,7 @@ class _Planner:
     def reason(self, node: Node) -> str:
         if self.table[node.op].effect:
             return "it calls Python"
-        return self.fused.reasons.get(node.op) or "there is no kernel or routine for it yet"
+        return self.outline.reasons.get(node.op) or "there is no kernel or routine for it yet"
 
     def sub(self, scope: Graph) -> int:
         plan = self.plans[scope.digest]

@@ -61,6 +61,15 @@ def reroll(graph: Graph, table: Table) -> tuple[Graph, tuple[FoundLoop, ...]]:
     return graph, tuple(notes)
 
 
+def repeats(graph: Graph, table: Table) -> bool:
+    """Whether a graph has anything that may be rounds of a loop. No extent decides that, but which
+    are equal."""
+    if len(graph.nodes) < LEAST_ROUNDS:
+        return False
+    structure = Structure(graph, table)
+    return any(True for _ in seeds(structure, [-1] * len(graph.nodes)))
+
+
 def _loops(structure: Structure) -> list[Rounds]:
     """Loops that have no node in common, and are worth it."""
     claimed = [-1] * len(structure.nodes)

@@ -1,0 +1,339 @@
+"""Plans by templates are the plans that are made in full, whatever was met before."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import draw
+import numpy as np
+import pytest
+from plan.programs import EVERY
+
+import tenfold as tn
+from tenfold.backends.cpu.backend import BACKEND
+from tenfold.errors import TenfoldError
+from tenfold.graph import Builder, Graph
+from tenfold.kernel.ir.sized import SizedKernel
+from tenfold.ops import TABLE
+from tenfold.plan import Plan, make_plan
+from tenfold.plan.steps import template
+from tenfold.plan.steps.template import EACH, Template, Templates, structure_of
+from tenfold.types import TensorType
+
+CAPABILITIES = BACKEND.capabilities(BACKEND.target())
+Function = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _no_templates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template, "_every", {})
+
+
+def planned(graph: Graph, donated: Sequence[int] = ()) -> Plan:
+    return make_plan(again(graph), CAPABILITIES, donated)
+
+
+def in_full(graph: Graph, donated: Sequence[int] = ()) -> Plan:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Templates, "find", lambda *_: None)
+        return make_plan(again(graph), CAPABILITIES, donated)
+
+
+def again(graph: Graph) -> Graph:
+    """The graph, without what was noted about it."""
+    return Graph(graph.parameters, graph.nodes, graph.outputs, graph.effects)
+
+
+def told(plan: Plan) -> list[Any]:
+    """All that a plan says."""
+    return [
+        (
+            one.graph, [n.source for n in one.graph.nodes], one.graph.to_bytes(), one.slots,
+            one.steps, one.outputs, one.own, one.constants, one.arena_bytes, one.greatest_live,
+            one.donated, one.notes, one.safe, [plan.every.index(p) for p in one.plans],
+        )
+        for one in plan.every
+    ]  # fmt: skip
+
+
+def zeros(*shape: int, dtype: Any = "f4") -> Any:
+    return tn.spec(shape, dtype)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return softmax(q @ k.T * 0.125) @ v
+
+
+def block(x: Any, w: Any, g: Any) -> Any:
+    centred = x - x.mean(axis=-1, keepdims=True)
+    h = centred / np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + 1e-5) * g
+    return x + np.tanh(attention(h @ w, h @ w.T, h)) @ w
+
+
+def decode(x: Any, places: Any, keys: Any, values: Any, w: Any) -> Any:
+    """One more token: two heads of eight."""
+    known = keys.shape[1]
+    x = x + places[known : known + 1]
+    q, k, v = (h.reshape(1, 2, 8).swapaxes(0, 1) for h in np.split(x @ w, 3, axis=-1))
+    keys = np.concatenate([keys, k], axis=1)
+    values = np.concatenate([values, v], axis=1)
+    seen = np.arange(known, known + 1)[:, None] >= np.arange(known + 1)
+    mixed = softmax(np.where(seen, q @ keys.swapaxes(-1, -2), -1e9)) @ values
+    return mixed.swapaxes(0, 1).reshape(1, 16), keys, values
+
+
+def stencil(x: Any) -> Any:
+    for _ in range(3):
+        x[1:-1, 1:-1] = (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]) * 0.25
+    return x.copy()
+
+
+def nearest(x: Any, c: Any) -> Any:
+    d = ((x[:, None] - c[None]) ** 2).sum(-1)
+    one = d.argmin(1)[:, None] == np.arange(c.shape[0])
+    return one.T.astype(x.dtype) @ x / np.maximum(one.sum(0), 1)[:, None]
+
+
+def slices(x: Any) -> Any:
+    n = x.shape[0]
+    return x[n // 2 :], x[::2] * 2, x[::-1] + x[0], x[n // 3 : n // 2].sum()
+
+
+def joined(x: Any, y: Any) -> Any:
+    many = np.concatenate([x * 2, y, x, y + 1, *[x[:1] * k for k in range(2, 9)]])
+    return many, np.stack([x[:3], y[:3]], axis=1), np.pad(x, (2, 1))
+
+
+def reduced(x: Any) -> Any:
+    """To a scalar that all elements read."""
+    return (x - x.mean()) / x.std(), x.sum(axis=0)
+
+
+def ordered(x: Any) -> Any:
+    return np.sort(x, axis=0), np.argsort(x, axis=-1), x[np.argsort(x[:, 0])]
+
+
+def written(x: Any, y: Any) -> Any:
+    x[3 : 3 + y.shape[0]] = y
+    x[0] += 1
+    return x * 2
+
+
+def unrolled(x: Any) -> Any:
+    """Rounds that become a loop."""
+    for k in range(20):
+        x = np.tanh(x @ x.T) @ x * (k + 1.5)
+    return x
+
+
+def clipped(x: Any) -> Any:
+    return np.clip(x, 0.5, 2.5).cumsum(axis=0)
+
+
+SQUARE = [(n,) for n in (5, 6, 7, 40, 41, 2, 3, 1, 0, 16, 33, 128, 129, 200, 34, 35)]
+PAIRS = [(5, 8), (6, 8), (6, 9), (9, 9), (9, 6), (300, 60), (1, 8), (8, 1), (0, 5), (5, 0), (2, 2),
+         (190, 190), (400, 100), (12, 70), (70, 12)]  # fmt: skip
+FULL = [p for p in PAIRS if min(p)]
+PROGRAMS: dict[str, tuple[Function, Sequence[tuple[int, ...]], Callable[..., list[Any]]]] = {
+    "softmax": (softmax, FULL, lambda n, m: [zeros(n, m)]),
+    "attention": (attention, FULL, lambda n, m: [zeros(n, 8), zeros(m, 8), zeros(m, 6)]),
+    "block": (block, SQUARE, lambda n: [zeros(n, 16), zeros(16, 16), zeros(16)]),
+    "block of any width": (block, PAIRS, lambda n, m: [zeros(n, m), zeros(m, m), zeros(m)]),
+    "decode": (
+        decode, [(n,) for n in range(60)],
+        lambda n: [zeros(1, 16), zeros(64, 16), zeros(2, n, 8), zeros(2, n, 8), zeros(16, 48)],
+    ),
+    "stencil": (stencil, [p for p in PAIRS if min(p) > 2], lambda n, m: [zeros(n, m)]),
+    "nearest": (nearest, FULL, lambda n, m: [zeros(n, 3), zeros(m, 3)]),
+    "slices": (slices, FULL, lambda n, m: [zeros(n, m)]),
+    "joined": (joined, [p for p in PAIRS if min(p) > 2], lambda n, m: [zeros(n), zeros(m)]),
+    "reduced": (reduced, FULL, lambda n, m: [zeros(n, m, dtype="f8")]),
+    "ordered": (ordered, FULL, lambda n, m: [zeros(n, m)]),
+    "written": (
+        written, [(40, 9), (40, 30), (41, 31), (99, 9), (9, 2), (9, 1), (5000, 4090), (5001, 9)],
+        lambda n, m: [zeros(n), zeros(m)],
+    ),
+    "unrolled": (unrolled, [(5,), (6,), (7,), (80,)], lambda n: [zeros(n, n)]),
+    "clipped": (clipped, PAIRS, lambda n, m: [zeros(n, m)]),
+    **{
+        f.__name__: (f, [p for p in PAIRS if min(p) > 1], lambda n, m: [zeros(n, m), zeros(n, m)])
+        for f in EVERY
+    },
+}  # fmt: skip
+
+
+def graphs(name: str) -> list[Graph]:
+    return traced(*PROGRAMS[name])
+
+
+def traced(
+    function: Function, sizes: Sequence[tuple[int, ...]], arguments: Callable[..., list[Any]]
+) -> list[Graph]:
+    return [tn.trace(function, *arguments(*n)) for n in sizes]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_plans_do_not_depend_on_what_was_met_before(name: str) -> None:
+    every = graphs(name)
+    wanted = [told(in_full(graph)) for graph in every]
+    for seed in range(3):
+        template._every.clear()
+        order = list(range(len(every))) * 2
+        random.Random(seed).shuffle(order)
+        for at in order:
+            assert told(planned(every[at])) == wanted[at]
+
+
+def made_in_full(name: str, lengths: Sequence[int]) -> list[int]:
+    """The lengths for which an outline or a template is made, in order."""
+    found = []
+    function, _, arguments = PROGRAMS[name]
+    every = traced(function, [(n,) for n in lengths], arguments)
+    for n, graph in zip(lengths, every, strict=True):
+        tn.stats.reset()
+        planned(graph)
+        if tn.stats()["outlines"] or tn.stats()["templates"]:
+            found.append(n)
+    return found
+
+
+def test_lengths_of_a_growing_cache_share_a_template() -> None:
+    # Up to three a length may be the number of an axis. The fourth is the first of its structure,
+    # at the fifth a template is made. Later ones are where it, or the next, is also another extent:
+    # that of a head (8), of a token (16), where a part begins (16, 32) or the last one ends (48).
+    few = [0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 32, 47, 48]
+    assert made_in_full("decode", range(60)) == few
+
+
+def test_lengths_of_a_block_share_a_template() -> None:
+    # Sixteen is also its width. From 33 on products of 33 rows by 33 are the library's, and from
+    # 65 on those of 65 rows by sixteen.
+    assert made_in_full("block", range(5, 120)) == [5, 6, 16, 33, 65]
+
+
+def test_what_fuses_otherwise_has_a_template_of_its_own() -> None:
+    # Beyond 32,768 elements a mean is stored before others read it.
+    function, arguments = PROGRAMS["reduced"][0], PROGRAMS["reduced"][2]
+    steps = {n: len(planned(tn.trace(function, *arguments(n, 70))).steps) for n in (9, 8, 7, 900)}
+    assert steps[9] == steps[8] == steps[7] < steps[900]
+
+
+def test_a_structure_has_few_templates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Template, "at", lambda *_: None)
+    tn.stats.reset()
+    for n in range(5, 25):
+        planned(tn.trace(softmax, zeros(n, 40)))
+    assert (tn.stats()["templates"], tn.stats()["outlines"]) == (EACH, 20)
+
+
+def test_structures_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template, "NODES", 10)
+    kept = template.templates_of(TABLE, CAPABILITIES)
+    for n in range(2, 9):
+        planned(tn.trace(lambda *xs: sum(xs), *[zeros(40)] * n))
+    assert len(kept._known) == 1
+    assert kept._weight == sum(known.nodes for known in kept._known.values())
+
+
+def test_kernels_begin_while_a_plan_is_made() -> None:
+    for graph in graphs("block"):
+        begun: list[list[SizedKernel]] = [[], []]
+        planned(graph)
+        make_plan(again(graph), CAPABILITIES, begin=begun[0].append)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Templates, "find", lambda *_: None)
+            make_plan(again(graph), CAPABILITIES, begin=begun[1].append)
+        assert begun[0] == begun[1]
+
+
+def test_donated_arguments() -> None:
+    for graph in graphs("softmax"):
+        for donated in ((), (0,)):
+            assert told(planned(graph, donated)) == told(in_full(graph, donated))
+
+
+def test_literals_and_lines_are_those_of_the_graph() -> None:
+    def times(k: float) -> Graph:
+        return tn.trace(lambda x, w: (x * k) @ w.T @ w, zeros(300, 50), zeros(50, 50))
+
+    found = [planned(times(k)) for k in (2.5, 3.5, 4.5)]
+    assert len({step.params for plan in found for step in plan if step.kind == "kernel"}) == 3
+    assert told(planned(times(1.0))) == told(in_full(times(1.0)))  # an immediate
+    one = tn.trace(lambda x: (x * 2.5).sum(axis=0), zeros(40, 50))
+    two = tn.trace(lambda x: (x * 2.5).sum(axis=0), zeros(40, 50))
+    assert [planned(g).graph.nodes[-1].source for g in (one, one, two)] == [
+        one.nodes[-1].source, one.nodes[-1].source, two.nodes[-1].source,
+    ]  # fmt: skip
+
+
+def test_many_threads() -> None:
+    every = [graph for name in ("block", "attention", "decode") for graph in graphs(name)]
+    wanted = [told(in_full(graph)) for graph in every]
+    order = list(range(len(every))) * 2
+    random.Random(0).shuffle(order)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda at: told(planned(every[at])), order))
+    assert found == [wanted[at] for at in order]
+
+
+def resized(graph: Graph, source: random.Random) -> Graph | None:
+    """A graph with other sizes, if that is one."""
+    way = source.random()
+    to = {
+        n: n + source.choice((0, 1, 2, 7)) if way < 0.5 else n * source.choice((1, 2, 3))
+        if way < 0.8 else source.choice((n, source.randint(0, 2000)))
+        for n in structure_of(graph, TABLE).sizes
+    }  # fmt: skip
+
+    def plain(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple(map(plain, value))
+        return to.get(value, value) if type(value) is int else value
+
+    builder = Builder(TABLE)
+    values = [
+        builder.parameter(TensorType(p.type.dtype, plain(p.type.shape))) for p in graph.parameters
+    ]
+    try:
+        for node in graph.nodes:
+            given = dict(node.attributes)
+            if not TABLE[node.op].literal:
+                given = {name: plain(value) for name, value in given.items()}
+            values += builder.node(node.op, [values[v] for v in node.inputs], given)
+        return builder.finish([values[v] for v in graph.outputs])
+    except TenfoldError:
+        return None
+
+
+def drawn(seed: int) -> Iterator[Graph]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draw, "DEPTH", (3, 8, 14, 25)[seed % 4])
+        graph, _ = draw.draw_program(seed)
+    yield from (*graph.scopes(), graph)
+
+
+def test_drawn_programs() -> None:
+    """Their own plans, and those for other sizes."""
+    source, found = random.Random(0), 0
+    for seed in range(60):
+        for graph in drawn(seed):
+            template._every.clear()
+            wanted = told(in_full(graph))
+            assert [told(planned(graph)) for _ in range(2)] == [wanted] * 2
+            if any(node.scopes for node in graph.nodes):
+                continue
+            others = [resized(graph, source) for _ in range(4)]
+            for other in others:
+                if other is not None:
+                    tn.stats.reset()
+                    assert told(planned(other)) == told(in_full(other))
+                    found += tn.stats()["outlines"] == 1 and other != graph
+    assert found > 50  # only the one that was made in full
