@@ -12,6 +12,30 @@ from tenfold.graph.op import Op, Table, Types
 from tenfold.types import TensorType
 
 
+class NodeKind:
+    """What nodes are alike in: op, attributes, scopes and the types of inputs and results. It has
+    the nodes of its kind, those with effects aside: each one's values by its inputs."""
+
+    __slots__ = ("attributes", "effect", "made", "name", "numbers", "scopes", "types")
+
+    def __init__(
+        self,
+        name: str,
+        attributes: Attributes,
+        scopes: tuple[Graph, ...],
+        types: Types,
+        numbers: list[int],
+        effect: bool,
+    ) -> None:
+        self.name = name
+        self.attributes = attributes
+        self.scopes = scopes
+        self.types = types
+        self.numbers = numbers  # of the types
+        self.effect = effect
+        self.made: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+
 class Builder:
     """Collects the nodes of one graph.
 
@@ -25,20 +49,21 @@ class Builder:
         self.types: list[TensorType] = []  # by value
         self.parameters: list[int] = []  # values
         self.names: dict[int, str] = {}
-        self.effects: list[int] = []  # positions in _nodes
-        self._nodes: list[tuple[str, tuple[int, ...], Attributes, tuple[Graph, ...], Types]] = []
-        self._firsts: list[int] = []  # first value of each node
+        self.effects: list[int] = []  # positions of nodes
+        # By position: a node's kind, the values it reads, its first value, its source.
+        self._kinds: list[NodeKind] = []
+        self._inputs: list[tuple[int, ...]] = []
+        self._firsts: list[int] = []
         self._sources: list[Any] = []
         self._makers: list[int] = []  # by value: position of its node, -1 for a parameter
-        self._interned: dict[Any, tuple[int, ...]] = {}
-        # Types are hashed once, when a form (op, numbers of input types, attributes) is new.
+        # Types are hashed once, when a kind (op, numbers of input types, attributes) is new.
         self._type_numbers: dict[TensorType, int] = {}
         self._numbers: list[int] = []  # by value: the number of its type
-        self._forms: dict[Any, tuple[Types, list[int]]] = {}
+        self._known: dict[Any, NodeKind] = {}
         self._ordered: tuple[Any, list[int]] = (None, [])  # what was asked for last, the answer
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return len(self._kinds)
 
     def parameter(self, type: TensorType, name: str = "") -> int:
         value = len(self.types)
@@ -77,35 +102,46 @@ class Builder:
         source: Any,
         types: Types | None = None,
     ) -> tuple[int, ...]:
-        name = op.name
-        effect = op.effect or (bool(scopes) and any(scope.effects for scope in scopes))
-        key = (name, inputs, given, scopes)
-        if not effect:
-            found = self._interned.get(key)
-            if found is not None:
-                return found
-        form = (name, tuple([self._numbers[v] for v in inputs]), given, scopes)
-        known = self._forms.get(form)
-        if known is None:
-            if types is None:
-                arriving = tuple([self.types[v] for v in inputs])
-                types = infer(name, self.table, arriving, given, scopes)
-            numbers = [self._type_numbers.setdefault(t, len(self._type_numbers)) for t in types]
-            known = self._forms[form] = types, numbers
-        types, numbers = known
-        first, position = len(self.types), len(self._nodes)
+        numbers = self._numbers
+        key = (op.name, given, scopes, *[numbers[v] for v in inputs])
+        kind = self._known.get(key)
+        if kind is None:
+            kind = self._known[key] = self._kind(op, inputs, given, scopes, types)
+        first = len(self.types)
+        types = kind.types
         values = (first,) if len(types) == 1 else tuple(range(first, first + len(types)))
-        self.types.extend(types)
-        self._numbers.extend(numbers)
-        self._makers.extend([position] * len(types))
-        self._nodes.append((name, inputs, given, scopes, types))
+        if not kind.effect:
+            found = kind.made.setdefault(inputs, values)
+            if found is not values:
+                return found
+        position = len(self._kinds)
+        if kind.effect:
+            self.effects.append(position)
+        self.types += types
+        numbers += kind.numbers
+        self._makers += [position] * len(types)
+        self._kinds.append(kind)
+        self._inputs.append(inputs)
         self._firsts.append(first)
         self._sources.append(self.at if source is None else source)
-        if effect:
-            self.effects.append(position)
-        else:
-            self._interned[key] = values
         return values
+
+    def _kind(
+        self,
+        op: Op,
+        inputs: tuple[int, ...],
+        given: Attributes,
+        scopes: tuple[Graph, ...],
+        types: Types | None,
+    ) -> NodeKind:
+        """The kind of a node that is the first of its kind."""
+        if types is None:
+            arriving = tuple([self.types[v] for v in inputs])
+            types = infer(op.name, self.table, arriving, given, scopes)
+        known = self._type_numbers
+        numbers = [known.setdefault(t, len(known)) for t in types]
+        effect = bool(op.effect) or any(scope.effects for scope in scopes)
+        return NodeKind(op.name, given, scopes, types, numbers, effect)
 
     def inline(self, graph: Graph, inputs: Sequence[int]) -> tuple[int, ...]:
         """The outputs of a graph whose nodes are added here, its parameters being these values."""
@@ -124,42 +160,42 @@ class Builder:
 
     def order(self, outputs: Iterable[int]) -> list[int]:
         """Positions of the nodes that count, depth-first from effects and outputs."""
-        key = (len(self._nodes), tuple(outputs))  # nodes are added, never changed
+        key = (len(self._kinds), tuple(outputs))  # nodes are added, never changed
         if key != self._ordered[0]:
             self._ordered = key, self._order(key[1])
         return self._ordered[1]
 
     def _order(self, outputs: tuple[int, ...]) -> list[int]:
-        done = bytearray(len(self._nodes))
+        done = bytearray(len(self._kinds))
         order: list[int] = []
-        makers, nodes = self._makers, self._nodes
-        roots = [*self.effects, *(makers[v] for v in outputs if makers[v] >= 0)]
-        for root in roots:
-            stack = [root]
-            while stack:
-                position = stack[-1]
-                if done[position] == 2:
-                    stack.pop()
-                elif done[position] == 1:  # all its inputs stand in the order by now
-                    done[position] = 2
-                    order.append(position)
-                    stack.pop()
-                else:
-                    done[position] = 1
-                    for value in reversed(nodes[position][1]):
-                        maker = makers[value]
-                        if maker >= 0 and not done[maker]:
-                            stack.append(maker)
+        makers, inputs = self._makers, self._inputs
+        stack = [makers[v] for v in reversed(outputs)]
+        stack += reversed(self.effects)
+        while stack:
+            position = stack[-1]
+            if position < 0 or done[position] == 2:
+                stack.pop()
+            elif done[position]:  # all its inputs stand in the order by now
+                done[position] = 2
+                order.append(position)
+                stack.pop()
+            else:
+                done[position] = 1
+                for value in reversed(inputs[position]):
+                    maker = makers[value]
+                    if maker >= 0 and not done[maker]:
+                        stack.append(maker)
         return order
 
     def used(self, outputs: Sequence[int]) -> list[int]:
         """The parameters that count, by first use in canonical order."""
         first: dict[int, None] = {}
+        makers = self._makers
         for position in self.order(outputs):
-            for v in self._nodes[position][1]:
-                if self._makers[v] < 0:
+            for v in self._inputs[position]:
+                if makers[v] < 0:
                     first[v] = None
-        first.update((v, None) for v in outputs if self._makers[v] < 0)
+        first.update((v, None) for v in outputs if makers[v] < 0)
         return list(first)
 
     def finish(
@@ -185,29 +221,26 @@ class Builder:
         order = self.order(outputs)
         nodes: list[Node] = []
         count = len(made)
+        kinds, inputs, firsts, sources = self._kinds, self._inputs, self._firsts, self._sources
         try:
             for position in order:
-                name, inputs, attributes, scopes, types = self._nodes[position]
+                kind, value = kinds[position], firsts[position]
+                reads = tuple([number[v] for v in inputs[position]])
+                source = locate(sources[position])
                 nodes.append(
-                    Node(
-                        name,
-                        tuple([number[v] for v in inputs]),
-                        attributes,
-                        scopes,
-                        types,
-                        locate(self._sources[position]),
-                    )
+                    Node(kind.name, reads, kind.attributes, kind.scopes, kind.types, source)
                 )
-                for value in range(self._firsts[position], self._firsts[position] + len(types)):
+                for _ in kind.types:
                     number[value] = count
+                    value += 1
                     count += 1
             results = tuple([number[v] for v in outputs])
         except KeyError as error:
             raise GraphError(
                 f"the graph reads value {error}, which is no parameter of it"
             ) from None
-        place = {position: i for i, position in enumerate(order)}
-        graph = Graph(tuple(made), tuple(nodes), results, tuple(place[e] for e in self.effects))
+        place = {position: i for i, position in enumerate(order)} if self.effects else {}
+        graph = Graph(tuple(made), tuple(nodes), results, tuple([place[e] for e in self.effects]))
         vouch(graph, self.table)
         return graph
 
