@@ -22,7 +22,7 @@ from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.recall import recall, use
 from tenfold.trace.operators import Operators
 from tenfold.trace.scope import Scope, current, inside, leak
-from tenfold.trace.source import describe, here
+from tenfold.trace.source import caller, describe, here
 from tenfold.trace.tables import (
     COMPARISONS,
     FUNCTIONS,
@@ -221,13 +221,22 @@ class Array(Operators, Conversions):
     # -- NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        scope = current()
+        if scope is not None:
+            before = scope.at
+            scope.at = caller(before)
         try:
             if method == "__call__" and not kwargs and ufunc in UFUNCS:
-                return recall(UFUNCS[ufunc], inputs, kwargs, ufunc)
+                if scope is None:
+                    return recall(UFUNCS[ufunc], inputs, kwargs, ufunc)
+                return UFUNCS[ufunc](*inputs)
             return self._apply_ufunc(ufunc, method, inputs, **kwargs)
         except BaseException as error:
             hide(error)
             raise
+        finally:
+            if scope is not None:
+                scope.at = before
 
     def _apply_ufunc(
         self, ufunc: np.ufunc, method: str, inputs: Any, *, out: Any = None, **kwargs: Any

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.frames import entry
 from tenfold.trace.lazy.recall import recalled
+from tenfold.trace.scope import placed
 from tenfold.trace.tables import COMPARISONS, FUNCTIONS, UFUNCS
 
 _NUMBERS = (int, float, complex)
@@ -22,7 +22,7 @@ def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 def _operators(ufunc: np.ufunc) -> tuple[Callable[[Any, Any], Any], ...]:
     """The operator of a ufunc: x + y, y + x, x += y."""
     backward = recalled(lambda self, other: self._operate(ufunc, other, self), ufunc)
-    return _forward(ufunc), backward, entry(lambda self, other: self._in_place(ufunc, other))
+    return _forward(ufunc), backward, placed(lambda self, other: self._in_place(ufunc, other))
 
 
 class Operators:

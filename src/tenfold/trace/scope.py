@@ -10,16 +10,20 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from tenfold.errors import ScopeError, TenfoldError
+from tenfold.frames import entry, hide
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
-from tenfold.trace.source import Raw, describe, here, locate
+from tenfold.trace.source import Raw, caller, describe, here, locate
 from tenfold.types import DType, TensorType, as_dtype
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 CONSTANT_SIZE = 16  # arrays up to this size, made while tracing, are constants
 
@@ -104,6 +108,7 @@ class Scope:
         self.trace: Trace = trace or (parent.trace if parent else Trace())
         self.builder = Builder(TABLE)
         self.open = True
+        self.at: Raw | None = None  # the user's place in the call under way, where one is known
         self.captures: dict[int, int] = {}  # value of the parent -> parameter here
         self.literals: dict[Any, int] = {}  # constants of Python numbers
         # Arrays of outer scopes that were updated in this one, by id; None: that is an error.
@@ -139,7 +144,7 @@ class Scope:
         scopes: Sequence[Graph] = (),
     ) -> tuple[int, ...]:
         """Add a node at the user's line; an error of its types names that line."""
-        raw = here()
+        raw = self.at or here(2)
         try:
             return self.builder.node(op, inputs, attributes, scopes, raw)
         except TenfoldError as error:
@@ -205,6 +210,29 @@ _local = _Local()
 def current() -> Scope | None:
     """The innermost open scope of this thread."""
     return _local.scope
+
+
+def placed(function: F) -> F:
+    """This function, which users call: its nodes have the user's line, and what it raises has the
+    user's frames alone."""
+    outside_traces = entry(function)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        scope = _local.scope
+        if scope is None:
+            return outside_traces(*args, **kwargs)
+        before = scope.at
+        scope.at = caller(before)
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            hide(error)
+            raise
+        finally:
+            scope.at = before
+
+    return call  # type: ignore[return-value]
 
 
 @contextmanager

@@ -23,7 +23,7 @@ _NUMPY = os.path.dirname(np.__file__) + os.sep
 _FILES = tuple(module.__file__ for module in (contextlib, functools))
 _internal: dict[int, bool] = {}  # by id of the code object: hashing one takes long
 _held: list[CodeType] = []  # so that no id is used again
-_lines: dict[int, tuple[CodeType, list[int], list[int | None]]] = {}  # likewise
+_lines: dict[int, CodeLines] = {}  # likewise
 
 
 def is_internal(code: CodeType) -> bool:
@@ -62,6 +62,16 @@ def here(depth: int = 1) -> Raw | None:
     return None
 
 
+def caller(under_way: Raw | None) -> Raw | None:
+    """The user's place that calls the function that asks. Where our own code calls it, that is
+    part of the call under way."""
+    frame = sys._getframe(2)
+    code = frame.f_code
+    if is_internal(code):
+        return under_way or here(3)
+    return code, frame.f_lasti
+
+
 def blame(error: BaseException) -> Raw | None:
     """The innermost user's place that an error passed through."""
     found, trail = None, error.__traceback__
@@ -78,20 +88,33 @@ def locate(raw: Raw | Source | None) -> Source | None:
     if raw is None or isinstance(raw, Source):
         return raw
     code, offset = raw
-    table = _lines.get(id(code))
-    if table is None:
+    lines = _lines.get(id(code))
+    if lines is None:
         if len(_lines) > 4096:
             _lines.clear()
+        lines = _lines[id(code)] = CodeLines(code)
+    return lines.found.get(offset) or lines.find(offset)
+
+
+class CodeLines:
+    """The lines of a code object, by offset; those that were asked for are at hand."""
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code  # held, so that no other has its id
         spans = list(code.co_lines())
-        table = _lines[id(code)] = code, [s[0] for s in spans], [s[2] for s in spans]
-    _, starts, lines = table
-    line = lines[max(0, bisect_right(starts, offset) - 1)] or code.co_firstlineno
-    return _source(code.co_filename, line, code.co_name)
+        self._starts = [start for start, _, _ in spans]
+        self._sources: dict[int, Source] = {}  # by line
+        self._lines = [line or code.co_firstlineno for _, _, line in spans]
+        self.found: dict[int, Source] = {}  # by offset
 
-
-@functools.lru_cache(maxsize=65536)
-def _source(file: str, line: int, function: str) -> Source:
-    return Source(file, line, function)
+    def find(self, offset: int) -> Source:
+        line = self._lines[max(0, bisect_right(self._starts, offset) - 1)]
+        source = self._sources.get(line)
+        if source is None:
+            source = Source(self.code.co_filename, line, self.code.co_name)
+            self._sources[line] = source
+        self.found[offset] = source
+        return source
 
 
 def describe(raw: Raw | Source | None) -> str | None:

@@ -21,7 +21,7 @@ from tenfold.frames import hide
 from tenfold.trace.lazy.lazy import LAZY, DeferredNode, LazyValue, NodeForm, next_serial
 from tenfold.trace.lazy.realise import last_look
 from tenfold.trace.scope import current
-from tenfold.trace.source import Raw, here
+from tenfold.trace.source import Raw, caller, here
 from tenfold.trace.tables import COMPARISONS, FUNCTIONS
 from tenfold.trace.view import View
 from tenfold.types import KIND, SHORT, DType
@@ -44,13 +44,22 @@ def recalled(function: F, ufunc: np.ufunc | None = None) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if current() is None:
+        scope = current()
+        if scope is None:
+            try:
                 return recall(function, args, kwargs, ufunc)
+            except BaseException as error:
+                hide(error)
+                raise
+        before = scope.at
+        scope.at = caller(before)
+        try:
             return function(*args, **kwargs)
         except BaseException as error:
             hide(error)
             raise
+        finally:
+            scope.at = before
 
     return call  # type: ignore[return-value]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tenfold.errors import ShapeError
 from tenfold.trace.array import Array
+from tenfold.trace.operand import scope_of
 from tenfold.trace.surface.emit import axis_of, emit, fail, on, traced
 from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import BOOL
@@ -43,6 +44,7 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Array:
     rank = x.ndim
     for axis in axes if isinstance(axes, (tuple, list, np.ndarray)) else (axes,):
         at = axis_of(axis, rank)
+        scope_of().at = None  # the function has lines of its own
         made = traced(func(x, at))
         if made.ndim != rank:
             made = FUNCTIONS[np.expand_dims](made, at)
@@ -82,6 +84,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         )
     made: Array = FUNCTIONS[np.zeros_like](array)
     for condition, function in zip(holds, funclist, strict=True):
+        scope_of().at = None  # functions have lines of their own
         value = function(array, *args, **kw) if callable(function) else function
         made = emit("select", condition, traced(value, array.dtype), made)
     return made

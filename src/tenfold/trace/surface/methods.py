@@ -15,7 +15,8 @@ from tenfold.trace.array import Array
 from tenfold.trace.lazy.host import on_host
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.recall import recalled
-from tenfold.trace.source import describe
+from tenfold.trace.scope import current, placed
+from tenfold.trace.source import caller, describe
 from tenfold.trace.surface.emit import (
     cast,
     dtype_of,
@@ -223,6 +224,10 @@ def _indexing(method: Any) -> Any:
 
     @wraps(method)
     def call(self: Array, *given: Any) -> Any:
+        scope = current()
+        if scope is not None:
+            before = scope.at
+            scope.at = caller(before)
         try:
             return method(self, *given)
         except BaseException as error:
@@ -230,6 +235,9 @@ def _indexing(method: Any) -> Any:
                 error.of(_named(self))
             hide(error)
             raise
+        finally:
+            if scope is not None:
+                scope.at = before
 
     return call
 
@@ -251,8 +259,9 @@ for _name in ("getitem", "setitem"):
     setattr(Array, f"__{_name}__", _indexing(getattr(Array, f"__{_name}__")))
 
 # What Python and NumPy call on the user's behalf; operators are entries themselves.
+Array.__array_function__ = placed(Array.__array_function__)  # type: ignore[method-assign]
 for _name in (
-    *("len", "array_function", "array", "buffer"),
+    *("len", "array", "buffer"),
     *("dlpack", "bool", "int", "float", "complex", "index", "round", "format", "reduce"),
 ):
     setattr(Array, f"__{_name}__", entry(getattr(Array, f"__{_name}__")))
