@@ -39,6 +39,7 @@ _NAMES: dict[str, Any] = {
 
 DTYPES: dict[str, DType] = {short: np.dtype(kind) for short, kind in _NAMES.items()}
 SHORT: dict[DType, str] = {dtype: short for short, dtype in DTYPES.items()}
+_OWN: dict[DType, DType] = {dtype: dtype for dtype in SHORT}  # each is one object here
 
 BOOL, I32, I64, F32, F64 = (DTYPES[n] for n in ("bool", "i32", "i64", "f32", "f64"))
 C64, C128 = DTYPES["c64"], DTYPES["c128"]
@@ -59,6 +60,8 @@ def as_dtype(dtype: Any) -> DType:
     >>> as_dtype("bfloat16"), as_dtype("i8"), as_dtype(int)
     (dtype(bfloat16), dtype('int64'), dtype('int64'))
     """
+    if isinstance(dtype, np.dtype) and dtype in _OWN:
+        return _OWN[dtype]
     try:
         found: DType = np.dtype(dtype).newbyteorder("=")
     except TypeError:
@@ -69,9 +72,9 @@ def as_dtype(dtype: Any) -> DType:
             if short is None
             else f"write {short.name!r}: {dtype} is how graphs print it, NumPy has no such name",
         ) from None
-    if found not in SHORT:
+    if found not in _OWN:
         raise UnknownDType(f"{found} is no dtype that Tenfold has", fix=_CONVERT)
-    return found
+    return _OWN[found]
 
 
 def short_name(dtype: DType | str) -> str:

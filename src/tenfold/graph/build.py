@@ -35,6 +35,11 @@ class NodeKind:
         self.effect = effect
         self.made: dict[tuple[int, ...], tuple[int, ...]] = {}
 
+    def values(self, first: int) -> tuple[int, ...]:
+        """The values of a node of this kind, which are numbered from here."""
+        count = len(self.types)
+        return (first,) if count == 1 else tuple(range(first, first + count))
+
 
 class Builder:
     """Collects the nodes of one graph.
@@ -103,23 +108,21 @@ class Builder:
         types: Types | None = None,
     ) -> tuple[int, ...]:
         numbers = self._numbers
-        key = (op.name, given, scopes, *[numbers[v] for v in inputs])
+        key = (op.name, given, scopes, *map(numbers.__getitem__, inputs))
         kind = self._known.get(key)
         if kind is None:
             kind = self._known[key] = self._kind(op, inputs, given, scopes, types)
-        first = len(self.types)
-        types = kind.types
-        values = (first,) if len(types) == 1 else tuple(range(first, first + len(types)))
-        if not kind.effect:
+        first, position = len(numbers), len(self._kinds)
+        values = kind.values(first)
+        if kind.effect:
+            self.effects.append(position)
+        else:
             found = kind.made.setdefault(inputs, values)
             if found is not values:
                 return found
-        position = len(self._kinds)
-        if kind.effect:
-            self.effects.append(position)
-        self.types += types
+        self.types += kind.types
         numbers += kind.numbers
-        self._makers += [position] * len(types)
+        self._makers += [position] * len(values)
         self._kinds.append(kind)
         self._inputs.append(inputs)
         self._firsts.append(first)
@@ -225,7 +228,7 @@ class Builder:
         try:
             for position in order:
                 kind, value = kinds[position], firsts[position]
-                reads = tuple([number[v] for v in inputs[position]])
+                reads = tuple(map(number.__getitem__, inputs[position]))
                 source = locate(sources[position])
                 nodes.append(
                     Node(kind.name, reads, kind.attributes, kind.scopes, kind.types, source)

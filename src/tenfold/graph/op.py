@@ -277,7 +277,7 @@ class Op:
             known = [a.name for a in self.attributes]
             raise GraphError(f"{self.name}: attributes {sorted(given)} given, {known} needed")
         try:
-            return tuple((a.name, a.normalise(given[a.name])) for a in self.attributes)
+            return tuple([(a.name, a.normalise(given[a.name])) for a in self.attributes])
         except KeyError as error:
             raise GraphError(f"{self.name}: the attribute {error} is missing") from None
 

@@ -7,6 +7,7 @@ is the type rule's question.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable
 from functools import cache
 from operator import index
@@ -18,7 +19,8 @@ from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.graph.op import Attribute
 from tenfold.types import TensorType, parse_type, short_name
 
-_INT = frozenset({int})
+_INTS = frozenset({int}).issuperset
+_class = builtins.type
 
 
 def _int(name: str, value: Any) -> int:
@@ -31,7 +33,7 @@ def _int(name: str, value: Any) -> int:
 
 
 def _ints(name: str, value: Any) -> tuple[int, ...]:
-    if value.__class__ is tuple and {v.__class__ for v in value} <= _INT:
+    if value.__class__ is tuple and _INTS(map(_class, value)):
         made: tuple[int, ...] = value  # as most are: tracing is quick about these
         return made
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
@@ -41,7 +43,8 @@ def _ints(name: str, value: Any) -> tuple[int, ...]:
     return tuple(_int(name, v) for v in value)
 
 
-def _natural(name: str, values: tuple[int, ...]) -> tuple[int, ...]:
+def _naturals(name: str, value: Any) -> tuple[int, ...]:
+    values = _ints(name, value)
     if values and (least := min(values)) < 0:
         raise ShapeError(
             f"attribute {name}: {least} is negative", fix="count it from the start: 0, 1, …"
@@ -49,8 +52,9 @@ def _natural(name: str, values: tuple[int, ...]) -> tuple[int, ...]:
     return values
 
 
-def _distinct(name: str, values: tuple[int, ...]) -> tuple[int, ...]:
-    if len(set(values)) != len(values):
+def _distinct(name: str, value: Any) -> tuple[int, ...]:
+    values = _naturals(name, value)
+    if len(values) > 1 and len(set(values)) != len(values):
         raise ShapeError(f"attribute {name}: {values} names an axis twice", fix="name it once")
     return values
 
@@ -62,7 +66,7 @@ def integer(name: str) -> Attribute:
 
 def count(name: str) -> Attribute:
     """An integer, 0 or more."""
-    return Attribute(name, lambda value: _natural(name, (_int(name, value),))[0])
+    return Attribute(name, lambda value: _naturals(name, (_int(name, value),))[0])
 
 
 axis = count
@@ -75,21 +79,21 @@ def integers(name: str) -> Attribute:
 
 def extents(name: str) -> Attribute:
     """A tuple of integers, each 0 or more: a shape."""
-    return Attribute(name, lambda value: _natural(name, _ints(name, value)))
+    return Attribute(name, lambda value: _naturals(name, value))
 
 
 def axes(name: str) -> Attribute:
     """A set of axes, as a sorted tuple."""
 
     def normalise(value: Any) -> tuple[int, ...]:
-        return tuple(sorted(_distinct(name, _natural(name, _ints(name, value)))))
+        return tuple(sorted(_distinct(name, value)))
 
     return Attribute(name, normalise)
 
 
 def ordered_axes(name: str) -> Attribute:
     """Distinct axes whose order counts."""
-    return Attribute(name, lambda value: _distinct(name, _natural(name, _ints(name, value))))
+    return Attribute(name, lambda value: _distinct(name, value))
 
 
 def flag(name: str) -> Attribute:

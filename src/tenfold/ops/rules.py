@@ -37,7 +37,7 @@ def shown(kinds: str) -> str:
 def require(name: str, kinds: str, *types: TensorType) -> None:
     """TypeMismatch unless every type has a dtype of these kinds."""
     for type in types:
-        if type.kind not in kinds and not ("w" in kinds and type.dtype in _WIDE):
+        if KIND[type.dtype] not in kinds and not ("w" in kinds and type.dtype in _WIDE):
             raise TypeMismatch(
                 f"{name}: {SHORT[type.dtype]} is not a dtype it takes ({shown(kinds)})",
                 fix="cast it to one of these first",
@@ -56,42 +56,41 @@ def alike(name: str, *types: TensorType) -> DType:
 
 def broadcast(name: str, types: Sequence[TensorType]) -> Shape:
     """The shape these broadcast to, or ShapeError."""
-    rank = max((t.rank for t in types), default=0)
-    shape = []
-    for axis in range(rank):
-        extent = 1
-        for type in types:
-            at = axis - rank + type.rank
-            here = type.shape[at] if at >= 0 else 1
-            if here != 1 and extent not in (1, here):
-                *some, last = map(repr, types)
-                raise ShapeError(
-                    f"{name}: {', '.join(some)} and {last} do not broadcast "
-                    f"(axis {axis}: {extent} against {here})",
-                    fix="reshape one of them so that the axes meet, or give one of them extent 1",
-                )
-            if here != 1:
-                extent = here
-        shape.append(extent)
-    return tuple(shape)
+    shapes = [t.shape for t in types]
+    rank = max(map(len, shapes), default=0)
+    aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    made = []
+    for axis, extents in enumerate(zip(*aligned, strict=True)):
+        one, *others = dict.fromkeys([n for n in extents if n != 1]) or (1,)
+        if others:
+            *some, last = map(repr, types)
+            raise ShapeError(
+                f"{name}: {', '.join(some)} and {last} do not broadcast "
+                f"(axis {axis}: {one} against {others[0]})",
+                fix="reshape one of them so that the axes meet, or give one of them extent 1",
+            )
+        made.append(one)
+    return tuple(made)
 
 
 def has_axes(name: str, type: TensorType, axes: Sequence[int]) -> None:
     """ShapeError unless every axis is there, once."""
+    rank = len(type.shape)
     for axis in axes:
-        if not 0 <= axis < type.rank:
-            have = f"0 to {type.rank - 1}" if type.rank else "none"
+        if not 0 <= axis < rank:
+            have = f"0 to {rank - 1}" if rank else "none"
             raise ShapeError(f"{name}: {type} has no axis {axis}", fix=f"its axes are {have}")
-    if len(set(axes)) != len(axes):
+    if len(axes) > 1 and len(set(axes)) != len(axes):
         raise ShapeError(f"{name}: axes {tuple(axes)} name one twice", fix="name each axis once")
 
 
 def ranks(name: str, type: TensorType, **given: Sequence[Any]) -> None:
     """ShapeError unless each of these has one entry for each axis."""
+    rank = len(type.shape)
     for key, values in given.items():
-        if len(values) != type.rank:
+        if len(values) != rank:
             raise ShapeError(
-                f"{name}: {type} has {type.rank} axes and {key} has {len(values)} entries",
+                f"{name}: {type} has {rank} axes and {key} has {len(values)} entries",
                 fix=f"give {key} one entry for each axis",
             )
 
@@ -163,9 +162,12 @@ def elementwise(name: str, kinds: str, result: Result = same) -> TypeRule:
 
     def infer(types: Types, attributes: Mapping[str, Any], scopes: tuple[Graph, ...]) -> Types:
         require(name, kinds, *types)
-        dtype = alike(name, *types)
-        shapes = types[0].shape
-        shape = shapes if all(t.shape == shapes for t in types) else broadcast(name, types)
+        dtype = alike(name, *types) if len(types) > 1 else types[0].dtype
+        shape = types[0].shape
+        for type in types[1:]:
+            if type.shape != shape:
+                shape = broadcast(name, types)
+                break
         return (TensorType(result(dtype), shape),)
 
     return infer
@@ -179,7 +181,7 @@ def reduction(name: str, kinds: str, result: Result = same, *, empty: bool = Tru
         require(name, kinds, type)
         axes = attributes["axes"] if "axes" in attributes else (attributes["axis"],)
         has_axes(name, type, axes)
-        shape = tuple(n for i, n in enumerate(type.shape) if i not in axes)
+        shape = tuple([n for i, n in enumerate(type.shape) if i not in axes])
         void = [a for a in axes if not type.shape[a]]
         if void and not empty:
             raise ShapeError(

@@ -75,7 +75,7 @@ class Array(Operators, Conversions):
         self._readonly = False
         self._argument = argument  # the name of the caller's array that this is
 
-    # -- type
+    # -- type: asked for many times a node, so each looks for itself
 
     @property
     def type(self) -> TensorType:
@@ -84,7 +84,8 @@ class Array(Operators, Conversions):
 
     @property
     def shape(self) -> Shape:
-        return self.type.shape
+        found: Shape = self._scope.builder.types[self._value].shape
+        return found
 
     @shape.setter
     def shape(self, shape: Any) -> None:
@@ -96,11 +97,12 @@ class Array(Operators, Conversions):
 
     @property
     def dtype(self) -> DType:
-        return self.type.dtype
+        found: DType = self._scope.builder.types[self._value].dtype
+        return found
 
     @property
     def ndim(self) -> int:
-        return self.type.rank
+        return len(self._scope.builder.types[self._value].shape)
 
     @property
     def size(self) -> int:

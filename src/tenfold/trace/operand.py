@@ -94,7 +94,8 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
     """The value of any operand in this scope, cast to the dtype if one is given."""
     kind = type(operand)
     if kind is Array:
-        value = value_of(operand, scope)
+        own = operand._scope is scope and operand._view is None
+        value = operand._value if own else value_of(operand, scope)
     elif kind in PYTHON:
         return literal_value(operand, scope, dtype or PYTHON[kind])
     elif isinstance(operand, np.ndarray):
@@ -111,7 +112,10 @@ def as_value(operand: Any, scope: Scope, dtype: DType | None = None) -> int:
         return literal_value(base(operand), scope, dtype or PYTHON[base])
     else:
         value = _from_sequence(operand, scope, dtype)
-    if dtype is None or scope.builder.types[value].dtype == dtype:
+    if dtype is None:
+        return value
+    found = scope.builder.types[value].dtype
+    if found is dtype or found == dtype:
         return value
     if type(operand) is Array and operand._weak:
         _check_weak(operand, scope, dtype)
@@ -175,22 +179,25 @@ def is_operand(item: Any) -> bool:
 
 def literal(number: Any, dtype: DType) -> np.ndarray[Any, Any]:
     """A Python number as a 0-d array of the dtype; a number that does not fit is an error."""
-    if KIND[dtype] in "iu" and isinstance(number, int):
-        limits = np.iinfo(dtype)
-        if not limits.min <= number <= limits.max:
+    kind = KIND[dtype]
+    if kind in "iu" and isinstance(number, int):
+        bits = 8 * dtype.itemsize
+        least, most = (0, (1 << bits) - 1) if kind == "u" else (-1 << bits - 1, (1 << bits - 1) - 1)
+        if not least <= number <= most:
             raise OverflowProblem(
-                f"the Python integer {number} does not fit {dtype} ({limits.min} to {limits.max})",
+                f"the Python integer {number} does not fit {dtype} ({least} to {most})",
                 where=describe(here()),
                 fix=f"cast the array to a wider dtype, or write np.array({number}).astype"
                 f"('{dtype}') if wrapping around is meant",
             )
-    if (isinstance(number, float) and KIND[dtype] in "iu") or (
-        isinstance(number, complex) and KIND[dtype] in "iuf"
+        return np.asarray(number, dtype)
+    if (isinstance(number, float) and kind in "iu") or (
+        isinstance(number, complex) and kind in "iuf"
     ):
         return stored(number, dtype)
     try:
         with np.errstate(all="ignore"):
-            if type(number) is int and KIND[dtype] in "fc":
+            if type(number) is int and kind in "fc":
                 number = float(number)
             return np.asarray(number).astype(dtype)
     except OverflowError:

@@ -82,7 +82,7 @@ def _infer_transpose(types: Types, given: Given, scopes: tuple[Graph, ...]) -> T
     (type,) = types
     rules.ranks("transpose", type, axes=given["axes"])
     rules.has_axes("transpose", type, given["axes"])
-    return _of(type, tuple(type.shape[a] for a in given["axes"]))
+    return _of(type, tuple([type.shape[a] for a in given["axes"]]))
 
 
 def _batch_transpose(given: Given, size: int, type: TensorType) -> Given:

@@ -37,7 +37,7 @@ def define(ufunc: np.ufunc, choice: Build | Choice, *, choose: bool = False) -> 
 
 def _unary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any) -> Any:
-        scope = scope_of(x)
+        scope = scope_of()
         if type(x) is not Array and not is_array(x):
             x = traced(x)
         key = (dtype_key(x),)
@@ -52,7 +52,7 @@ def _unary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any
 
 def _binary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any, y: Any) -> Any:
-        scope = scope_of(x, y)
+        scope = scope_of()
         if type(x) is not Array and not is_array(x):
             x = traced(x)
         if type(y) is not Array and not is_array(y):
