@@ -28,6 +28,7 @@ from tenfold.backends.cpu.entry.record import RECORD_WORDS
 from tenfold.kernel import Kernel
 from tenfold.kernel.ir.index import AXIS, Atom, Index
 from tenfold.kernel.ir.kernel import PARALLEL, REDUCED, SEQUENTIAL, Instruction, renumbered
+from tenfold.kernel.ir.number import Size
 from tenfold.plan import BranchStep, KernelStep, LoopStep, Plan, Step
 from tenfold.plan.steps.plan import ARENA, OUTPUT
 from tenfold.types import DTYPES, KIND, SHORT, TensorType
@@ -274,6 +275,22 @@ def _number(plan: Plan, argument: str) -> Plan:
     return replace(plan, steps=tuple(steps))
 
 
+def _size(plan: Plan, argument: str) -> Plan:
+    """A size that a general kernel is called with too small by one: of its buffers, or the extent
+    of its first axis."""
+    steps = []
+    for step in plan.steps:
+        if isinstance(step, KernelStep):
+            kernel = plan.own[step.kernel]
+            buffers = {b.size for b in kernel.buffers}
+            wrong = buffers if argument == "buffer" else {kernel.axes[0].extent} - buffers
+            numbers = {n.number for n in wrong if isinstance(n, Size)}
+            sizes = tuple(s - (n in numbers) for n, s in enumerate(step.sizes))
+            step = replace(step, sizes=sizes)
+        steps.append(step)
+    return replace(plan, steps=tuple(steps))
+
+
 def _slot(plan: Plan, argument: str) -> Plan:
     """A slot whose memory is given away while what it holds is still to be read.
 
@@ -364,6 +381,7 @@ def _branch(plan: Plan, argument: str) -> Plan:
 PLANS: dict[str, Callable[[Plan, str], Plan]] = {
     "constant": _constant,
     "number": _number,
+    "size": _size,
     "slot": _slot,
     "carry": _carry,
     "results": _results,

@@ -24,6 +24,8 @@ COUNTS = (
     "cache_hits",
     "cache_misses",
     "slow_calls",  # that native code did not answer by itself
+    "checks",  # begun or gone on with while a call waited
+    "known_wirings",  # plans that answered before their own check
 )
 STAGES = ("trace", "plan", "compile", "load")
 

@@ -28,6 +28,7 @@ from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.promote.background import held, submit, waited_for, waiting
 from tenfold.reference import Callbacks, evaluate
+from tenfold.stats import count
 
 if TYPE_CHECKING:
     from tenfold.parity.verdict import Disagreement
@@ -37,6 +38,7 @@ Array = np.ndarray[Any, Any]
 LEAST, MOST = 0.03, 0.1  # seconds of a first call's check
 MORE = 0.3  # of a later call's that goes on with one, at the least
 COPIED = 1 << 28  # bytes of arguments that are copied for the background, of all programs
+AT_ONCE = 1 << 24  # such bytes where a plan answers before its own check: that is not to wait
 WAITING = 32  # programs that wait for the background at most
 
 _FIX = "tn.bisect(f, *args) writes a script that shows it"
@@ -59,11 +61,23 @@ def answer(
     if program.refuted is not None:
         tell(program, strict)
         return evaluate(graph, list(arrays), callbacks)
+    if program.certificate is None and verify == "first" and not strict:
+        _certify_by_wiring(program, graph)
     if verify == "always" or (verify != "off" and _due(program, strict)):
         return _checked(program, graph, arrays, callbacks, verify, strict, quiet)
     if strict and verify != "off" and not program.certificate.complete:
         return evaluate(graph, list(arrays), callbacks)
     return program(arrays, callbacks)
+
+
+def _certify_by_wiring(program: Program, graph: Graph) -> None:
+    """Let a plan answer of which only the sizes are new, before its own check (`parity/wiring`)."""
+    from tenfold.parity.wiring import certificate_by_wiring
+
+    found = certificate_by_wiring(program, graph)
+    if found is not None:
+        count("known_wirings")
+        program.certificate = found
 
 
 def settled(program: Program, strict: bool) -> bool:
@@ -99,6 +113,7 @@ def _checked(
     """The answer to a call that checks the program too."""
     # What only a check needs is imported here: a plan from disk answers without it.
     from tenfold.parity.check import check
+    from tenfold.parity.wiring import wirings
 
     always = verify == "always"
     limit: float | None = min(max(program.seconds, LEAST), MOST)
@@ -109,10 +124,15 @@ def _checked(
         limit = None
     elif isinstance(verify, float):
         limit = verify
+    elif program.wiring is not None and program.certificate is None:
+        turn = wirings.turn(program.wiring)
+        if turn > 1 and turn & (turn - 1) == 0:  # the time did not suffice for those before
+            limit = MORE * turn.bit_length()
     before = None if always else program.certificate
     if graph.effects:  # what is called may write to the caller's arrays
         arrays = [np.array(a) if a.flags.writeable else a for a in arrays]
     brief = not (always or strict)
+    count("checks")
     found = check(program, graph, arrays, callbacks, limit, before=before, brief=brief)
     if not isinstance(found.verdict, Certificate):
         refute(program, found.verdict)
@@ -136,6 +156,10 @@ def _certify(program: Program, found: Certificate) -> None:
     if program.refuted is not None:  # by another check meanwhile, which counts
         return
     program.certificate = found
+    if found.complete and program.wiring is not None:
+        from tenfold.parity.wiring import wirings
+
+        wirings.add(program.wiring)
     program.reached = False
     if found.unreached:
         program.watch_for(found.unreached)
@@ -176,7 +200,8 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
         return
     kept = None  # kernels on drawn values need no arguments
     size = sum(a.nbytes for a in arrays)
-    if not graph.effects and size + held() <= COPIED:
+    most = AT_ONCE if program.known and not found.steps else COPIED
+    if not graph.effects and size <= most and size + held() <= COPIED:
         with suppress(MemoryError):
             kept = [np.array(a) for a in arrays]
     if kept is None and not found.undrawn:
@@ -236,6 +261,10 @@ def refute(program: Program, fault: Disagreement) -> None:
 
     program.refuted = str(fault)  # at once: to look into it takes time, and memory
     program.close()
+    if program.wiring is not None:
+        from tenfold.parity.wiring import wirings
+
+        wirings.refute(program.wiring)
     answered = program.answered
     with suppress(MemoryError):
         fault = located(fault, program)

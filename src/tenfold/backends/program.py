@@ -152,6 +152,7 @@ class Program(ABC):
     checksum: bytes | None = None  # of its entry in the disk cache
     seconds = 0.0  # that it took to make
     retired = False  # whether it is to be held no more
+    wiring: str | None = None  # its plan without sizes, where its first check asked for that
     known = False  # whether all its kernels had been judged before its first check
     compiled = True  # whether any of its code was compiled for it
     unkept: Callable[[Program], None] | None = None  # what writes it to disk, if that can wait

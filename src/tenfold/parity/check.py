@@ -188,7 +188,7 @@ class _Check:
 
     def structure(self) -> Disagreement | None:
         """Whether the plan is a plan of this graph, in its scopes too."""
-        if self.before is not None:
+        if self.before is not None and self.before.steps:
             return None
         plan, case = self.program.plan, Case(self.graph, tuple(self.arrays))
         whole = written_out(self.graph)
@@ -364,7 +364,7 @@ class _Check:
         notes = dict.fromkeys([*(before.notes if before else ()), *walk.left_out, *self.notes])
         made = Certificate(
             graph=self.graph.digest,
-            target=f"{self.program.target} {self.program.target.digest[:8]}",
+            target=target_of(self.program),
             inputs=tuple(repr(p.type) for p in self.graph.parameters),
             inputs_digest=self.digest,
             kernels=tuple(sorted(self.drawn)),
@@ -378,7 +378,7 @@ class _Check:
             notes=tuple(notes),
             whole=self.whole,
             end_to_end=self.end_to_end,
-            versions=_versions(self.program),
+            versions=versions_of(self.program),
             date=datetime.now(UTC).isoformat(timespec="seconds"),
             seconds=perf_counter() - self.start,
         )
@@ -430,7 +430,12 @@ def digest_of(arrays: Sequence[Array]) -> str:
     return made.hexdigest()
 
 
-def _versions(program: Program) -> tuple[tuple[str, str], ...]:
+def target_of(program: Program) -> str:
+    """What a program was compiled for, in words."""
+    return f"{program.target} {program.target.digest[:8]}"
+
+
+def versions_of(program: Program) -> tuple[tuple[str, str], ...]:
     """What took part in a check."""
     every = {**versions(), **program.target.versions}
     return tuple((name, number) for name, number in every.items() if name != "source")

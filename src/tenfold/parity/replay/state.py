@@ -85,7 +85,7 @@ class PlanFacts:
             types = [(SHORT[t.dtype], t.rank) for t in node.types]
             for value in range(starts[position], starts[position] + len(types)):
                 number.setdefault(value, len(number))
-            given = () if TABLE[node.op].literal else _but_sizes(node.attributes)
+            given = () if TABLE[node.op].literal else but_sizes(node.attributes)
             made.append((node.op, *reads, *types, given))
         return tuple(made)
 
@@ -106,10 +106,10 @@ class PlanFacts:
 
 
 @lru_cache(1 << 14)
-def _but_sizes(given: Any) -> Any:
+def but_sizes(given: Any) -> Any:
     """Attributes with a mark in place of each extent and offset."""
     if type(given) is tuple:
-        return tuple([_but_sizes(one) for one in given])
+        return tuple([but_sizes(one) for one in given])
     return "n" if type(given) is int and given not in _FEW else given
 
 
