@@ -19,7 +19,7 @@ from tenfold.errors import FileError
 from tenfold.parity import check as checks
 from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
 from tenfold.parity.check import check, digest_of
-from tenfold.parity.replay.guards import try_guards
+from tenfold.parity.replay.guards import try_arguments
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.rule import judge
 from tenfold.parity.rule.agree import compare
@@ -435,7 +435,7 @@ def test_deep_and_nested_programs():
 
 def test_every_guard_is_tried():
     program, _ = program_of(lambda x, n: x * n, X, np.int32(3))
-    count, fault = try_guards(program)
+    count, fault = try_arguments(program)
     assert fault is None
     assert count >= 9
 

@@ -19,6 +19,7 @@ from fresh import settle
 import tenfold as tn
 from tenfold.api import checking
 from tenfold.cache import plans
+from tenfold.parity.replay import guards
 from tenfold.parity.slots import _lives, _meeting, shared_memory
 from tenfold.parity.wiring import wiring_of, wirings
 from tenfold.promote.background import submit
@@ -381,3 +382,64 @@ def test_both_sides_of_a_fork_go_on():
 def test_the_process_may_end_before_the_checks_behind(tmp_path):
     assert run(END) == "True\n"
     assert run(END, TENFOLD_CACHE=str(tmp_path)) == "True\n"
+
+
+# Guards.
+
+
+def test_guards_are_tried_once_for_a_wiring(monkeypatch):
+    tried = []
+    plain = guards.try_arguments
+
+    def try_arguments(*given):
+        tried.append(given)
+        return plain(*given)
+
+    monkeypatch.setattr(guards, "try_arguments", try_arguments)
+    f = learnt(softmax, drawn(9, 19))
+    assert len(tried) == 1
+    first = f.certificate(drawn(9, 19)).guards
+    assert first > 3
+    x = drawn(12, 23)
+    f(x)
+    assert len(tried) == 1
+    assert f.certificate(x).guards == first
+    jitted(softmax, verify=60.0)(drawn(13, 24))
+    assert len(tried) == 2
+
+
+def test_an_entry_that_writes_to_its_argument_is_another():
+    def scaled(x):
+        x *= 2.5
+        return np.sin(x)
+
+    f = learnt(scaled, drawn(9, 19))
+    x = drawn(12, 23)
+    y, wanted = x.copy(), np.sin(x * np.float32(2.5))
+    np.testing.assert_allclose(f(y), wanted, rtol=1e-5)
+    assert counts() == (0, 1)
+    x.flags.writeable = False
+    with pytest.raises(tn.errors.TenfoldError):
+        f(x)
+
+
+def test_what_a_function_closes_over_is_tried_each_time(monkeypatch):
+    scale = 2.5
+
+    def scaled(x):
+        return np.sin(x) * scale
+
+    f = tn.jit(scaled, verify="first")
+    f(drawn(9, 19))
+    assert f.ready(60)
+    watched = []
+    plain = guards.try_watched
+    monkeypatch.setattr(
+        guards, "try_watched", lambda *given: watched.append(len(given[2])) or plain(*given)
+    )
+    x = drawn(12, 23)
+    np.testing.assert_allclose(f(x), np.sin(x) * np.float32(2.5), rtol=1e-5)
+    assert watched
+    assert watched[0] > 0
+    scale = 3.5
+    np.testing.assert_allclose(f(x), np.sin(x) * np.float32(3.5), rtol=1e-5)

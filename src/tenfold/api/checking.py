@@ -124,16 +124,21 @@ def _checked(
         limit = None
     elif isinstance(verify, float):
         limit = verify
-    elif program.wiring is not None and program.certificate is None:
-        turn = wirings.turn(program.wiring)
-        if turn > 1 and turn & (turn - 1) == 0:  # the time did not suffice for those before
-            limit = MORE * turn.bit_length()
     before = None if always else program.certificate
     if graph.effects:  # what is called may write to the caller's arrays
         arrays = [np.array(a) if a.flags.writeable else a for a in arrays]
     brief = not (always or strict)
+
+    def patience() -> float:
+        """The second, fourth, eighth plan of a wiring, if those before did not come to their end,
+        is given more time."""
+        turn = wirings.turn(program.wiring) if program.wiring is not None else 1
+        return MORE * turn.bit_length() if turn > 1 and turn & (turn - 1) == 0 else 0.0
+
     count("checks")
-    found = check(program, graph, arrays, callbacks, limit, before=before, brief=brief)
+    found = check(
+        program, graph, arrays, callbacks, limit, before=before, brief=brief, patience=patience
+    )
     if not isinstance(found.verdict, Certificate):
         refute(program, found.verdict)
         if not quiet:
@@ -242,16 +247,27 @@ def guarded(
 ) -> bool:
     """Whether the guards of the native entry turn away what they should, and it updates such
     arguments as it should. `made` are the plan's outputs for these arrays, where they are known."""
-    from tenfold.parity.replay.guards import try_guards, try_updates
+    from tenfold.parity.replay.guards import try_arguments, try_updates, try_watched
 
-    count, fault = try_guards(program, captures, watched, updates)
+    wiring, entry, found = program.wiring, (len(captures), tuple(updates)), None
+    if wiring is not None:
+        from tenfold.parity.wiring import wirings
+
+        found = wirings.guards(wiring, entry)
+    fault, tried = None, found or 0
+    if found is None:
+        tried, fault = try_arguments(program, captures, watched, updates)
+    fault = fault or try_watched(program, captures, watched, updates)
     fault = fault or try_updates(program, arrays, captures, updates, made)
     if fault is not None:
         refute(program, fault)
         tell(program, strict)
         return False
-    if isinstance(program.certificate, Certificate) and program.certificate.guards < count:
-        program.certificate = replace(program.certificate, guards=count)
+    if wiring is not None and found is None:
+        wirings.note_guards(wiring, entry, tried)
+    tried += len(watched)
+    if isinstance(program.certificate, Certificate) and program.certificate.guards < tried:
+        program.certificate = replace(program.certificate, guards=tried)
     return True
 
 

@@ -17,7 +17,7 @@ import msgpack
 from tenfold.errors import FileError
 from tenfold.graph.data import read_data
 from tenfold.graph.node import Graph, Node, Parameter, Source, is_plain
-from tenfold.types import SHORT, TensorType, parse_type
+from tenfold.types import SHORT, parse_type
 
 MAGIC = b"TFGRAPH\n"
 VERSION = 1
@@ -35,15 +35,11 @@ class _Numbers(dict[Any, int]):
         return number
 
 
-def _type_data(type: TensorType) -> tuple[Any, ...]:
-    return (SHORT[type.dtype], *type.shape)
-
-
 def canonical_bytes(graph: Graph) -> bytes:
     """The section of this graph: all that makes it the program it is, and nothing else."""
     # Things are numbered by first use. This stands in the way of every first call: it is written
     # for speed.
-    types: dict[TensorType, int] = {}
+    types: dict[tuple[Any, ...], int] = {}  # dtype and shape
     forms: dict[tuple[Any, ...], int] = {}
     scopes: dict[str, int] = {}
     flat: list[int] = []
@@ -53,16 +49,17 @@ def canonical_bytes(graph: Graph) -> bytes:
         form = (
             node.op,
             node.attributes,
-            tuple([types.setdefault(t, len(types)) for t in made]),
+            tuple([types.setdefault((t.dtype, t.shape), len(types)) for t in made]),
             tuple([scopes.setdefault(s.digest, len(scopes)) for s in owned]) if owned else (),
             len(inputs),
         )
         flat.append(forms.setdefault(form, len(forms)))
         flat.extend([start - value for value in inputs])
         start += len(made)
-    parameters = [types.setdefault(p.type, len(types)) for p in graph.parameters]
+    given = [p.type for p in graph.parameters]
+    parameters = [types.setdefault((t.dtype, t.shape), len(types)) for t in given]
     data = (
-        [_type_data(t) for t in types],
+        [(SHORT[dtype], *shape) for dtype, shape in types],
         list(scopes),
         list(forms),
         parameters,

@@ -80,15 +80,17 @@ def check(
     before: Certificate | None = None,
     stop: Stop | None = None,
     brief: bool = False,
+    patience: Callable[[], float] | None = None,
 ) -> CheckResult:
     """Check the program made of a graph on these arguments, in at most about `limit` seconds.
 
     Without arguments, only what needs none is done: kernels on drawn values. `every`: all rounds
     of loops, not only the first, the last and some between. `before` is what
     was found earlier: what that has is not checked again. `stop` is asked now and then whether to
-    leave the rest for later. `brief`: where kernels are known, the check may be brief."""
+    leave the rest for later. `brief`: where kernels are known, the check may be brief; it may take
+    as long as `patience` says, if that is longer."""
     made = _Check(program, graph, arrays, callbacks or Callbacks(), limit, every, before, stop)
-    return (made.in_brief() if brief else None) or made.run()
+    return (made.in_brief(patience) if brief else None) or made.run()
 
 
 class _Check:
@@ -148,7 +150,7 @@ class _Check:
             return CheckResult(outputs, fault, replayed)
         return CheckResult(outputs, self.certificate(), replayed, made)
 
-    def in_brief(self) -> CheckResult | None:
+    def in_brief(self, patience: Callable[[], float] | None) -> CheckResult | None:
         """What a check in brief finds; None where that is not enough."""
         program, walk = self.program, self.walk
         if not self.given or not may_be_brief(program, self.graph):
@@ -162,6 +164,9 @@ class _Check:
             return None
         about = walk.abouts[id(program.plan)]
         rewritten = is_rewritten(self.graph)
+        end = self.end
+        if end is not None and patience is not None:
+            self.end = max(end, self.start + patience())
         try:
             found = check_in_brief(program, about, self.arrays, walk.replay, self.on_time)
             if found is not None and rewritten:
@@ -170,6 +175,8 @@ class _Check:
                     return None
         except (OutOfTime, MemoryError):
             return None
+        finally:
+            self.end = end
         if found is None:
             return None
         self.drawn.update(dict.fromkeys(names))

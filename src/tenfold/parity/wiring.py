@@ -22,9 +22,10 @@ reference's own code and products the library's; both are given what stands in t
 certificate is partial, and says so. A plan that its own check refutes is taken out of use as any
 other; the next call says how many it had answered.
 
-A first plan of a wiring is checked as ever. Where the time does not suffice, the second, fourth,
-eighth plan of the wiring gets more. In strict mode, with `verify="always"` or a limit nothing of
-this is used.
+A first plan of a wiring is checked as ever. Where the time does not suffice for a check in brief,
+that of the second, fourth, eighth plan of the wiring gets more. The guards of an entry are tried
+once for a wiring, and what it closes over each time. In strict mode, with `verify="always"` or a
+limit nothing of this is used.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 import msgpack
@@ -50,7 +50,6 @@ from tenfold.parity.replay.drawn import kernels
 from tenfold.parity.replay.state import PlanFacts, but_sizes
 from tenfold.parity.slots import fits, shared_memory
 from tenfold.plan import CopyStep, HostStep, KernelStep, LoopStep, Plan, RoutineStep
-from tenfold.types import SHORT, TensorType
 
 _NOTE = "by its kernels and wiring, checked at other sizes, it answered before its own check"
 CAPACITY = 1024  # wirings that are remembered
@@ -59,12 +58,13 @@ CAPACITY = 1024  # wirings that are remembered
 class Wirings:
     """What is known of wirings in this process, by digest: those that were checked, each with the
     names of the kernels of every code that it was met with; how many plans of others came; those
-    of which a plan was refuted."""
+    of which a plan was refuted; how many guards were tried, by what else an entry hangs on."""
 
     def __init__(self) -> None:
         self._checked: OrderedDict[str, dict[tuple[str, ...], tuple[str, ...]]] = OrderedDict()
         self._met: OrderedDict[str, int] = OrderedDict()
         self._refuted: set[str] = set()
+        self._guards: OrderedDict[tuple[str, object], int] = OrderedDict()
         self._lock = Lock()
 
     def add(self, wiring: str) -> None:
@@ -100,20 +100,31 @@ class Wirings:
         return names
 
     def turn(self, wiring: str) -> int:
-        """How many plans of a wiring that was not checked have come, with this one."""
+        """How many plans of a wiring that was not checked were to be, with this one."""
         with self._lock:
             turn = self._met[wiring] = self._met.pop(wiring, 0) + 1
             _trim(self._met)
             return turn
 
+    def guards(self, wiring: str, entry: object) -> int | None:
+        """How many guards of such an entry were tried; None where none was."""
+        with self._lock:
+            return self._guards.get((wiring, entry))
+
+    def note_guards(self, wiring: str, entry: object, number: int) -> None:
+        with self._lock:
+            self._guards[wiring, entry] = number
+            _trim(self._guards)
+
     def clear(self) -> None:
         with self._lock:
+            self._guards.clear()
             self._checked.clear()
             self._met.clear()
             self._refuted.clear()
 
 
-def _trim(held: OrderedDict[str, Any]) -> None:
+def _trim(held: OrderedDict[Any, Any]) -> None:
     while len(held) > CAPACITY:
         held.popitem(last=False)
 
@@ -186,11 +197,6 @@ def _extent(n: int) -> int:
     return n if n < 2 else 2
 
 
-@lru_cache(1 << 12)
-def _type_form(type: TensorType) -> tuple[Any, ...]:
-    return (SHORT[type.dtype], *map(_extent, type.shape))
-
-
 def _plan_form(plan: Plan, graph: Graph, number: Mapping[int, int]) -> Any:
     """A plan without its sizes, or None where these do not fit each other."""
     if not fits(plan):
@@ -217,7 +223,7 @@ def _plan_form(plan: Plan, graph: Graph, number: Mapping[int, int]) -> Any:
         None if plan.graph is graph else graph_form(plan.graph),
         [kernel.digest for kernel in plan.own],
         steps,
-        [(_type_form(s.type), s.place, s.number, s.device) for s in plan.slots],
+        [(s.place, s.number, s.device) for s in plan.slots],
         plan.outputs,
         [literals.get(raw, raw) for raw in plan.constants],
         plan.donated,

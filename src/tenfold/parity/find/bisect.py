@@ -18,7 +18,7 @@ from tenfold.parity.check import check
 from tenfold.parity.find.part import part_of
 from tenfold.parity.find.script import write_script
 from tenfold.parity.find.shrink import shrink
-from tenfold.parity.replay.guards import try_guards
+from tenfold.parity.replay.guards import try_arguments
 from tenfold.parity.rule.agree import Uncertain, compare, judged
 from tenfold.parity.verdict import GUARD, VALUES, Case, Disagreement
 from tenfold.reference import Callbacks
@@ -59,7 +59,7 @@ def bisect(
     """The first step that disagrees, the first node in it, and a script that shows it."""
     verdict: Any = check(program, graph, arrays, callbacks, None, every=True).verdict
     if not isinstance(verdict, Disagreement):
-        _, verdict = try_guards(program)
+        _, verdict = try_arguments(program)
         if verdict is None:
             return Bisection(None)
     fault = located(verdict, program)
@@ -168,7 +168,7 @@ def diverges(case: Case, fault: Disagreement, program: Program) -> bool:
     try:
         made = program.like(case.graph)
         if fault.kind == GUARD:
-            return try_guards(made)[1] is not None
+            return try_arguments(made)[1] is not None
         return not check(made, case.graph, case.arrays, None, None, every=True).agrees
     except (TenfoldError, Uncertain):
         return False

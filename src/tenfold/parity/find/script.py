@@ -13,7 +13,7 @@ from tenfold.backends.program import Program
 from tenfold.backends.registry import DEFAULT, backend_named
 from tenfold.graph import Graph
 from tenfold.parity.check import check
-from tenfold.parity.replay.guards import try_guards
+from tenfold.parity.replay.guards import try_arguments
 from tenfold.parity.verdict import GUARD, Case, Disagreement
 from tenfold.reference import evaluate
 from tenfold.types import SHORT, parse_type
@@ -84,7 +84,7 @@ def show(
     """Print what the reference gives, what the compiled program gives, and whether they agree."""
     program = backend_named(backend).compile(graph, strict=strict)
     if guards:
-        _, fault = try_guards(program)
+        _, fault = try_arguments(program)
         print(fault or "the guards turn away what they should")
         return int(fault is not None)
     found = check(program, graph, inputs, None, None, every=True)

@@ -33,6 +33,7 @@ Array = np.ndarray[Any, Any]
 
 PACE = 7_000_000  # elements of a kernel that are drawn and judged in a second, about
 MANY = 1 << 18  # elements from which numbers of one sign alone are not tried
+_DRAWN = 262_139  # elements of an array that are drawn: a prime
 MIXED, ODD, BELOW, ABOVE = range(4)  # ways to draw: mixed, troublesome, negative, positive
 _SPECIAL = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0)
 
@@ -197,8 +198,12 @@ def _results(about: PlanFacts, at: int, values: dict[int, Array]) -> dict[int, A
 
 def _draw(type: TensorType, random: np.random.Generator, way: int, reach: int) -> Array:
     """Values of a type, with ties among them; plain ones have zeros of both signs, odd ones some of
-    what makes trouble. Integers are indices below `reach`, repeated, or now and then any."""
+    what makes trouble. Integers are indices below `reach`, repeated, or now and then any. Those of
+    a large array come back after a number of elements that divides no extent."""
     kind, shape = KIND[type.dtype], type.shape
+    if type.size > _DRAWN:
+        few = _draw(TensorType(type.dtype, (_DRAWN,)), random, way, reach)
+        return np.resize(few, shape)
     if kind == "b":
         return random.integers(0, 2, shape).astype(type.dtype)
     if kind in "iu":

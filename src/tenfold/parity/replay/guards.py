@@ -24,19 +24,62 @@ _OTHERS = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64", "i8": "u8", 
            "c64": "f64", "c128": "c128", "bool": "u8"}  # fmt: skip
 
 
-def try_guards(
+def try_arguments(
     program: Program,
     captures: Sequence[Array] = (),
     watched: Sequence[Guard] = (),
     updates: Sequence[int] = (),
 ) -> tuple[int, Disagreement | None]:
-    """How many violations were tried, and the first that was let in."""
+    """How many violating arguments were tried, and the first that was let in."""
+    parameters = program.parameters  # not the plan's: a program from disk need not read its plan
+    own = list(parameters[: len(parameters) - len(captures)])
+    count = 0
+    lets_in = _entry(program, captures, watched, updates)
+    good = _good(own)
+    for number, type in enumerate(own):
+        for what, make in _violations(type, number in updates):
+            try:
+                array = make()
+            except MemoryError:  # of an argument that is a view without memory of its own
+                continue
+            count += 1
+            if lets_in([*good[:number], array, *good[number + 1 :]]):
+                return count, _fault(program, f"argument {number} ({type!r})", what)
+    return count, None
+
+
+def try_watched(
+    program: Program,
+    captures: Sequence[Array] = (),
+    watched: Sequence[Guard] = (),
+    updates: Sequence[int] = (),
+) -> Disagreement | None:
+    """The first thing that a function closes over whose place may be taken unnoticed."""
+    good = _good(program.parameters[: len(program.parameters) - len(captures)]) if watched else []
+    for number, (where, key, expected) in enumerate(watched):
+        changed = list(watched)
+        other = (*expected, object()) if key is ITEMS else object()
+        changed[number] = (where, key, other)
+        if _entry(program, captures, changed, updates)(good):
+            return _fault(program, f"what the function closes over ({key})", "rebound")
+    return None
+
+
+def _entry(
+    program: Program,
+    captures: Sequence[Array],
+    watched: Sequence[Guard],
+    updates: Sequence[int],
+) -> Callable[[Sequence[Any]], bool]:
+    """What says whether a new entry lets arguments in."""
     turned: list[bool] = []
 
     def slow(*_: Any) -> None:
         turned.append(True)
 
-    def goes_by(call: Any, arguments: Sequence[Any]) -> bool:
+    call = _bound(program, slow, captures, watched, updates)
+
+    def lets_in(arguments: Sequence[Any]) -> bool:
         turned.clear()
         try:
             with program.running.using(Callbacks()):
@@ -45,29 +88,12 @@ def try_guards(
             return True
         return not turned
 
-    parameters = program.parameters  # not the plan's: a program from disk need not read its plan
-    own = list(parameters[: len(parameters) - len(captures)])
-    count = 0
-    call = _bound(program, slow, captures, watched, updates)
-    good = [_zeros(type) for type in own]
-    for number, type in enumerate(own):
-        for what, make in _violations(type, number in updates):
-            try:
-                array = make()
-            except MemoryError:  # of an argument that is a view without memory of its own
-                continue
-            count += 1
-            if goes_by(call, [*good[:number], array, *good[number + 1 :]]):
-                return count, _fault(program, f"argument {number} ({type!r})", what)
-    for number, (where, key, expected) in enumerate(watched):
-        changed = list(watched)
-        other = (*expected, object()) if key is ITEMS else object()
-        changed[number] = (where, key, other)
-        call = _bound(program, slow, captures, changed, updates)
-        count += 1
-        if goes_by(call, good):
-            return count, _fault(program, f"what the function closes over ({key})", "rebound")
-    return count, None
+    return lets_in
+
+
+def _good(types: Sequence[TensorType]) -> list[Array]:
+    """Arguments that are let in, whatever is in them: nobody reads them unless a guard fails."""
+    return [np.empty(type.shape, DTYPES[SHORT[type.dtype]]) for type in types]
 
 
 def try_updates(

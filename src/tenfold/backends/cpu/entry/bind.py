@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -90,38 +89,38 @@ class NativeBinding(str):
         *kept: object,
     ) -> NativeBinding:
         block = _pack_bound(entry, captures, guards)
-        arguments = b"".join(map(_pack_argument, entry.arguments))
-        outputs = b"".join(map(_pack_output, entry.own))
+        words = [0] * RECORD_WORDS
+        for argument in entry.arguments:
+            words += _argument_words(argument)
+        outputs_at = len(words)
+        for type in entry.own:
+            words += (id(DTYPES[SHORT[type.dtype]]), type.rank, *type.shape)
+        updates_at = len(words)
         offsets, arena_bytes = entry.offsets
-        updates = b"".join(
-            struct.pack("<QQQ", number, entry.arguments[number].type.nbytes, offset)
-            for number, offset in zip(entry.updates, offsets, strict=True)
-        )
-        head = 8 * RECORD_WORDS
-        parts = arguments + outputs + updates
-        record = np.zeros((head + len(parts)) // 8, np.uint64)
-        record[RECORD_WORDS:] = np.frombuffer(parts, np.uint64)
-        start = data_of(record) + head
-        record[RecordWord.PLAN] = plan
-        record[RecordWord.GIVEN] = given
-        record[RecordWord.RELEASE] = entry.release
-        record[RecordWord.SLOW] = id(slow)
-        record[RecordWord.BOUND] = data_of(block)
-        record[RecordWord.ARGUMENTS] = len(entry.arguments)
-        record[RecordWord.ARGUMENTS_AT] = start
-        record[RecordWord.OUTPUTS] = len(entry.own)
-        record[RecordWord.OUTPUTS_AT] = start + len(arguments)
-        record[RecordWord.UPDATES] = len(entry.updates)
-        record[RecordWord.UPDATES_AT] = start + len(arguments) + len(outputs)
-        record[RecordWord.GUARDS] = len(entry.guards)
-        record[RecordWord.CAPTURES] = entry.captures
-        record[RecordWord.TABLE] = entry.table_size
-        record[RecordWord.ARENA] = arena_bytes
-        record[RecordWord.ANSWER] = entry.gives
-        written = sum(argument.writeable for argument in entry.arguments)
-        record[RecordWord.WRITES] = entry.writes + (0 < written == len(entry.updates))
+        for number, offset in zip(entry.updates, offsets, strict=True):
+            words += (number, entry.arguments[number].type.nbytes, offset)
+        words[RecordWord.PLAN] = plan
+        words[RecordWord.GIVEN] = given
+        words[RecordWord.RELEASE] = int(entry.release)
+        words[RecordWord.SLOW] = id(slow)
+        words[RecordWord.BOUND] = data_of(block)
+        words[RecordWord.ARGUMENTS] = len(entry.arguments)
+        words[RecordWord.OUTPUTS] = len(entry.own)
+        words[RecordWord.UPDATES] = len(entry.updates)
+        words[RecordWord.GUARDS] = len(entry.guards)
+        words[RecordWord.CAPTURES] = entry.captures
+        words[RecordWord.TABLE] = entry.table_size
+        words[RecordWord.ARENA] = arena_bytes
+        words[RecordWord.ANSWER] = entry.gives
+        written = sum([argument.writeable for argument in entry.arguments])
+        words[RecordWord.WRITES] = entry.writes + (0 < written == len(entry.updates))
         self = super().__new__(cls, "tenfold")
-        record[RecordWord.OWNER] = id(self)
+        words[RecordWord.OWNER] = id(self)
+        record = np.array(words, np.uint64)
+        start = data_of(record)
+        record[RecordWord.ARGUMENTS_AT] = start + 8 * RECORD_WORDS
+        record[RecordWord.OUTPUTS_AT] = start + 8 * outputs_at
+        record[RecordWord.UPDATES_AT] = start + 8 * updates_at
         self.entry = entry
         self.held = (*captures, *guards)
         self._kept = (slow, block, *kept)
@@ -196,18 +195,12 @@ def _pack_bound(entry: CallSpec, captures: Sequence[Array], guards: Sequence[Gua
     return np.array(words, np.uint64)
 
 
-def _pack_argument(argument: Argument) -> bytes:
+def _argument_words(argument: Argument) -> tuple[int, ...]:
     type = argument.type
     flags = nd.CONTIGUOUS | nd.ALIGNED | (nd.WRITEABLE if argument.writeable else 0)
     # A NumPy scalar may stand for an array of no axes: plans hand scalars out, so they get them.
     scalar = id(type.dtype.type) if type.rank == 0 and not argument.writeable else 0
-    head = (id(DTYPES[SHORT[type.dtype]]), scalar, flags, type.rank)
-    return struct.pack(f"<QQII{type.rank}q", *head, *type.shape)
-
-
-def _pack_output(type: TensorType) -> bytes:
-    dtype = DTYPES[SHORT[type.dtype]]  # the one object of its kind
-    return struct.pack(f"<QQ{type.rank}q", id(dtype), type.rank, *type.shape)
+    return id(DTYPES[SHORT[type.dtype]]), scalar, flags | type.rank << 32, *type.shape
 
 
 @cache
