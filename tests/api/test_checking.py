@@ -187,6 +187,32 @@ def test_copies_for_the_background_are_bounded_all_together(cache, monkeypatch):
         assert f.certificate(X).state == "whole"
 
 
+def test_large_arguments_are_not_copied_for_the_background(cache, monkeypatch):
+    monkeypatch.setattr(checking, "OWN", X.nbytes - 1)
+    f = tn.jit(lambda a: a * 2 - 7, verify=0.0)
+    f(X)
+    assert f.ready(60)
+    assert f.certificate(X).state == "partial"
+    assert f.certificate(X).undrawn == 0  # what needs no arguments was done
+
+
+def test_an_entry_that_takes_long_to_try_is_left_to_the_next_call(cache, monkeypatch):
+    monkeypatch.setattr(checking, "TRIED", 0)
+
+    @tn.jit
+    def f(a):
+        a *= 2
+
+    slow = []
+    for _ in range(3):
+        before = tn.stats()["slow_calls"]
+        a = X.copy()
+        f(a)
+        assert np.array_equal(a, X * 2)
+        slow.append(tn.stats()["slow_calls"] - before)
+    assert slow == [1, 1, 0]
+
+
 FORKED = """
     import os, threading, warnings
     import numpy as np, tenfold as tn

@@ -156,7 +156,7 @@ class SpecialisedFunction(Callee):
         callbacks: Callbacks,
     ) -> list[np.ndarray[Any, Any]]:
         """The outputs by the plan, once it is certified; by the reference if it is refuted."""
-        from tenfold.api.checking import answer, go_on, note, settled
+        from tenfold.api.checking import answer, go_on, note, settled, tried_later
 
         graph, strict = found.traced.graph, self._options.strict
         verify = verify_option(self._options.verify)
@@ -164,12 +164,14 @@ class SpecialisedFunction(Callee):
         if program.donated and not (program.certificate and program.certificate.complete):
             # What is left is checked on what was given, not on what the plan made of it.
             given = [np.array(a) if n in program.donated else a for n, a in enumerate(arrays)]
+        checks = verify != "off" and program.certificate is None
         outputs = answer(program, graph, arrays, callbacks, verify, strict)
         if verify not in ("off", "always"):
             go_on(program, graph, given)
             if self._options.compile == "now":  # else it is what compiles
                 found.job = program.checking
-        if settled(program, strict) and verify != "always":
+        late = checks and tried_later(program, arrays, found.traced.updates)
+        if settled(program, strict) and verify != "always" and not late:
             # What the plan donates it may have written to by now.
             self._enter(call, found, program, None if program.donated else outputs)
         note(program)  # with the guards that its entry point was tried on

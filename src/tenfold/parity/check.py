@@ -124,10 +124,8 @@ class _Check:
         self.end_to_end: tuple[float, ...] = before.end_to_end if before else ()
 
     def on_time(self, size: int = 0) -> None:
-        """Raise where the time is up, or would be after work on so many elements. The first step is
-        judged however long it takes, where no kernel was: what answers was looked at."""
-        ahead = size / _STEPPED if self.walk.checked or self.drawn else 0.0
-        late = self.end is not None and perf_counter() + ahead > self.end
+        """Raise where the time is up, or would be after work on so many elements."""
+        late = self.end is not None and perf_counter() + size / _STEPPED > self.end
         if late or (self.stop and self.stop()):
             raise OutOfTime
 
@@ -141,6 +139,7 @@ class _Check:
             return CheckResult(answer, fault, ReplayingCallbacks.of(self.recorded, ended=True))
         outputs: list[Array] | None = None
         made: list[Array] | None = None
+        self.walk.looked = bool(self.drawn or self.walk.done)
         if not self.whole or not all(map(self.walk.knows, self.walk.abouts.values())):
             outputs, fault = self.steps()
         replayed = ReplayingCallbacks.of(self.recorded, ended=outputs is not None)

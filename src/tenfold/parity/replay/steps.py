@@ -14,7 +14,15 @@ from tenfold.parity.replay.loops import LATER, ROUNDS, few_rounds
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import Replay, overlaps, region, written
 from tenfold.parity.replay.state import ScopeState
-from tenfold.parity.rule.agree import Agreement, Uncertain, Watch, compare, raw, same_bits
+from tenfold.parity.rule.agree import (
+    Agreement,
+    Uncertain,
+    Watch,
+    closely,
+    compare,
+    raw,
+    same_bits,
+)
 from tenfold.parity.rule.judge import Judgement, judge
 from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
 from tenfold.plan import KernelStep, LoopStep
@@ -57,6 +65,21 @@ def check_step(
         if rounds > ROUNDS:
             return _long_loop(replay, state, at, rounds, watch)
     return _judged(state, at, before, watch)
+
+
+def glance(replay: Replay, state: ScopeState, at: int) -> bool:
+    """Whether a step is run and gives what lies closely by the reference's values: a small part of
+    the time that it takes to judge it. What does not, or can't be run alone, is to be judged."""
+    about, frame = state.about, state.frame
+    assert frame is not None
+    if about.effects[at]:
+        return False
+    try:
+        replay.run(frame, at)
+    except TenfoldError:
+        return False
+    places = [(frame.memory(slot), state.values[value]) for slot, value in about.layout.writes[at]]
+    return all(closely(held, np.asarray(v).reshape(held.shape)) is not None for held, v in places)
 
 
 def _beside(zones: list[tuple[int, Array, Array]]) -> str | None:

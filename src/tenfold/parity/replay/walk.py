@@ -15,7 +15,7 @@ from tenfold.graph import Graph
 from tenfold.parity.find.part import loop_of, whole_graphs
 from tenfold.parity.replay.replay import Frame, Replay
 from tenfold.parity.replay.state import PlanFacts, Round, ScopeState
-from tenfold.parity.replay.steps import check_step, give
+from tenfold.parity.replay.steps import check_step, give, glance
 from tenfold.parity.replay.trials import TRIED, Trials, TrialTooLong
 from tenfold.parity.rule.agree import same_bits
 from tenfold.parity.rule.judge import Judgement
@@ -83,6 +83,7 @@ class Walk:
         self.ties: list[str] = []
         self.left_out: list[str] = []
         self.checked = 0
+        self.looked = False  # whether anything that answers was looked at, here or before
         self.at: tuple[ScopeState, int] | None = None  # the step at hand
         self.watched: Any = None  # called with a state and a step, instead of checking it
 
@@ -298,12 +299,18 @@ class Walk:
         if (state.about.number, at) in self.done:
             give(state, at)
             return
-        self.on_time(state.about.size(at))
+        try:
+            self.on_time(state.about.size(at))
+        except OutOfTime:
+            if self.looked or glance(self.replay, state, at):
+                self.looked = True
+                raise
         found = check_step(self.replay, state, at, self.on_time)
         if isinstance(found, Disagreement):
             raise Refutation(found)
         self.note(state, at, found)
         self.checked += 1
+        self.looked = True
         self.on_time()
 
     def note(self, state: ScopeState, at: int, found: Judgement | str) -> None:

@@ -17,7 +17,7 @@ from tenfold.types import KIND, TensorType
 
 Array = np.ndarray[Any, Any]
 
-LARGE = 1 << 16  # elements from which elementwise steps are judged on a sample
+LARGE = 1 << 14  # elements from which elementwise steps are judged on a sample
 READ = 1 << 20  # elements of an argument from which rows that read it are
 
 
