@@ -35,6 +35,7 @@ class Cells:
         self.cells: list[Cell] = []
         self.candidates: list[tuple[int, int, int]] = []  # step, input, target: in place
         self.instead: list[tuple[int, int, int]] = []  # such as could take a candidate's place
+        self._into: dict[int, int] = {}  # by cell: one on the way to its head, if not the head
         self.safe: tuple[tuple[int, int], ...] = ()  # inputs and outputs that may share memory
 
     def __getitem__(self, number: int) -> Cell:
@@ -118,9 +119,16 @@ class Cells:
         return tuple(found)
 
     def _head(self, cell: int) -> int:
-        """The cell whose memory this one lies in."""
+        """The cell whose memory this one lies in. A head stays one or comes to share another's
+        memory, so the way to it is looked at once."""
+        cells, into = self.cells, self._into
+        path = []
         while True:
-            one = self.cells[cell]
-            if one.part < 0 and one.share < 0:
-                return cell
-            cell = max(one.part, one.share)
+            one = cells[cell]
+            further = max(one.part, one.share)
+            if further < 0:
+                break
+            path.append(cell)
+            cell = into.get(cell, further)
+        into.update(dict.fromkeys(path, cell))
+        return cell
