@@ -37,31 +37,18 @@ class _Numbers(dict[Any, int]):
 
 def canonical_bytes(graph: Graph) -> bytes:
     """The section of this graph: all that makes it the program it is, and nothing else."""
-    # Things are numbered by first use. This stands in the way of every first call: it is written
-    # for speed.
-    types: dict[tuple[Any, ...], int] = {}  # dtype and shape
-    forms: dict[tuple[Any, ...], int] = {}
-    scopes: dict[str, int] = {}
+    # This stands in the way of every first call: it is written for speed.
+    forms = graph.forms
     flat: list[int] = []
-    start = len(graph.parameters)
-    for node in graph.nodes:
-        made, owned, inputs = node.types, node.scopes, node.inputs
-        form = (
-            node.op,
-            node.attributes,
-            tuple([types.setdefault((t.dtype, t.shape), len(types)) for t in made]),
-            tuple([scopes.setdefault(s.digest, len(scopes)) for s in owned]) if owned else (),
-            len(inputs),
-        )
-        flat.append(forms.setdefault(form, len(forms)))
-        flat.extend([start - value for value in inputs])
-        start += len(made)
-    given = [p.type for p in graph.parameters]
-    parameters = [types.setdefault((t.dtype, t.shape), len(types)) for t in given]
+    for node, number, start in zip(graph.nodes, forms.numbers, graph.starts, strict=True):
+        flat.append(number)
+        flat += [start - value for value in node.inputs]
+    types = dict(forms.types)
+    parameters = [types.setdefault(p.type, len(types)) for p in graph.parameters]
     data = (
-        [(SHORT[dtype], *shape) for dtype, shape in types],
-        list(scopes),
-        list(forms),
+        [(SHORT[t.dtype], *t.shape) for t in types],
+        list(forms.scopes),
+        forms.forms,
         parameters,
         flat,
         graph.outputs,

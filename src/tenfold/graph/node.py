@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenfold.frozen import frozen
 from tenfold.locks import cached_property
 from tenfold.types import TensorType
+
+if TYPE_CHECKING:
+    from tenfold.graph.forms import Forms
 
 # Attribute values are plain data: bool, int, str, bytes, and tuples of these.
 Attributes = tuple[tuple[str, Any], ...]
@@ -101,6 +104,13 @@ class Graph:
             starts.append(number)
             number += len(node.types)
         return tuple(starts)
+
+    @cached_property
+    def forms(self) -> Forms:
+        """What nodes are alike in."""
+        from tenfold.graph.forms import forms_of
+
+        return forms_of(self.nodes)
 
     @cached_property
     def last_uses(self) -> tuple[tuple[int, ...], ...]:

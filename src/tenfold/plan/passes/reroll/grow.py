@@ -10,7 +10,8 @@ are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import repeat
 
 from tenfold.plan.passes.reroll.reads import Internal, Literals, Read, SameValue, Views
 from tenfold.plan.passes.reroll.seeds import LEAST_ROUNDS, Seed
@@ -143,11 +144,17 @@ class Rounds:
                 if self.structure.table[self.structure.nodes[row[self.low]].op].cuts:
                     yield row, self.starts(row)
 
-    def viewed(self) -> Iterator[int]:
-        """The values that views of rounds are made of."""
+    def given(self) -> Iterator[int]:
+        """The values from outside that rounds read. Of views it is what these are made of: they
+        are made again, though another loop may have them."""
         for read in (read for reads in self.reads for read in reads):
-            if isinstance(read, Views) and isinstance(read.source, SameValue):
-                yield read.source.value
+            source = read.source if isinstance(read, Views) else read
+            if isinstance(source, SameValue):
+                yield source.value
+            elif isinstance(source, Internal):
+                yield from source.values[self.low : self.low + source.distance]
+            else:
+                yield from source.values[self.low : self.high]
 
     def starts(self, row: Sequence[int]) -> list[Shape]:
         """Where parts begin that nodes cut out, by round."""
@@ -162,16 +169,13 @@ class Rounds:
 
     def _add(self, nodes: list[int]) -> bool:
         """A new column; not where another loop has one of its nodes, or this one cannot."""
-        within = nodes[self.low : self.high]
+        within, claimed = nodes[self.low : self.high], self.claimed
         self.structure.looks -= len(within)
-        if len(set(within)) < len(within):
+        if len(set(within)) < len(within) or max([claimed[p] for p in within]) >= 0:
             return False
-        for position in within:
-            if self.claimed[position] >= 0 or position in self.at or position in self._apart:
-                return False
-        number = len(self.columns)
-        for i in self.rounds:
-            self.at[nodes[i]] = number, i
+        if not self.at.keys().isdisjoint(within) or not self._apart.isdisjoint(within):
+            return False
+        self.at.update(zip(within, zip(repeat(len(self.columns)), self.rounds), strict=False))
         self.columns.append(nodes)
         self._first = min(self._first, *within)
         return True
@@ -183,8 +187,8 @@ class Rounds:
             column = self.columns[len(self.reads)]
             reads: list[Read] = []
             for slot in range(len(nodes[column[self.low]].inputs)):
-                values = self._blank([nodes[column[i]].inputs[slot] for i in self.rounds])
-                read = self._classify(values)
+                row = [nodes[p].inputs[slot] for p in column[self.low : self.high]]
+                read = self._classify(self._blank(row))
                 if read is None:
                     return False
                 reads.append(read)
@@ -197,15 +201,13 @@ class Rounds:
 
     def _classify(self, values: list[int]) -> Read | None:
         structure, middle = self.structure, (self.low + self.high) // 2
-        value = values[middle]
+        row, value, made_by = values[self.low : self.high], values[middle], structure.made_by
         maker, output = structure.made(value)
         if structure.is_literal(maker):
-            form, forms, makers = structure.forms[maker], structure.forms, structure.makers
-            if not self._keep(
-                lambda i: makers[values[i]] >= 0 and forms[makers[values[i]]] == form
-            ):
+            form = structure.forms[maker]
+            if not self._keep([made_by[v] == form for v in row]):
                 return None
-            few = self.structure.graph.types[value].nbytes * len(values) <= LARGEST
+            few = structure.graph.types[value].nbytes * len(values) <= LARGEST
             return Literals(tuple(values)) if few else None
         found = self.at.get(maker)
         if found is not None:
@@ -214,25 +216,22 @@ class Rounds:
         if views is not None:
             return views
         if value in (values[middle - 1], values[middle + 1]):
-            if not self._keep(lambda i: values[i] == value) or self._hangs(value):
+            if not self._keep([v == value for v in row]) or self._hangs(value):
                 return None
             return SameValue(value)
         if maker < 0:
             return None
-        form, starts = structure.forms[maker], structure.graph.starts
-        makers, forms = structure.makers, structure.forms
-
-        def alike(i: int) -> bool:
-            at = makers[values[i]]
-            return at >= 0 and forms[at] == form and starts[at] + output == values[i]
-
+        form, starts, makers = structure.forms[maker], structure.graph.starts, structure.makers
+        alike = [made_by[v] == form for v in row]
+        if len(structure.nodes[maker].types) > 1:
+            alike = [a and starts[makers[v]] + output == v for a, v in zip(alike, row, strict=True)]
         if form == NONE or not self._keep(alike):
             return None
         number = len(self.columns)
         if number in self.ahead:
             nodes, distance = self.ahead[number]
             return self._internal(values, number, output, distance) if self._add(nodes) else None
-        if not self._add(self._blank([makers[values[i]] for i in self.rounds])):
+        if not self._add(self._blank([makers[v] for v in values[self.low : self.high]])):
             return None
         return Internal(number, output, 0, tuple(values))
 
@@ -243,57 +242,60 @@ class Rounds:
         if -FARTHEST <= distance < 0 and not self.core and 0 < column not in self.ahead:
             # A later round's: the column belongs so many rounds before.
             makers = self.structure.makers
-            nodes = self._blank([makers[values[i]] for i in self.rounds])
+            nodes = self._blank([makers[v] for v in values[self.low : self.high]])
             self.ahead[column], self.misplaced = (nodes, -distance), True
             return None
         if not 0 <= distance <= FARTHEST:
             return None
-        made, starts = self.columns[column], self.structure.graph.starts
-
-        def follows(i: int) -> bool:
-            if i - distance < self.low:
-                return True
-            return made[i - distance] >= 0 and starts[made[i - distance]] + output == values[i]
-
-        if not self._keep(follows):
+        starts, first = self.structure.graph.starts, min(self.low + distance, self.high)
+        made = self.columns[column][self.low : self.high - distance]
+        follows = [
+            starts[p] + output == v for p, v in zip(made, values[first : self.high], strict=True)
+        ]
+        if not self._keep([True] * (first - self.low) + follows):
             return None
         return Internal(column, output, distance, tuple(values))
 
     def _views(self, values: list[int]) -> Views | None:
         """Views of one value or of literals, if these are nothing else in any round."""
         structure, nodes, makers = self.structure, self.structure.nodes, self.structure.makers
+        made_by = structure.made_by
         found: list[tuple[int, ...]] = []
+        row = values[self.low : self.high]
         while True:
-            row = [makers[v] for v in values[self.low : self.high]]
-            if len(set(row)) == 1 and not found:
+            form, maker = made_by[row[0]], makers[row[0]]
+            literal = structure.is_literal(maker)
+            if form == NONE or not (literal or structure.is_view(nodes[maker])):
                 return None
-            form = structure.forms[row[0]] if row[0] >= 0 else NONE
-            if form == NONE or any(p < 0 or structure.forms[p] != form for p in row):
+            if [made_by[v] for v in row].count(form) < len(row):
                 return None
-            if structure.is_literal(row[0]):
-                if structure.graph.types[values[self.low]].nbytes * len(values) > LARGEST:
-                    return None
-                return Views(tuple(found), Literals(tuple(values))) if found else None
-            if not structure.is_view(nodes[row[0]]) or any(map(self.at.__contains__, row)):
+            if literal:
+                few = structure.graph.types[row[0]].nbytes * len(values) <= LARGEST
+                return Views(tuple(found), self._literals(row)) if found and few else None
+            at = [makers[v] for v in row]
+            if (not found and at.count(maker) == len(at)) or not self.at.keys().isdisjoint(at):
                 return None
-            found.append(tuple(self._blank(row)))
-            values = self._blank([nodes[p].inputs[0] for p in row])
-            source = values[self.low]
-            if all(v == source for v in values[self.low : self.high]):
+            found.append(tuple(self._blank(at)))
+            row = [nodes[p].inputs[0] for p in at]
+            source = row[0]
+            if row.count(source) == len(row):
                 if structure.is_literal(makers[source]):
-                    return Views(tuple(found), Literals(tuple(values)))
+                    return Views(tuple(found), self._literals(row))
                 return None if self._hangs(source) else Views(tuple(found), SameValue(source))
 
-    def _keep(self, holds: Callable[[int], bool]) -> bool:
+    def _literals(self, row: list[int]) -> Literals:
+        return Literals(tuple(self._blank(row)))
+
+    def _keep(self, holds: Sequence[bool]) -> bool:
         """Leave out the rounds at both ends from where something does not hold on."""
-        middle = (self.low + self.high) // 2
-        low, high = middle, middle
-        while low > self.low and holds(low - 1):
-            low -= 1
-        while high < self.high and holds(high):
-            high += 1
-        self.low, self.high = low, high
-        return high - low >= LEAST_ROUNDS
+        if not all(holds):
+            low = high = len(holds) // 2
+            while low and holds[low - 1]:
+                low -= 1
+            while high < len(holds) and holds[high]:
+                high += 1
+            self.low, self.high = self.low + low, self.low + high
+        return self.high - self.low >= LEAST_ROUNDS
 
     def _hangs(self, value: int) -> bool:
         """Whether a value hangs on a node of the loop. Inputs stand before what reads them, so
@@ -320,7 +322,7 @@ class Rounds:
         while number < len(self.columns):
             column, middle = self.columns[number], (self.low + self.high) // 2
             for output in range(len(self.structure.nodes[column[middle]].types)):
-                for position in self.structure.users[starts[column[middle]] + output]:
+                for position in self.structure.users(starts[column[middle]] + output):
                     if position not in self.at and position not in self._tried:
                         self._tried.add(position)
                         self._try(column, output, middle, position)
@@ -339,10 +341,11 @@ class Rounds:
         found = [-1] * len(column)
         for i in (middle, *self.rounds):
             value = structure.graph.starts[column[i]] + output
-            structure.looks -= len(structure.users[value])
+            users = structure.users(value)
+            structure.looks -= len(users)
             alike = [
                 p
-                for p in structure.users[value]
+                for p in users
                 if structure.forms[p] == form
                 and structure.nodes[p].inputs[slot] == value
                 and p not in self.at
@@ -352,7 +355,7 @@ class Rounds:
             if rank < len(alike):
                 found[i] = alike[rank]
         before = len(self.columns), self.low, self.high, self._first
-        kept = self._keep(lambda i: found[i] >= 0) and self._few(before)
+        kept = self._keep([found[i] >= 0 for i in self.rounds]) and self._few(before)
         if kept and self._add(found) and self._close() and self._few(before):
             return
         count, self.low, self.high, self._first = before

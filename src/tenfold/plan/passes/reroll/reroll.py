@@ -86,8 +86,8 @@ def _loops(structure: Structure) -> list[Rounds]:
         if rounds is None:
             continue
         for column in rounds.columns:
-            for i in rounds.rounds:
-                claimed[column[i]] = len(found)
+            for position in column[rounds.low : rounds.high]:
+                claimed[position] = len(found)
         found.append(rounds)
     return found
 
@@ -141,20 +141,17 @@ class _Rewriting:
         self.owner: dict[int, int] = {}  # by position: the number of a loop
         for number, rounds in enumerate(found):
             for column in rounds.columns:
-                for i in rounds.rounds:
-                    self.owner[column[i]] = number
+                self.owner.update(dict.fromkeys(column[rounds.low : rounds.high], number))
         self.values = {  # by old value
             v: self.builder.parameter(p.type, p.name)
             for v, p in enumerate(structure.graph.parameters)
         }
         self.outside = set(structure.graph.outputs)
         for position, node in enumerate(structure.nodes):
-            loop = self.owner.get(position)
-            for v in node.inputs:
-                if loop is None or self.owner.get(structure.makers[v]) != loop:
-                    self.outside.add(v)
-        for rounds in found:  # views that are made again, though another loop has them
-            self.outside.update(rounds.viewed())
+            if position not in self.owner:
+                self.outside.update(node.inputs)
+        for rounds in found:
+            self.outside.update(rounds.given())
         outer = set(_outer(found))
         self.bodies = [self._body(rounds, outer) for rounds in found]
         self.stacked: list[dict[Made, int]] = [{} for _ in found]
@@ -170,8 +167,9 @@ class _Rewriting:
         for number, column in enumerate(rounds.columns):
             for output in range(len(self.structure.nodes[column[rounds.low]].types)):
                 made = number, output
-                read = [i for i in rounds.rounds if starts[column[i]] + output in self.outside]
-                if read == [rounds.high - 1] and not rounds.lanes:
+                values = [starts[p] + output for p in column[rounds.low : rounds.high]]
+                read = self.outside.intersection(values)
+                if read == {values[-1]} and not rounds.lanes:
                     last.append(made)
                 elif read:
                     kept.append(made)

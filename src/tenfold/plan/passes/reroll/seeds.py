@@ -21,11 +21,15 @@ Seed = Sequence[int]  # positions of nodes, one of each round
 
 def seeds(structure: Structure, claimed: Sequence[int]) -> Iterator[Seed]:
     """Candidates, those of loops with carries first. Ways whose nodes are claimed by loops that
-    were found meanwhile are looked at no more."""
+    were found meanwhile are looked at no more, nor are those whose nodes are told apart."""
     ways = [(way, [structure.forms[p] for p in way]) for way in _ways(structure)]
     context = 1
     while context <= LONGEST:
-        ways = [(way, names) for way, names in ways if claimed[way[len(way) // 2]] < 0]
+        ways = [
+            (way, names)
+            for way, names in ways
+            if claimed[way[len(way) // 2]] < 0 and len(set(names)) < len(names)
+        ]
         for way, names in ways:
             for start, end, period in _repeats(names, context):
                 yield way[start + (end - start - 1) % period : end : period]
@@ -36,9 +40,10 @@ def seeds(structure: Structure, claimed: Sequence[int]) -> Iterator[Seed]:
 
 def _doubled(names: Sequence[int], context: int) -> list[int]:
     """Names of nodes by twice as many before them."""
-    made: dict[tuple[int, int], int] = {}
     before = [-1] * context + list(names[: len(names) - context])
-    return [made.setdefault(pair, len(made)) for pair in zip(names, before, strict=False)]
+    pairs = list(zip(names, before, strict=False))
+    made = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
+    return [made[pair] for pair in pairs]
 
 
 def _ways(structure: Structure) -> Iterator[list[int]]:

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+import numpy as np
+
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Element, Pointwise, Table
-from tenfold.types import TensorType
+from tenfold.locks import cached_property
 
 NONE = -1  # the form of nodes that belong into no loop: those with effects
 LOOKS = 64  # at each node, at most: a graph that only seems to repeat itself is left alone
-
-
-class _Kinds(dict[TensorType, int]):
-    """Numbers types; equal ones are mostly the same object, and looked up without a comparison."""
-
-    def __missing__(self, type: TensorType) -> int:
-        self[type] = number = len(self)
-        return number
 
 
 class Structure:
@@ -30,46 +24,68 @@ class Structure:
     def __init__(self, graph: Graph, table: Table) -> None:
         self.graph, self.table, self.nodes = graph, table, graph.nodes
         self.looks = LOOKS * len(graph.nodes)  # that are left
-        count = len(graph.parameters)
-        self.makers = makers = [-1] * count  # by value: the position of its node
-        self.users: list[list[int]] = [[] for _ in range(count)]  # by value: positions
-        self.forms: list[int] = []  # by position
+        self.forms = self._forms()  # by position
+        numbers, given = graph.forms.numbers, graph.forms.forms
+        outputs = [range(len(form[2])) for form in given]
+        before = [-1] * len(graph.parameters)
+        # By value: the position of its node, and the form of that.
+        self.makers = before + [p for p, n in enumerate(numbers) for _ in outputs[n]]
+        self.made_by = before + [
+            form for form, n in zip(self.forms, numbers, strict=True) for _ in outputs[n]
+        ]
         self.levels: list[int] = []  # by position: nodes on the longest way to it
         self.deepest: list[int] = []  # by position: the node before it on that way, or -1
-        users, levels = self.users, self.levels
-        forms: dict[Hashable, int] = {}
-        kinds = _Kinds()  # of types
-        numbers = [kinds[p.type] for p in graph.parameters]
-        for position, node in enumerate(graph.nodes):
+        makers, levels, way = self.makers, self.levels, self.deepest
+        for node in graph.nodes:
             level, deepest = 0, -1
-            reads = []
             for value in node.inputs:
-                users[value].append(position)
-                reads.append(numbers[value])
                 maker = makers[value]
                 if maker >= 0 and levels[maker] > level:
                     level, deepest = levels[maker], maker
             levels.append(level + 1)
-            self.deepest.append(deepest)
-            for type in node.types:
-                makers.append(position)
-                numbers.append(kinds[type])
-                users.append([])
-            self.forms.append(forms.setdefault(self._key(node, tuple(reads)), len(forms)))
-        effect = forms.get(None)
-        if effect is not None:
-            self.forms = [NONE if form == effect else form for form in self.forms]
+            way.append(deepest)
 
-    def _key(self, node: Node, reads: tuple[int, ...]) -> Hashable:
-        """What nodes of one form have in common; None for one with an effect."""
+    def _forms(self) -> list[int]:
+        """Nodes numbered by what they have in common, and by the types that they read."""
+        alike = self.graph.forms
+        numbers = dict(alike.types)
+        kinds = [numbers.setdefault(p.type, len(numbers)) for p in self.graph.parameters]
+        kinds += [kind for n in alike.numbers for kind in alike.forms[n][2]]
+        known: dict[Hashable, int] = {}
+        common = [self._common(node, known) for node in alike.firsts]
+        keys = [
+            (common[n], *[kinds[v] for v in node.inputs])
+            for node, n in zip(self.nodes, alike.numbers, strict=True)
+        ]
+        number = {key: n for n, key in enumerate(dict.fromkeys(keys))}
+        number.update((key, NONE) for key in number if key[0] == NONE)
+        return [number[key] for key in keys]
+
+    def _common(self, node: Node, known: dict[Hashable, int]) -> int:
+        """What nodes of one form have in common beside the types that they read, as a number."""
         row = self.table[node.op]
-        if row.effect is not None or (node.scopes and any(s.effects for s in node.scopes)):
-            return None
+        if row.effect is not None or any(s.effects for s in node.scopes):
+            return NONE
+        key: Hashable = node.op, node.attributes, node.scopes
         if row.literal:
-            return node.op, node["type"]
-        if row.cuts:
-            return node.op, node["steps"], reads, node.types[0].shape
-        return node.op, node.attributes, reads, node.scopes
+            key = node.op, node["type"]
+        elif row.cuts:
+            key = node.op, node["steps"], node.types[0].shape
+        return known.setdefault(key, len(known))
+
+    def users(self, value: int) -> list[int]:
+        """The nodes that read a value."""
+        users, firsts = self._users
+        return users[firsts[value] : firsts[value + 1]]
+
+    @cached_property
+    def _users(self) -> tuple[list[int], list[int]]:
+        """The nodes that read values, in the order of these, and where those of each begin."""
+        read = np.array([v for node in self.nodes for v in node.inputs], np.int64)
+        users = np.repeat(np.arange(len(self.nodes)), [len(node.inputs) for node in self.nodes])
+        order = np.argsort(read, kind="stable")
+        firsts = np.searchsorted(read[order], np.arange(len(self.makers) + 1))
+        return users[order].tolist(), firsts.tolist()
 
     def made(self, value: int) -> tuple[int, int]:
         """The position of the node that makes a value, and which of its outputs it is."""
