@@ -182,6 +182,7 @@ def spec(shape: int | Sequence[int], dtype: Any = "float64") -> TensorType:
     return TensorType(as_dtype(dtype), extents)
 
 
+@lru_cache(4096)
 def parse_type(text: str) -> TensorType:
     """The type that prints as this text.
 

@@ -139,8 +139,8 @@ class Builder:
     ) -> NodeKind:
         """The kind of a node that is the first of its kind."""
         if types is None:
-            arriving = tuple([self.types[v] for v in inputs])
-            types = infer(op.name, self.table, arriving, given, scopes)
+            arriving = tuple(map(self.types.__getitem__, inputs))
+            types = infer_by(op, arriving, given, scopes)
         known = self._type_numbers
         numbers = [known.setdefault(t, len(known)) for t in types]
         effect = bool(op.effect) or any(scope.effects for scope in scopes)
@@ -269,6 +269,12 @@ def infer(
     op = table.get(name)
     if op is None:
         raise GraphError(f"{name!r} is no op of the table")
+    return infer_by(op, inputs, attributes, scopes)
+
+
+def infer_by(op: Op, inputs: Types, attributes: Attributes, scopes: tuple[Graph, ...]) -> Types:
+    """The types of a node of this row."""
+    name = op.name
     if op.arity is not None and len(inputs) != op.arity:
         raise GraphError(f"{name}: {len(inputs)} inputs, {op.arity} needed")
     if op.scopes is not None and len(scopes) != op.scopes:

@@ -56,8 +56,10 @@ def alike(name: str, *types: TensorType) -> DType:
 
 def broadcast(name: str, types: Sequence[TensorType]) -> Shape:
     """The shape these broadcast to, or ShapeError."""
-    shapes = [t.shape for t in types]
-    rank = max(map(len, shapes), default=0)
+    shapes = [t.shape for t in types if t.shape]
+    if len(set(shapes)) <= 1:  # but for scalars
+        return shapes[0] if shapes else ()
+    rank = max(map(len, shapes))
     aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     made = []
     for axis, extents in enumerate(zip(*aligned, strict=True)):
@@ -161,13 +163,13 @@ def elementwise(name: str, kinds: str, result: Result = same) -> TypeRule:
     """Inputs of one dtype, broadcast."""
 
     def infer(types: Types, attributes: Mapping[str, Any], scopes: tuple[Graph, ...]) -> Types:
-        require(name, kinds, *types)
-        dtype = alike(name, *types) if len(types) > 1 else types[0].dtype
-        shape = types[0].shape
-        for type in types[1:]:
+        dtype, shape = types[0].dtype, types[0].shape
+        for type in types:
+            if type.dtype is not dtype or KIND[dtype] not in kinds:
+                require(name, kinds, *types)
+                dtype = alike(name, *types)
             if type.shape != shape:
                 shape = broadcast(name, types)
-                break
         return (TensorType(result(dtype), shape),)
 
     return infer

@@ -179,8 +179,8 @@ class Array(Operators, Conversions):
         view = self._view
         if view is None:
             self._version += 1
-            if self._argument is not None:
-                scope.trace.updated.setdefault(self._argument, here())
+            if self._argument is not None and self._argument not in scope.trace.updated:
+                scope.trace.updated[self._argument] = scope.at or here()
         else:
             view.root._update(view.write(Array(scope, value))._value)
             self._seen = view.root._version

@@ -24,6 +24,8 @@ LEAF = ("leaf",)
 
 # Values that are part of the structure: they are compared, not traced.
 _STATIC = (str, bytes, type(None), enum.Enum, type, slice, type(Ellipsis))
+# What most leaves are; anything else that is no container is one, too.
+_LEAVES = frozenset({np.ndarray, bool, int, float, complex})
 
 
 @frozen
@@ -189,6 +191,10 @@ def flatten(
             path.pop()
             continue
         if is_leaf is not None and is_leaf(item):
+            tokens.append(LEAF)
+            leaves.append(item)
+            continue
+        if kind in _LEAVES:
             tokens.append(LEAF)
             leaves.append(item)
             continue

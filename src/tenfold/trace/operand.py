@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -138,9 +139,11 @@ def literal_value(number: Any, scope: Scope, dtype: DType) -> int:
     """The constant of a Python number. The scope remembers it, unless it is a zero with a sign."""
     kind = type(number)
     key = (number, kind, dtype)
-    value = scope.literals.get(key) if number or kind is int or kind is bool else None
+    signed = not number and kind is not int and kind is not bool  # a zero: of which sign?
+    value = None if signed else scope.literals.get(key)
     if value is None:
-        value = scope.literals[key] = scope.constant(literal(number, dtype))
+        made = literal(number, dtype) if signed else _literal(number, dtype)
+        value = scope.literals[key] = scope.constant(made)
     return value
 
 
@@ -206,6 +209,15 @@ def literal(number: Any, dtype: DType) -> np.ndarray[Any, Any]:
             where=describe(here()),
             fix="write it as a float, or scale it down",
         ) from None
+
+
+@lru_cache(4096, typed=True)
+def _literal(number: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    """`literal`, kept: a program has the same few at all sizes. Zeros of both signs are equal, so
+    floats that are zero are none of them."""
+    made = literal(number, dtype)
+    made.flags.writeable = False
+    return made
 
 
 def stored(given: Any, dtype: DType) -> np.ndarray[Any, Any]:

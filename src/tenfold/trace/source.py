@@ -67,7 +67,10 @@ def caller(under_way: Raw | None) -> Raw | None:
     part of the call under way."""
     frame = sys._getframe(2)
     code = frame.f_code
-    if is_internal(code):
+    ours = _internal.get(id(code))
+    if ours is None:
+        ours = _judge(code)
+    if ours:
         return under_way or here(3)
     return code, frame.f_lasti
 

@@ -23,7 +23,17 @@ from tenfold.trace.containers import Structure, flatten
 from tenfold.trace.exact import exact
 from tenfold.trace.function import Leaf
 from tenfold.trace.lazy.lazy import LAZY
-from tenfold.types import BOOL, C128, F64, I64, TensorType, as_dtype, base_array, means_more
+from tenfold.types import (
+    BOOL,
+    C128,
+    F64,
+    I64,
+    SHORT,
+    TensorType,
+    as_dtype,
+    base_array,
+    means_more,
+)
 
 _WEAK: dict[type, TensorType] = {
     int: TensorType(I64, ()),
@@ -176,6 +186,8 @@ def is_opaque(given: Any) -> bool:
 def describe_leaf(leaf: Any, name: str, function: Callable[..., Any]) -> Leaf:
     """The type a leaf is traced with; a leaf that is no array is an error that names it."""
     kind = type(leaf)
+    if kind is np.ndarray and leaf.dtype in SHORT:
+        return Leaf(TensorType(as_dtype(leaf.dtype), leaf.shape), name)
     if kind in _WEAK:
         return Leaf(_WEAK[kind], name, kind, array=False)
     if kind is bool:

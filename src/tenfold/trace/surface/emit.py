@@ -43,7 +43,7 @@ def on(*functions: Any) -> Callable[[F], F]:
 
 def emit(op: str, *inputs: Array, **attributes: Any) -> Array:
     """The first value of a node on these arrays."""
-    scope = scope_of(*inputs)
+    scope = scope_of()
     values = [value_of(x, scope) for x in inputs]
     return Array(scope, scope.node(op, values, attributes)[0])
 
@@ -57,6 +57,8 @@ def emit_all(op: str, *inputs: Array, **attributes: Any) -> tuple[Array, ...]:
 
 def traced(operand: Any, dtype: DType | None = None) -> Array:
     """Any operand as a traced array, cast to the dtype if one is given."""
+    if type(operand) is Array and (dtype is None or operand.dtype == dtype):
+        return operand
     known = isinstance(operand, Array) and operand._scope is HOST
     if isinstance(operand, Array) and not known and (dtype is None or operand.dtype == dtype):
         return operand
@@ -87,8 +89,11 @@ def dtype_of(dtype: Any) -> DType:
 
 def cast(x: Array, dtype: Any) -> Array:
     """An array in another dtype; itself if it has that dtype."""
-    dtype = dtype_of(dtype)
-    return x if x.dtype == dtype else emit("cast", x, dtype=dtype)
+    own = x.dtype
+    if own is dtype:
+        return x
+    wanted = dtype_of(dtype)
+    return x if own == wanted else emit("cast", x, dtype=wanted)
 
 
 def update(x: Array, made: Array) -> None:
@@ -117,6 +122,8 @@ def static_int(value: Any, what: str) -> int:
 
 def axis_of(axis: Any, rank: int) -> int:
     """An axis counted from the front."""
+    if type(axis) is int and -rank <= axis < rank:
+        return axis % rank
     number = static_int(axis, "an axis")
     if not -rank <= number < rank:
         fail(
@@ -132,8 +139,8 @@ def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(rank))
     if isinstance(axis, (tuple, list)):
-        axes = tuple(axis_of(a, rank) for a in axis)
-        if len(set(axes)) != len(axes):
+        axes = tuple([axis_of(a, rank) for a in axis])
+        if len(axes) > 1 and len(set(axes)) != len(axes):
             fail(ShapeError, f"axis {tuple(axis)} names an axis twice", "name each axis once")
         return axes
     return (axis_of(axis, rank),)
@@ -150,4 +157,4 @@ def shape_of(shape: Any, what: str = "an extent of the shape") -> tuple[int, ...
         shape = shape.tolist()
     if isinstance(shape, Array) or not isinstance(shape, (Sequence, np.ndarray)):
         return (static_int(shape, what),)
-    return tuple(static_int(n, what) for n in shape)
+    return tuple([n if type(n) is int else static_int(n, what) for n in shape])

@@ -14,20 +14,23 @@ from typing import Any
 from tenfold.errors import MutationError
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
-from tenfold.trace.operand import scope_of, value_of
 from tenfold.trace.surface.emit import emit, fail
 from tenfold.trace.surface.indexing.key import IndexEntry, NewAxis, ScalarIndex, SliceRange
-from tenfold.trace.surface.indexing.parts import gather, indices_of, is_fixed, place, sliced
-from tenfold.trace.surface.ufuncs.composed import number
+from tenfold.trace.surface.indexing.parts import gather, indices_of, place, sliced
+from tenfold.trace.surface.ufuncs.composed import number, same
 from tenfold.trace.view import Step, View, extended, layout
 from tenfold.types import I64, DType, Shape
+
+_BOUNDS = frozenset({int, type(None)}).issuperset
 
 
 def view(x: Array, step: Step, *, readonly: bool = False) -> Array:
     """What a step leads to, as a view of the array."""
-    scope = scope_of(x)
-    value = value_of(step.read(x), scope)
-    made = Array(scope, value, view=(x._view or View(x)).then(step))
+    made = step.read(x)
+    if made is x:
+        made = same(x)
+    made._view = view = (x._view or View(x)).then(step)
+    made._seen = view.root._version
     made._readonly = readonly or x._readonly
     return made
 
@@ -79,6 +82,35 @@ class BasicIndex:
         return BasicIndex(tuple(own), tuple(axes))
 
     @staticmethod
+    def plain(shape: Shape, key: Any) -> BasicIndex | None:
+        """What a key takes that is made of Python's numbers and slices and of None, as most are;
+        None for any other, and for one that takes what is not there."""
+        entries: list[SliceRange | ScalarIndex] = []
+        axes: list[int | None] = []
+        axis = 0
+        for item in key if type(key) is tuple else (key,):
+            if item is None:
+                axes.append(None)
+                continue
+            if axis == len(shape):
+                return None
+            extent = shape[axis]
+            if type(item) is int and -extent <= item < extent:
+                entries.append(ScalarIndex(item % extent))
+            elif type(item) is slice and _BOUNDS(map(type, (item.start, item.stop, item.step))):
+                if item.step == 0:
+                    return None
+                start, stop, step = item.indices(extent)
+                entries.append(SliceRange(start, step, len(range(start, stop, step)), extent))
+                axes.append(axis)
+            else:
+                return None
+            axis += 1
+        axes += range(axis, len(shape))
+        entries += [SliceRange(0, 1, extent, extent) for extent in shape[axis:]]
+        return BasicIndex(tuple(entries), tuple(axes))
+
+    @staticmethod
     @lru_cache(1024)
     def whole(shape: Shape, axes: tuple[int | None, ...] | None = None) -> BasicIndex:
         """All of an array, its axes in this order; those that are not named have extent 1."""
@@ -96,12 +128,15 @@ class BasicIndex:
 
     @property
     def trivial(self) -> bool:
-        return self.axes == tuple(range(len(self.entries))) and self._uncut
+        return self._uncut and self.axes == tuple(range(len(self.entries)))
 
     @property
     def _uncut(self) -> bool:
         """Whether all elements are taken, and no axis is dropped."""
-        return all(isinstance(e, SliceRange) and e.whole for e in self.entries)
+        for entry in self.entries:
+            if not isinstance(entry, SliceRange) or entry.count != entry.extent or entry.step != 1:
+                return False
+        return True
 
     @property
     def _left(self) -> list[int]:
@@ -111,7 +146,10 @@ class BasicIndex:
     @property
     def _fixed(self) -> bool:
         """Whether all places are known while tracing."""
-        return all(isinstance(e, SliceRange) or is_fixed(e) for e in self.entries)
+        for entry in self.entries:
+            if not isinstance(entry, SliceRange) and not isinstance(entry.place, int):
+                return False
+        return True
 
     def read(self, base: Array) -> Array:
         left = self._left
@@ -217,6 +255,17 @@ class Reshape:
     @property
     def trivial(self) -> bool:
         return self.before == self.shape
+
+    @property
+    def parts(self) -> bool:
+        """Whether axes are but parted, each for itself, so that it does not matter how they lie."""
+        new = [n for n in self.shape if n != 1]
+        for extent in self.before:
+            while new and extent != 1 and new[0] and extent % new[0] == 0:
+                extent //= new.pop(0)
+            if extent != 1:
+                return False
+        return not new
 
     def read(self, base: Array) -> Array:
         return emit("reshape", base, shape=self.shape)

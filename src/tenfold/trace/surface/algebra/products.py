@@ -128,7 +128,7 @@ def _batched(name: str, x: Array, y: Array, core: tuple[int, int]) -> tuple[Arra
     """Operands whose leading axes agree, and how many of these there are."""
     lead_x, lead_y = x.shape[: x.ndim - core[0]], y.shape[: y.ndim - core[1]]
     try:
-        lead = np.broadcast_shapes(lead_x, lead_y)
+        lead = lead_x if lead_x == lead_y else np.broadcast_shapes(lead_x, lead_y)
     except ValueError:
         fail(
             ShapeError,
@@ -143,18 +143,18 @@ def _batched(name: str, x: Array, y: Array, core: tuple[int, int]) -> tuple[Arra
 
 
 def _matrices(x: Array, y: Array) -> Array:
-    for side in (x, y):
-        if side.ndim == 0:
-            fail(
-                ShapeError,
-                f"matmul: {x.type} and {y.type}: an operand is 0-d",
-                "multiply by numbers with *",
-            )
-    row = max(y.ndim - 2, 0)
-    _meet("matmul", x, y, x.ndim - 1, row)
-    if y.ndim <= 2 or x.ndim == 1:
-        return contract(x, y, [x.ndim - 1], [row])
-    if x.ndim == 2:  # (m, batch…, n)
+    left, right = x.ndim, y.ndim
+    if not left or not right:
+        fail(
+            ShapeError,
+            f"matmul: {x.type} and {y.type}: an operand is 0-d",
+            "multiply by numbers with *",
+        )
+    row = max(right - 2, 0)
+    _meet("matmul", x, y, left - 1, row)
+    if right <= 2 or left == 1:
+        return contract(x, y, [left - 1], [row])
+    if left == 2:  # (m, batch…, n)
         return moveaxis(contract(x, y, [1], [row]), 0, -2)
     x, y, count = _batched("matmul", x, y, (2, 2))
     lead = range(count)
@@ -181,7 +181,10 @@ def _vector_matrix(x: Array, y: Array) -> Array:
 
 def _file(ufunc: np.ufunc, ranks: tuple[int, int], build: Callable[[Array, Array], Array]) -> None:
     def apply(x: Any, y: Any) -> Array:
-        x, y = (v if is_array(v) else traced(v) for v in (x, y))
+        if type(x) is not Array and not is_array(x):
+            x = traced(x)
+        if type(y) is not Array and not is_array(y):
+            y = traced(y)
         left, right, _ = dtypes_for(ufunc, (dtype_key(x), dtype_key(y)))
         one, other = traced(x, left), traced(y, right)
         if one.ndim < ranks[0] or other.ndim < ranks[1]:

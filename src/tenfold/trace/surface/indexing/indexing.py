@@ -38,17 +38,19 @@ _INDICES = (ScalarIndex, ArrayIndex, Mask)
 
 def getitem(x: Array, key: Any) -> Array:
     """x[key]: a view for basic keys, a fresh array for advanced ones."""
-    if by_selection(key):
-        return SELECTED["gather"](x, key)  # type: ignore[no-any-return]
-    read = read_key(x.type, key)
-    if any(isinstance(e, Mask) for e in read.entries):
-        return _chosen(x, read)
-    if read.advanced:
-        part = sliced(x, read.entries)
-        axes, indices = indices_of(part, read.entries)
-        return gather(part, axes, placement(read), indices)
-    step = BasicIndex.of(read.entries)
-    if not step.axes and read.ellipsis is None:  # NumPy gives a number, which is no view
+    step, dots = BasicIndex.plain(x.shape, key), False
+    if step is None:
+        if by_selection(key):
+            return SELECTED["gather"](x, key)  # type: ignore[no-any-return]
+        read = read_key(x.type, key)
+        if any(isinstance(e, Mask) for e in read.entries):
+            return _chosen(x, read)
+        if read.advanced:
+            part = sliced(x, read.entries)
+            axes, indices = indices_of(part, read.entries)
+            return gather(part, axes, placement(read), indices)
+        step, dots = BasicIndex.of(read.entries), read.ellipsis is not None
+    if not step.axes and not dots:  # NumPy gives a number, which is no view
         found = step.read(x)
         return same(x) if found is x else found
     return view(x, step)
@@ -117,19 +119,21 @@ def placement(key: IndexKey) -> int:
 def setitem(x: Array, key: Any, value: Any) -> None:
     """x[key] = value."""
     x._check_writable()  # before anything else is found wrong
-    if by_selection(key):
-        update(x, SELECTED["scatter"](x, key, value))
-        return
-    read = read_key(x.type, key)
-    if read.advanced:
-        update(x, _set(x, read, _source(x, value)))
-        return
-    step = BasicIndex.of(read.entries)
+    step, dots = BasicIndex.plain(x.shape, key), False
+    if step is None:
+        if by_selection(key):
+            update(x, SELECTED["scatter"](x, key, value))
+            return
+        read = read_key(x.type, key)
+        if read.advanced:
+            update(x, _set(x, read, _source(x, value)))
+            return
+        step, dots = BasicIndex.of(read.entries), read.ellipsis is not None
     target = (x._view or View(x)).then(step)
     if holds(target, value):  # x[1:] += v has been done when the view is assigned
         return
     made = _source(x, value)
-    if not step.axes and read.ellipsis is None and read.entries and made.ndim:
+    if not step.axes and not dots and step.entries and made.ndim:
         fail(
             ShapeError,
             f"a value of type {made.type} is assigned to one element",

@@ -25,18 +25,20 @@ def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
     """
     starts, stops, steps, flips, shape = [], [], [], [], []
     axis = 0
+    before = x.shape
     for entry in entries:
         if isinstance(entry, SliceRange):
             start, step, count = entry.start, entry.step, entry.count
             if count == 0:
-                start, step = 0, 1
-            first, last = start, start + (count - 1) * step
-            if step < 0:
+                start, stop, step = 0, 0, 1
+            elif step > 0:
+                stop = start + (count - 1) * step + 1
+            else:
                 flips.append(axis)
-                first, last = last, first
-            starts.append(first)
-            stops.append(last + 1 if count else first)
-            steps.append(abs(step) if count else 1)
+                start, stop, step = start + (count - 1) * step, start + 1, -step
+            starts.append(start)
+            stops.append(stop)
+            steps.append(step)
             shape.append(count)
         elif isinstance(entry, ScalarIndex) and isinstance(entry.place, int):
             starts.append(entry.place)
@@ -47,16 +49,17 @@ def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
             continue
         else:
             starts.append(0)
-            stops.append(x.shape[axis])
+            stops.append(before[axis])
             steps.append(1)
-            shape.append(x.shape[axis])
+            shape.append(before[axis])
         axis += 1
-    if any(starts) or tuple(stops) != x.shape or steps.count(1) != len(steps):
-        x = emit("slice", x, starts=tuple(starts), stops=tuple(stops), steps=tuple(steps))
+    ends, wanted = tuple(stops), tuple(shape)
+    if ends != before or any(starts) or steps.count(1) != len(steps):
+        x = emit("slice", x, starts=tuple(starts), stops=ends, steps=tuple(steps))
     if flips:
         x = emit("reverse", x, axes=tuple(flips))
-    if tuple(shape) != x.shape or len(shape) != x.ndim:
-        x = emit("reshape", x, shape=tuple(shape))
+    if wanted != x.shape:
+        x = emit("reshape", x, shape=wanted)
     return x
 
 
@@ -89,41 +92,43 @@ def gather(
 
 def place(x: Array, entries: Sequence[IndexEntry], part: Array, may_raise: bool = False) -> Array:
     """x with its sliced part replaced. A part that may raise is kept even where it is empty."""
-    own = [e for e in entries if not isinstance(e, NewAxis) and not getattr(e, "new", False)]
-    shape, steps = [], []
-    for axis, entry in enumerate(own):
+    own: list[IndexEntry] = []
+    whole, shape, flips = x.shape, [], []
+    apart = False  # whether elements of the part lie some steps apart
+    for entry in entries:
         if isinstance(entry, SliceRange):
             shape.append(entry.count)
-            if entry.step not in (1, -1) and entry.count > 1:
-                steps.append(axis)
+            if entry.step != 1 and entry.count > 1:
+                apart = apart or entry.step != -1
+                if entry.step < 0:
+                    flips.append(len(own))
+        elif isinstance(entry, NewAxis) or (isinstance(entry, ArrayIndex) and entry.new):
+            continue
         else:
-            shape.append(1 if is_fixed(entry) else x.shape[axis])
-    if part.shape != tuple(shape):
-        part = emit("reshape", part, shape=tuple(shape))
-    flips = tuple(
-        a for a, e in enumerate(own) if isinstance(e, SliceRange) and e.step < 0 and e.count > 1
-    )
+            shape.append(1 if is_fixed(entry) else whole[len(own)])
+        own.append(entry)
+    taken = tuple(shape)
+    if part.shape != taken:
+        part = emit("reshape", part, shape=taken)
     if flips:
-        part = emit("reverse", part, axes=flips)
-    if not part.size and not may_raise:
+        part = emit("reverse", part, axes=tuple(flips))
+    if 0 in taken and not may_raise:
         return same(x)
-    if steps:
+    if apart:
         return _place_strided(x, own, part)
-    if part.shape == x.shape:
+    if taken == whole:
         return part
-    starts = [_first(e) for e in own]
-    return emit("dynamic_update", x, part, *(number(s, I64) for s in starts))
+    return emit("dynamic_update", x, part, *[number(_first(e), I64) for e in own])
 
 
 def _first(entry: IndexEntry) -> int:
     """The lowest place an entry takes."""
-    match entry:
-        case SliceRange(start, step, count, _):
-            return min(start, start + (count - 1) * step) if count else 0
-        case ScalarIndex(int() as place):
-            return place
-        case _:
-            return 0
+    if isinstance(entry, SliceRange):
+        last = entry.start + (entry.count - 1) * entry.step
+        return min(entry.start, last) if entry.count else 0
+    if isinstance(entry, ScalarIndex) and isinstance(entry.place, int):
+        return entry.place
+    return 0
 
 
 def _place_strided(x: Array, own: Sequence[IndexEntry], part: Array) -> Array:

@@ -35,14 +35,16 @@ def given(value: Any) -> bool:
 
 def whole(axis: Any, x: Array) -> Any:
     """The axis; of a 0-d array None for the first or last, which NumPy lets it have."""
+    if x.ndim:
+        return axis
     alone = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
-    return None if x.ndim == 0 and type(alone) is int and alone in (0, -1) else axis
+    return None if type(alone) is int and alone in (0, -1) else axis
 
 
 def _kept(x: Array, result: Array, axes: tuple[int, ...], keepdims: Any) -> Array:
     if keepdims is ABSENT or not keepdims:
         return result
-    shape = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
+    shape = tuple([1 if a in axes else n for a, n in enumerate(x.shape)])
     return emit("reshape", result, shape=shape)
 
 
@@ -80,7 +82,7 @@ def fold(
         rest = emit("broadcast", traced(fill, x.dtype), shape=shape)
         x = emit("select", traced(where, BOOL), x, rest)
         axes = axes_of(axis, x.ndim)
-    if identity is None and any(x.shape[a] == 0 for a in axes):
+    if identity is None and 0 in x.shape and any(x.shape[a] == 0 for a in axes):
         shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
         if not given(initial):
             if 0 not in shape:

@@ -88,7 +88,7 @@ def _shaping(before: tuple[int, ...], shape: tuple[int, ...]) -> Step:
 
 def _lies_so(own: View, step: Step) -> bool:
     """Whether a view has the strides that another shape of it needs."""
-    if isinstance(step, BasicIndex):
+    if isinstance(step, BasicIndex) or (isinstance(step, Reshape) and step.parts):
         return True
     try:
         step.lay(own.layout())
