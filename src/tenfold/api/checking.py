@@ -38,9 +38,8 @@ Array = np.ndarray[Any, Any]
 LEAST, MOST = 0.03, 0.1  # seconds of a first call's check
 MORE = 0.3  # of a later call's that goes on with one, at the least
 COPIED = 1 << 28  # bytes of arguments that are copied for the background, of all programs
-OWN = 1 << 25  # and of one: a call waits for the copy, some milliseconds for as many megabytes
+OWN = 1 << 24  # and of one: a call waits for the copy, some milliseconds for as many megabytes
 TRIED = 1 << 22  # bytes of arguments from which a call that is checked does not try the entry, too
-AT_ONCE = 1 << 24  # and of one that answers before its own check: it is not to wait
 WAITING = 32  # programs that wait for the background at most
 
 _FIX = "tn.bisect(f, *args) writes a script that shows it"
@@ -207,8 +206,7 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
         return
     kept = None  # kernels on drawn values need no arguments
     size = sum(a.nbytes for a in arrays)
-    most = AT_ONCE if program.known and not found.steps else OWN
-    if not graph.effects and size <= most and size + held() <= COPIED:
+    if not graph.effects and size <= OWN and size + held() <= COPIED:
         with suppress(MemoryError):
             kept = [np.array(a) for a in arrays]
     if kept is None and not found.undrawn:
