@@ -336,6 +336,18 @@ def test_an_index_that_only_a_second_reduction_reads_is_looked_at() -> None:
         compiled(x, y, np.array([0, 1, 99, 3, 4]))
 
 
+def test_an_index_is_looked_at_where_what_it_reads_does_not_matter() -> None:
+    def f(t: Any, i: Any) -> Any:
+        return np.argmin(np.logical_or(t[i], True), axis=0)
+
+    compiled, t = tn.jit(f, verify="off"), np.array([True, False, True])
+    within = np.array([[0, 1], [2, 0]])
+    np.testing.assert_array_equal(compiled(t, within), f(t, within))
+    assert len(compiled.program_for(t, within)[2].plan.steps) == 1
+    with pytest.raises(IndexProblem, match="index 3 is out of range"):
+        compiled(t, within + 1)
+
+
 def test_indices_out_of_range_at_run_time(run: Any) -> None:
     with pytest.raises(IndexProblem, match="out of range"):
         run(lambda x, i: x[i], X, np.int64(2))

@@ -58,7 +58,6 @@ class Builder:
         self.literals: dict[int, bytes] = {}  # parameter -> the raw value it stands for
         self.instructions: list[Instruction] = []
         self.free: list[Free] = []
-        self.rows: dict[int, Free] = {}  # kept along reduced axes
         self.stage: list[int] = []
         self.stores: list[Store] = []
         self.checks: list[Check] = []
@@ -105,7 +104,7 @@ class Builder:
         found = self._known.setdefault(instruction, number)
         if found != number:
             return found
-        self.free.append(free_axes(instruction, self.free, self.axes, self.buffers, self.rows))
+        self.free.append(free_axes(instruction, self.free, self.axes, self.buffers))
         stage = max((self.stage[v] for v in instruction.uses()), default=0)
         if instruction.op == "reduce":
             stage += 1
@@ -265,10 +264,6 @@ class Builder:
         elif self.buffers[buffer].role == SCRATCH:
             before = self._scratch_stage.get(buffer, 0)
             self._scratch_stage[buffer] = max(before, self.stage[value] + 1)
-            for a in index.axes():
-                if self.axes[a].kind == REDUCED:
-                    of = frozenset(self.buffers[buffer].rows)
-                    self.rows[a] = self.rows.get(a, frozenset()) | of
 
     def check(self, condition: int, code: int = 0) -> None:
         """Set bit `code` of the kernel's fault where the condition fails."""

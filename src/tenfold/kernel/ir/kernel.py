@@ -184,11 +184,25 @@ class Kernel:
 
     def __post_init__(self) -> None:
         if len(self.free) != len(self.instructions):
-            free: list[Free] = []
-            rows = self.rows_along
-            for instruction in self.instructions:
-                free.append(free_axes(instruction, free, self.axes, self.buffers, rows))
-            object.__setattr__(self, "free", tuple(free))
+            self._depend({})
+        along = self.along
+        while along and any(self._lacks(i, n, along) for n, i in enumerate(self.instructions)):
+            self._depend(along)
+            along = self.along
+
+    def _depend(self, along: Mapping[int, Free]) -> None:
+        free: list[Free] = []
+        for instruction in self.instructions:
+            free.append(free_axes(instruction, free, self.axes, self.buffers))
+            if instruction.op == "reduce":
+                free[-1] = free[-1].union(*(along.get(a, ()) for a in instruction.attr[1:]))
+        object.__setattr__(self, "free", tuple(free))
+
+    def _lacks(self, instruction: Instruction, at: int, along: Mapping[int, Free]) -> bool:
+        """Whether a reduction would run for fewer than what has to be done in its loop."""
+        return instruction.op == "reduce" and any(
+            not along.get(a, frozenset()) <= self.free[at] for a in instruction.attr[1:]
+        )
 
     @property
     def digest(self) -> str:
@@ -202,15 +216,20 @@ class Kernel:
         return hash(self.digest)  # kernels are long, and stand in many tables
 
     @property
-    def rows_along(self) -> dict[int, Free]:
-        """The reduced axes along which rows are kept, with the axes that these are rows of."""
+    def along(self) -> dict[int, Free]:
+        """The reduced axes in whose loops rows are kept or conditions are checked, with the other
+        axes that these depend on. A reduction runs for each of them, though it may come to the
+        same."""
         found: dict[int, Free] = {}
+        wanted = [self.free[c.condition] for c in self.checks]
         for store in self.stores:
             buffer = self.buffers[store.buffer]
             if buffer.role == SCRATCH:
-                for a in store.index.axes():
-                    if self.axes[a].kind == REDUCED:
-                        found[a] = found.get(a, frozenset()) | frozenset(buffer.rows)
+                wanted.append(store.index.axes().union(buffer.rows))
+        for axes in wanted:
+            reduced = [a for a in axes if self.axes[a].kind == REDUCED]
+            for a in reduced:
+                found[a] = found.get(a, frozenset()) | axes.difference(reduced)
         return found
 
     def store_free(self, store: Store) -> Free:
@@ -252,9 +271,10 @@ class Kernel:
 
     def live(self) -> Kernel:
         """The kernel without instructions that nothing reads. What is kept of a row is stored in
-        the loop of a reduction: that stays, whether or not its result is read."""
+        the loop of a reduction, and conditions are checked there: that stays, whether or not its
+        result is read."""
         wanted = {v for s in self.stores for v in s.uses()} | {c.condition for c in self.checks}
-        along = self.rows_along.keys()
+        along = self.along.keys()
         if along:
             wanted |= {
                 n
@@ -300,11 +320,8 @@ def free_axes(
     free: Sequence[Free],
     axes: Sequence[Axis],
     buffers: Sequence[Buffer],
-    rows: Mapping[int, Free],
 ) -> Free:
-    """The axes an instruction's result depends on, given those of the earlier ones. A reduction
-    in whose loop rows are kept (`rows`, by reduced axis) runs for each of these, though it may
-    come to the same."""
+    """The axes an instruction's result depends on, given those of the earlier ones."""
     index, args = instruction.index, instruction.args
     result: Free = free[args[0]] if args else frozenset()
     for v in args[1:] if index is None else instruction.uses():
@@ -318,8 +335,6 @@ def free_axes(
             result |= {n for n, a in enumerate(axes) if a.kind == SEQUENTIAL}
     elif instruction.op == "reduce":
         result -= frozenset(instruction.attr[1:])
-        for a in instruction.attr[1:]:
-            result |= rows.get(a, frozenset())
     return result
 
 

@@ -32,7 +32,6 @@ class Rewriter(Builder):
         self.old = kernel
         self.axes, self.buffers = list(kernel.axes), list(kernel.buffers)
         self.params = list(kernel.params)
-        self.rows = kernel.rows_along
         self.at: list[Values] = []
         self.first: list[int] = []
 
@@ -40,7 +39,7 @@ class Rewriter(Builder):
         number = len(self.instructions)
         found = self._known.setdefault(instruction, number)
         if found == number:
-            self.free.append(free_axes(instruction, self.free, self.axes, self.buffers, self.rows))
+            self.free.append(free_axes(instruction, self.free, self.axes, self.buffers))
             self.instructions.append(instruction)
         return found
 
