@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,8 +20,10 @@ from tenfold.graph import Builder, Graph
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.ops import TABLE
 from tenfold.plan import Plan, make_plan
-from tenfold.plan.steps import template
-from tenfold.plan.steps.template import EACH, Template, Templates, structure_of
+from tenfold.plan.steps import templates
+from tenfold.plan.steps.structure import structure_of
+from tenfold.plan.steps.template import Template
+from tenfold.plan.steps.templates import EACH, Templates
 from tenfold.types import TensorType
 
 CAPABILITIES = BACKEND.capabilities(BACKEND.target())
@@ -29,7 +32,7 @@ Function = Callable[..., Any]
 
 @pytest.fixture(autouse=True)
 def _no_templates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(template, "_every", {})
+    monkeypatch.setattr(templates, "_every", {})
 
 
 def planned(graph: Graph, donated: Sequence[int] = ()) -> Plan:
@@ -185,7 +188,7 @@ def test_plans_do_not_depend_on_what_was_met_before(name: str) -> None:
     every = graphs(name)
     wanted = [told(in_full(graph)) for graph in every]
     for seed in range(3):
-        template._every.clear()
+        templates._every.clear()
         order = list(range(len(every))) * 2
         random.Random(seed).shuffle(order)
         for at in order:
@@ -226,6 +229,22 @@ def test_what_fuses_otherwise_has_a_template_of_its_own() -> None:
     assert steps[9] == steps[8] == steps[7] < steps[900]
 
 
+def test_sizes_that_turn_out_equal() -> None:
+    """The best of some lines are found by where lines begin: one node, if both have as many."""
+
+    def best(*shapes: tuple[int, ...]) -> Graph:
+        builder = Builder(TABLE)
+        inputs = [builder.parameter(tn.spec(shape, "f4")) for shape in shapes]
+        return builder.finish([builder.node("top_k", [x], {"k": 7})[0] for x in inputs])
+
+    every = [best((5, 12, 30), (6, n, 30)) for n in (8, 9, 10, 11)]
+    assert len({structure_of(graph, TABLE).key for graph in every}) == 1
+    found = [planned(graph) for graph in every]
+    assert [told(plan) for plan in found] == [told(in_full(graph)) for graph in every]
+    lines = [Counter(node.op for node in plan.graph.nodes)["iota"] for plan in found]
+    assert lines == [2, 2, 1, 2]
+
+
 def test_a_structure_has_few_templates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Template, "at", lambda *_: None)
     tn.stats.reset()
@@ -235,8 +254,8 @@ def test_a_structure_has_few_templates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_structures_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(template, "NODES", 10)
-    kept = template.templates_of(TABLE, CAPABILITIES)
+    monkeypatch.setattr(templates, "NODES", 10)
+    kept = templates.templates_of(TABLE, CAPABILITIES)
     for n in range(2, 9):
         planned(tn.trace(lambda *xs: sum(xs), *[zeros(40)] * n))
     assert len(kept._known) == 1
@@ -313,6 +332,38 @@ def resized(graph: Graph, source: random.Random) -> Graph | None:
         return None
 
 
+def by_op(name: str) -> Iterator[Graph]:
+    """Graphs of an op, one for each sample that differs in more than dtypes."""
+    forms = set()
+    for sample in TABLE[name].samples(np.random.default_rng(0)):
+        types = [
+            i if isinstance(i, TensorType) else tn.spec(i.shape, i.dtype) for i in sample.inputs
+        ]
+        form = tuple(t.shape for t in types), str(sample.attributes)
+        if form in forms:
+            continue
+        forms.add(form)
+        builder = Builder(TABLE)
+        inputs = [builder.parameter(type) for type in types]
+        values = builder.node(name, inputs, sample.attributes, sample.scopes)
+        more = [builder.node("not", [v])[0] for v in values if builder.types[v].kind == "b"]
+        more += [builder.node("neg", [v])[0] for v in values if builder.types[v].kind in "if"]
+        yield builder.finish([*values, *more])
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_op(name: str) -> None:
+    source = random.Random(0)
+    for graph in by_op(name):
+        templates._every.clear()
+        wanted = told(in_full(graph))
+        assert [told(planned(graph)) for _ in range(3)] == [wanted] * 3
+        if not any(node.scopes for node in graph.nodes):
+            others = [resized(graph, source) for _ in range(3)]
+            for other in filter(None, others):
+                assert told(planned(other)) == told(in_full(other))
+
+
 def drawn(seed: int) -> Iterator[Graph]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(draw, "DEPTH", (3, 8, 14, 25)[seed % 4])
@@ -325,7 +376,7 @@ def test_drawn_programs() -> None:
     source, found = random.Random(0), 0
     for seed in range(60):
         for graph in drawn(seed):
-            template._every.clear()
+            templates._every.clear()
             wanted = told(in_full(graph))
             assert [told(planned(graph)) for _ in range(2)] == [wanted] * 2
             if any(node.scopes for node in graph.nodes):

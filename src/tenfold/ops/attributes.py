@@ -17,15 +17,16 @@ import numpy as np
 
 from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.graph.op import Attribute
+from tenfold.kernel.ir.number import Number
 from tenfold.types import TensorType, parse_type, short_name
 
 _INTS = frozenset({int}).issuperset
 _class = builtins.type
 
 
-def _int(name: str, value: Any) -> int:
+def _int(name: str, value: Any) -> Any:
     try:
-        return index(value)
+        return value if value.__class__ is Number else index(value)
     except TypeError:
         raise TypeMismatch(
             f"attribute {name}: {value!r} is no integer", fix="give an int"
@@ -144,14 +145,20 @@ def _type(value: TensorType | str) -> str:
     return repr(value if isinstance(value, TensorType) else parse_type(value))
 
 
+def _printed(value: TensorType | str) -> str:
+    if value.__class__ is TensorType and value.shape:  # its extents are written down, and so fixed
+        value = TensorType(value.dtype, tuple(map(index, value.shape)))
+    return _type(value)
+
+
 def type(name: str) -> Attribute:
     """A type, as it prints: 'f32[3]'."""
-    return Attribute(name, _type)
+    return Attribute(name, _printed)
 
 
 def types(name: str) -> Attribute:
     """A tuple of types, as they print."""
-    return Attribute(name, lambda value: tuple(_type(v) for v in value))
+    return Attribute(name, lambda value: tuple(_printed(v) for v in value))
 
 
 _BYTES = (bytes, bytearray, memoryview)

@@ -12,7 +12,7 @@ on a value can go unnoticed, since a Number is no int.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tenfold.frozen import frozen
@@ -206,6 +206,14 @@ class TableFacts(Facts):
     def __init__(self, sizes: Sequence[int], least: int) -> None:
         super().__init__(sizes)
         self.least = least
+
+    def tell_apart(self, integers: Iterable[Any]) -> None:
+        """Tell keys apart from these integers as well: tables have them, too."""
+        for n in integers:
+            if type(n) is int and not -1 <= n <= self.least:
+                first = self.keys.setdefault(n, self.place(n))
+                if first != self.place(n):
+                    self.ask("eq", Number(self, first, n), n)
 
     def hashed(self, number: Number) -> int:
         value, at = number.value, number.at

@@ -19,8 +19,16 @@ def write_out(graph: Graph, table: Table) -> Written:
     scopes are still to be written out."""
     known = graph.__dict__.get("written_out")  # the planner asks, and who checks a plan
     if known is None or known[0] is not table:
-        looped, found = reroll(graph, table)
+        looped, found = rerolled(graph, table)
         known = note(graph, table, lay(expand(looped, table), table), found)
+    return known[1], known[2]
+
+
+def rerolled(graph: Graph, table: Table) -> Written:
+    """The graph with the loops that are found in it, and these."""
+    known = graph.__dict__.get("rerolled")  # whoever looks for a template asks, too
+    if known is None or known[0] is not table:
+        known = graph.__dict__["rerolled"] = table, *reroll(graph, table)
     return known[1], known[2]
 
 

@@ -29,7 +29,7 @@ from tenfold.plan.steps.plan import (
     RoutineStep,
     Step,
 )
-from tenfold.plan.steps.template import Templates, templates_of
+from tenfold.plan.steps.templates import Templates, templates_of
 from tenfold.stats import count
 from tenfold.types import DTYPES, SHORT, TensorType
 

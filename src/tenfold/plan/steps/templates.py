@@ -1,0 +1,148 @@
+"""Templates: planning is skipped for graphs that equal a planned one but for their sizes.
+
+A graph is found by its structure (`steps/structure`). Where a structure comes back, a template of
+its outline is made (`steps/template`), from which other sizes get theirs. A plan depends on its
+graph alone: it is the same with and without templates, whatever was met before.
+
+What is planned in full each time: ops of the user's, whose scopes take their places; compositions
+that bring scopes; very large graphs. Rounds of loops are found anew in each graph, since literals
+have a say in them. Scopes are graphs of their own, with templates of their own.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from tenfold.graph import Graph
+from tenfold.graph.op import Inline, Table
+from tenfold.locks import Lock
+from tenfold.plan.capabilities import Capabilities
+from tenfold.plan.passes.expand import expand
+from tenfold.plan.passes.reroll.reroll import FoundLoop, repeats
+from tenfold.plan.passes.write_out import note, rerolled
+from tenfold.plan.steps.outline import Outline
+from tenfold.plan.steps.structure import Structure, structure_of
+from tenfold.plan.steps.template import Template
+from tenfold.stats import count
+
+LARGE = 20_000  # nodes of a graph that is planned in full
+EACH = 4  # templates of a structure; sizes that none of them holds for are planned in full
+NODES = 1 << 15  # of all structures that are remembered; up to 5 KB each
+
+
+class Templates:
+    """The templates for one table and one backend's capabilities, the least recently used dropped.
+
+    A structure that is met for the first time is remembered; its template is made when it comes
+    back, since making one takes longer than a plan does.
+    """
+
+    def __init__(self, table: Table, capabilities: Capabilities) -> None:
+        self.table = table
+        self.capabilities = capabilities
+        self._known: OrderedDict[Any, _Known] = OrderedDict()
+        self._weight = 0  # nodes of these
+        self._lock = Lock()
+
+    def find(self, graph: Graph) -> Outline | None:
+        """The outline of a graph, unless it has to be planned in full."""
+        if len(graph.nodes) > LARGE:
+            return None
+        structure = structure_of(graph, self.table)
+        known = self._seen(structure.key, graph)
+        if known is None:
+            return None
+        looped: Graph = graph
+        loops: tuple[FoundLoop, ...] = ()
+        if known.repeats(graph, self.table):
+            looped, loops = rerolled(graph, self.table)
+            if looped is not graph:
+                structure = structure_of(looped, self.table)
+            known = self._seen(("rerolled", structure.key), looped)
+            if known is None:
+                return None
+        found = known.at(looped, structure, loops, self)
+        if found is not None:
+            note(graph, self.table, found.graph, loops)
+        return found
+
+    def _seen(self, key: Any, graph: Graph) -> _Known | None:
+        """What is known of a structure; None if it is new."""
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None:
+                self._known.move_to_end(key)
+                return known
+            self._known[key] = _Known(len(graph.nodes))
+            self._weight += len(graph.nodes)
+            while self._weight > NODES and len(self._known) > 1:
+                _, gone = self._known.popitem(last=False)
+                self._weight -= gone.nodes
+            return None
+
+
+class _Known:
+    """A structure that was met before, and its templates so far; None where it can't have any."""
+
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
+        self.templates: list[Template] | None = []
+        self._repeats: bool | None = None
+        self._making = Lock()
+
+    def repeats(self, graph: Graph, table: Table) -> bool:
+        """Whether graphs of this structure may have loops to be found."""
+        if self._repeats is None:
+            self._repeats = repeats(graph, table)
+        return self._repeats
+
+    def at(
+        self, graph: Graph, structure: Structure, loops: tuple[FoundLoop, ...], of: Templates
+    ) -> Outline | None:
+        found = self._found(graph, structure, loops)
+        if found is not None or self._full:
+            return found
+        with self._making:  # one thread makes it, the others wait and find it
+            found = self._found(graph, structure, loops)
+            if found is not None or self.templates is None or self._full:
+                return found
+            if not self.templates and _declined(graph, of.table):
+                self.templates = None
+                return None
+            made = Template(graph, structure, of.table, of.capabilities)
+            self.templates.append(made)
+            count("templates")
+        return made.at(graph, structure.sizes, loops)
+
+    @property
+    def _full(self) -> bool:
+        return self.templates is None or len(self.templates) == EACH
+
+    def _found(
+        self, graph: Graph, structure: Structure, loops: tuple[FoundLoop, ...]
+    ) -> Outline | None:
+        for template in tuple(self.templates or ()):
+            found = template.at(graph, structure.sizes, loops)
+            if found is not None:
+                return found
+        return None
+
+
+def _declined(graph: Graph, table: Table) -> bool:
+    """Whether graphs of this structure are planned in full."""
+    if any(isinstance(table[node.op].lowering, Inline) for node in graph.nodes):
+        return True
+    before, after = (
+        sum(bool(node.scopes) for node in one.nodes) for one in (graph, expand(graph, table))
+    )
+    return before != after
+
+
+_every: dict[tuple[int, Capabilities], Templates] = {}
+
+
+def templates_of(table: Table, capabilities: Capabilities) -> Templates:
+    """The templates by a table for a backend's capabilities, in this process."""
+    key = id(table), capabilities
+    return _every.get(key) or _every.setdefault(key, Templates(table, capabilities))
