@@ -9,6 +9,7 @@ would ask the same and do the same; so all that is left is to compute the sizes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 from tenfold.frozen import frozen
@@ -106,9 +107,9 @@ class GeneralForms:
 
         def number(role: str, n: int) -> Any:
             if role != OFFSET and -1 <= n <= 1:
-                return n
+                return index(n)
             if role == _ATTRIBUTE and 0 < n < ranks:  # the number of an axis
-                return n
+                return index(n)
             # Equal extents are one number. Which others happen to be equal says nothing.
             turn = 0 if role == EXTENT else len(numbers)
             return numbers.setdefault((role, turn, n), Size(len(numbers)))
