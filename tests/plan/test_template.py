@@ -17,12 +17,15 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.errors import TenfoldError
 from tenfold.graph import Builder, Graph
+from tenfold.graph.op import Element, Ranges, Scatter
+from tenfold.kernel.ir.number import TableFacts
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.ops import TABLE
 from tenfold.plan import Plan, make_plan
+from tenfold.plan.fusion.fuse import fuse
 from tenfold.plan.lowering import general
 from tenfold.plan.steps import templates
-from tenfold.plan.steps.structure import structure_of
+from tenfold.plan.steps.structure import numbered, structure_of
 from tenfold.plan.steps.template import Template
 from tenfold.plan.steps.templates import EACH, Templates
 from tenfold.types import TensorType
@@ -340,29 +343,27 @@ def resized(graph: Graph, source: random.Random) -> Graph | None:
         return None
 
 
-def by_op(name: str) -> Iterator[Graph]:
-    """Graphs of an op, one for each sample that differs in more than dtypes."""
-    forms = set()
+def by_op(name: str) -> dict[Any, list[Graph]]:
+    """Graphs of an op, by its attributes and the shapes of its operands; they differ in dtypes."""
+    found: dict[Any, dict[Any, Graph]] = {}
     for sample in TABLE[name].samples(np.random.default_rng(0)):
-        types = [
+        types = tuple(
             i if isinstance(i, TensorType) else tn.spec(i.shape, i.dtype) for i in sample.inputs
-        ]
-        form = tuple(t.shape for t in types), str(sample.attributes)
-        if form in forms:
-            continue
-        forms.add(form)
+        )
         builder = Builder(TABLE)
         inputs = [builder.parameter(type) for type in types]
         values = builder.node(name, inputs, sample.attributes, sample.scopes)
         more = [builder.node("not", [v])[0] for v in values if builder.types[v].kind == "b"]
         more += [builder.node("neg", [v])[0] for v in values if builder.types[v].kind in "if"]
-        yield builder.finish([*values, *more])
+        form = tuple(t.shape for t in types), str(sample.attributes)
+        found.setdefault(form, {})[types] = builder.finish([*values, *more])
+    return {form: list(graphs.values()) for form, graphs in found.items()}
 
 
 @pytest.mark.parametrize("name", TABLE)
 def test_every_op(name: str) -> None:
     source = random.Random(0)
-    for graph in by_op(name):
+    for graph, *_ in by_op(name).values():
         forget()
         found = [told(planned(graph)) for _ in range(3)]
         assert found == [told(in_full(graph))] * 3
@@ -370,6 +371,21 @@ def test_every_op(name: str) -> None:
             others = [resized(graph, source) for _ in range(3)]
             for other in filter(None, others):
                 assert told(planned(other)) == told(in_full(other))
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, op in TABLE.items() if isinstance(op.lowering, Element | Ranges | Scatter)]
+)
+def test_ops_are_read_alike_by_numbers(name: str) -> None:
+    """A node reads its operands and weighs the same, whether its extents are Numbers or not."""
+    for graph in (graph for graphs in by_op(name).values() for graph in graphs):
+        structure = structure_of(graph, TABLE)
+        facts = TableFacts(structure.sizes, structure.least)
+        sizes = dict(zip(structure.sizes, facts.sizes, strict=True))
+        graphs = graph, numbered(graph, sizes, TABLE)
+        plain, other = (fuse(one, TABLE, CAPABILITIES) for one in graphs)
+        assert plain.accesses == other.accesses
+        assert plain.notes == other.notes
 
 
 def drawn(seed: int) -> Iterator[Graph]:

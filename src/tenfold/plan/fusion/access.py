@@ -16,7 +16,7 @@ from tenfold.graph.op import Element, Op, Pointwise, Ranges, Scatter
 from tenfold.kernel import Builder
 from tenfold.kernel.analyse.cost import length
 from tenfold.kernel.ir.index import AXIS, Index, flat, strides
-from tenfold.kernel.ir.kernel import ELEMENTWISE, REDUCED, TRANSCENDENTAL
+from tenfold.kernel.ir.kernel import ELEMENTWISE, REDUCED, TRANSCENDENTAL, Instruction
 from tenfold.ops.elements import Read, Site
 from tenfold.plan.lowering.joining import as_element
 from tenfold.types import SHORT, Shape, TensorType
@@ -163,10 +163,10 @@ def _probe(
     except StopIteration:
         pass
     reduced = tuple(a.extent for a in builder.axes if a.kind == REDUCED)
-    names = [i.op for i in builder.instructions]
-    costly = any(name in TRANSCENDENTAL for name in names)
-    weight = sum(name not in ("param", "const", "index") for name in names)
-    code = sum(length(i.op, i.dtype) for i in builder.instructions if i.op in ELEMENTWISE)
+    work = [i for i in builder.instructions if not _is_known(i, builder.instructions)]
+    costly = any(i.op in TRANSCENDENTAL for i in work)
+    weight = sum(i.op not in ("param", "const", "index") for i in work)
+    code = sum(length(i.op, i.dtype) for i in work if i.op in ELEMENTWISE)
     view = not weight and reads <= 1 and len(types) <= 1
     same = (
         view
@@ -190,10 +190,21 @@ def _probe(
         same,
         frozenset(
             (i.op, tuple(builder.dtype(a) for a in i.args), i.dtype)
-            for i in builder.instructions
+            for i in work
             if i.op in ELEMENTWISE
         ),
     )
+
+
+def _is_known(instruction: Instruction, among: Sequence[Instruction]) -> bool:
+    """Whether a number is cast that is known before the program runs: an extent is one, be it an
+    integer or a Number."""
+    if instruction.op != "cast":
+        return False
+    source = among[instruction.args[0]]
+    if source.op == "index":
+        return source.index is not None and not source.index.terms
+    return source.op == "const"
 
 
 def _pattern(position: Sequence[Index], shape: Shape, condition: int | None) -> Pattern | None:
