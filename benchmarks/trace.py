@@ -1,19 +1,33 @@
-"""Tracing: microseconds a node on a 20,000-node program, beside JAX's tracing.
+"""Tracing: microseconds a node of several programs, and of a chain beside JAX's tracing.
 
-Rounds are interleaved and the minimum is taken. Run: make bench
+    python benchmarks/trace.py [--rounds 5]
+
+  chain       5,000 steps of four operations, arrays of one shape
+  block       a block of a transformer (`replan.py`): few nodes, so what a trace costs by itself
+              shows
+  recurrence  a loop over indices that reads and writes slices, each of another extent
+
+Every round has arrays of a shape that was not met before; the programs take turns. Times are this
+process's own, the least and the median of the rounds. A trace is what `tn.trace` does: from the
+call to a finished graph, with the survey of what the function closes over and the checks that it
+changed nothing.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 import numpy as np
+from replan import block, block_arguments
 
 import tenfold as tn
 
 STEPS = 5_000  # four operations a step
+ROUNDS = 200  # of the recurrence
 
 
 def program(x: Any, y: Any, maths: Any) -> Any:
@@ -22,41 +36,86 @@ def program(x: Any, y: Any, maths: Any) -> Any:
     return x
 
 
-def timed(function: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
+def chain(x: Any, y: Any) -> Any:
+    return program(x, y, np)
 
 
-def main() -> None:
-    x, y = np.ones(8, "f4"), np.full(8, 0.5, "f4")
-    graph = tn.trace(lambda x, y: program(x, y, np), x, y)
-    nodes = len(graph.nodes)
-    ours: list[float] = []
-    theirs: list[float] = []
+def recurrence(r: Any) -> Any:
+    """Levinson's: as NPBench's durbin."""
+    y = np.empty_like(r)
+    alpha, beta = -r[0], 1.0
+    y[0] = alpha
+    for k in range(1, ROUNDS):
+        beta = beta * (1.0 - alpha * alpha)
+        alpha = -(r[k] + np.dot(r[:k][::-1], y[:k])) / beta
+        y[:k] += alpha * y[:k][::-1]
+        y[k] = alpha
+    return y
+
+
+def chain_arguments(n: int) -> list[Any]:
+    return [np.ones(8 + n, "f4"), np.full(8 + n, 0.5, "f4")]
+
+
+# By name: the function, and its arguments in some round.
+PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[int], list[Any]]]] = {
+    "chain": (chain, chain_arguments),
+    "block": (block, lambda n: block_arguments(5 + n, np.random.default_rng(0))),
+    "recurrence": (recurrence, lambda n: [np.ones(ROUNDS + n)]),
+}
+
+
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.process_time()
+    result = function()
+    return time.process_time() - start, result
+
+
+def jax_times(rounds: int) -> tuple[list[float], int] | None:
+    """The seconds of JAX's tracing of the chain, and how many equations it has."""
     try:
         import jax
         import jax.numpy as jnp
     except ImportError:
-        jax = None
-    equations = 0
-    for _ in range(5):
-        ours.append(timed(lambda: tn.trace(lambda x, y: program(x, y, np), x, y)))
-        if jax is not None:
-            theirs.append(timed(lambda: jax.make_jaxpr(lambda x, y: program(x, y, jnp))(x, y)))
-    if jax is not None:
-        equations = len(jax.make_jaxpr(lambda x, y: program(x, y, jnp))(x, y).eqns)
-    size = len(graph.to_bytes())
-    print(f"nodes {nodes}, file {size} bytes, {size / nodes:.1f} bytes a node")
-    print(f"tenfold  {min(ours) * 1e6 / nodes:6.1f} µs a node, {min(ours):.3f} s in all")
-    if jax is not None:
+        return None
+    times, equations = [], 0
+    for n in range(rounds):
+        x, y = chain_arguments(n)
+        took, made = timed(lambda x=x, y=y: jax.make_jaxpr(lambda x, y: program(x, y, jnp))(x, y))
+        times.append(took)
+        equations = len(made.eqns)
+    return times, equations
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    times: dict[str, list[float]] = {name: [] for name in PROGRAMS}
+    graphs: dict[str, tn.Graph] = {}
+    for n in range(rounds + 1):  # the first round loads what is loaded late
+        for name, (function, arguments) in PROGRAMS.items():
+            given = arguments(n)
+            took, graphs[name] = timed(lambda f=function, given=given: tn.trace(f, *given))
+            times[name] += [took] if n else []
+    head = ("nodes", "µs a node", "median", "ms in all", "bytes a node")
+    print(f"{'':12} {head[0]:>6} {' '.join(f'{cell:>12}' for cell in head[1:])}")
+    for name, found in times.items():
+        nodes, size = len(graphs[name].nodes), len(graphs[name].to_bytes())
+        least, middle = (1e6 * seconds / nodes for seconds in (min(found), median(found)))
         print(
-            f"jax      {min(theirs) * 1e6 / equations:6.1f} µs an equation, "
-            f"{min(theirs):.3f} s in all ({equations} equations)"
+            f"{name:12} {nodes:6} {least:12.1f} {middle:12.1f} {1e3 * min(found):12.1f} "
+            f"{size / nodes:12.1f}"
         )
-        print(f"ratio    {min(theirs) / min(ours):.2f} times JAX's time saved")
-    else:
-        print("jax      not installed; pip install jax to see it beside")
+    theirs = jax_times(rounds)
+    if theirs is None:
+        print("jax          not installed; pip install jax to see it beside")
+        return
+    took, equations = min(theirs[0]), theirs[1]
+    print(
+        f"jax's chain  {equations} equations, {1e6 * took / equations:.1f} µs an equation, "
+        f"{1e3 * took:.1f} ms in all: {took / min(times['chain']):.2f} times as long"
+    )
 
 
 if __name__ == "__main__":

@@ -35,11 +35,6 @@ class NodeKind:
         self.effect = effect
         self.made: dict[tuple[int, ...], tuple[int, ...]] = {}
 
-    def values(self, first: int) -> tuple[int, ...]:
-        """The values of a node of this kind, which are numbered from here."""
-        count = len(self.types)
-        return (first,) if count == 1 else tuple(range(first, first + count))
-
 
 class Builder:
     """Collects the nodes of one graph.
@@ -83,51 +78,45 @@ class Builder:
         self,
         name: str,
         inputs: Sequence[int] = (),
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Mapping[str, Any] | Attributes | None = None,
         scopes: Sequence[Graph] = (),
         source: Any = None,
-    ) -> tuple[int, ...]:
-        """The values of a node with this op, these inputs, attributes and scopes."""
-        op = self.table[name]
-        given = op.normalise(attributes or {}) if op.attributes or attributes else ()
-        return self._add(op, tuple(inputs), given, tuple(scopes), source)
-
-    def again(self, node: Node, inputs: Sequence[int], alike: bool) -> tuple[int, ...]:
-        """The values of a node of another graph over these inputs; `alike`: of the same types."""
-        types = node.types if alike else None
-        op = self.table[node.op]
-        return self._add(op, tuple(inputs), node.attributes, node.scopes, None, types)
-
-    def _add(
-        self,
-        op: Op,
-        inputs: tuple[int, ...],
-        given: Attributes,
-        scopes: tuple[Graph, ...],
-        source: Any,
         types: Types | None = None,
     ) -> tuple[int, ...]:
+        """The values of a node with this op, these inputs, attributes and scopes. Attributes of a
+        node are taken as they are; so are its types."""
+        op = self.table[name]
+        if isinstance(attributes, tuple):
+            given = attributes
+        else:
+            given = op.normalise(attributes or {}) if op.attributes or attributes else ()
+        reads, inner = tuple(inputs), tuple(scopes)
         numbers = self._numbers
-        key = (op.name, given, scopes, *map(numbers.__getitem__, inputs))
+        key = (name, given, inner, *map(numbers.__getitem__, reads))
         kind = self._known.get(key)
         if kind is None:
-            kind = self._known[key] = self._kind(op, inputs, given, scopes, types)
-        first, position = len(numbers), len(self._kinds)
-        values = kind.values(first)
+            kind = self._known[key] = self._kind(op, reads, given, inner, types)
+        first, position, count = len(numbers), len(self._kinds), len(kind.types)
+        values = (first,) if count == 1 else tuple(range(first, first + count))
         if kind.effect:
             self.effects.append(position)
         else:
-            found = kind.made.setdefault(inputs, values)
+            found = kind.made.setdefault(reads, values)
             if found is not values:
                 return found
         self.types += kind.types
         numbers += kind.numbers
-        self._makers += [position] * len(values)
+        self._makers += [position] * count
         self._kinds.append(kind)
-        self._inputs.append(inputs)
+        self._inputs.append(reads)
         self._firsts.append(first)
         self._sources.append(self.at if source is None else source)
         return values
+
+    def again(self, node: Node, inputs: Sequence[int], alike: bool) -> tuple[int, ...]:
+        """The values of a node of another graph over these inputs; `alike`: of the same types."""
+        types = node.types if alike else None
+        return self.node(node.op, inputs, node.attributes, node.scopes, None, types)
 
     def _kind(
         self,
@@ -151,9 +140,7 @@ class Builder:
         values = list(inputs)
         for node in graph.nodes:
             reads = [values[v] for v in node.inputs]
-            values.extend(
-                self.node(node.op, reads, dict(node.attributes), node.scopes, node.source)
-            )
+            values.extend(self.node(node.op, reads, node.attributes, node.scopes, node.source))
         return tuple(values[v] for v in graph.outputs)
 
     def source(self, value: int) -> Any:

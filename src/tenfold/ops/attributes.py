@@ -34,9 +34,6 @@ def _int(name: str, value: Any) -> Any:
 
 
 def _ints(name: str, value: Any) -> tuple[int, ...]:
-    if value.__class__ is tuple and _INTS(map(_class, value)):
-        made: tuple[int, ...] = value  # as most are: tracing is quick about these
-        return made
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeMismatch(
             f"attribute {name}: {value!r} is no row of integers", fix="give a tuple of ints"
@@ -44,20 +41,23 @@ def _ints(name: str, value: Any) -> tuple[int, ...]:
     return tuple(_int(name, v) for v in value)
 
 
-def _naturals(name: str, value: Any) -> tuple[int, ...]:
-    values = _ints(name, value)
-    if values and (least := min(values)) < 0:
-        raise ShapeError(
-            f"attribute {name}: {least} is negative", fix="count it from the start: 0, 1, …"
-        )
-    return values
+def _row(name: str, *, natural: bool = True, distinct: bool = False) -> Attribute:
+    """A tuple of integers, each 0 or more, perhaps no two alike."""
 
+    def normalise(value: Any) -> tuple[int, ...]:
+        if value.__class__ is not tuple or not _INTS(map(_class, value)):  # as most are
+            value = _ints(name, value)
+        if natural and value and min(value) < 0:
+            raise ShapeError(
+                f"attribute {name}: {min(value)} is negative",
+                fix="count it from the start: 0, 1, …",
+            )
+        if distinct and len(value) > 1 and len(set(value)) != len(value):
+            raise ShapeError(f"attribute {name}: {value} names an axis twice", fix="name it once")
+        made: tuple[int, ...] = value
+        return made
 
-def _distinct(name: str, value: Any) -> tuple[int, ...]:
-    values = _naturals(name, value)
-    if len(values) > 1 and len(set(values)) != len(values):
-        raise ShapeError(f"attribute {name}: {values} names an axis twice", fix="name it once")
-    return values
+    return Attribute(name, normalise)
 
 
 def integer(name: str) -> Attribute:
@@ -67,7 +67,8 @@ def integer(name: str) -> Attribute:
 
 def count(name: str) -> Attribute:
     """An integer, 0 or more."""
-    return Attribute(name, lambda value: _naturals(name, (_int(name, value),))[0])
+    row = _row(name)
+    return Attribute(name, lambda value: row.normalise((_int(name, value),))[0])
 
 
 axis = count
@@ -75,26 +76,24 @@ axis = count
 
 def integers(name: str) -> Attribute:
     """A tuple of integers."""
-    return Attribute(name, lambda value: _ints(name, value))
+    return _row(name, natural=False)
 
 
 def extents(name: str) -> Attribute:
     """A tuple of integers, each 0 or more: a shape."""
-    return Attribute(name, lambda value: _naturals(name, value))
+    return _row(name)
 
 
 def axes(name: str) -> Attribute:
     """A set of axes, as a sorted tuple."""
 
-    def normalise(value: Any) -> tuple[int, ...]:
-        return tuple(sorted(_distinct(name, value)))
-
-    return Attribute(name, normalise)
+    row = _row(name, distinct=True)
+    return Attribute(name, lambda value: tuple(sorted(row.normalise(value))))
 
 
 def ordered_axes(name: str) -> Attribute:
     """Distinct axes whose order counts."""
-    return Attribute(name, lambda value: _distinct(name, value))
+    return _row(name, distinct=True)
 
 
 def flag(name: str) -> Attribute:

@@ -60,7 +60,6 @@ class Array(Operators, Conversions):
         self,
         scope: Scope,
         value: Any,
-        *,
         weak: type | None = None,
         view: View | None = None,
         argument: str | None = None,
@@ -281,7 +280,7 @@ class Array(Operators, Conversions):
             strange = kwargs.keys() - keywords(found)
             if strange:
                 raise missing(f"np.{func.__name__} with {', '.join(sorted(strange))}")
-        return recall(found, args, kwargs)
+        return found(*args, **kwargs) if current() else recall(found, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

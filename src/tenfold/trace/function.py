@@ -127,8 +127,7 @@ def trace_function(
     returned = tuple(leaves_of.get(id(item)) for item in found)
     outputs = [v for v, leaf in zip(values, returned, strict=True) if leaf is None]
     outputs += [arguments[n]._value for n in updates]
-    order = {value: i for i, value in enumerate(scope.builder.used(outputs))}
-    captures = sorted((c for c in trace.captures if c.value in order), key=lambda c: order[c.value])
+    captures = _in_use(trace.captures, scope, outputs)
     graph = scope.finish(outputs, [*parameters, *(c.value for c in captures)])
     limits = [
         (parameters.index(value), dtype)
@@ -149,6 +148,14 @@ def trace_function(
         tuple(trace.updated.get(leaves[n].name) for n in updates),
         tuple(n for n, p in enumerate(parameters) if p in trace.rebound and not leaves[n].array),
     )
+
+
+def _in_use(captures: list[Capture], scope: Scope, outputs: list[int]) -> list[Capture]:
+    """The captures that count, by first use."""
+    if not captures:
+        return []
+    order = {value: i for i, value in enumerate(scope.builder.used(outputs))}
+    return sorted((c for c in captures if c.value in order), key=lambda c: order[c.value])
 
 
 def _run(

@@ -34,9 +34,12 @@ class Operators:
 
     def _operate(self, ufunc: np.ufunc, left: Any, right: Any) -> Any:
         other = right if left is self else left
-        if type(other) is type(self):
+        kind = type(other)
+        if kind is type(self):
             if not (self._weak or other._weak):
                 return UFUNCS[ufunc](left, right)
+        elif (kind is float or kind is int) and not self._weak:
+            return UFUNCS[ufunc](left, right)
         elif not isinstance(other, OPERANDS):
             nothing = other is None or isinstance(other, (str, bytes))  # that an element equals
             if nothing and ufunc in (np.equal, np.not_equal):

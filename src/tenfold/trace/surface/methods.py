@@ -219,7 +219,7 @@ for _name, _method in _METHODS.items():
     setattr(Array, _name, _method if isinstance(_method, property) else recalled(_method))
 
 
-def _indexing(method: Any) -> Any:
+def _indexing(method: Any, traced: Any) -> Any:
     """x[key] or x[key] = v: an error says which array x is."""
 
     @wraps(method)
@@ -229,7 +229,7 @@ def _indexing(method: Any) -> Any:
             before = scope.at
             scope.at = caller(before)
         try:
-            return method(self, *given)
+            return (method if scope is None else traced)(self, *given)
         except BaseException as error:
             if isinstance(error, _OF_KEYS):
                 error.of(_named(self))
@@ -256,7 +256,8 @@ def _named(x: Array) -> str:
 
 
 for _name in ("getitem", "setitem"):
-    setattr(Array, f"__{_name}__", _indexing(getattr(Array, f"__{_name}__")))
+    _method = getattr(Array, f"__{_name}__")
+    setattr(Array, f"__{_name}__", _indexing(_method, FUNCTIONS[_name]))
 
 # What Python and NumPy call on the user's behalf; operators are entries themselves.
 Array.__array_function__ = placed(Array.__array_function__)  # type: ignore[method-assign]
