@@ -11,6 +11,7 @@ import pytest
 from faults import plant
 
 import tenfold as tn
+from tenfold.promote import background
 from tenfold.promote import background, submit
 
 X = np.linspace(0, 1, 12).reshape(4, 3)
@@ -50,6 +51,20 @@ def test_a_job_gives_way_to_calls():
             assert sys.getswitchinterval() == 0.25  # the user's wish stays
     finally:
         sys.setswitchinterval(before)
+
+
+def test_a_patient_job_lets_others_pass_and_waits_for_quiet(monkeypatch):
+    monkeypatch.setattr(background, "QUIET", 3600.0)
+    order = []
+    first = background.submit(lambda: order.append("patient"), patient=True)
+    for number in range(3):
+        assert background.submit(lambda n=number: order.append(n)).done.wait(60)
+    assert order == [0, 1, 2]
+    assert not first.done.is_set()
+    monkeypatch.setattr(background, "QUIET", 0.0)
+    assert background.submit(lambda: order.append("last"), patient=True).done.wait(60)
+    assert first.done.is_set()
+    assert order == [0, 1, 2, "patient", "last"]
 
 
 def test_callbacks_run_once_a_call():

@@ -233,7 +233,7 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
 
     size = 0 if kept is None else size
     program.alone = kept is not None
-    program.checking = submit(work, failed, size)
+    program.checking = submit(work, failed, size, patient=program.known and not found.steps)
 
 
 def tried_later(program: Program, arrays: Sequence[Array], updates: Sequence[int]) -> bool:

@@ -3,6 +3,9 @@
 While a job runs, threads that wait for the interpreter get it within a fiftieth of a millisecond,
 not Python's usual five: so a call is not held up by the thread that compiles.
 
+A job may be patient: it is begun when no other such job has come for a moment. Calls that come one
+after another, each with a job behind it, are answered before any of these takes the interpreter.
+
 At the end of the process the job under way is finished and the rest are dropped. A fork waits
 for the job under way; the child starts with no thread, and its jobs that were not done are told
 that they were left behind, and given to a thread of its own when they are asked for again. A job
@@ -16,12 +19,14 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from tenfold.frames import kept_warnings, warn
 from tenfold.switching import giving_way
 
 Failed = Callable[[BaseException | None], None]
+QUIET = 0.02  # seconds without a new patient job after which the first is begun
 
 
 class Job:
@@ -30,14 +35,17 @@ class Job:
     or with None in the child of a fork that left it behind; `size` are the bytes that it holds."""
 
     __slots__ = (
-        *("_failed", "_warnings", "_work", "done", "error", "next", "process", "result", "size"),
-        "told",
+        *("_failed", "_warnings", "_work", "done", "error", "next", "patient", "process"),
+        *("result", "size", "told"),
     )
 
-    def __init__(self, work: Callable[[], Any], failed: Failed | None, size: int) -> None:
+    def __init__(
+        self, work: Callable[[], Any], failed: Failed | None, size: int, patient: bool
+    ) -> None:
         self._work: Callable[[], Any] | None = work
         self._failed = failed
         self.size = size
+        self.patient = patient
         self.done = threading.Event()
         self.result: Any = None
         self.error: BaseException | None = None
@@ -85,6 +93,7 @@ class _Worker:
         self.closing = False
         self.current: Job | None = None
         self.forks = 0  # that wait for the job under way
+        self.came = 0.0  # when the last patient job did
 
     def submit(self, job: Job) -> None:
         if self.current is not None and self.thread is threading.current_thread():
@@ -94,6 +103,8 @@ class _Worker:
                 job.done.set()  # the process ends: nobody will ask
                 return
             self.jobs.append(job)
+            if job.patient:
+                self.came = monotonic()
             if self.thread is None:
                 self.thread = threading.Thread(target=self._loop, name="tenfold", daemon=True)
                 self.thread.start()
@@ -102,14 +113,25 @@ class _Worker:
     def _loop(self) -> None:
         while True:
             with self.wake:
-                while not self.jobs and not self.closing:
-                    self.wake.wait()
+                while not self.closing and (job := self._next()) is None:
+                    left = self.came + QUIET - monotonic()
+                    self.wake.wait(max(left, 0.001) if self.jobs else None)
                 if self.closing:
                     return
-                job = self.current = self.jobs.popleft()
+                assert job is not None
+                self.jobs.remove(job)
+                self.current = job
             with self.busy, giving_way():
                 job.run()
                 self.current = None
+
+    def _next(self) -> Job | None:
+        """The job to be done now: the first, patient ones after the others, if it is quiet."""
+        for job in self.jobs:
+            if not job.patient:
+                return job
+        quiet = self.jobs and monotonic() - self.came >= QUIET
+        return self.jobs[0] if quiet else None
 
     def close(self) -> None:
         with self.wake:
@@ -127,15 +149,16 @@ def submit(
     work: Callable[[], Any],
     failed: Failed | None = None,
     size: int = 0,
+    patient: bool = False,
 ) -> Job:
     """Have this done in the background; `failed` is called there with what it raises. `size` are
-    the bytes that are held for it.
+    the bytes that are held for it. `patient`: when it is quiet.
 
     >>> job = submit(lambda: 6 * 7)
     >>> job.done.wait(10), job.result
     (True, 42)
     """
-    job = Job(work, failed, size)
+    job = Job(work, failed, size, patient)
     _worker.submit(job)
     return job
 
