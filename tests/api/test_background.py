@@ -11,7 +11,6 @@ import pytest
 from faults import plant
 
 import tenfold as tn
-from tenfold.promote import background
 from tenfold.promote import background, submit
 
 X = np.linspace(0, 1, 12).reshape(4, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tenfold.parity.find.part import loop_of
 from tenfold.plan import CopyStep, KernelStep, LoopStep, Plan, RoutineStep, Slot, Step
@@ -16,68 +16,55 @@ Region = tuple[int, int]  # the first byte and the one after the last
 
 
 def fits(plan: Plan) -> bool:
-    """Whether each slot has the size of what lies there, within its memory."""
+    """Whether each slot has the size of what is read or written there, and lies within its
+    memory; a range of a value, which a kernel may write by itself, begins within it."""
     graph, slots = plan.graph, plan.slots
-    types = graph.types
+    types, sizes = graph.types, [slot.type.nbytes for slot in slots]
+    held = list(zip(plan.outputs, graph.outputs, strict=True))  # slots and their values
+    own: list[int] = []  # memory of steps
+    for step in plan.steps:
+        if isinstance(step, KernelStep):
+            call, count = plan.call(step), len(step.reads)
+            held += zip(step.slots, step.reads)  # noqa: B905  those that it writes come after
+            own += step.slots[count + len(step.writes) :]
+            for n, buffer in zip(step.slots, call.kernel.buffers, strict=True):
+                if sizes[n] != call.size(buffer.size) * DTYPES[buffer.dtype].itemsize:
+                    return False
+        elif isinstance(step, CopyStep):
+            if sizes[step.source] != sizes[step.target]:
+                return False
+            own += step.source, step.target
+        else:
+            node, start = graph.nodes[step.node], graph.starts[step.node]
+            held += zip(step.inputs, node.inputs, strict=True)
+            held += zip(step.outputs, range(start, start + len(node.types)), strict=True)
+            if isinstance(step, RoutineStep):
+                own += step.scratch
+            elif isinstance(step, LoopStep):
+                if not _loop_fits(plan, step, sizes):
+                    return False
+                own += *step.second, step.arena
     rooms = {
         INPUT: [p.type.nbytes for p in graph.parameters],
         OUTPUT: [types[v].nbytes for v in graph.outputs],
         CONSTANT: [len(raw) for raw in plan.constants],
     }
-    sizes = [slot.type.nbytes for slot in slots]
-
-    def inside(number: int) -> bool:
-        slot = slots[number]
+    for n in {*own, *(n for n, _ in held)}:
+        slot = slots[n]
         room = plan.arena_bytes if slot.place == ARENA else rooms[slot.place][slot.number]
-        return 0 <= slot.offset <= slot.offset + sizes[number] <= room
-
-    def hold(numbers: Iterable[int], values: Iterable[int]) -> bool:
-        return all(
-            sizes[n] == types[v].nbytes and inside(n)
-            for n, v in zip(numbers, values, strict=True)
-        )  # fmt: skip
-
-    if not hold(plan.outputs, graph.outputs):
-        return False
-    for step in plan.steps:
-        if isinstance(step, KernelStep):
-            call, count = plan.call(step), len(step.reads)
-            if not hold(step.slots[:count], step.reads):
-                return False
-            for n, buffer in zip(step.slots, call.kernel.buffers, strict=True):
-                if sizes[n] != call.size(buffer.size) * DTYPES[buffer.dtype].itemsize:
-                    return False
-            # What is written may begin within a larger value.
-            if not all(map(inside, step.slots[count + len(step.writes) :])):
-                return False
-        elif isinstance(step, CopyStep):
-            if sizes[step.source] != sizes[step.target] or not inside(step.target):
-                return False
-        else:
-            node, start = graph.nodes[step.node], graph.starts[step.node]
-            made = range(start, start + len(node.types))
-            if not (hold(step.inputs, node.inputs) and hold(step.outputs, made)):
-                return False
-            if isinstance(step, RoutineStep) and not all(map(inside, step.scratch)):
-                return False
-            if isinstance(step, LoopStep) and not _loop_fits(plan, step, inside):
-                return False
-    return True
+        if slot.offset < 0 or slot.offset + sizes[n] > room:
+            return False
+    return all(slots[n].type is types[v] or sizes[n] == types[v].nbytes for n, v in held)
 
 
-def _loop_fits(plan: Plan, step: LoopStep, inside: Callable[[int], bool]) -> bool:
+def _loop_fits(plan: Plan, step: LoopStep, sizes: Sequence[int]) -> bool:
     node = plan.graph.nodes[step.node]
-    carried = loop_of(node).carries(node)
-    outputs = step.outputs[: len(carried)]
+    carried = len(loop_of(node).carries(node))
+    second = [sizes[n] for n in step.second]
     return (
         step.length == node["length"]
-        and inside(step.arena)
-        and all(map(inside, step.second))
-        and all(
-            plan.slots[a].type.nbytes == plan.slots[b].type.nbytes
-            for a, b in zip(step.second, outputs, strict=bool(step.second))
-        )
-        and all(plan.plans[p].arena_bytes <= plan.slots[step.arena].type.nbytes for p in step.plans)
+        and second in ([], [sizes[n] for n in step.outputs[:carried]])
+        and all(plan.plans[p].arena_bytes <= sizes[step.arena] for p in step.plans)
     )
 
 

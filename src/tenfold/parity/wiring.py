@@ -40,7 +40,6 @@ import msgpack
 
 from tenfold.backends.program import Program
 from tenfold.graph import Graph
-from tenfold.graph.data import read_data
 from tenfold.locks import Lock
 from tenfold.ops import TABLE
 from tenfold.parity.certificate import Certificate
@@ -180,7 +179,7 @@ def wiring_of(program: Program, graph: Graph) -> str | None:
 
 def graph_form(graph: Graph) -> Any:
     """A graph with a mark in place of each extent, offset and literal."""
-    types, scopes, forms, *rest = read_data(graph._canonical)
+    types, scopes, forms, *rest = msgpack.unpackb(graph._canonical, use_list=False)
     inner = {s.digest: s for node in graph.nodes for s in node.scopes} if scopes else {}
     return (
         [(name, *map(_extent, shape)) for name, *shape in types],

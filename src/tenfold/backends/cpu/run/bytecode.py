@@ -42,27 +42,29 @@ _MULTIPLIED = 1 << 34  # bytes of numbers that a product multiplies without a po
 _LEAST_BLOCK, _BLOCKS = 256, 64  # rows or columns of a block of a product; multiples of this
 
 
-def weigh(plans: Sequence[Plan]) -> dict[int, int]:
-    """About how many nanoseconds each of these plans takes, by id; inner ones come first."""
+def weigh(plans: Sequence[Plan]) -> tuple[dict[int, int], dict[int, list[int]]]:
+    """About how many nanoseconds each of these plans takes, by id, and each of its steps; inner
+    plans come first."""
     known: dict[int, int] = {}
+    steps: dict[int, list[int]] = {}
     for plan in plans:
-        known[id(plan)] = 10 + sum(_weight(plan, step, known) for step in plan.steps)
-    return known
+        sizes = [slot.type.size for slot in plan.slots]
+        steps[id(plan)] = [_weight(plan, step, sizes, known) for step in plan.steps]
+        known[id(plan)] = 10 + sum(steps[id(plan)])
+    return known, steps
 
 
-def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
-    slots = plan.slots
+def _weight(plan: Plan, step: Step, sizes: Sequence[int], known: Mapping[int, int]) -> int:
     match step:
         case KernelStep():
-            size = sum([slots[s].type.size for s in step.slots])
+            size = sum([sizes[s] for s in step.slots])
             call = plan.call(step)
             space = prod([max(call.size(axis.extent), 1) for axis in call.kernel.axes])
             return int(20 + max(size, min(space, 1 << 40)) // 4)
         case RoutineStep() if step.name == PRODUCT:
-            sizes = [slots[s].type.size for s in (*step.inputs, *step.outputs)]
-            return 100 + int(prod(sizes) ** 0.5) // 16
+            return 100 + int(prod([sizes[s] for s in (*step.inputs, *step.outputs)]) ** 0.5) // 16
         case RoutineStep():
-            return 100 + 20 * slots[step.inputs[0]].type.size
+            return 100 + 20 * sizes[step.inputs[0]]
         case LoopStep() | BranchStep():
             inner = max(known[id(plan.plans[p])] for p in step.plans)
             turns = 1
@@ -70,7 +72,7 @@ def _weight(plan: Plan, step: Step, known: Mapping[int, int]) -> int:
                 turns = step.length if step.counted else _TURNS
             return 20 + inner * max(turns, 1)
         case CopyStep():
-            return 10 + slots[step.source].type.nbytes // 8
+            return 10 + plan.slots[step.source].type.nbytes // 8
         case HostStep():
             return 1000
 
@@ -114,7 +116,7 @@ class Bytecode:
         self.rows: dict[int, Array] = {}  # the bytecode of each plan, by id
         self.addresses: dict[int, int] = {}
         self.marks: dict[int, list[int]] = {}  # where each step of a plan begins, and the end
-        self.weights = weigh(plan.every)
+        self.weights, self._steps = weigh(plan.every)
         for number, one in enumerate(plan.every):
             row = self.rows[id(one)] = np.array(self.write(one, number), np.int64)
             self.addresses[id(one)] = self.keep(row)
@@ -171,7 +173,7 @@ class Bytecode:
                     words += self.loop(plan, step, places)
                     below = max(below, len(step.inputs) + len(step.outputs) + step.carries + 1)
             if self.polls_after(plan, at):
-                words += (Opcode.POLL, _weight(plan, step, self.weights))
+                words += (Opcode.POLL, self._steps[id(plan)][at])
         marks.append(len(words))
         words.append(Opcode.END)
         words[1:3] = most, below
@@ -180,10 +182,9 @@ class Bytecode:
     def polls_after(self, plan: Plan, at: int) -> bool:
         """Whether signals are looked for after a step. Those that come with the last one of all
         Python sees at once."""
-        step = plan.steps[at]
-        last = plan is self.plan and at + 1 == len(plan.steps)
-        heavy = _weight(plan, step, self.weights) > _POLLED
-        return heavy and not last and not isinstance(step, LoopStep)
+        if self._steps[id(plan)][at] <= _POLLED or isinstance(plan.steps[at], LoopStep):
+            return False
+        return plan is not self.plan or at + 1 < len(plan.steps)
 
     def order(self, polling: Collection[SizedKernel]) -> StepOrder:
         """The order of the plan's steps; `polling` are the kernels that look for signals."""
