@@ -46,7 +46,7 @@ def test_a_plan_in_the_cache_runs_without_planner_and_compiler(tmp_path: Path) -
         "import numpy as np\n"
         "assert tn.jit(lambda x: np.tanh(x).sum())(np.zeros(3)) == 0\n"
     )
-    assert of("llvmlite", loaded_by(code))
+    assert of("tenfold.backends.llvm.library", loaded_by(code))
     again = loaded_by(code)
     assert not [m for package in HEAVY for m in of(package, again)]
     unneeded = (
@@ -58,6 +58,7 @@ def test_a_plan_in_the_cache_runs_without_planner_and_compiler(tmp_path: Path) -
         "backends.file",
         "backends.cpu.capabilities",
         "backends.cpu.emit",
+        "backends.llvm.library",
         "backends.cpu.library.sort.sort",
         "backends.cpu.run.freeze",
         "backends.cpu.schedule",

@@ -332,7 +332,7 @@ def test_mutated_files_are_refused_or_right(tmp_path):
 
 
 def _called_elsewhere(plan, given, queue):
-    queue.put((plan(given, given), "llvmlite" in sys.modules, plan.notes))
+    queue.put((plan(given, given), "tenfold.backends.llvm.library" in sys.modules, plan.notes))
 
 
 @native

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm import assemble as module
 from tenfold.backends.llvm.assemble import Assembly, assemble
+from tenfold.backends.llvm.library import KNOWN
 from tenfold.errors import FileError
 from tenfold.kernel import Builder, Kernel
 from tenfold.kernel.ir.sized import SizedKernel
@@ -52,6 +54,38 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert compile_kernels(KERNELS, HOST) == compile_kernels(KERNELS, HOST)
     monkeypatch.setattr(module, "_unlocked", lambda: None)
     assert assembled(texts) == alone
+
+
+DIRECTLY = """
+import sys
+from tenfold.backends.cpu.run.fixed import TEXTS
+from tenfold.backends.cpu.target import host_target
+from tenfold.backends.llvm.assemble import _Tools, assemble
+from tenfold.backends.llvm.library import library
+
+target = host_target()
+assert library(target.llvmlite) is not None
+made = [assemble(text, target) for text in TEXTS.values()]
+for _ in range(2):
+    try:
+        assemble("define nonsense", target)
+    except RuntimeError as error:
+        assert "parsing error" in str(error), error
+    else:
+        raise AssertionError
+assert "llvmlite" not in sys.modules
+tools = _Tools(target)
+assert [tools.assemble(text) for text in TEXTS.values()] == made
+assert library(target.llvmlite) is None  # llvmlite is there: its own way is taken
+assert [assemble(text, target) for text in TEXTS.values()] == made
+"""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not HOST.llvmlite.startswith(KNOWN), reason="llvmlite's own way"
+)
+def test_the_library_gives_what_llvmlite_gives() -> None:
+    subprocess.run([sys.executable, "-c", DIRECTLY], check=True)
 
 
 def test_kernels_are_parted_by_their_length() -> None:

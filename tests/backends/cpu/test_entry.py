@@ -711,7 +711,7 @@ image = load([Path(sys.argv[1]).read_bytes()], ["plan"])
 gated = gate(lambda text: Path(sys.argv[2]).read_bytes())
 x = np.arange(8, dtype=np.float32)
 assert (make_entry(entry, image, gated, print).call(x, x) == 2 * x).all()
-assert "llvmlite" not in sys.modules
+assert "tenfold.backends.llvm.library" not in sys.modules
 """
 
 

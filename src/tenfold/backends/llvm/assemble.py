@@ -9,6 +9,7 @@ from collections import deque
 from functools import cache
 from typing import Any
 
+from tenfold.backends.llvm.library import LibraryTools, library
 from tenfold.backends.llvm.masks import refuse
 from tenfold.backends.llvm.target import LLVMTarget, target_machine
 from tenfold.locks import start
@@ -32,8 +33,17 @@ class _Tools:
         self.passes.add_dead_code_elimination_pass()
         self.tuning = llvm.create_pipeline_tuning_options(speed_level=1)
 
+    def assemble(self, text: str) -> bytes:
+        import llvmlite.binding as llvm
 
-_resting: dict[LLVMTarget, list[_Tools]] = {}  # tools that nobody is using
+        # A context of its own: what is shared within one may be used by one thread at a time.
+        module = llvm.parse_assembly(self.head + text, llvm.create_context())
+        # Analyses are remembered in the builder by where functions lie: it serves one module.
+        self.passes.run(module, llvm.create_pass_builder(self.machine, self.tuning))
+        return _emit(self.machine, module)
+
+
+_resting: dict[LLVMTarget, list[_Tools | LibraryTools]] = {}  # tools that nobody is using
 
 
 def assemble(text: str, target: LLVMTarget) -> bytes:
@@ -44,19 +54,14 @@ def assemble(text: str, target: LLVMTarget) -> bytes:
     never run, for the text has its vectors already and they take more than linear time. LLVM's
     NewGVN is left out: on some kernels it stops the process with a failed assertion.
     """
-    import llvmlite.binding as llvm
-
     refuse(text, target)
     resting = _resting.setdefault(target, [])
     try:
         tools = resting.pop()
     except IndexError:
-        tools = _Tools(target)
-    # A context of its own: what is shared within one may be used by one thread at a time.
-    module = llvm.parse_assembly(tools.head + text, llvm.create_context())
-    # Analyses are remembered in the builder by where functions lie: it serves one module.
-    tools.passes.run(module, llvm.create_pass_builder(tools.machine, tools.tuning))
-    data = _emit(tools.machine, module)
+        found = library(target.llvmlite)
+        tools = _Tools(target) if found is None else LibraryTools(found, target)
+    data = tools.assemble(text)
     resting.append(tools)
     return data
 

@@ -25,7 +25,7 @@ from tenfold.locks import Lock, start
 from tenfold.switching import giving_way
 
 GATE, STEPS = "gate", "steps"
-TEXTS = {GATE: GATE_TEXT, STEPS: STEPS_TEXT}
+TEXTS = {STEPS: STEPS_TEXT, GATE: GATE_TEXT}  # in the order in which they are asked for
 
 EXPORTS: dict[str, tuple[str, ...]] = {
     GATE: GATE_EXPORTS,
