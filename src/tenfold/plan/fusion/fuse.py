@@ -10,6 +10,7 @@ Views (reads without arithmetic) belong to no group: whoever reads one reads wha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tenfold.frozen import frozen
@@ -19,6 +20,7 @@ from tenfold.ops.ranges import Start
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import Access
 from tenfold.plan.fusion.attach import Grouping, Refuse
+from tenfold.plan.fusion.defer import LARGE, defer
 from tenfold.plan.fusion.groups import Axes, Group
 from tenfold.plan.fusion.siblings import merge_siblings
 from tenfold.plan.fusion.union import Edge, Place
@@ -103,9 +105,15 @@ class _Fuser:
             for item in self.items
         ]
         self.items.sort(key=lambda item: (item.time, item.number))
+        reads = [self.reads(item) for item in self.items]
+        stored = self.stored(reads)
+        made = [self.deferrable(item.group, stored) for item in self.items]
+        if any(made):
+            kept = [values.alias[value] for value in graph.outputs]
+            self.items = defer(self.items, reads, made, kept)
         return Fusion(
             graph, self.items, values.accesses, grouping.home, grouping.place, values.view,
-            values.alias, self.stored(), values.kinds, values.distinct, grouping.axes,
+            values.alias, stored, values.kinds, values.distinct, grouping.axes,
             self.write_places, grouping.notes, values.reasons,
         )  # fmt: skip
 
@@ -200,18 +208,31 @@ class _Fuser:
         self.items.append(Item(first, self.grouping.number(), None, position, whole))
         self.grouping.ready[start] = last + 1
 
-    def stored(self) -> bytearray:
-        """Which values are read from memory, by a group or a step, or handed out."""
+    def reads(self, item: Item) -> Sequence[int]:
+        """What a group or a step reads from memory."""
+        if item.group is not None:
+            return sorted(item.group.streams)
+        alias = self.values.alias
+        if item.copied >= 0:
+            return [alias[item.copied]]
+        return [alias[value] for value in self.graph.nodes[item.node].inputs]
+
+    def stored(self, reads: Sequence[Sequence[int]]) -> bytearray:
+        """Which values are read from memory, or handed out."""
         stored = bytearray(len(self.types))
-        for item in self.items:
-            if item.group is not None:
-                for value in item.group.streams:
-                    stored[value] = 1
-            elif item.copied >= 0:
-                stored[self.values.alias[item.copied]] = 1
-            else:
-                for value in self.graph.nodes[item.node].inputs:
-                    stored[self.values.alias[value]] = 1
+        for values in reads:
+            for value in values:
+                stored[value] = 1
         for value in self.graph.outputs:
             stored[self.values.alias[value]] = 1
         return stored
+
+    def deferrable(self, group: Group | None, stored: Sequence[int]) -> Sequence[int]:
+        """What a group stores, if some of it is large and nothing else happens there."""
+        if group is None or group.writes:
+            return ()
+        made = [value for value in group.members if stored[value]]
+        if all(self.types[value].nbytes < LARGE for value in made):
+            return ()
+        accesses = [self.values.accesses[self.values.maker[value]] for value in group.members]
+        return () if any(access and access.checks for access in accesses) else made
