@@ -7,12 +7,14 @@ import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from weakref import ref
 
 import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.collector import resting
+from tenfold import collector
+from tenfold.collector import MANY, resting
 
 
 def test_blocks_nest_and_errors_pass() -> None:
@@ -41,6 +43,50 @@ def test_the_last_of_several_threads_sets_it_going() -> None:
     go.set()
     thread.join()
     assert gc.isenabled()
+
+
+class Knot:
+    """An object that only the collector can free."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def tied(count: int) -> ref[Knot]:
+    """Makes many objects while the collector rests, one of them a knot that nothing holds."""
+    with resting():
+        made = [[] for _ in range(count)]  # type: ignore[var-annotated]
+        loose = ref(Knot())
+        assert len(made) == count
+    return loose
+
+
+def test_many_new_objects_are_not_looked_at_until_all_are() -> None:
+    gc.collect()
+    loose = tied(2 * MANY)
+    assert gc.get_count()[0] < MANY
+    gc.collect(1)
+    assert loose() is not None
+    gc.collect()
+    assert loose() is None
+
+
+def test_all_are_looked_at_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "UNSEEN", 3 * MANY)
+    monkeypatch.setattr(collector, "_unseen", 0)
+    loose = tied(2 * MANY)
+    assert loose() is not None
+    tied(2 * MANY)
+    assert loose() is None
+
+
+def test_what_is_frozen_stays_so() -> None:
+    gc.freeze()
+    try:
+        tied(2 * MANY)
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
 
 
 def in_fork(question: Callable[[], bool]) -> bool:
