@@ -61,7 +61,9 @@ class Config:
     none; 'auto' those in which at least `compile_work` elements are computed on the way and not
     kept, in the background when they are run for the `compile_runs`-th time. Until such a plan is
     made and checked, and for all other graphs, NumPy's functions run node by node. At most
-    `pending` nodes wait for a value before they are run.
+    `pending` nodes wait for a value before they are run. An operation on arrays at hand that have
+    at most `direct` elements, and so has its result, waits for nothing: it is run when it is
+    called, unless all are compiled.
 
     `disable` has functions run as they are written, for a debugger: a jitted one calls what it
     wraps, and branches and bodies are called by Python. `traceback` is 'short' or 'full', with the
@@ -87,6 +89,7 @@ class Config:
     compile_runs: int = 4
     compile_work: int = 1 << 17
     pending: int = 1024
+    direct: int = 1 << 14
     disable: bool = field(default_factory=_disabled)
     traceback: str = field(default_factory=lambda: _one_of("TENFOLD_TRACEBACK", TRACEBACKS))
 

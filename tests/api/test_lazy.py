@@ -22,6 +22,12 @@ from tenfold.trace.lazy import realise
 from tenfold.trace.lazy.lazy import DeferredNode, LazyValue
 
 
+@pytest.fixture(autouse=True)
+def deferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have small operations wait too."""
+    monkeypatch.setattr(tn.config, "direct", -1)
+
+
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
     """The graphs that are run, in order; equal ones are one. All are brought to the planner."""

@@ -13,6 +13,12 @@ from tenfold.trace.lazy import realise
 from tenfold.trace.lazy.lazy import LazyValue
 
 
+@pytest.fixture(autouse=True)
+def deferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have small operations wait too."""
+    monkeypatch.setattr(tn.config, "direct", -1)
+
+
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ops of the nodes that are run one by one, in order."""

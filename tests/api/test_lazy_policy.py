@@ -17,6 +17,12 @@ from tenfold.graph import Graph
 from tenfold.promote.background import submit
 
 
+@pytest.fixture(autouse=True)
+def deferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have small operations wait too."""
+    monkeypatch.setattr(tn.config, "direct", -1)
+
+
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
     """The graphs for which a plan is asked; counting begins anew."""

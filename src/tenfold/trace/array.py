@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenfold.errors import MutationError, TypeMismatch
-from tenfold.frames import hide
+from tenfold.frames import entry, hide
 from tenfold.trace.containers import LEAF
 from tenfold.trace.conversions import Conversions
 from tenfold.trace.lazy.lazy import LAZY
-from tenfold.trace.lazy.recall import recall, use
+from tenfold.trace.lazy.recall import recall
+from tenfold.trace.lazy.recording import array_class
 from tenfold.trace.operators import Operators
 from tenfold.trace.scope import Scope, current, inside, leak
 from tenfold.trace.source import caller, describe, here
@@ -282,21 +283,12 @@ class Array(Operators, Conversions):
                 raise missing(f"np.{func.__name__} with {', '.join(sorted(strange))}")
         return found(*args, **kwargs) if current() else recall(found, args, kwargs)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"a traced array has no attribute {name!r}")
-        try:
-            return self._attribute(name)
-        except BaseException as error:
-            hide(error)
-            raise
+    if TYPE_CHECKING:  # what the surface adds
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def _attribute(self, name: str) -> Any:
-        """An attribute that NumPy's arrays may have, and this has not."""
-        if not hasattr(np.ndarray, name):
-            raise MissingMethod(
-                f"a traced array has no attribute {name!r}, nor has NumPy's", where=describe(here())
-            )
+        """An attribute that NumPy's arrays have, and this has not."""
         if self._scope is LAZY and current() is None:
             from tenfold.trace.lazy.host import given_back, method
 
@@ -305,8 +297,24 @@ class Array(Operators, Conversions):
         raise MissingMethod(
             f"x.{name} is not among the methods of NumPy arrays that Tenfold traces",
             where=describe(here()),
-            fix=nearest(name, "x.", dir(Array)),
+            fix=nearest(name, "x.", [n for n in dir(Array) if not is_other(n)]),
         )
 
 
-use(Array)
+class OtherAttribute(property):
+    """What NumPy's arrays have and these have not. There is no __getattr__ for it: NumPy asks each
+    array for protocols, and Python would make an error of each answer."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(entry(lambda self: self._attribute(name)))
+
+
+def is_other(name: str) -> bool:
+    return isinstance(getattr(Array, name), OtherAttribute)
+
+
+for _name in dir(np.ndarray):  # the surface puts others in their place
+    if not (_name.startswith("_") or hasattr(Array, _name)):
+        setattr(Array, _name, OtherAttribute(_name))
+
+array_class.append(Array)

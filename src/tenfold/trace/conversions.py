@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # of the array API standard
 _COPY = "to write it into an array w that is not the program's, copy that first: w = np.array(w)"
+_INTEGER = "keep it an array: x.astype(int); " + _COPY
+_FLOAT = "keep it an array: x.astype(float); " + _COPY
+_COMPLEX = "keep it an array: x.astype(complex); " + _COPY
+_ARRAY = (
+    f"{_COPY}; to index w by it write tn.asarray(w)[i]; or run NumPy's function on the host with "
+    "tn.call_host"
+)
 
 
 class Conversions:
@@ -75,13 +82,13 @@ class Conversions:
         return bool(host)
 
     def __int__(self) -> int:
-        return int(self._host("int()", "keep it an array: x.astype(int); " + _COPY))
+        return int(self._host("int()", _INTEGER))
 
     def __float__(self) -> float:
-        return float(self._host("float()", "keep it an array: x.astype(float); " + _COPY))
+        return float(self._host("float()", _FLOAT))
 
     def __complex__(self) -> complex:
-        return complex(self._host("complex()", "keep it an array: x.astype(complex); " + _COPY))
+        return complex(self._host("complex()", _COMPLEX))
 
     def __index__(self) -> int:
         host = self._host(
@@ -106,12 +113,8 @@ class Conversions:
         return host.tobytes(*args)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Host:
-        host = self._host(
-            "a conversion to a NumPy array",
-            f"{_COPY}; to index w by it write tn.asarray(w)[i]; or run NumPy's function on the "
-            "host with tn.call_host",
-        )
-        return np.array(host, dtype, copy=copy)
+        host = self._host("a conversion to a NumPy array", _ARRAY)
+        return host if dtype is None and not copy else np.array(host, dtype, copy=copy)
 
     def __buffer__(self, flags: int) -> memoryview:
         host: Any = self._host("a buffer", "return the array and take its buffer outside")

@@ -136,12 +136,12 @@ def _check_weak(operand: Array, scope: Scope, dtype: DType) -> None:
 
 
 def literal_value(number: Any, scope: Scope, dtype: DType) -> int:
-    """The constant of a Python number. The scope remembers it, unless it is a zero with a sign."""
+    """The constant of a Python number, which the scope remembers: zeros by their signs."""
     kind = type(number)
-    key = (number, kind, dtype)
-    signed = not number and kind is not int and kind is not bool  # a zero: of which sign?
-    value = None if signed else scope.literals.get(key)
+    key = (number or repr(number), kind, dtype)
+    value = scope.literals.get(key)
     if value is None:
+        signed = not number and kind is not int and kind is not bool  # a zero: of which sign?
         made = literal(number, dtype) if signed else _literal(number, dtype)
         value = scope.literals[key] = scope.constant(made)
     return value

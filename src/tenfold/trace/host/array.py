@@ -35,7 +35,6 @@ from tenfold.trace.view import View
 WRITERS = {np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal}
 WRITING_METHODS = {"fill", "sort", "put", "partition"}
 # What gives out memory, which whoever has it may write to.
-_SHARING = {"data", "ctypes", "base", "getfield"}
 
 
 class HostArray(Array):
@@ -229,14 +228,6 @@ class HostArray(Array):
             array.flags.writeable = False  # written to, it would not be seen by the program
         return array
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(np.ndarray, name):
-            raise AttributeError(f"an array has no attribute {name!r}")
-        self._root()._lay_out()
-        if name in _SHARING:
-            self._value.owner.shared = True
-        return getattr(self._host(), name)
-
     # -- text
 
     def __repr__(self) -> str:
@@ -328,6 +319,22 @@ for _name, _found in vars(np.ndarray).items():
         setattr(HostArray, _name, _method(_name))
 for _name in ("T", "mT", "real", "imag"):
     setattr(HostArray, _name, _attribute(_name))
+
+
+def _layout(name: str) -> Any:
+    """An attribute that tells of NumPy's own array."""
+
+    def get(self: HostArray) -> Any:
+        self._root()._lay_out()
+        if name in ("ctypes", "data"):
+            self._value.owner.shared = True
+        return getattr(self._host(), name)
+
+    return property(get)
+
+
+for _name in ("ctypes", "data", "flags", "strides"):
+    setattr(HostArray, _name, _layout(_name))
 
 
 @frozen(eq=False)

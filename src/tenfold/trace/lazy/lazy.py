@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from tenfold.config import config
 from tenfold.errors import TenfoldError
 from tenfold.graph import Attributes, Graph
 from tenfold.graph.build import infer
+from tenfold.locks import Lock
 from tenfold.ops import TABLE
 from tenfold.ops.reference import plain
 from tenfold.trace.scope import Scope, constant_attributes
@@ -42,7 +44,7 @@ class NodeForm:
     """What nodes are that differ in their inputs alone: op, attributes, scopes and types; with
     what computes them."""
 
-    __slots__ = ("attributes", "elements", "function", "numbers", "op", "scopes", "types")
+    __slots__ = ("attributes", "elements", "function", "most", "numbers", "op", "scopes", "types")
 
     def __init__(
         self, op: str, inputs: tuple[TensorType, ...], attributes: Attributes, scopes: Any
@@ -53,11 +55,22 @@ class NodeForm:
         self.types = infer(op, TABLE, inputs, attributes, scopes)
         self.numbers = [numbered(type) for type in self.types]
         self.elements = sum([type.size for type in self.types])
+        self.most = max([type.size for type in (*inputs, *self.types)])  # of one array
         self.function: Callable[..., Any] | None = None  # that is: the evaluator has to be asked
         row = TABLE[op]
         if not row.effect and row.scopes == 0:
             function = plain(row.reference, [type.dtype for type in inputs])
             self.function = partial(function, **dict(attributes)) if attributes else function
+
+    @property
+    def kinds(self) -> Iterator[tuple[TensorType, int]]:
+        """The type of each result, and its number."""
+        return zip(self.types, self.numbers, strict=True)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether such a node is run as soon as what it reads is there."""
+        return self.most <= config.direct and self.function is not None
 
 
 class DeferredNode:
@@ -86,11 +99,13 @@ class DeferredNode:
 class LazyValue:
     """A value: an array, or until there is one the node that makes it.
 
-    The array is set before the node is let go, so whoever finds no node finds an array. A constant
-    has its array from the first, and the form that stands for it in a graph.
+    The array is set before the node is let go, so whoever finds no node finds an array. Nobody
+    writes to it; it is marked so when it is handed out.
     """
 
-    __slots__ = ("__weakref__", "array", "constant", "index", "node", "number", "raw", "type")
+    __slots__ = ("__weakref__", "array", "node", "number", "raw", "type")
+    constant: NodeForm | None = None  # that stands for it in a graph, if it is one
+    index = 0  # among the results of its node
 
     def __init__(
         self,
@@ -98,20 +113,42 @@ class LazyValue:
         number: int,
         node: DeferredNode | None,
         raw: Raw | None = None,
-        index: int = 0,
+        array: Host | None = None,
     ) -> None:
         self.type = type
         self.number = number  # of its type: quicker to look things up by
         self.node = node
         self.raw = raw  # the user's line
-        self.index = index
-        self.array: Host | None = None
-        self.constant: NodeForm | None = None
+        self.array = array
 
     def settle(self, array: Host) -> None:
         """Take the array that the node made; the node and what it held may go."""
         self.array = array
         self.node = None
+
+
+class ConstantValue(LazyValue):
+    """A constant, with the form that stands for it in a graph."""
+
+    __slots__ = ("constant",)
+
+    def __init__(self, array: Host) -> None:
+        given = leaf(own(array))
+        super().__init__(given.type, given.number, None, None, given.array)
+        attributes = TABLE["constant"].normalise(constant_attributes(array))
+        self.constant = NodeForm("constant", (), attributes, ())
+
+
+class PartValue(LazyValue):
+    """One of several results of a node."""
+
+    __slots__ = ("index",)
+
+    def __init__(
+        self, type: TensorType, number: int, node: DeferredNode, raw: Raw | None, index: int
+    ) -> None:
+        super().__init__(type, number, node, raw)
+        self.index = index
 
 
 def leaf(array: Host) -> LazyValue:
@@ -120,9 +157,7 @@ def leaf(array: Host) -> LazyValue:
         array = array.view()
         array.flags.writeable = False
     type = TensorType(array.dtype, array.shape)
-    made = LazyValue(type, numbered(type), None)
-    made.array = array
-    return made
+    return LazyValue(type, numbered(type), None, None, array)
 
 
 _numbers: dict[TensorType, int] = {}  # grows with the types met, as they do in a program
@@ -179,8 +214,12 @@ class LazyScope(Scope):
         self.builder: Any = _Values()
         self.literals: Any = _BoundedDict()
         self._forms: dict[Any, NodeForm] = {}
+        self.recorded = 0  # calls that are being recorded, in any thread: nodes wait meanwhile
+        self._lock = Lock()
         # Called with the value of a node that has too many before it; `realise` sets it.
         self.overflow: Callable[[LazyValue], None] = lambda value: None
+        # The values of a node whose inputs are at hand, run at once; `direct` sets it.
+        self.direct: Callable[..., tuple[LazyValue, ...]] = lambda form, inputs, raw: ()
 
     def node(
         self,
@@ -210,28 +249,43 @@ class LazyScope(Scope):
     def deferred(
         self, form: NodeForm, inputs: tuple[LazyValue, ...], raw: Raw | None
     ) -> tuple[LazyValue, ...]:
-        """The values of a node of this form."""
+        """The values of a node of this form; small ones are run if what they read is there."""
+        if form.is_direct and not self.recorded:
+            for value in inputs:
+                if value.node is not None:
+                    break
+            else:
+                if config.compile != "always":
+                    return self.direct(form, inputs, raw)
         made = DeferredNode(form, inputs)
         types = form.types
         values: tuple[LazyValue, ...]
         if len(types) == 1:
             values = (LazyValue(types[0], form.numbers[0], made, raw),)
         else:
-            kinds = zip(types, form.numbers, strict=True)
-            values = tuple([LazyValue(t, n, made, raw, i) for i, (t, n) in enumerate(kinds)])
+            values = tuple([PartValue(t, n, made, raw, i) for i, (t, n) in enumerate(form.kinds)])
             made.results = tuple([weakref.ref(value) for value in values])
         if made.size > config.pending:
             self.overflow(values[0])
         return values
+
+    @contextmanager
+    def waiting(self) -> Generator[None]:
+        """Have all nodes wait, so that it can be seen which ones a call makes."""
+        with self._lock:
+            self.recorded += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.recorded -= 1
 
     def constant(self, array: Host) -> Any:
         """The value of a constant with this array's bits. The same value for the same bits."""
         key = array.tobytes(), array.dtype, array.shape
         found = self.literals.get(key)
         if found is None:
-            found = self.literals[key] = leaf(own(array))
-            given = TABLE["constant"].normalise(constant_attributes(array))
-            found.constant = NodeForm("constant", (), given, ())
+            found = self.literals[key] = ConstantValue(array)
         return found
 
     def foreign(self, array: Host, origin: Any = None) -> Any:

@@ -13,23 +13,19 @@ one.
 
 from __future__ import annotations
 
-import itertools
 import sys
-import threading
 from collections.abc import Callable, Hashable, Sequence
-from contextvars import Context, copy_context
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from tenfold.config import config
-from tenfold.errors import GraphError, IndexProblem, ScopeError, TenfoldError
+from tenfold.errors import ScopeError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
+from tenfold.trace.lazy.compute import computed, quietly
 from tenfold.trace.lazy.lazy import LAZY, DeferredNode, Host, LazyValue, NodeForm
-from tenfold.trace.source import locate
 from tenfold.types import TensorType
 
 Callables = tuple[Callable[..., Any], ...]
@@ -41,7 +37,6 @@ Planner = Callable[[Hashable, Callable[[], Graph], int, Sequence[Host]], list[An
 # that of a parameter: -1 is the first.
 NodeKey = tuple[NodeForm, tuple[int, ...]]
 
-_SMALL = 4096  # bytes of a view that is copied
 _look: list[object] = [None]
 _hooks: list[tuple[Runner, Planner]] = []
 
@@ -71,10 +66,12 @@ def realised(value: LazyValue) -> Host:
         realise((value,))
     array = value.array
     assert array is not None
-    if not array.flags.c_contiguous:
-        array = array.copy()
+    flags = array.flags
+    if not flags.c_contiguous:
+        array = value.array = array.copy()
         array.setflags(write=False)
-        value.array = array
+    elif flags.writeable:
+        array.setflags(write=False)
     return array
 
 
@@ -89,15 +86,20 @@ def realise(values: Sequence[LazyValue]) -> None:
         and _by_plan(values, pending)
     ):
         return
-    contexts = _local.contexts
-    context = contexts.pop() if contexts else _quiet()
-    try:
-        context.run(_settle, pending)
-    finally:
-        contexts.append(context)
+    quietly(_settle, pending)
 
 
 LAZY.overflow = lambda value: realise((value,))
+
+
+def realise_small(values: Sequence[LazyValue]) -> None:
+    """Run what these values need, if all of it would have been run at once but was recorded."""
+    pending, _ = _collect(values)
+    if LAZY.recorded or config.compile == "always":
+        return
+    nodes = [value.node for value in pending.values()]
+    if all(node is None or node.form.is_direct for node in nodes):
+        quietly(_settle, pending)
 
 
 def _collect(values: Sequence[LazyValue]) -> tuple[dict[int, LazyValue], int]:
@@ -126,30 +128,10 @@ def _collect(values: Sequence[LazyValue]) -> tuple[dict[int, LazyValue], int]:
 # One by one.
 
 
-class _Local(threading.local):
-    """The contexts of a thread in which NumPy warns of nothing, those that are not in use: setting
-    and resetting `np.errstate` would take longer than a small array does."""
-
-    def __init__(self) -> None:
-        self.contexts: list[Context] = []
-
-
-_local = _Local()
-
-
-def _quiet() -> Context:
-    made = copy_context()
-    made.run(np.seterr, all="ignore")
-    return made
-
-
 def _settle(pending: dict[int, LazyValue]) -> None:
     """Run nodes one by one; each is let go as soon as it is done."""
     for serial in sorted(pending) if len(pending) > 1 else list(pending):
         _run(pending.pop(serial))
-
-
-_array = attrgetter("array")
 
 
 def _run(value: LazyValue) -> None:
@@ -157,45 +139,15 @@ def _run(value: LazyValue) -> None:
     node = value.node
     if node is None:  # another thread has
         return
-    form, type = node.form, value.type
-    function = form.function or partial(_evaluated, form)
-    try:
-        made: Any = function(*map(_array, node.inputs))
-    except Exception as error:
-        _locate(error, value, node)
-        raise
-    if len(form.types) == 1:
-        usual = made.__class__ is np.ndarray and made.dtype is type.dtype and made.base is None
-        if not usual or made.shape != type.shape:
-            made = _own(made, type, form)
-        made.setflags(write=False)
-        value.settle(made)
+    form = node.form
+    arrays = computed(form, form.function or partial(_evaluated, form), node.inputs, value.raw)
+    if not node.results:
+        value.settle(arrays[0])
         return
-    arrays = map(_own, made, form.types, itertools.repeat(form))
     for reference, array in zip(node.results, arrays, strict=True):
         other = reference()
         if other is not None:
-            array.setflags(write=False)
             other.settle(array)
-
-
-def _own(made: Any, type: TensorType, form: NodeForm) -> Host:
-    """What a reference gave as an array of the node's type. It may be a view of another; a small
-    one is copied, lest it keep a large one alive."""
-    array: Host = made if made.__class__ is np.ndarray else _only(made)
-    if array.shape != type.shape or array.dtype != type.dtype:
-        got = f"{array.dtype}{list(array.shape)}"
-        raise GraphError(f"{form.op}: the reference gave {got}, its type rule {type}")
-    if array.base is not None and array.nbytes <= _SMALL:
-        array = array.copy()
-    return array
-
-
-def _only(made: Any) -> Host:
-    """A scalar as an array; or the only result of a reference that gives several as a rule."""
-    if isinstance(made, (tuple, list)):
-        (made,) = made
-    return np.asarray(made)
 
 
 def _evaluated(form: NodeForm, *arrays: Host) -> list[Any]:
@@ -204,19 +156,6 @@ def _evaluated(form: NodeForm, *arrays: Host) -> list[Any]:
     given = [builder.parameter(TensorType(array.dtype, array.shape)) for array in arrays]
     made = builder.node(form.op, given, dict(form.attributes), form.scopes)
     return run(builder.finish(made), arrays)
-
-
-def _locate(error: Exception, value: LazyValue, node: DeferredNode) -> None:
-    """Say in an error which line of the user's program it comes from; which array was indexed."""
-    if isinstance(error, IndexProblem) and node.inputs:
-        indexed = node.inputs[0]
-        made = locate(indexed.raw)
-        error.of(f"{indexed.type}, made at {made}" if made else f"{indexed.type}")
-    source = locate(value.raw)
-    if source is not None and isinstance(error, TenfoldError):
-        error.at(str(source))
-    elif source is not None:
-        error.add_note(f"in {node.form.op}, at {source}")
 
 
 # By a plan.
@@ -248,10 +187,8 @@ def _by_plan(values: Sequence[LazyValue], pending: dict[int, LazyValue]) -> bool
     if made is None:
         return False
     for array, holders in zip(made, wanted.values(), strict=True):
-        array = np.asarray(array)
-        array.setflags(write=False)
         for value in holders:
-            value.settle(array)
+            value.settle(np.asarray(array))
     return True
 
 

@@ -85,7 +85,7 @@ def astype(
 def _strides(self: Array) -> Any:
     """As NumPy's are where arguments lie in C order."""
     if not is_traced(self):
-        return self.__getattr__("strides")
+        return self._attribute("strides")
     lies = layout(self.dtype, self.shape) if self._view is None else self._view.layout()
     return lies.strides
 

@@ -167,7 +167,7 @@ class Selection(Array):
     def __getattr__(self, name: str) -> Any:
         if name == "_value":
             self.needs_size()
-        return super().__getattr__(name)
+        raise AttributeError(f"a selection has no attribute {name!r}")
 
     # -- NumPy's protocols
 

@@ -1,0 +1,137 @@
+"""Small operations on arrays at hand: run when they are called, with the bits that nodes give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.errors import IndexProblem
+from tenfold.trace.lazy import lazy as values
+from tenfold.trace.lazy import recall
+
+SMALL = 100
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tn.config, "direct", SMALL)
+    monkeypatch.setattr(tn.config, "compile", "auto")
+    monkeypatch.setattr(recall, "_recordings", {})
+
+
+@pytest.fixture
+def nodes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ops of the nodes that are made."""
+    made: list[str] = []
+    before = values.DeferredNode.__init__
+
+    def init(self: Any, form: Any, inputs: Any) -> None:
+        made.append(form.op)
+        before(self, form, inputs)
+
+    monkeypatch.setattr(values.DeferredNode, "__init__", init)
+    return made
+
+
+def is_pending(x: tn.Array) -> bool:
+    return x._value.node is not None
+
+
+PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "pairs": lambda x, y: x * y - x / y,
+    "numbers": lambda x, y: 2.0 - x * 0.5 + (x > 0.0) * 3 - y**2,
+    "zeros": lambda x, y: np.copysign(1.0, x * 0.0) + np.copysign(1.0, x * -0.0),
+    "casts": lambda x, y: (x * 8).astype(np.int32) + 1.5,
+    "several nodes": lambda x, y: x.mean(axis=0) + y.std(),
+    "several results": lambda x, y: np.divmod(x, y)[1] + np.modf(x)[0],
+    "constants": lambda x, y: np.clip(x, -0.5, 0.5) + np.where(x > y, x, 1.0),
+    "views": lambda x, y: x[1:] + y[:-1] + x.T.reshape(4, 3)[0, 0],
+    "products": lambda x, y: x @ y.T,
+    "edges": lambda x, y: 1.0 / (x * 0.0) + np.sqrt(-np.abs(y)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_bits_are_those_of_nodes(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = PROGRAMS[name]
+    x, y = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(dtype)
+    results = []
+    for direct in (SMALL, -1):
+        monkeypatch.setattr(tn.config, "direct", direct)
+        for _ in range(2):  # recorded, and played
+            made = program(tn.asarray(x), tn.asarray(y))
+            assert is_pending(made) == (direct < 0)
+            results.append((made.dtype, made.shape, np.asarray(made).tobytes()))
+    assert len(set(results)) == 1
+
+
+def test_known_operations_make_no_nodes(nodes: list[str]) -> None:
+    x, y = tn.asarray(np.ones(5)), tn.asarray(np.ones(5))
+    for _ in range(2):
+        nodes.clear()
+        z = np.exp(x * 0.5 + y).sum()
+        w = x[1:3] - y[0]
+        assert not is_pending(z)
+        assert not is_pending(w)
+    assert not nodes
+
+
+def test_large_ones_and_what_needs_them_wait(nodes: list[str]) -> None:
+    x = tn.asarray(np.ones(SMALL + 1))
+    total = (x + x).sum()
+    later = total + 1.0
+    assert nodes == ["add", "reduce_sum", "add"]
+    assert is_pending(later)
+    wide = tn.asarray(np.ones((20, 1))) - tn.asarray(np.ones(20))  # of small ones
+    assert is_pending(wide)
+    assert float(later) == 2 * SMALL + 3
+    assert not is_pending(total)
+    assert not is_pending(total + 1.0)
+
+
+def test_all_wait_where_all_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tn.config, "compile", "always")
+    x = tn.asarray([1.0, 2.0])
+    assert is_pending(x + x)
+    monkeypatch.setattr(tn.config, "compile", "never")
+    assert not is_pending(x + x)
+
+
+def test_errors_name_the_call_and_what_was_indexed() -> None:
+    for i in (0, 1, 5):
+        x = np.exp(tn.asarray([1.0, 2.0]))
+        if i < 2:
+            x[tn.asarray(i)]
+            continue
+        with pytest.raises(IndexProblem, match=r"(?s)made at .*test_direct.*test_direct"):
+            x[tn.asarray(i)]
+
+
+def test_nothing_warns_and_what_the_user_set_stands() -> None:
+    x = tn.asarray([0.0, 1.0])
+    with np.errstate(divide="raise"):
+        for _ in range(2):
+            assert (1 / x).tolist() == [np.inf, 1.0]
+        with pytest.raises(FloatingPointError):
+            np.divide(1.0, 0.0)
+
+
+def test_what_is_handed_out_is_read_only() -> None:
+    x = tn.asarray([1.0, 2.0])
+    for made in (x + x, x[:1], x.sum()):
+        host = np.asarray(made)
+        assert not host.flags.writeable
+        assert host is np.asarray(made)
+
+
+def test_attributes_that_only_numpy_has() -> None:
+    x = tn.asarray([3.0, 1.0, 2.0])
+    assert x.flags.c_contiguous
+    assert x.byteswap().byteswap().tolist() == [3.0, 1.0, 2.0]
+    assert not hasattr(x, "nothing_of_the_kind")
+    assert not hasattr(x, "__array_interface__")
