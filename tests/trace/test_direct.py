@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.errors import IndexProblem
+from tenfold.errors import IndexProblem, ShapeError
 from tenfold.trace.lazy import lazy as values
 from tenfold.trace.lazy import recall
 
@@ -135,3 +135,84 @@ def test_attributes_that_only_numpy_has() -> None:
     assert x.byteswap().byteswap().tolist() == [3.0, 1.0, 2.0]
     assert not hasattr(x, "nothing_of_the_kind")
     assert not hasattr(x, "__array_interface__")
+
+
+# -- indexing
+
+
+KEYS: list[Any] = [
+    *(
+        0,
+        -1,
+        2,
+        slice(1, 3),
+        slice(None, None, -2),
+        slice(5, 2),
+        None,
+        (1, 2),
+        (-1, slice(1, None)),
+    ),
+    *((slice(None), 3), (None, 1), (0, None, 1), (slice(1, 2), slice(None, None, 3)), ()),
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_plain_keys_take_what_numpy_takes(key: Any, nodes: list[str]) -> None:
+    host = np.arange(12.0).reshape(3, 4)
+    x = tn.asarray(host)
+    part, expected = x[key], host[key]
+    assert np.asarray(part).tobytes() == np.asarray(expected).tobytes()
+    assert part.shape == np.shape(expected)
+    assert not nodes
+    x[0, 0] = -1.0  # which views see, as NumPy's do
+    host[0, 0] = -1.0
+    assert np.asarray(part).tobytes() == np.asarray(host[key]).tobytes() or not np.shape(expected)
+    if np.shape(expected):
+        part[...] = 7.0
+        expected[...] = 7.0
+        assert np.asarray(x).tobytes() == host.tobytes()
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("value", [2.5, 3, -0.0])
+def test_plain_keys_are_written_as_numpy_writes(key: Any, value: Any, nodes: list[str]) -> None:
+    host = np.arange(12, dtype=np.float32).reshape(3, 4)
+    x = tn.asarray(host)
+    alias, before, doubled = x, np.asarray(x), x * 2
+    for given in (value, tn.asarray(np.float32(value))):
+        nodes.clear()
+        x[key] = given
+        assert not nodes
+        assert np.asarray(before).tobytes() == host.tobytes(), "an array that was handed out"
+    host[key] = value
+    assert np.asarray(alias).tobytes() == host.tobytes()
+    assert np.asarray(doubled).tolist() == (before * 2).tolist()
+
+
+def test_what_is_not_plain_is_left_to_the_surface() -> None:
+    x = tn.asarray(np.arange(4.0))
+    for key in (4, -5, (0, 0)):
+        with pytest.raises(IndexProblem):
+            x[key]
+        with pytest.raises(IndexProblem):
+            x[key] = 1.0
+    with pytest.raises(OverflowError):
+        x[0] = 10**400
+    with pytest.raises(ShapeError):
+        x[0] = tn.asarray([1.0])
+    assert x.tolist() == [0, 1, 2, 3]
+    counts = tn.asarray(np.array([1, 2], "int8"))
+    with pytest.raises(OverflowError):
+        counts[0] = 300
+    x[1:] += 1.0
+    x[True] = 5.0
+    assert x.tolist() == [5, 5, 5, 5]
+
+
+def test_an_element_of_a_large_array_is_read_and_nothing_kept(nodes: list[str]) -> None:
+    x = tn.asarray(np.arange(SMALL * 10.0))
+    assert float(x[7]) == 7.0
+    assert np.asarray(x[7]).base is None
+    assert np.asarray(x[3:7]).base is None
+    assert not nodes
+    assert is_pending(x[: SMALL * 2])

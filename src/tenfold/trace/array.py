@@ -19,7 +19,7 @@ from tenfold.frames import entry, hide
 from tenfold.trace.containers import LEAF
 from tenfold.trace.conversions import Conversions
 from tenfold.trace.lazy.lazy import LAZY
-from tenfold.trace.lazy.recall import recall
+from tenfold.trace.lazy.recall import numbers_alike, recall
 from tenfold.trace.lazy.recording import array_class
 from tenfold.trace.operators import Operators
 from tenfold.trace.scope import Scope, current, inside, leak
@@ -193,7 +193,10 @@ class Array(Operators, Conversions):
                 self._scope.trace.rebound.add(self._value)
             return self._operate(ufunc, self, other)
         self._check_writable()
-        result = recall(UFUNCS[ufunc], (self, other), {}, ufunc)
+        if current() is None:
+            result = recall(UFUNCS[ufunc], (self, other), {}, numbers_alike(ufunc))
+        else:
+            result = UFUNCS[ufunc](self, other)
         if result.shape != self.shape:
             raise TypeMismatch(
                 f"an in-place {ufunc.__name__} would change {self.type} to {result.type}",
@@ -206,14 +209,20 @@ class Array(Operators, Conversions):
                 where=describe(here()),
                 fix="write x = x + y, or cast the other operand with .astype",
             )
-        self._update(FUNCTIONS[np.astype](result, self.dtype)._value)
+        if self._scope is not LAZY or result.dtype != self.dtype:
+            result = FUNCTIONS[np.astype](result, self.dtype)
+        self._update(result._value)
         return self
 
     def __getitem__(self, key: Any) -> Any:
-        return recall(FUNCTIONS["getitem"], (self, key), {})
+        if current() is not None:
+            return FUNCTIONS["getitem"](self, key)
+        found = FUNCTIONS["read"](self, key)
+        return recall(FUNCTIONS["getitem"], (self, key), {}) if found is None else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        FUNCTIONS["setitem"](self, key, value)
+        if current() is not None or not FUNCTIONS["write"](self, key, value):
+            FUNCTIONS["setitem"](self, key, value)
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
@@ -230,7 +239,7 @@ class Array(Operators, Conversions):
         try:
             if method == "__call__" and not kwargs and ufunc in UFUNCS:
                 if scope is None:
-                    return recall(UFUNCS[ufunc], inputs, kwargs, ufunc)
+                    return recall(UFUNCS[ufunc], inputs, kwargs, numbers_alike(ufunc))
                 return UFUNCS[ufunc](*inputs)
             return self._apply_ufunc(ufunc, method, inputs, **kwargs)
         except BaseException as error:
@@ -281,7 +290,7 @@ class Array(Operators, Conversions):
             strange = kwargs.keys() - keywords(found)
             if strange:
                 raise missing(f"np.{func.__name__} with {', '.join(sorted(strange))}")
-        return found(*args, **kwargs) if current() else recall(found, args, kwargs)
+        return recall(found, args, kwargs) if current() is None else found(*args, **kwargs)
 
     if TYPE_CHECKING:  # what the surface adds
 

@@ -23,7 +23,7 @@ def apply(function: Any, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)  # NumPy asks it
     found = UFUNCS.get(function) if isinstance(function, np.ufunc) else FUNCTIONS.get(function)
     if found is not None:
-        return recall(found, args, kwargs)
+        return recall(found, args, kwargs) if current() is None else found(*args, **kwargs)
     if current() is not None:
         raise missing(f"np.{function.__name__}")
     return on_host(function, args, kwargs)

@@ -91,9 +91,12 @@ def as_array(made: Any, type: TensorType, form: NodeForm) -> Host:
     if array.shape != type.shape or array.dtype != type.dtype:
         got = f"{array.dtype}{list(array.shape)}"
         raise GraphError(f"{form.op}: the reference gave {got}, its type rule {type}")
-    if array.base is not None and array.nbytes <= _SMALL:
-        array = array.copy()
-    return array
+    return small_copy(array)
+
+
+def small_copy(array: Host) -> Host:
+    """This array, or a copy if it is a small view of another."""
+    return array.copy() if array.base is not None and array.nbytes <= _SMALL else array
 
 
 def _only(made: Any) -> Host:

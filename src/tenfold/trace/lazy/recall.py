@@ -11,7 +11,7 @@ dtypes and check shapes.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,13 +36,14 @@ ABSENT: Any = np._NoValue
 
 def recalled(function: F, ufunc: np.ufunc | None = None) -> F:
     """This function, which users call with arrays, asked once for each key; see `recall`."""
+    like = numbers_alike(ufunc)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         scope = current()
         if scope is None:
             try:
-                return recall(function, args, kwargs, ufunc)
+                return recall(function, args, kwargs, like)
             except BaseException as error:
                 hide(error)
                 raise
@@ -63,23 +64,20 @@ def recall(
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    ufunc: np.ufunc | None = None,
+    like: tuple[type, ...] | None = None,
 ) -> Any:
-    """What the function gives for these arguments: outside any trace it is asked once for each
+    """What the function gives for these arguments outside any trace: it is asked once for each
     key. To what a ufunc is, it does not matter how a view lies in its array, and seldom which
-    number an operand is."""
-    if current() is not None:
-        return function(*args, **kwargs)
+    number an operand is (`numbers_alike`)."""
     key: list[Any] = [function]
     values: list[LazyValue] = []
     numbers: list[Any] = []
-    like = None if ufunc is None else _LIKE.get(ufunc, _NUMBERS)
     known = _add_tokens(key, args, values, like, numbers)
     if kwargs and known:
         key.append(tuple(kwargs))
         known = _add_tokens(key, kwargs.values(), values, like and (), numbers)
-    if not known and ufunc is not None and any(type(item) is np.ndarray for item in args):
-        return recall(function, [_as_array(item) for item in args], kwargs, ufunc)
+    if not known and like is not None and any(type(item) is np.ndarray for item in args):
+        return recall(function, [_as_array(item) for item in args], kwargs, like)
     if not known or not values:
         return function(*args, **kwargs)
     if len(values) > 1 and (len(values) > 2 or values[0] is values[1]):
@@ -190,7 +188,12 @@ _EXACT: frozenset[Any] = frozenset(
     | {dtype.type for dtype in SHORT if KIND[dtype] in "biu"}
 )
 _FLOATS: frozenset[Any] = frozenset({float, np.float64, np.float32})
-# Numbers of these types are alike to ufuncs. Some go other ways for some of them: squares, and what
-# no integer of a dtype equals.
-_NUMBERS = (float, int)
-_LIKE: dict[Any, tuple[type, ...]] = {np.power: (), **dict.fromkeys(COMPARISONS, (float,))}
+
+
+@cache
+def numbers_alike(ufunc: np.ufunc | None) -> tuple[type, ...] | None:
+    """The types of numbers that are alike to a ufunc; None for what is none. Some go other ways for
+    some numbers: squares, and what no integer of a dtype equals."""
+    if ufunc is None or ufunc is np.power:
+        return None if ufunc is None else ()
+    return (float,) if ufunc in COMPARISONS else (float, int)

@@ -14,6 +14,7 @@ from tenfold.trace.surface.algebra import (
     solving,
 )
 from tenfold.trace.surface.indexing import (
+    at_hand,
     choosing,
     diagonals,
     editing,
@@ -60,6 +61,7 @@ from tenfold.trace.surface.ufuncs import methods as ufunc_methods
 __all__ = [
     "applying",
     "asking",
+    "at_hand",
     "bessel",
     "bits",
     "choosing",

@@ -29,9 +29,15 @@ def view(x: Array, step: Step, *, readonly: bool = False) -> Array:
     made = step.read(x)
     if made is x:
         made = same(x)
+    made._readonly = readonly
+    return view_of(x, step, made)
+
+
+def view_of(x: Array, step: Step, made: Array) -> Array:
+    """What a step gave of an array, made a view of it."""
     made._view = view = (x._view or View(x)).then(step)
     made._seen = view.root._version
-    made._readonly = readonly or x._readonly
+    made._readonly = made._readonly or x._readonly
     return made
 
 
