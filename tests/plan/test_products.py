@@ -88,3 +88,12 @@ def test_the_error_of_a_long_product_of_vectors_does_not_grow_with_it() -> None:
     (got,) = BACKEND.compile(graph)(arrays)
     right = float(arrays[0][0]) * float(arrays[1][0]) * 210_002
     assert abs(float(got) / right - 1) < 1e-6
+
+
+@pytest.mark.parametrize("length", [2, 21, 22, 700, 1500])
+def test_several_products_by_vectors_are_kernels_however_long(length: int) -> None:
+    builder = Builder(TABLE)
+    a, b = (builder.parameter(TensorType(DTYPES["f32"], (12, n, 64))) for n in (1, length))
+    over = {"lhs_contract": (2,), "rhs_contract": (2,), "lhs_batch": (0,), "rhs_batch": (0,)}
+    plan = BACKEND.plan(builder.finish(builder.node("contract", [a, b], over)))
+    assert not any(isinstance(step, RoutineStep) for step in plan.steps)

@@ -22,9 +22,11 @@ def sides(rank: int, batch: Shape, contracted: Shape) -> list[int]:
 def inline(types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]) -> bool:
     """Whether a product is better as a kernel than as a call of the library.
 
-    Products of vectors are, and those of vectors and matrices where sums are long or the matrix is
-    too large for the near caches. As products of matrices with one row or column, the library adds
-    their terms one after the other, at half the speed or less: the error grows with their number.
+    Products of vectors are, and those of vectors and matrices where sums are long, the matrix is
+    too large for the near caches, or there are several. As products of matrices with one row or
+    column, the library adds their terms one after the other, at half the speed or less: the error
+    grows with their number. Of several it does one after the other, and is no faster: so what a
+    query makes of keys is the same kernels however many keys there are.
     """
     if SHORT[types[0].dtype] not in BLAS:
         return True
@@ -39,4 +41,7 @@ def inline(types: Sequence[TensorType], result: TensorType, given: Mapping[str, 
         )
         for type, side in zip(types, ("lhs", "rhs"), strict=True)
     )
-    return min(left, right) == 1 and (max(left, right) == 1 or over >= LONG or work >= LARGE)
+    several = left * right < result.size
+    if min(left, right) != 1:
+        return False
+    return max(left, right) == 1 or several or over >= LONG or work >= LARGE
