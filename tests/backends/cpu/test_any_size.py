@@ -241,3 +241,20 @@ def test_large_kernels_take_few_codes(name: str, target: LLVMTarget) -> None:
     assert code_count(MAKERS[name], columns, target) <= 8
     rows = [(n, 1000) for n in range(2000, 4000, 83)]
     assert code_count(MAKERS[name], rows, target) <= 2
+
+
+@every_target
+def test_rows_that_do_not_lie_along_lanes_are_not_written_out(target: LLVMTarget) -> None:
+    """A batch of vectors by matrices: lanes lie along the columns, and rows are added."""
+
+    def product(rows: int, _: int) -> Kernel:
+        b = Builder()
+        x, y = b.buffer("f32", 12 * rows), b.buffer("f32", 12 * rows * 64)
+        out = b.buffer("f32", 12 * 64, "write")
+        i, j = b.axis(12), b.axis(64)
+        r, k = b.reduced(rows, 1)
+        terms = b.op("mul", "f32", b.load(x, i * rows + k), b.load(y, (i * rows + k) * 64 + j))
+        b.store(out, i * 64 + j, b.reduce("sum", (r,), terms))
+        return b.finish()
+
+    assert code_count(product, [(rows, 0) for rows in range(43, 200)], target) <= 4

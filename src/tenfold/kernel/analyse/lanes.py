@@ -9,7 +9,7 @@ read the rows of a narrow matrix 64 apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tenfold.kernel.analyse.access import (
     GATHERED,
@@ -33,13 +33,18 @@ def rounds(kernel: Kernel) -> dict[int, int | None]:
     """For each reduction the axis that its rounds lie along; None where a round is one element."""
     facts = LaneChoice(kernel)
     lanes = facts.best()
-    order = facts.within(lanes)
+    return rounds_in(kernel, facts.within(lanes), lanes)
+
+
+def rounds_in(kernel: Kernel, order: Sequence[int], lanes: Free) -> dict[int, int | None]:
+    """`rounds`, where the order of the loops and the axes across lanes are known."""
     found: dict[int, int | None] = {}
-    for r in facts.reduces:
+    for r, i in enumerate(kernel.instructions):
+        if i.op != "reduce":
+            continue
         bound = [n + 1 for n, a in enumerate(order) if a in kernel.free[r]]
         outside = order[: max(bound, default=0)]
-        axes = sorted(kernel.instructions[r].attr[1:])
-        inside = next((a for a in axes if a in lanes), None)
+        inside = next((a for a in sorted(i.attr[1:]) if a in lanes), None)
         found[r] = None if any(a in lanes for a in outside) else inside
     return found
 

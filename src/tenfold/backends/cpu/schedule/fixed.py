@@ -4,7 +4,8 @@ Extents, strides and offsets are given when a kernel runs. Its code depends on t
 
 1. Fixed are tiny divisors of positions, whose remainders repeat with a period of a few vectors: up
    to 4, or 8 in a kernel that is not small. Of such a kernel also what is so short that it is
-   written out: reduced rows that stay in registers, windows, inner rows of up to 8 whole vectors.
+   written out: rows reduced along lanes that stay in registers, windows, inner rows of up to 8
+   whole vectors.
 2. A kernel of less than 32,768 elements is small. Nothing else of it depends on sizes but which
    axis lies across lanes: no row blocking, no prefetch of rows, no non-temporal stores, and no
    cuts but for a single one.
@@ -33,6 +34,7 @@ from typing import Any
 from tenfold.backends.cpu.schedule.schedule import Schedule, choose
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import LANES
+from tenfold.kernel.analyse.lanes import rounds_in
 from tenfold.kernel.ir.index import DIV, MOD, Index
 from tenfold.kernel.ir.kernel import REDUCED, Kernel
 from tenfold.kernel.ir.number import Number
@@ -60,8 +62,9 @@ def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
 def _short(kernel: Kernel, schedule: Schedule) -> Iterator[int]:
     """The axes that are written out: rows and windows that are reduced, what is blocked, and rows
     of a few whole vectors."""
+    across = rounds_in(kernel, schedule.order, schedule.lanes).values()
     for n, axis in enumerate(kernel.axes):
-        most = kernel.fold.round if n in schedule.lanes else LANES
+        most = kernel.fold.round if n in across else LANES
         if axis.kind == REDUCED and axis.extent <= most:
             yield n
     for n in () if schedule.tile else schedule.order[1:]:
