@@ -96,13 +96,21 @@ class Compilation:
         others.append(found)
         return code, found
 
-    def include(self, code: KernelText | None, compiled: CompiledKernel) -> None:
-        """Compile a text that was prepared; without one it is known."""
+    def include(self, code: KernelText | None, compiled: CompiledKernel) -> bool:
+        """Compile a text that was prepared, unless it is known: then there is none, or one of
+        its name."""
         self._made.append(compiled)
-        if code is not None and code.name not in self._names:
-            self._names.add(code.name)
-            self._batch.append(code)
+        if code is None or code.name in self._names:
+            return False
+        self._names.add(code.name)
+        self._batch.append(code)
         if sum(code.size for code in self._batch) >= BATCH:
+            self._flush()
+        return True
+
+    def begin(self) -> None:
+        """Wait for no more texts."""
+        if self._batch:
             self._flush()
 
     def finish(self, fragments: Sequence[Fragment] = ()) -> Module:

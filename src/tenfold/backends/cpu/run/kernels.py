@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link.loader import Image, load
+from tenfold.backends.cpu.run.ahead import Course, coming
 from tenfold.backends.cpu.run.fixed import STEPS, find_object, fixed, keep_object
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel.ir.sized import SizedKernel
@@ -33,8 +34,27 @@ class KernelCode:
         return self.image.address(self.compiled.name), self.compiled.extent(call)
 
 
+class KernelCodes:
+    """The codes of one kernel for other sizes, the sizes it is called with, and who compiles code
+    that was foreseen, as long as nobody has asked for it."""
+
+    def __init__(self) -> None:
+        self.codes: list[KernelCode] = []
+        self.course = Course()
+        self.begun: Request | None = None
+
+    def at(self, sizes: Sequence[int]) -> KernelCode | None:
+        """The code for these sizes, if it is there."""
+        for n, code in enumerate(self.codes):
+            if code.compiled.facts.hold(sizes):
+                if n:  # the next sizes are likely alike
+                    self.codes.insert(0, self.codes.pop(n))
+                return code
+        return None
+
+
 _MOST = 4096  # kernels that are kept without a plan that calls them
-_known: dict[tuple[str, str, bool], list[KernelCode]] = {}  # codes of one kernel for other sizes
+_known: dict[tuple[str, str, bool], KernelCodes] = {}
 # Code by its text: other sizes, of which other facts hold, may come to the same.
 _named: WeakValueDictionary[tuple[str, str], KernelCode] = WeakValueDictionary()
 _lock = Lock()
@@ -54,12 +74,7 @@ class Request:
         """Ask for one more."""
         if call in self._found or call in self._new:
             return
-        with _lock:
-            codes = self._codes(call)
-            code = next((c for c in codes if c.compiled.facts.hold(call.sizes)), None)
-            if code is not None and code is not codes[0]:  # the next sizes are likely alike
-                codes.remove(code)
-                codes.insert(0, code)
+        code = self._code(call)
         if code is not None:
             self._found[call] = code
             return
@@ -78,8 +93,38 @@ class Request:
                 if data is not None:
                     self._bring(call, compiled, data)
                     return
-            self._compilation.include(text, compiled)
+            if self._compilation.include(text, compiled):
+                count("kernels_compiled")
             self._new[call] = compiled
+
+    def _code(self, call: SizedKernel) -> KernelCode | None:
+        """The code of a kernel in memory, or on its way there."""
+        with _lock:
+            codes = self._codes(call)
+            code, begun = codes.at(call.sizes), codes.begun
+        if code is not None or begun is None:
+            return code
+        begun.take()
+        with _lock:
+            return codes.at(call.sizes)
+
+    def begin(self) -> None:
+        """Compile all that is new, for whoever asks for it first."""
+        if self._compilation is None or not self._new:
+            return
+        self._compilation.begin()
+        with _lock:
+            for call in self._new:
+                self._codes(call).begun = self
+
+    def take(self) -> None:
+        """Take in what was begun."""
+        with _lock:
+            for call in self._new:
+                self._codes(call).begun = None
+            compilation, self._compilation = self._compilation, None
+        if compilation is not None:
+            self._take_in(compilation)
 
     def _name(self, kernel: str) -> str:
         return f"kernel-{kernel}-{self._target.digest}"
@@ -94,7 +139,7 @@ class Request:
     def _hold(self, call: SizedKernel, code: KernelCode) -> None:
         with _lock:
             code = self._found[call] = self._shared(code)
-            self._codes(call).append(code)
+            self._codes(call).codes.append(code)
 
     def _shared(self, code: KernelCode) -> KernelCode:
         """The code, with the image of the first that has its text: in a plan a name is one
@@ -121,10 +166,27 @@ class Request:
         count("kernels_reused", len({id(code) for code in self._found.values()}))
         if self._compilation is not None and self._new:
             self._take_in(self._compilation)
+        self._foresee(calls)
         with _lock:
             while len(_known) > _MOST:
                 del _known[next(iter(_known))]
         return {call: self._found[call] for call in calls}
+
+    def _foresee(self, calls: Sequence[SizedKernel]) -> None:
+        """Begin to compile what is asked for next, where sizes grow step by step."""
+        ahead = Request(self._target, self._strict)
+        for call in calls:
+            with _lock:
+                step = self._codes(call).course.follow(call)
+            made: list[CompiledKernel] = []
+            for later in coming(call, step) if step else ():
+                same = later.kernel is call.kernel
+                if same and any(one.facts.hold(later.sizes) for one in made):
+                    continue
+                ahead.add(later)
+                if same and later in ahead._new:
+                    made.append(ahead._new[later])
+        ahead.begin()
 
     def _take_in(self, compilation: Compilation) -> None:
         with timed("compile"):
@@ -136,20 +198,19 @@ class Request:
         with _lock:
             for call, one in self._new.items():
                 codes = self._codes(call)  # another thread may have made the same
-                code = next((c for c in codes if c.compiled.facts.hold(call.sizes)), None)
+                code = codes.at(call.sizes)
                 if code is None:
                     code = self._shared(fresh[id(one)])
-                    codes.append(code)
+                    codes.codes.append(code)
                 self._found[call] = code
-        count("kernels_compiled", len(made))
         for names, data in compilation.objects:
             for name in names:
                 keep_object(self._name(name), data)
 
-    def _codes(self, call: SizedKernel) -> list[KernelCode]:
-        """The codes of a kernel, for other sizes each; the last to be dropped."""
+    def _codes(self, call: SizedKernel) -> KernelCodes:
+        """The codes of a kernel; the last to be dropped."""
         name = call.kernel.digest, self._target.digest, self._strict
-        codes = _known[name] = _known.pop(name, [])
+        codes = _known[name] = _known.pop(name) if name in _known else KernelCodes()
         return codes
 
 
