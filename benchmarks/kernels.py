@@ -13,6 +13,9 @@ ratio that was set as a mark stands behind: '=' where it is reached, '<' where i
 the floor puts it out of reach.
 
 With --general: each kernel as it stands in a plan, for any sizes, beside one made for these alone.
+Both work on the same memory, turn by turn in slices of the processor's time, with the arrays lying
+in several ways to one another; the ratio is the median over the ways of the median of pairs, and
+the ratios of the ways stand behind it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -49,6 +53,8 @@ if hasattr(os, "sched_setaffinity"):
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)
 OPTIONS = {"compile": False}
+PAGE = 4096
+SLICE = 3e-4  # seconds between two looks at the clock
 
 
 @dataclass
@@ -64,6 +70,7 @@ class Case:
     check: Callable[[], bool]
     keep: list[Any] = field(default_factory=list)
     touched: int = 0  # bytes read of the inputs, where that is not all
+    scratch: list[Array] = field(default_factory=list)
 
 
 def normal(*shape: int, dtype: Any = np.float32) -> Array:
@@ -635,9 +642,19 @@ def _pass_text(inputs: int, outputs: int, past: str) -> str:
     return "\n".join([*lines, "  ret void", "}"])
 
 
-def bind(case: Case, general: bool = True) -> tuple[Callable[[], Any], float]:
-    """The compiled kernel as a call, and the milliseconds it took to compile. A general kernel is
-    given its sizes, another is made for these alone."""
+@dataclass
+class Code:
+    """A compiled kernel: its function, the sizes it is given, what else a call needs."""
+
+    function: Callable[..., Any]
+    kernel: Kernel
+    sizes: tuple[int, ...]
+    extent: int
+
+
+def code_of(case: Case, general: bool = True) -> tuple[Code, float]:
+    """The code of a case, and the milliseconds it took to compile. A general kernel is given its
+    sizes, another is made for these alone."""
     target = host_target()
     sizes: tuple[int, ...] = ()
     started = time.perf_counter()
@@ -654,20 +671,27 @@ def bind(case: Case, general: bool = True) -> tuple[Callable[[], Any], float]:
         data = assemble(module_text([code], target), target)
     taken = (time.perf_counter() - started) * 1e3
     image = load([data], [name])
+    case.keep.append(image)
     kind = ctypes.CFUNCTYPE(
         ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
     )
-    function = kind(image.address(name))
-    own = kernel.buffers[len(case.arrays) :]
-    arrays = [*case.arrays, *(np.empty(b.size, DTYPES[b.dtype]) for b in own)]
-    table = np.array([*(a.ctypes.data for a in arrays), 0, 0], np.uint64)  # no polls
-    raw = bytearray(16 * max(len(case.literals), len(kernel.params)))
+    return Code(kind(image.address(name)), kernel, sizes, extent), taken
+
+
+def call_of(case: Case, code: Code, arrays: Sequence[Array]) -> Callable[[], Any]:
+    """A call of code with these arrays, and scratch memory of the case's own."""
+    scratch = code.kernel.buffers[len(arrays) :]
+    if scratch and not case.scratch:
+        case.scratch = [np.empty(b.size, DTYPES[b.dtype]) for b in scratch]
+    places = [a.ctypes.data for a in (*arrays, *case.scratch)]
+    table = np.array([*places, 0, 0], np.uint64)  # no polls
+    raw = bytearray(16 * max(len(case.literals), len(code.kernel.params)))
     for number, literal in case.literals.items():
         raw[16 * number : 16 * number + len(literal)] = literal
-    params = np.frombuffer(bytes(raw) + np.array(sizes, np.int64).tobytes(), np.uint8)
-    case.keep += [image, table, params, arrays]
-    given = (table.ctypes.data, params.ctypes.data, 0, extent)
-    return lambda: function(*given), taken
+    params = np.frombuffer(bytes(raw) + np.array(code.sizes, np.int64).tobytes(), np.uint8)
+    case.keep += [table, params, arrays]
+    given = (table.ctypes.data, params.ctypes.data, 0, code.extent)
+    return lambda: code.function(*given)
 
 
 def measure(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -691,11 +715,13 @@ def measure(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float
     return best
 
 
-def _timed(call: Callable[[], Any], batch: int) -> float:
-    started = time.perf_counter()
+def _timed(
+    call: Callable[[], Any], batch: int, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    started = clock()
     for _ in range(batch):
         call()
-    return (time.perf_counter() - started) / batch
+    return (clock() - started) / batch
 
 
 def chosen(names: Sequence[str]) -> Iterator[Case]:
@@ -718,7 +744,8 @@ def main() -> None:
         return
     print(f"{'case':26s} {'ours µs':>9s} {'floor':>8s}  compile ms   peers (× ours, mark)")
     for case in chosen(options.cases):
-        ours, taken = bind(case)
+        code, taken = code_of(case)
+        ours = call_of(case, code, case.arrays)
         ours()
         good = case.check()
         passes = floors(case)
@@ -734,19 +761,58 @@ def main() -> None:
         print(f"{case.name:26s} {figures}   {peers}{'' if good else '  WRONG'}", flush=True)
 
 
+WAYS = (0, 64, 1088, 2112)  # bytes that each array lies farther into its page than the one before
+
+
 def compare(names: Sequence[str], rounds: int) -> None:
     """What it costs that a kernel is for any sizes."""
-    print(f"{'case':26s} {'general µs':>10s} {'fixed µs':>10s}  ratio   compile ms")
+    print(f"{'case':26s} {'general µs':>10s} {'fixed µs':>10s}  ratio   of each way   compile ms")
     for case in chosen(names):
         if isinstance(case.kernel, str):
             continue  # a sort is given its length
-        (general, ms), (fixed, fixed_ms) = bind(case), bind(case, general=False)
-        general()
+        (general, ms), (fixed, fixed_ms) = code_of(case), code_of(case, general=False)
+        call_of(case, general, case.arrays)()
         good = case.check()
-        best = measure({"general": general, "fixed": fixed}, rounds)
-        a, b = best["general"], best["fixed"]
-        figures = f"{a * 1e6:10.1f} {b * 1e6:10.1f}  {a / b:5.3f}  {ms:5.1f} {fixed_ms:5.1f}"
+        ratios, best = [], [float("inf")] * 2
+        for step in WAYS:
+            arrays = laid(case.arrays, step)
+            pair = [call_of(case, code, arrays) for code in (general, fixed)]
+            ratio, times = paired(*pair, rounds)
+            ratios.append(ratio)
+            best = [min(a, b) for a, b in zip(best, times, strict=True)]
+        figures = " ".join(f"{t * 1e6:10.1f}" for t in best)
+        each = " ".join(f"{ratio:.2f}" for ratio in ratios)
+        figures += f"  {median(ratios):5.3f}   {each}   {ms:5.1f} {fixed_ms:5.1f}"
         print(f"{case.name:26s} {figures}{'' if good else '  WRONG'}", flush=True)
+
+
+def laid(arrays: Sequence[Array], step: int) -> list[Array]:
+    """Copies of arrays, each so many bytes farther into a page than the one before."""
+    copies = []
+    for n, array in enumerate(arrays):
+        room = np.empty(array.nbytes + 2 * PAGE, np.uint8)
+        start = -room.ctypes.data % PAGE + n * step % PAGE
+        copies.append(room[start : start + array.nbytes].view(array.dtype).reshape(array.shape))
+        copies[-1][...] = array
+    return copies
+
+
+def paired(
+    one: Callable[[], Any], other: Callable[[], Any], rounds: int
+) -> tuple[float, list[float]]:
+    """How much longer one takes than the other: the median of pairs of slices, of which now the
+    one comes first and now the other. And the least time of each."""
+    calls = one, other
+    batch = max(2, int(SLICE / max(1e-7, min(_timed(one, 3) for _ in range(3)))))
+    ratios, best = [], [float("inf")] * 2
+    for n in range(4 * rounds):
+        taken = [0.0, 0.0]
+        for which in (0, 1) if n % 2 else (1, 0):
+            calls[which]()  # what the other left in the caches is no part of it
+            taken[which] = _timed(calls[which], batch, time.thread_time)
+        ratios.append(taken[0] / taken[1])
+        best = [min(a, b) for a, b in zip(best, taken, strict=True)]
+    return median(ratios), best
 
 
 def judged(peer: float, mine: float, floor: float, mark: float | None) -> str:
