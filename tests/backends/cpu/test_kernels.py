@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tenfold.backends.cpu.schedule import traffic
 from tenfold.backends.cpu.schedule.schedule import Schedule, choose
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder, Index, Kernel
@@ -344,6 +345,7 @@ def test_transposes_wherever_their_arrays_begin(dtype: str, target: LLVMTarget) 
             assert not room[shifts[2] + n :].any()
 
 
+@pytest.mark.usefixtures("little_cache")
 @pytest.mark.parametrize("shift", [0, 4, 13])
 def test_transposes_past_the_caches(shift: int) -> None:
     n = 1024
@@ -565,6 +567,13 @@ def test_reductions_along_different_axes() -> None:
     np.testing.assert_allclose(across, xs.sum(0), rtol=1e-4, atol=1e-5)
 
 
+@pytest.fixture
+def little_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose caches hold little, so that much is past them."""
+    monkeypatch.setattr(traffic, "cache_bytes", lambda: 7_000_000)
+
+
+@pytest.mark.usefixtures("little_cache")
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "bool", "bf16"])
 def test_outputs_past_the_caches(dtype: str) -> None:
     """Large outputs are written with aligned streaming stores, wherever they begin."""
@@ -594,6 +603,7 @@ def test_outputs_past_the_caches(dtype: str) -> None:
     assert got.tobytes() == want.tobytes()
 
 
+@pytest.mark.usefixtures("little_cache")
 def test_flat_outputs_past_the_caches() -> None:
     n = 1_000_003
     b = Builder()
@@ -611,6 +621,24 @@ def test_flat_outputs_past_the_caches() -> None:
         assert room[n + shift] == 0
 
 
+@pytest.mark.parametrize("cache", [7_000_000, 1 << 25])
+def test_what_fits_half_of_the_cache_is_stored_plainly(
+    cache: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How it is stored depends on the machine; what is stored does not."""
+    monkeypatch.setattr(traffic, "cache_bytes", lambda: cache)
+    x, out = random((701, 1403)), np.zeros((701, 1403), np.float32)
+    program = Program(softmax(701, 1403, 1))
+    program(x, out)
+    past = 2 * x.nbytes >= cache // 2
+    assert (program.compiled.schedule.stream is not None) == (past and HOST.masked)
+    monkeypatch.setattr(traffic, "cache_bytes", lambda: 1 << 40)
+    plain = np.zeros_like(out)
+    Program(softmax(701, 1403, 1))(x, plain)
+    assert out.tobytes() == plain.tobytes()
+
+
+@pytest.mark.usefixtures("little_cache")
 def test_long_rows_past_the_caches() -> None:
     shape = (100, 9001)
     x, room = random(shape), np.zeros(100 * 9001 + 16, np.float32)

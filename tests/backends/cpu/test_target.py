@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -15,7 +16,14 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends.cpu import target as target_module
-from tenfold.backends.cpu.target import VARIABLE, executable, host_target, llvmlite_version, machine
+from tenfold.backends.cpu.target import (
+    VARIABLE,
+    cache_bytes,
+    executable,
+    host_target,
+    llvmlite_version,
+    machine,
+)
 from tenfold.backends.llvm.target import LEVELS, named, target_machine, target_with
 from tenfold.errors import ValueProblem
 
@@ -28,6 +36,25 @@ V4 = [*V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"]
 def test_host_agrees_with_llvm() -> None:
     found = [name for name, present in llvm.get_host_cpu_features().items() if present]
     assert target_with(llvm.get_process_triple(), found, llvmlite.__version__) == machine()
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [(b"32768K\n", 32), (b"16384K\n", 16), (b"1024K\n", 8), (b"393216K\n", 64), (b"?", 32)],
+)
+def test_the_last_cache_is_as_large_as_linux_says_within_bounds(
+    said: bytes, found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("builtins.open", lambda *_: io.BytesIO(said))
+    assert cache_bytes.__wrapped__() == found << 20
+
+
+def test_where_nothing_is_said_of_caches_there_is_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("builtins.open", refused)
+    assert cache_bytes.__wrapped__() == 32 << 20
 
 
 def test_host_is_found_without_llvmlite() -> None:

@@ -9,7 +9,7 @@ Extents, strides and offsets are given when a kernel runs. Its code depends on t
 2. A kernel of less than 32,768 elements is small. Nothing else of it depends on sizes but which
    axis lies across lanes: no row blocking, no prefetch of rows, no non-temporal stores, and no
    cuts but for a single one.
-3. Any other asks a few questions, each of one number and a constant: whether what it writes goes
+3. Any other asks a few questions, each of one number and a constant: whether what it touches goes
    past the caches and rows are long, whether the parts of an axis that is cut are, whether both
    sides of a tile fill a vector, whether it runs so long that it has to poll.
 4. Of an axis that is reduced along lanes it asks whether that is one chunk of the fold (8,192), as

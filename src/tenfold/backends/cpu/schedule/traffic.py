@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenfold.backends.cpu.target import cache_bytes
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import SIZES, kind
 from tenfold.kernel.analyse.access import affine, alike, in_place
@@ -20,14 +21,15 @@ from tenfold.kernel.ir.number import Number
 
 LINE = 64  # bytes of memory that come and go together
 _NEAR = 1 << 18  # bytes that stay in the near caches
-_STREAMED = 3_500_000  # bytes of an output that is written by non-temporal stores
 _LONG_ROW = 256  # elements
 _LEAD = 1024  # bytes that are prefetched before the row they belong to is begun
 
 
 def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: LLVMTarget) -> int | None:
-    """The store of an output too large for the caches, if its rows are long: a
-    non-temporal store goes past them, and its line need not be read first."""
+    """The store of an output that won't stay in the caches, if its rows are long: a
+    non-temporal store goes past them, and its line need not be read first. Where all that a kernel
+    reads and writes fits half of the last cache, plain stores are faster: the next call finds it
+    there, and lines that rows share are not written through twice."""
     if lane is None or not target.masked or in_place(kernel):
         return None
     if any(a.kind == SEQUENTIAL for a in kernel.axes):
@@ -37,18 +39,28 @@ def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: LLVMTarget) 
         return None
     if kernel.axes[lane].extent < (4 * _LONG_ROW if reduces else _LONG_ROW):
         return None
-    large = [
+    found = [
         n
         for n, s in enumerate(kernel.stores)
-        if _bytes(kernel.buffers[s.buffer]) >= _STREAMED
-        and s.index.stride(lane) == 1
+        if s.index.stride(lane) == 1
         and s.condition is None
         and lane in kernel.store_free(s)
         and (not tiled or alike(s.index, lane, SIZES[kernel.buffers[s.buffer].dtype], LINE))
         and kind(kernel.buffers[s.buffer].dtype) != "c"
     ]
     outputs = [s for s in kernel.stores if not kernel.buffers[s.buffer].rows]
-    return large[0] if len(large) == 1 and len(outputs) == 1 else None
+    if len(found) != 1 or len(outputs) != 1 or _touched(kernel) < cache_bytes() // 2:
+        return None
+    return found[0]
+
+
+def _touched(kernel: Kernel) -> int:
+    """The bytes that a kernel reads and writes, but for tables that it looks things up in."""
+    used = {s.buffer for s in kernel.stores}
+    for i in kernel.instructions:
+        if i.op == "load" and i.index is not None and not i.index.values():
+            used.add(i.attr[0])
+    return sum(_bytes(kernel.buffers[b]) for b in sorted(used) if not kernel.buffers[b].rows)
 
 
 def prefetches(
