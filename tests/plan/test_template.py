@@ -17,6 +17,7 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.errors import TenfoldError
 from tenfold.graph import Builder, Graph
+from tenfold.graph.build import infer
 from tenfold.graph.op import Element, Ranges, Scatter
 from tenfold.kernel.ir.number import TableFacts
 from tenfold.kernel.ir.sized import SizedKernel
@@ -373,17 +374,31 @@ def test_every_op(name: str) -> None:
                 assert told(planned(other)) == told(in_full(other))
 
 
+@pytest.mark.parametrize("name", TABLE)
+def test_types_are_inferred_alike_by_numbers(name: str) -> None:
+    """Passes make nodes anew, and infer their types from Numbers."""
+    for graph in (graph for graphs in by_op(name).values() for graph in graphs):
+        other, _ = with_numbers(graph)
+        for node in other.nodes:
+            types = tuple(other.types[v] for v in node.inputs)
+            assert infer(node.op, TABLE, types, node.attributes, node.scopes) == node.types
+
+
+def with_numbers(graph: Graph) -> tuple[Graph, TableFacts]:
+    structure = structure_of(graph, TABLE)
+    facts = TableFacts(structure.sizes, structure.least)
+    sizes = dict(zip(structure.sizes, facts.sizes, strict=True))
+    return numbered(graph, sizes, TABLE), facts
+
+
 @pytest.mark.parametrize(
     "name", [n for n, op in TABLE.items() if isinstance(op.lowering, Element | Ranges | Scatter)]
 )
 def test_ops_are_read_alike_by_numbers(name: str) -> None:
     """A node reads its operands and weighs the same, whether its extents are Numbers or not."""
     for graph in (graph for graphs in by_op(name).values() for graph in graphs):
-        structure = structure_of(graph, TABLE)
-        facts = TableFacts(structure.sizes, structure.least)
-        sizes = dict(zip(structure.sizes, facts.sizes, strict=True))
-        graphs = graph, numbered(graph, sizes, TABLE)
-        plain, other = (fuse(one, TABLE, CAPABILITIES) for one in graphs)
+        both = graph, with_numbers(graph)[0]
+        plain, other = (fuse(one, TABLE, CAPABILITIES) for one in both)
         assert plain.accesses == other.accesses
         assert plain.notes == other.notes
 
