@@ -28,7 +28,7 @@ from tenfold.plan.lowering import general
 from tenfold.plan.steps import templates
 from tenfold.plan.steps.structure import numbered, structure_of
 from tenfold.plan.steps.template import Template
-from tenfold.plan.steps.templates import EACH, Templates
+from tenfold.plan.steps.templates import VAIN, Templates
 from tenfold.types import TensorType
 
 CAPABILITIES = BACKEND.capabilities(BACKEND.target())
@@ -257,21 +257,35 @@ def test_sizes_that_turn_out_equal() -> None:
     assert lines == [2, 2, 1, 2]
 
 
-def test_a_structure_has_few_templates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates_that_hold_for_nothing_else_are_made_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Template, "at", lambda *_: None)
     tn.stats.reset()
     for n in range(5, 25):
         planned(tn.trace(softmax, zeros(n, 40)))
-    assert (tn.stats()["templates"], tn.stats()["outlines"]) == (EACH, 20)
+    assert (tn.stats()["templates"], tn.stats()["outlines"]) == (VAIN, 20)
+
+
+def test_the_first_templates_of_a_structure_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates, "EACH", 1)
+    kept = templates.templates_of(TABLE, CAPABILITIES)
+    function, _, arguments = PROGRAMS["block"]
+    for n in (20, 21, 22, 40, 41, 20, 21, 40):  # by two templates in turn
+        graph = tn.trace(function, *arguments(n))
+        assert told(planned(graph)) == told(in_full(graph))
+    (known,) = kept._known.values()
+    assert len(known.templates or ()) == 1
+    assert kept._weight == known.weight == 2 * known.nodes
 
 
 def test_structures_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(templates, "NODES", 10)
+    monkeypatch.setattr(templates, "NODES", 20)
     kept = templates.templates_of(TABLE, CAPABILITIES)
-    for n in range(2, 9):
+    for n in (*range(2, 9), 8, 7, 6, 6, 6):
         planned(tn.trace(lambda *xs: sum(xs), *[zeros(40)] * n))
-    assert len(kept._known) == 1
-    assert kept._weight == sum(known.nodes for known in kept._known.values())
+        assert kept._weight == sum(known.weight for known in kept._known.values())
+    assert 0 < kept._weight <= 20
 
 
 def test_kernels_begin_while_a_plan_is_made() -> None:

@@ -27,8 +27,9 @@ from tenfold.plan.steps.template import Template
 from tenfold.stats import count
 
 LARGE = 20_000  # nodes of a graph that is planned in full
-EACH = 4  # templates of a structure; sizes that none of them holds for are planned in full
-NODES = 1 << 15  # of all structures that are remembered; up to 5 KB each
+EACH = 8  # templates of a structure: of more the first is dropped
+VAIN = 4  # templates one after another that hold for no further sizes: then no more are made
+NODES = 1 << 16  # of all structures and templates that are kept: some 1.3 KB each
 
 
 class Templates:
@@ -74,12 +75,30 @@ class Templates:
             if known is not None:
                 self._known.move_to_end(key)
                 return known
-            self._known[key] = _Known(len(graph.nodes))
-            self._weight += len(graph.nodes)
-            while self._weight > NODES and len(self._known) > 1:
-                _, gone = self._known.popitem(last=False)
-                self._weight -= gone.nodes
+            known = self._known[key] = _Known(len(graph.nodes))
+            self._weigh(known, known.nodes)
             return None
+
+    def add(self, known: _Known, template: Template) -> None:
+        """Keep one more template of a structure."""
+        assert known.templates is not None
+        with self._lock:
+            known.templates.append(template)
+            if len(known.templates) > EACH:
+                del known.templates[0]
+            else:
+                self._weigh(known, known.nodes)
+        count("templates")
+
+    def _weigh(self, known: _Known, nodes: int) -> None:
+        if known.dropped:  # whoever has found it goes on with it
+            return
+        known.weight += nodes
+        self._weight += nodes
+        while self._weight > NODES and len(self._known) > 1:
+            _, gone = self._known.popitem(last=False)
+            gone.dropped = True
+            self._weight -= gone.weight
 
 
 class _Known:
@@ -88,6 +107,9 @@ class _Known:
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
         self.templates: list[Template] | None = []
+        self.weight = 0  # nodes, its templates' too
+        self.dropped = False
+        self._vain = 0  # templates, the last ones, that held for no further sizes
         self._repeats: bool | None = None
         self._making = Lock()
 
@@ -100,31 +122,29 @@ class _Known:
     def at(
         self, graph: Graph, structure: Structure, loops: tuple[FoundLoop, ...], of: Templates
     ) -> Outline | None:
+        """The outline of a graph by a template, which is made if none holds for its sizes."""
         found = self._found(graph, structure, loops)
-        if found is not None or self._full:
+        if found is not None or self._vain == VAIN:
             return found
         with self._making:  # one thread makes it, the others wait and find it
             found = self._found(graph, structure, loops)
-            if found is not None or self.templates is None or self._full:
+            if found is not None or self.templates is None or self._vain == VAIN:
                 return found
             if not self.templates and _declined(graph, of.table):
                 self.templates = None
                 return None
             made = Template(graph, structure, of.table, of.capabilities)
-            self.templates.append(made)
-            count("templates")
+            of.add(self, made)
+            self._vain += 1
         return made.at(graph, structure.sizes, loops)
-
-    @property
-    def _full(self) -> bool:
-        return self.templates is None or len(self.templates) == EACH
 
     def _found(
         self, graph: Graph, structure: Structure, loops: tuple[FoundLoop, ...]
     ) -> Outline | None:
-        for template in tuple(self.templates or ()):
+        for template in tuple(self.templates or ())[::-1]:
             found = template.at(graph, structure.sizes, loops)
             if found is not None:
+                self._vain = 0
                 return found
         return None
 
