@@ -74,3 +74,9 @@ def test_graph_text_has_names_of_its_own() -> None:
     assert short_name("i8") == short_name(np.dtype("i1")) == "i8"
     with pytest.raises(ValueError, match="names no dtype of a graph"):
         short_name("int8")
+
+
+def test_a_dtype_is_one_object():
+    for dtype in SHORT:
+        for one in (dtype, dtype.newbyteorder("="), dtype.newbyteorder(">"), dtype.type):
+            assert as_dtype(one) is DTYPES[SHORT[dtype]]

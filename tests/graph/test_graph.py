@@ -1,12 +1,13 @@
 """Graphs as data: built, finished, compared, printed, filed."""
 
 import hashlib
+from dataclasses import replace
 
 import msgpack
 import numpy as np
 import pytest
 
-from tenfold.errors import FileError, GraphError
+from tenfold.errors import FileError, GraphError, ShapeError
 from tenfold.graph import Builder, Graph, Node, check
 from tenfold.graph.file import _HEADER, MAGIC
 from tenfold.graph.text import parse as parse_text
@@ -32,6 +33,46 @@ def test_equal_nodes_are_one_node():
     x = b.parameter(F32)
     assert b.node("add", (x, x)) == b.node("add", (x, x))
     assert len(b) == 1
+
+
+def test_a_type_rule_is_asked_once_a_kind():
+    asked = []
+
+    def infer(types, attributes, scopes):
+        asked.append(types)
+        return TABLE["slice"].infer(types, attributes, scopes)
+
+    b = Builder({**TABLE, "slice": replace(TABLE["slice"], infer=infer)})
+    x, y = b.parameter(F32), b.parameter(F32)
+    cut = {"starts": (0,), "stops": (2,), "steps": (1,)}
+    for _ in range(3):
+        for value in (x, y, *b.node("neg", (x,))):
+            b.node("slice", (value,), cut)
+    assert (len(asked), len(b)) == (1, 4)
+    assert b.node("slice", (x,), cut) != b.node("slice", (y,), cut)
+    b.node("slice", (x,), cut | {"stops": (3,)})
+    b.node("slice", (b.parameter(parse_type("f64[3]")),), cut)
+    assert (len(asked), len(b)) == (3, 6)
+
+
+def test_a_node_that_breaks_a_rule_leaves_nothing():
+    b = Builder(TABLE)
+    x, y = b.parameter(F32), b.parameter(parse_type("f32[4]"))
+    for _ in range(2):
+        with pytest.raises(ShapeError, match="do not broadcast"):
+            b.node("add", (x, y))
+    assert len(b) == 0
+    assert b.node("add", (x, x)) == (2,)
+
+
+def test_nodes_with_effects_are_never_one():
+    b = Builder(TABLE)
+    x = b.parameter(F32)
+    effect = next(op for op in TABLE.values() if op.effect and not op.effect.answers)
+    attributes = dict(effect.samples(np.random.default_rng(0))[0].attributes)
+    for _ in range(2):
+        b.node(effect.name, (x,), attributes)
+    assert len(b.finish([x]).effects) == 2
 
 
 def test_dead_nodes_are_gone():

@@ -95,3 +95,13 @@ def test_a_random_program(seed: int) -> None:
         assert got[0] == want[0]
         np.testing.assert_array_equal(got[1], want[1])
     assert f.traces == 1
+
+
+def test_zeros_keep_their_signs_from_trace_to_trace() -> None:
+    """Arrays of literals are kept, and zeros of both signs are equal."""
+    for zero in (0.0, -0.0, 0.0, 0, False, 0j, -0.0):
+        graph = tn.trace(lambda x, zero=zero: np.where(x > 1, x, zero), np.ones(2, "c16"))
+        (kept,) = [n["data"] for n in graph.nodes if n.op == "constant" and n["type"] == "c128"][
+            -1:
+        ]
+        assert kept == np.complex128(zero).tobytes()

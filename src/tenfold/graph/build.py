@@ -212,11 +212,14 @@ class Builder:
         nodes: list[Node] = []
         count = len(made)
         kinds, inputs, firsts, sources = self._kinds, self._inputs, self._firsts, self._sources
+        raw, source = None, locate(None)
         try:
             for position in order:
                 kind, value = kinds[position], firsts[position]
                 reads = tuple(map(number.__getitem__, inputs[position]))
-                source = locate(sources[position])
+                if sources[position] is not raw:  # the nodes of one call have one
+                    raw = sources[position]
+                    source = locate(raw)
                 nodes.append(
                     Node(kind.name, reads, kind.attributes, kind.scopes, kind.types, source)
                 )

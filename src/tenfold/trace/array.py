@@ -16,7 +16,7 @@ import numpy as np
 
 from tenfold.errors import MutationError, TypeMismatch
 from tenfold.frames import entry, hide
-from tenfold.trace.containers import LEAF
+from tenfold.trace.containers import LEAF, LEAVES
 from tenfold.trace.conversions import Conversions
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.recall import numbers_alike, recall
@@ -327,3 +327,4 @@ for _name in dir(np.ndarray):  # the surface puts others in their place
         setattr(Array, _name, OtherAttribute(_name))
 
 array_class.append(Array)
+LEAVES.add(Array)

@@ -24,8 +24,8 @@ LEAF = ("leaf",)
 
 # Values that are part of the structure: they are compared, not traced.
 _STATIC = (str, bytes, type(None), enum.Enum, type, slice, type(Ellipsis))
-# What most leaves are; anything else that is no container is one, too.
-_LEAVES = frozenset({np.ndarray, bool, int, float, complex})
+# What most leaves are, traced arrays among them; anything else that is no container is one, too.
+LEAVES: set[type] = {np.ndarray, bool, int, float, complex}
 
 
 @frozen
@@ -194,7 +194,7 @@ def flatten(
             tokens.append(LEAF)
             leaves.append(item)
             continue
-        if kind in _LEAVES:
+        if kind in LEAVES:
             tokens.append(LEAF)
             leaves.append(item)
             continue

@@ -12,7 +12,7 @@ from tenfold.trace.array import Array
 from tenfold.trace.host.value import HOST
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.realise import realised
-from tenfold.trace.scope import Scope, current, leak
+from tenfold.trace.scope import Scope, leak, local
 from tenfold.trace.source import describe, here
 from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import DTYPES, KIND, DType, as_dtype, base_array
@@ -42,7 +42,7 @@ def _checked(array: Any) -> Any:
 def scope_of(*operands: Any) -> Scope:
     """The scope an operation on these operands belongs to: the innermost that is open, else that
     of lazy arrays."""
-    return current() or LAZY
+    return local.scope or LAZY
 
 
 def value_of(array: Array, scope: Scope) -> int:

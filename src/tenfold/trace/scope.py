@@ -204,12 +204,12 @@ class _Local(threading.local):
     scope: Scope | None = None
 
 
-_local = _Local()
+local = _Local()  # of this thread
 
 
 def current() -> Scope | None:
     """The innermost open scope of this thread."""
-    return _local.scope
+    return local.scope
 
 
 def placed(function: F) -> F:
@@ -219,7 +219,7 @@ def placed(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        scope = _local.scope
+        scope = local.scope
         if scope is None:
             return outside_traces(*args, **kwargs)
         before = scope.at
@@ -238,23 +238,23 @@ def placed(function: F) -> F:
 @contextmanager
 def opened(scope: Scope) -> Generator[Scope]:
     """Make this the innermost scope; it is closed for good at the end."""
-    before = _local.scope
-    _local.scope = scope
+    before = local.scope
+    local.scope = scope
     try:
         yield scope
     finally:
         scope.open = False
-        _local.scope = before
+        local.scope = before
 
 
 @contextmanager
 def inside(scope: Scope | None) -> Generator[None]:
     """Make an open scope the innermost for a while."""
-    before, _local.scope = _local.scope, scope
+    before, local.scope = local.scope, scope
     try:
         yield
     finally:
-        _local.scope = before
+        local.scope = before
 
 
 def outside() -> AbstractContextManager[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from tenfold.errors import (
     ValueProblem,
 )
 from tenfold.trace.surface.indexing.indexing import dynamic_slice, dynamic_update
+from tenfold.trace.surface.indexing.key import read_key
+from tenfold.trace.surface.steps import BasicIndex
+from tenfold.types import F64, TensorType
 
 QUICK = settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -379,3 +383,21 @@ def test_an_index_into_nothing_is_checked_too(
         np.testing.assert_array_equal(compiled(x, np.array([1])), write(x, np.array([1])))
         with pytest.raises(IndexProblem, match="index 7 is out of range"):
             compiled(x, np.array([7]))
+
+
+_ITEMS = (0, 1, -1, 2, -4, 9, None, slice(None), slice(1, None), slice(None, None, -2),
+          slice(3, 1), slice(5, 0, -1), slice(None, None, 0), slice(-2, None), ..., True,
+          np.int64(1), np.array([0, 1]), [1])  # fmt: skip
+
+
+def test_plain_keys_are_read_as_all_are() -> None:
+    """The short way for plain keys gives what the long way gives, or nothing."""
+    short = 0
+    for shape in ((4,), (3, 4), (2, 0), ()):
+        for key in (*_ITEMS, *itertools.product(_ITEMS, repeat=2)):
+            step = BasicIndex.plain(shape, key)
+            if step is not None:
+                assert step == BasicIndex.of(read_key(TensorType(F64, shape), key).entries)
+                assert step.lay(np.zeros(shape)).shape == np.zeros(shape)[key].shape
+                short += 1
+    assert short > 200

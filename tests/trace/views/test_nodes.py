@@ -3,6 +3,8 @@ from its array."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 import tenfold as tn
 from tenfold.trace.function import Leaf, trace_function
 from tenfold.trace.scope import current
+from tenfold.trace.surface.steps import Reshape
 from tenfold.types import TensorType
 
 
@@ -176,3 +179,17 @@ def test_a_view_of_what_nobody_else_sees_costs_nothing() -> None:
     found = _ops(f, 4)
     assert found["reshape"] == 2  # of x, and of the number
     assert found["dynamic_update"] == 1
+
+
+def test_axes_that_are_but_parted_lie_well_however_they_lie() -> None:
+    """So that a reshape of a view need not ask how it lies, which NumPy has to say."""
+    shapes = [s for n in range(4) for s in itertools.product((1, 2, 3, 4, 6), repeat=n)]
+    spaced = {s: np.zeros([2 * n for n in s])[(slice(None, None, 2),) * len(s)] for s in shapes}
+    parted = 0
+    for before, after in itertools.product(shapes, repeat=2):
+        if math.prod(before) == math.prod(after) and Reshape(before, after).parts:
+            assert spaced[before].reshape(after, copy=False).shape == after
+            parted += 1
+    assert parted > 500
+    assert not Reshape((2, 3), (6,)).parts
+    assert not Reshape((0, 2), (2, 0)).parts

@@ -188,7 +188,8 @@ def _batch_pad(
 def _infer_slice(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
     (type,) = types
     starts, stops, steps = given["starts"], given["stops"], given["steps"]
-    rules.ranks("slice", type, starts=starts, stops=stops, steps=steps)
+    if not len(type.shape) == len(starts) == len(stops) == len(steps):
+        rules.ranks("slice", type, starts=starts, stops=stops, steps=steps)
     shape = []
     for axis, (n, start, stop, step) in enumerate(
         zip(type.shape, starts, stops, steps, strict=True)

@@ -18,6 +18,7 @@ from tenfold.types import BOOL, KIND, DType
 
 # What computes a ufunc for some dtypes: an op, or a function of arrays in those dtypes.
 Build = str | Callable[..., Any]
+_PLAIN = frozenset({Array, float, int})  # what most operands are
 # For the dtypes that operands are cast to, what computes the ufunc.
 Choice = Callable[[tuple[DType, ...]], Build]
 
@@ -38,7 +39,7 @@ def define(ufunc: np.ufunc, choice: Build | Choice, *, choose: bool = False) -> 
 def _unary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any) -> Any:
         scope = scope_of()
-        if type(x) is not Array and not is_array(x):
+        if type(x) not in _PLAIN and not is_array(x):
             x = traced(x)
         key = (dtype_key(x),)
         dtypes, build = plans.get(key) or plan(key)
@@ -53,9 +54,9 @@ def _unary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any
 def _binary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any, y: Any) -> Any:
         scope = scope_of()
-        if type(x) is not Array and not is_array(x):
+        if type(x) not in _PLAIN and not is_array(x):
             x = traced(x)
-        if type(y) is not Array and not is_array(y):
+        if type(y) not in _PLAIN and not is_array(y):
             y = traced(y)
         keys = dtype_key(x), dtype_key(y)
         dtypes, build = plans.get(keys) or plan(keys)
