@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tenfold.errors import ScopeError, TenfoldError
-from tenfold.frames import entry, hide
+from tenfold.frames import hide
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
 from tenfold.trace.source import Raw, caller, describe, here, locate
@@ -215,22 +215,21 @@ def current() -> Scope | None:
 def placed(function: F) -> F:
     """This function, which users call: its nodes have the user's line, and what it raises has the
     user's frames alone."""
-    outside_traces = entry(function)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         scope = local.scope
-        if scope is None:
-            return outside_traces(*args, **kwargs)
-        before = scope.at
-        scope.at = caller(before)
+        if scope is not None:
+            before = scope.at
+            scope.at = caller(before)
         try:
             return function(*args, **kwargs)
         except BaseException as error:
             hide(error)
             raise
         finally:
-            scope.at = before
+            if scope is not None:
+                scope.at = before
 
     return call  # type: ignore[return-value]
 
