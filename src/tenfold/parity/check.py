@@ -210,7 +210,7 @@ class _Check:
     # Kernels on drawn values.
 
     def kernels(self) -> Disagreement | None:
-        """Judge those kernels that were not yet, for at most half of the time."""
+        """Judge those kernels that were not yet, small ones first, for at most half of the time."""
         half = None if self.limit is None else self.start + self.limit / 2
         bench = Bench(self.walk.replay, self.state)
         every = list(kernels(self.program, self.walk.abouts))
@@ -222,7 +222,7 @@ class _Check:
 
         known = self.program.judged
         try:
-            for name, about, at in every:
+            for name, about, at in sorted(every, key=lambda one: one[1].size(one[2])):
                 if name in self.drawn or name in known:
                     self.drawn.setdefault(name)
                     continue

@@ -98,8 +98,9 @@ class Bench:
         """A state in which everything that a step reads lies in its place."""
         frame = self._frames.get(id(about))
         if frame is None:
-            zeros = [np.zeros(p.type.shape, p.type.dtype) for p in about.graph.parameters]
-            frame = self._frames[id(about)] = Frame(about.plan, zeros)
+            # Pages of what no step reads are never touched.
+            rooms = [np.empty(p.type.shape, p.type.dtype) for p in about.graph.parameters]
+            frame = self._frames[id(about)] = Frame(about.plan, rooms)
         state = self._make(about, frame.inputs)
         state.values = values
         state.frame = frame
