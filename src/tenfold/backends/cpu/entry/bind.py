@@ -17,7 +17,7 @@ from tenfold.backends.cpu.entry.distinct import DISTINCT, WRITES
 from tenfold.backends.cpu.entry.gate import GATE, GATE_EXPORTS
 from tenfold.backends.cpu.entry.pool import POOL, POOL_SLOTS
 from tenfold.backends.cpu.entry.record import RECORD_WORDS, RecordWord
-from tenfold.backends.cpu.entry.release import RELEASE
+from tenfold.backends.cpu.entry.release import DROP, RUN
 from tenfold.backends.cpu.entry.watch import WATCH
 from tenfold.backends.cpu.entry.write_back import WRITE_BACK
 from tenfold.backends.cpu.link.loader import Image, load, process_symbol
@@ -35,7 +35,7 @@ _FASTCALL_KEYWORDS = 0x80 | 0x02
 _NEVER = 1 << 62
 _POOL = range(RecordWord.POOL, RecordWord.POOL + POOL_SLOTS)
 
-GATE_TEXT = join([POOL, DISTINCT, RELEASE, WRITE_BACK, GATE, DISPATCH, WATCH])
+GATE_TEXT = join([POOL, DISTINCT, RUN, DROP, WRITE_BACK, GATE, DISPATCH, WATCH])
 
 _gates: list[Image] = []
 _making = Lock()

@@ -1,19 +1,16 @@
 """Release, as LLVM IR: of the GIL while a plan runs, of objects that a call has made.
 
 `i32 @tn_run(...)` runs a plan, with the GIL given up where it is long enough for that; it is called
-with the GIL held. `void @tn_drop(ptr made, i64 count)` lets go of objects, nulls among them.
+with the GIL held. It stands beside the gate and beside the steps, which a check runs without the
+gate. `void @tn_drop(ptr made, i64 count)` lets go of objects, nulls among them.
 """
 
 from __future__ import annotations
 
 from tenfold.backends.llvm.text import Fragment
 
-RELEASE = Fragment(
-    (
-        "declare ptr @PyEval_SaveThread()",
-        "declare void @PyEval_RestoreThread(ptr)",
-        "declare void @Py_DecRef(ptr)",
-    ),
+RUN = Fragment(
+    ("declare ptr @PyEval_SaveThread()", "declare void @PyEval_RestoreThread(ptr)"),
     """
 define dso_local i32 @tn_run(
     ptr %plan, i64 %release, ptr %table, ptr %arena, ptr %poll, ptr %given) nounwind {
@@ -28,7 +25,12 @@ released:
   call void @PyEval_RestoreThread(ptr %thread)
   ret i32 %answer
 }
+""",
+)
 
+DROP = Fragment(
+    ("declare void @Py_DecRef(ptr)",),
+    """
 define internal void @tn_drop(ptr %made, i64 %count) nounwind cold {
 begin:
   br label %test

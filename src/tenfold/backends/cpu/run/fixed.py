@@ -29,7 +29,7 @@ TEXTS = {STEPS: STEPS_TEXT, GATE: GATE_TEXT}  # in the order in which they are a
 
 EXPORTS: dict[str, tuple[str, ...]] = {
     GATE: GATE_EXPORTS,
-    STEPS: ("tn_steps",),
+    STEPS: ("tn_steps", "tn_run"),
 }
 
 

@@ -7,10 +7,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tenfold.backends.cpu.entry.abi import DONE
-from tenfold.backends.cpu.entry.bind import gate
 from tenfold.backends.cpu.link.loader import Image
 from tenfold.backends.cpu.run.bytecode import Bytecode
-from tenfold.backends.cpu.run.fixed import GATE, fixed
 from tenfold.backends.cpu.run.kernels import steps_image
 from tenfold.backends.cpu.run.native import RELEASED, NativeProgram, asking
 from tenfold.backends.cpu.run.poll import STATE_WORDS
@@ -26,8 +24,7 @@ class NativeStepper:
         kind = ctypes.PYFUNCTYPE(
             ctypes.c_int32, pointer, ctypes.c_int64, pointer, pointer, pointer, pointer
         )
-        self._gate = gate(lambda text: fixed(GATE, program.target))
-        self._run = kind(self._gate.address("tn_run"))
+        self._run = kind(program.image.address("tn_run"))
         self._program = program
         self._laid: tuple[PlanMemory, Any, int] | None = None  # the memory last used, its table
         self._made: WeakKeyDictionary[Plan, tuple[Bytecode, object]] = WeakKeyDictionary()

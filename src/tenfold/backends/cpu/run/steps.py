@@ -13,6 +13,7 @@ their own (see `scopes`).
 from __future__ import annotations
 
 from tenfold.backends.cpu.entry.abi import DONE, FAILED, STOPPED
+from tenfold.backends.cpu.entry.release import RUN
 from tenfold.backends.cpu.library.blas import BLAS, ROW_MAJOR
 from tenfold.backends.cpu.run.host import HOST
 from tenfold.backends.cpu.run.opcodes import (
@@ -218,4 +219,4 @@ fail:
 )
 
 STEPS = Fragment(("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",), _BODY)
-STEPS_TEXT = join([POLL, HOST, BLAS, STEPS])
+STEPS_TEXT = join([POLL, HOST, BLAS, STEPS, RUN])
