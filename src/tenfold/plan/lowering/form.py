@@ -19,17 +19,11 @@ from tenfold.plan.lowering.lower import (
     IMMEDIATE,
     LITERAL,
     SAME,
-    Destination,
-    Form,
-    FormNode,
     Place,
     ScatterIndices,
 )
+from tenfold.plan.lowering.shorthand import FormKey, Said
 from tenfold.types import DType
-
-# What a FormNode says, with the number of its type: most forms have been seen before, and plain
-# tuples are found in no time.
-FormKey = tuple[str, Any, tuple[int, ...], int, bool]
 
 
 @frozen
@@ -214,23 +208,10 @@ class Former:
                 if all(r is None or r in named for r in roots):
                     reductions.append((n, local(place)))
         arriving = tuple([kinds[v] for v in inputs])
-        key = (tuple(nodes), arriving, targets, tuple(reductions), tuple(extents))
+        key: Said = (tuple(nodes), arriving, targets, tuple(reductions), tuple(extents))
         form = self.known.get(key)
         if form is None:
-            of = self.fused.distinct
-            made = Form(
-                tuple(
-                    FormNode(op, given, reads, of[kind], reduces)
-                    for op, given, reads, kind, reduces in nodes
-                ),
-                tuple(of[kind] for kind in arriving),
-                tuple(
-                    Destination(node, place, None if kind is None else of[kind], starts, scatter)
-                    for node, place, kind, starts, scatter in targets
-                ),
-                *key[3:],
-            )
-            form = self.known[key] = self.general.general(made)
+            form = self.known[key] = self.general.said(key, self.fused.distinct)
         written = tuple(w.into if w.into >= 0 else w.value for w in wishes)
         shifts = tuple(w.shift for w in wishes)
         positions = {self.maker[v] for v in (*order, *written)}

@@ -8,7 +8,7 @@ would ask the same and do the same; so all that is left is to compute the sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
 
@@ -27,12 +27,12 @@ from tenfold.plan.lowering.lower import (
     ScatterIndices,
     lower,
 )
+from tenfold.plan.lowering.shorthand import OFFSETS, Said, Shorthand, axes_of
 from tenfold.types import DTYPES, TensorType
 
 _MOST = 4096  # forms that are remembered
 _ATTRIBUTE = "attribute"  # what a number is for, beside extents and offsets
 _NUMBERS = (int, Size, Number)
-_OFFSETS = ("starts", "stops")  # attributes that are offsets, 0 and 1 among them
 
 
 @frozen
@@ -97,13 +97,33 @@ class GeneralForms:
         self.table = table
         self.tune = tune
         self._known: dict[Form, GeneralForm] = {}
+        self._short: dict[Any, GeneralForm] = {}
         self._lock = Lock()
+
+    def said(self, said: Said, types: Sequence[TensorType]) -> SizedForm:
+        """A form, given by what it says, as a general one and its numbers; `types` are those that
+        it names by number."""
+        short = Shorthand(said, types)
+        if not short.plain:
+            return self.general(written(said, types))
+        key = short.key
+        with self._lock:
+            known = self._short.pop(key, None)
+            if known is not None:
+                self._short[key] = known  # the last to be dropped
+                return SizedForm(known, tuple(short.numbers))
+        made = self.general(written(said, types))
+        with self._lock:
+            self._short[key] = made.general
+            if len(self._short) > _MOST:
+                del self._short[next(iter(self._short))]
+        return made
 
     def general(self, form: Form) -> SizedForm:
         """A form as a general one and its numbers."""
         numbers: dict[tuple[str, int, int], Size] = {}
         types = [*form.inputs, *(n.type for n in form.nodes), *(t.into for t in form.targets)]
-        ranks = max([2, *(t.rank for t in types if t is not None)])
+        ranks = axes_of([t.rank for t in types if t is not None])
 
         def number(role: str, n: int) -> Any:
             if role != OFFSET and -1 <= n <= 1:
@@ -161,6 +181,28 @@ def general_forms(table: Table, tune: Callable[[Kernel], Kernel]) -> GeneralForm
     return _every.get(key) or _every.setdefault(key, GeneralForms(table, tune))
 
 
+def written(said: Said, types: Sequence[TensorType]) -> Form:
+    """A form written out."""
+    nodes, arriving, targets, reductions, extents = said
+    return Form(
+        tuple(
+            [
+                FormNode(op, given, reads, types[kind], reduces)
+                for op, given, reads, kind, reduces in nodes
+            ]
+        ),
+        tuple([types[kind] for kind in arriving]),
+        tuple(
+            [
+                Destination(node, place, None if kind is None else types[kind], starts, scatter)
+                for node, place, kind, starts, scatter in targets
+            ]
+        ),
+        reductions,
+        extents,
+    )
+
+
 def _changed(form: Form, change: Callable[[str, Any], Any]) -> Form:
     """A form with its numbers changed: extents, and integers among attributes."""
     types: dict[TensorType, TensorType] = {}
@@ -180,7 +222,7 @@ def _changed(form: Form, change: Callable[[str, Any], Any]) -> Form:
     def attributes(given: Any) -> Any:
         if type(given) is not tuple:  # the bits of a constant
             return given
-        roles = ((name, OFFSET if name in _OFFSETS else _ATTRIBUTE) for name, _ in given)
+        roles = ((name, OFFSET if name in OFFSETS else _ATTRIBUTE) for name, _ in given)
         return tuple([(n, plain(v, role)) for (n, role), (_, v) in zip(roles, given, strict=True)])
 
     def target(one: Destination) -> Destination:
