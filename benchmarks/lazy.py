@@ -29,7 +29,7 @@ import numpy as np
 
 import tenfold as tn
 
-SIZES = (1, 100, 10_000, 1_000_000)
+SIZES = (1, 100, 1_000, 10_000, 100_000, 1_000_000)
 LEAST, MOST = 12, 400  # rounds
 BUDGET = 0.5  # seconds of a case, about
 LARGE = 10_000  # elements from which on times are compared, not costs
@@ -106,6 +106,28 @@ def branches(x: Any, y: Any) -> Any:
     return x
 
 
+def elements(x: Any) -> Any:
+    total = 0.0
+    for i in range(50):
+        total += float(x[i])
+    return total
+
+
+def assigned(x: Any) -> Any:
+    x = x.copy()
+    for i in range(50):
+        x[i] = 1.5
+    return x
+
+
+def in_place(x: Any, y: Any) -> Any:
+    x = x.copy()
+    for _ in range(25):
+        x += y
+        x *= 0.5
+    return x
+
+
 def k_means(points: Any, centres: Any) -> Any:
     for _ in range(5):
         distances = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2)
@@ -127,6 +149,9 @@ def programs() -> Iterator[Case]:
         yield Case("graphs of changing length", n, 64, longer, (x, y, [0]), 32)
         if n > 100:
             yield Case("shapes never met", n, 4, other, (x, [0]), 32)
+            yield Case("elements", 1, 100, elements, (x,))
+            yield Case("elements assigned", n, 51, assigned, (x,))
+        yield Case("in place", n, 51, in_place, (x, y))
         yield Case("branches on values", n, 150, branches, (x, y))
         count = 100 if n <= LARGE else 5
         yield Case("growing concatenation", n, 2 * count, lambda x, c=count: growing(x, c), (x,), 6)

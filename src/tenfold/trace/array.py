@@ -197,6 +197,13 @@ class Array(Operators, Conversions):
             result = recall(UFUNCS[ufunc], (self, other), {}, numbers_alike(ufunc))
         else:
             result = UFUNCS[ufunc](self, other)
+        if self._scope is not LAZY or result._value.number != self._value.number:
+            result = self._converted(ufunc, result)
+        self._update(result._value)
+        return self
+
+    def _converted(self, ufunc: np.ufunc, result: Array) -> Array:
+        """What an in-place operation gave, in the type of this array, if NumPy would take it."""
         if result.shape != self.shape:
             raise TypeMismatch(
                 f"an in-place {ufunc.__name__} would change {self.type} to {result.type}",
@@ -209,10 +216,7 @@ class Array(Operators, Conversions):
                 where=describe(here()),
                 fix="write x = x + y, or cast the other operand with .astype",
             )
-        if self._scope is not LAZY or result.dtype != self.dtype:
-            result = FUNCTIONS[np.astype](result, self.dtype)
-        self._update(result._value)
-        return self
+        return FUNCTIONS[np.astype](result, self.dtype)  # type: ignore[no-any-return]
 
     def __getitem__(self, key: Any) -> Any:
         if current() is not None:

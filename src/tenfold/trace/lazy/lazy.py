@@ -156,16 +156,28 @@ def leaf(array: Host) -> LazyValue:
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
-    type = TensorType(array.dtype, array.shape)
-    return LazyValue(type, numbered(type), None, None, array)
+    type, number = kind_of(array)
+    return LazyValue(type, number, None, None, array)
 
 
-_numbers: dict[TensorType, int] = {}  # grows with the types met, as they do in a program
+# These grow with the types met, as they do in a program.
+_numbers: dict[TensorType, int] = {}
+_kinds: dict[tuple[Any, Any], tuple[TensorType, int]] = {}
 
 
 def numbered(type: TensorType) -> int:
     """The number of a type in this process."""
     return _numbers.setdefault(type, len(_numbers))
+
+
+def kind_of(array: Host) -> tuple[TensorType, int]:
+    """The type of an array, and its number."""
+    key = array.dtype, array.shape
+    found = _kinds.get(key)
+    if found is None:
+        type = TensorType(*key)
+        found = _kinds[key] = type, numbered(type)
+    return found
 
 
 def own(array: Any) -> Host:

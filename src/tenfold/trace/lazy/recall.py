@@ -69,6 +69,14 @@ def recall(
     """What the function gives for these arguments outside any trace: it is asked once for each
     key. To what a ufunc is, it does not matter how a view lies in its array, and seldom which
     number an operand is (`numbers_alike`)."""
+    if not kwargs:
+        made = None
+        if len(args) == 1:
+            made = _at_once(function, args[0], ABSENT)
+        elif like and len(args) == 2:
+            made = _at_once(function, args[0], args[1])
+        if made is not None:
+            return made
     key: list[Any] = [function]
     values: list[LazyValue] = []
     numbers: list[Any] = []
@@ -97,6 +105,35 @@ def recall(
         else:
             return found.compute(arrays, values, raw)
     return found.play(arrays, values, raw)
+
+
+def _at_once(function: Callable[..., Any], x: Any, y: Any) -> Any:
+    """What `recall` gives for an array at hand, or an operator on it and another or a number, in
+    the quickest way; None where it is not that."""
+    array, kind = _array[0], type(y)
+    if type(x) is not array or x._scope is not LAZY or x._view is not None or x._weak:
+        return None
+    value = x._value
+    values = [value]
+    if y is ABSENT:
+        found = _recordings.get((function, value.number))
+    elif kind is not array:
+        found = _recordings.get((function, value.number, kind))
+    elif y._scope is not LAZY or y._view is not None or y._weak or y._value is value:
+        return None
+    else:
+        other = y._value
+        if other.node is not None:
+            return None
+        values.append(other)
+        found = _recordings.get((function, value.number, other.number))
+    if found is None or found.only is None or found.most > config.direct or value.node is not None:
+        return None
+    if LAZY.recorded or config.compile == "always":
+        return None
+    if found.literal is not None:
+        values.append(FUNCTIONS["literal"](y, LAZY, found.literal))
+    return found.compute(None, values, here(4))
 
 
 def _recorded(

@@ -29,7 +29,7 @@ class Recording:
 
     __slots__ = (
         *("_given", "_kinds", "_reads", "constants", "literal", "many", "most", "nodes", "number"),
-        *("only", "places", "results", "type"),
+        *("only", "order", "results", "type"),
     )
 
     def __init__(
@@ -57,8 +57,7 @@ class Recording:
         self.only = self.nodes[0][0] if fresh else None
         if fresh:
             ((self.type, self.number),) = self._kinds
-            places = self._reads[0]
-            self.places = len(places) if places in ((0,), (0, 1)) else 0
+            self.order = self._reads[0]
 
     def generalise(self, numbers: list[Any]) -> bool:
         """Have any number in the place of this one, if it is the one constant, and read once: by
@@ -91,10 +90,11 @@ class Recording:
             if form is None:
                 row += [value.array for value in values]
                 context.run(self._fill, row)
-            elif self.places == 1:
-                made = context.run(function, values[0].array)
-            elif self.places == 2:
-                made = context.run(function, values[0].array, values[1].array)
+            elif len(self.order) == 2:
+                first, second = self.order
+                made = context.run(function, values[first].array, values[second].array)
+            elif len(self.order) == 1:
+                made = context.run(function, values[self.order[0]].array)
             else:
                 made = context.run(function, *[value.array for value in self.nodes[0][1](values)])
         except Exception as error:
@@ -104,7 +104,9 @@ class Recording:
             contexts.append(context)
         array = array_class[0]
         if form is not None:
-            if made.__class__ is not np.ndarray or made.base is not None:
+            if made.__class__ is self.type.dtype.type:  # NumPy gives scalars for 0-d arrays
+                made = np.asarray(made)
+            elif made.__class__ is not np.ndarray or made.base is not None:
                 made = as_array(made, self.type, form)
             return array(LAZY, LazyValue(self.type, self.number, None, raw, made))
         made = zip(self._kinds, row[len(values) :], strict=True)

@@ -14,13 +14,11 @@ import numpy as np
 from tenfold.config import config
 from tenfold.trace.array import Array
 from tenfold.trace.lazy.compute import small_copy
-from tenfold.trace.lazy.lazy import LAZY, Host, LazyValue, numbered
+from tenfold.trace.lazy.lazy import LAZY, Host, LazyValue, kind_of
 from tenfold.trace.source import here
 from tenfold.trace.surface.steps import BasicIndex, view_of
 from tenfold.trace.tables import FUNCTIONS
-from tenfold.types import KIND, DType, TensorType
-
-_elements: dict[DType, tuple[TensorType, int]] = {}  # the type of an element, and its number
+from tenfold.types import KIND
 
 
 def read(x: Array, key: Any) -> Array | None:
@@ -33,19 +31,16 @@ def read(x: Array, key: Any) -> Array | None:
             found = np.asarray(host[key])
         except IndexError:
             return None
-        kind = _elements.get(host.dtype)
-        if kind is None:
-            type = TensorType(host.dtype, ())
-            kind = _elements[host.dtype] = type, numbered(type)
-        return Array(LAZY, LazyValue(kind[0], kind[1], None, here(3), found))
+        type, number = kind_of(found)
+        return Array(LAZY, LazyValue(type, number, None, here(3), found))
     step = BasicIndex.plain(host.shape, key)
     if step is None:
         return None
     part = host[key]
     if part.size > config.direct:
         return None
-    type = TensorType(part.dtype, part.shape)
-    made = Array(LAZY, LazyValue(type, numbered(type), None, here(3), small_copy(part)))
+    type, number = kind_of(part)
+    made = Array(LAZY, LazyValue(type, number, None, here(3), small_copy(part)))
     return view_of(x, step, made)
 
 
