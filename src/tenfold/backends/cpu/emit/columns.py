@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tenfold.backends.cpu.emit.fold import least_bit, merged
+from tenfold.backends.cpu.emit.positions import multiply_before
 from tenfold.backends.cpu.emit.prefetch import prefetch_later_rows
 from tenfold.backends.cpu.emit.reductions import Reduction, Slot
 from tenfold.backends.cpu.emit.state import Position, Val
@@ -19,7 +20,7 @@ from tenfold.backends.cpu.emit.stores import store
 from tenfold.backends.cpu.schedule.schedule import row_places
 from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, element_of, vector
 from tenfold.kernel.analyse.nest import Compute, Item, Loop, Write
-from tenfold.kernel.analyse.uses import read_later, used
+from tenfold.kernel.analyse.uses import loads, read_later, used
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
@@ -176,6 +177,7 @@ class _RowReduction:
         self.shaped = [m.shaped for m in self.makers for _ in m.slots()]
         self.whole = self.extent // self.size * self.size  # the rows of whole runs
         self.places = row_places(e.kernel, loop.axis)
+        self.indices = [i.index for i in loads(e.kernel, loop.body) if i.index is not None]
 
     def run(self) -> None:
         e, columns = self.e, self.columns
@@ -185,7 +187,11 @@ class _RowReduction:
             number = e.w.op(f"udiv i64 {i}, {self.size}")
             number = e.w.op(f"add i64 {number}, 1")
             place = e.w.call("i64", "llvm.cttz.i64", ("i64", number), ("i1", "true"))
-            columns.lanes(lambda: self.join(i, place), reads)
+            positions = [e.sum(i, n) for n in range(self.size)]
+            with e.s.inside(self.loop.axis, i, 0, self.extent):
+                for position in positions:
+                    multiply_before(e.s, position, self.indices, self.loop.axis)
+                columns.lanes(lambda: self.join(positions, place), reads)
             return []
 
         if not all(self.shaped):
@@ -193,11 +199,11 @@ class _RowReduction:
         e.loop(0, self.whole, self.size, (), rows)
         columns.lanes(self.finish, reads)
 
-    def join(self, i: Position, place: str) -> None:
+    def join(self, positions: list[Position], place: str) -> None:
         """A run, with as many as wait for it."""
         made = self.begun()
-        for n in range(self.size):
-            made = self.row(self.e.sum(i, n), made)
+        for position in positions:
+            made = self.row(position, made)
         if any(self.shaped):
             made = self.e.loop(0, place, 1, self.as_slots(made), self.carried, self.places)
         for n, ((ty, _), x) in enumerate(zip(self.slots, made, strict=True)):

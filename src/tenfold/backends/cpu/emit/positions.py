@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.emit.state import EmitState, Val
+from collections.abc import Iterable
+
+from tenfold.backends.cpu.emit.state import EmitState, Position, Val
 from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, is_constant, kind, vector
 from tenfold.kernel.analyse.access import farthest, reach
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, VALUE, Atom, Index
@@ -68,10 +70,22 @@ def scalar(s: EmitState, index: Index, copy: int = 0) -> tuple[str | None, int]:
             constant += k * int(x)
             continue
         if k != 1:
-            x = w.op(f"mul nsw i64 {x}, {k}")
+            x = s.env.get(("product", x, str(k))) or w.op(f"mul nsw i64 {x}, {k}")
         total = w.op(f"add nsw i64 {total}, {x}") if total else x
     s.env[key] = (total, constant)
     return total, constant + index.const
+
+
+def multiply_before(s: EmitState, position: Position, indices: Iterable[Index], axis: int) -> None:
+    """Compute how far a position lies along an axis in these indices, for all that is written from
+    here on: nobody takes it out of a loop where registers are few."""
+    if isinstance(position, int):
+        return
+    for index in indices:
+        step = index.stride(axis)
+        key = "product", position, str(step)
+        if isinstance(step, Number) and key not in s.env:
+            s.env[key] = s.w.op(f"mul nsw i64 {position}, {step}")
 
 
 def whole(s: EmitState, index: Index, copy: int = 0) -> str:
