@@ -29,7 +29,8 @@ def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: LLVMTarget) 
     """The store of an output that won't stay in the caches, if its rows are long: a
     non-temporal store goes past them, and its line need not be read first. Where all that a kernel
     reads and writes fits half of the last cache, plain stores are faster: the next call finds it
-    there, and lines that rows share are not written through twice."""
+    there, and lines that rows share are not written through twice. The rows of a tile lie alike in
+    pages and so push one another out: of these a quarter has to fit."""
     if lane is None or not target.masked or in_place(kernel):
         return None
     if any(a.kind == SEQUENTIAL for a in kernel.axes):
@@ -49,9 +50,9 @@ def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: LLVMTarget) 
         and kind(kernel.buffers[s.buffer].dtype) != "c"
     ]
     outputs = [s for s in kernel.stores if not kernel.buffers[s.buffer].rows]
-    if len(found) != 1 or len(outputs) != 1 or _touched(kernel) < cache_bytes() // 2:
+    if len(found) != 1 or len(outputs) != 1:
         return None
-    return found[0]
+    return found[0] if _touched(kernel) >= cache_bytes() // (4 if tiled else 2) else None
 
 
 def _touched(kernel: Kernel) -> int:
