@@ -23,6 +23,7 @@ ATTRIBUTES = {attribute.name for op in TABLE.values() for attribute in op.attrib
 MAKERS = ("node", "op", "make", "emit", "emit_all")
 # Words that mean something else, by the name of the file.
 SENSES = {
+    "access.py": {"cast": "an instruction of kernels"},
     "callbacks.py": {"hook": "a word of an error"},
     "check.py": dict.fromkeys(
         ("reduce", "argmin", "argmax", "select", "cast", "bitcast"), "instructions of kernels"
