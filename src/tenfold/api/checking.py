@@ -5,7 +5,8 @@ The check of a first call takes about as long as making the plan did. What is le
 background on a copy of the arguments; where that can't be, because they are large or Python is
 called, later calls go on with it, the second, the fourth, the eighth and so on. Until then the plan
 answers, its certificate being partial; in strict mode the reference does. A plan that is refuted
-later is taken out of use, and the next call says how many it had answered.
+later is taken out of use, and the next call says how many it had answered. A plan of which only the
+sizes are new answers before its first check (`parity/wiring`).
 """
 
 from __future__ import annotations

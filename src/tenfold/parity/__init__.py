@@ -56,6 +56,9 @@
   processes, too (`api/checking`). It gives up, and goes on later, when there is no memory for it,
   at the end of the process, and for a fork, of which both sides go on. What it raises in the
   background the next call tells.
+- Certificates belong to kernels and wirings, too (`parity/wiring`): a plan of judged kernels that
+  is wired as one that was checked, at other sizes, answers before its own check, which goes on
+  behind when it is quiet.
 - While a certificate is partial the plan answers; in strict mode the check has no limit, and the
   reference answers until nothing is left. What no check came to, a branch that calls Python say,
   has an alarm in the bytecode: the first call that comes there has the next one checked.
