@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import random
 import re
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -114,3 +116,23 @@ def test_a_generator_is_no_argument() -> None:
 def test_a_seed_inside_is_as_in_numpy() -> None:
     got = tn.jit(lambda x: x + np.random.default_rng(7).normal(size=3))(X)
     np.testing.assert_array_equal(got, X + np.random.default_rng(7).normal(size=3))
+
+
+def test_a_state_that_is_loaded_meanwhile_has_not_moved() -> None:
+    # As a check in the background may do. Whether it is loaded has to be known: a new process.
+    lines = (
+        "import sys, numpy as np, tenfold as tn",
+        "assert 'numpy.random' not in sys.modules",
+        "def f(x):",
+        "    import numpy.random",
+        "    return x + 1",
+        "def g(x):",
+        "    return x + np.random.rand()",
+        "tn.trace(f, np.ones(3))",
+        "try: tn.trace(g, np.ones(3))",
+        "except tn.errors.TraceError: print('drawn')",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "drawn", done.stderr
