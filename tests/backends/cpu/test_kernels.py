@@ -673,8 +673,11 @@ def scaled_by_sums(rows: int, columns: int) -> Kernel:
 @every_target
 @pytest.mark.parametrize("columns", [1024, 1100])
 @pytest.mark.parametrize("case", ["softmax", "sums"])
-def test_large_outputs_of_rows(case: str, columns: int, target: LLVMTarget) -> None:
+def test_large_outputs_of_rows(
+    case: str, columns: int, target: LLVMTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows that are begun before the one above is stored, in parts too."""
+    monkeypatch.setattr(traffic, "cache_bytes", lambda: 1 << 22)
     rows = 900
     x = random((rows, columns))
     kernel = softmax(rows, columns, 1) if case == "softmax" else scaled_by_sums(rows, columns)
