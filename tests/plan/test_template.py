@@ -25,7 +25,7 @@ from tenfold.ops import TABLE
 from tenfold.plan import Plan, make_plan
 from tenfold.plan.fusion.fuse import fuse
 from tenfold.plan.lowering import general
-from tenfold.plan.steps import templates
+from tenfold.plan.steps import structure, templates
 from tenfold.plan.steps.structure import numbered, structure_of
 from tenfold.plan.steps.template import Template
 from tenfold.plan.steps.templates import VAIN, Templates
@@ -338,22 +338,8 @@ def resized(graph: Graph, source: random.Random) -> Graph | None:
         for n in structure_of(graph, TABLE).sizes
     }  # fmt: skip
 
-    def plain(value: Any) -> Any:
-        if type(value) is tuple:
-            return tuple(map(plain, value))
-        return to.get(value, value) if type(value) is int else value
-
-    builder = Builder(TABLE)
-    values = [
-        builder.parameter(TensorType(p.type.dtype, plain(p.type.shape))) for p in graph.parameters
-    ]
     try:
-        for node in graph.nodes:
-            given = dict(node.attributes)
-            if not TABLE[node.op].literal:
-                given = {name: plain(value) for name, value in given.items()}
-            values += builder.node(node.op, [values[v] for v in node.inputs], given)
-        return builder.finish([values[v] for v in graph.outputs])
+        return structure.resized(graph, to, TABLE)
     except TenfoldError:
         return None
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -129,14 +130,13 @@ def _checked(
     before = None if always else program.certificate
     if graph.effects:  # what is called may write to the caller's arrays
         arrays = [np.array(a) if a.flags.writeable else a for a in arrays]
-    brief = not (always or strict)
-
-    def patience() -> float:
-        """The second, fourth, eighth plan of a wiring, if those before did not come to their end,
-        is given more time."""
+    brief, patience = None if always or strict else limit, 0.0
+    if verify == "first" and not strict:
+        # A check in brief is worth its time: plans of its wiring answer at once from then on. The
+        # second, fourth, eighth one, if those before did not come to their end, is given more.
         turn = wirings.turn(program.wiring) if program.wiring is not None else 1
-        return MORE * turn.bit_length() if turn > 1 and turn & (turn - 1) == 0 else 0.0
-
+        patience = MORE * turn.bit_length() if turn > 1 and turn & (turn - 1) == 0 else 0.0
+        brief = max(limit or 0.0, MORE, patience)
     count("checks")
     found = check(
         program, graph, arrays, callbacks, limit, before=before, brief=brief, patience=patience
@@ -217,7 +217,7 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
         from tenfold.parity.check import check
 
         before = program.certificate
-        found = check(program, graph, kept, before=before, stop=waited_for, brief=True).verdict
+        found = check(program, graph, kept, before=before, stop=waited_for, brief=inf).verdict
         if not isinstance(found, Certificate):
             refute(program, found)
             return

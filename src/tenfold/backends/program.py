@@ -177,6 +177,10 @@ class Program(ABC):
         """The name of the code of a kernel: calls with other sizes may share it."""
         return f"{call.kernel.digest} {call.sizes}"
 
+    def serves(self, call: SizedKernel, other: SizedKernel) -> bool:
+        """Whether the code of one of its calls is known to be that of another, too."""
+        return call == other
+
     def __init__(self, callbacks: Callbacks | None = None) -> None:
         self.callbacks = callbacks or Callbacks()
         self.running = CurrentCallbacks()

@@ -34,6 +34,7 @@ from tenfold.parity.replay.brief import check_in_brief, may_be_brief
 from tenfold.parity.replay.drawn import PACE, Bench, kernels
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import run_whole
+from tenfold.parity.replay.smaller import LARGE, smaller
 from tenfold.parity.replay.state import ScopeState
 from tenfold.parity.replay.walk import OutOfTime, StepTally, Walk
 from tenfold.parity.rule.agree import Uncertain, compare, disagreement, judged, raw, same_bits
@@ -79,18 +80,20 @@ def check(
     every: bool = False,
     before: Certificate | None = None,
     stop: Stop | None = None,
-    brief: bool = False,
-    patience: Callable[[], float] | None = None,
+    brief: float | None = None,
+    patience: float = 0.0,
 ) -> CheckResult:
     """Check the program made of a graph on these arguments, in at most about `limit` seconds.
 
     Without arguments, only what needs none is done: kernels on drawn values. `every`: all rounds
     of loops, not only the first, the last and some between. `before` is what
     was found earlier: what that has is not checked again. `stop` is asked now and then whether to
-    leave the rest for later. `brief`: where kernels are known, the check may be brief; it may take
-    as long as `patience` says, if that is longer."""
-    made = _Check(program, graph, arrays, callbacks or Callbacks(), limit, every, before, stop)
-    return (made.in_brief(patience) if brief else None) or made.run()
+    leave the rest for later. `brief`: where kernels are known, the check may be brief, and take so
+    many seconds. Those that are not may take `patience` seconds, if that is longer."""
+    made = _Check(
+        program, graph, arrays, callbacks or Callbacks(), limit, every, before, stop, patience
+    )
+    return (None if brief is None else made.in_brief(brief)) or made.run()
 
 
 class _Check:
@@ -104,8 +107,10 @@ class _Check:
         every: bool,
         before: Certificate | None,
         stop: Stop | None,
+        patience: float,
     ) -> None:
         self.start = perf_counter()
+        self.patience = patience
         self.program, self.graph = program, graph
         self.given, self.arrays = arrays is not None, arrays or ()
         self.limit, self.stop, self.before = limit, stop, before
@@ -149,7 +154,7 @@ class _Check:
             return CheckResult(outputs, fault, replayed)
         return CheckResult(outputs, self.certificate(), replayed, made)
 
-    def in_brief(self, patience: Callable[[], float] | None) -> CheckResult | None:
+    def in_brief(self, limit: float) -> CheckResult | None:
         """What a check in brief finds; None where that is not enough."""
         program, walk = self.program, self.walk
         if not self.given or not may_be_brief(program, self.graph):
@@ -164,8 +169,8 @@ class _Check:
         about = walk.abouts[id(program.plan)]
         rewritten = is_rewritten(self.graph)
         end = self.end
-        if end is not None and patience is not None:
-            self.end = max(end, self.start + patience())
+        if end is not None:
+            self.end = self.start + limit
         try:
             found = check_in_brief(program, about, self.arrays, walk.replay, self.on_time)
             if found is not None and rewritten:
@@ -210,14 +215,18 @@ class _Check:
     # Kernels on drawn values.
 
     def kernels(self) -> Disagreement | None:
-        """Judge those kernels that were not yet, small ones first, for at most half of the time."""
-        half = None if self.limit is None else self.start + self.limit / 2
+        """Judge those kernels that were not yet, small ones first, for at most half of the time.
+        The first is judged to its end, so that checks which follow do not all begin with it."""
+        limit = None if self.limit is None else max(self.limit, self.patience)
+        half = None if limit is None else self.start + max(limit / 2, self.patience)
         bench = Bench(self.walk.replay, self.state)
         every = list(kernels(self.program, self.walk.abouts))
 
+        begun = False  # whether one was judged
+
         def on_time() -> None:
-            self.on_time()
-            if half is not None and perf_counter() > half:
+            late = begun and half is not None and perf_counter() > half
+            if late or (self.stop and self.stop()):
                 raise OutOfTime
 
         known = self.program.judged
@@ -226,16 +235,24 @@ class _Check:
                 if name in self.drawn or name in known:
                     self.drawn.setdefault(name)
                     continue
-                if self.limit is not None and about.size(at) > PACE * self.limit:
+                small = None
+                if about.size(at) > LARGE:
+                    small = smaller(self.program, about, at, name, on_time)
+                size = about.size(at) if small is None else small.about.size(0)
+                if limit is not None and size > PACE * limit:
                     continue  # it would take longer than there is
                 on_time()
-                found = bench.judge(about, at, on_time)
+                if small is None:
+                    found = bench.judge(about, at, on_time)
+                else:
+                    found = Bench(small.replay, self.state).judge(small.about, 0, on_time)
                 if isinstance(found, Disagreement):
-                    return found
+                    return replace(found, step=about.what(at))
                 if found is not None:
                     self.notes.append(found)
                 self.drawn[name] = found
                 known.add(name)
+                begun = True
         except OutOfTime:
             pass
         except MemoryError:

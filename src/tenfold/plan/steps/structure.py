@@ -8,7 +8,7 @@ from typing import Any
 
 from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node, Parameter, Source
-from tenfold.graph.build import vouch
+from tenfold.graph.build import Builder, vouch
 from tenfold.graph.data import read_data
 from tenfold.graph.op import Table
 from tenfold.kernel.ir.number import Number
@@ -58,6 +58,25 @@ def structure_of(graph: Graph, table: Table) -> Structure:
                 made.append((op, plain(attributes), owned, outputs, arity))
         key.append((plain(types), tuple([numbers[s] for s in scopes]), tuple(made), *rest))
     return Structure(tuple(key), tuple(sizes), least)
+
+
+def resized(graph: Graph, sizes: Mapping[int, int], table: Table) -> Graph:
+    """A graph without scopes, with other sizes in place of some. Raises where that is none: the
+    data of literals stay, and what follows from a size has to go with it."""
+
+    def plain(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple([plain(v) for v in value])
+        return sizes.get(value, value) if type(value) is int else value
+
+    builder = Builder(table)
+    values = [
+        builder.parameter(TensorType(p.type.dtype, plain(p.type.shape))) for p in graph.parameters
+    ]
+    for node in graph.nodes:
+        given = node.attributes if table[node.op].literal else plain(node.attributes)
+        values += builder.node(node.op, [values[v] for v in node.inputs], dict(given))
+    return builder.finish([values[v] for v in graph.outputs])
 
 
 def numbered(graph: Graph, numbers: Mapping[int, Number], table: Table) -> Graph:

@@ -62,6 +62,9 @@ class CompiledProgram(NativeProgram):
     def code_name(self, call: SizedKernel) -> str:
         return self.code[call].compiled.name
 
+    def serves(self, call: SizedKernel, other: SizedKernel) -> bool:
+        return call.kernel == other.kernel and self.code[call].compiled.facts.hold(other.sizes)
+
     def routines(self) -> Mapping[str, int]:
         return {name: image.address(name) for name, image in self._sorts.items()}
 
