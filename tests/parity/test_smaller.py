@@ -67,6 +67,7 @@ def test_it_is_judged_there(monkeypatch: pytest.MonkeyPatch) -> None:
     function, arrays = LARGE["gather"]
     graph = tn.trace(function, *arrays)
     program = BACKEND.compile(graph)
+    program.judged = set()
     found = check(program, graph, arrays, limit=0.5)
     assert found.agrees
     assert found.verdict.undrawn == 0
@@ -90,6 +91,7 @@ def test_a_fault_is_found_there_and_named_by_its_step(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(seam, "hook", spoil)
     program = BACKEND.compile(graph)
+    program.judged = set()
     found = check(program, graph, None)
     assert not found.agrees
     assert "on drawn values" in str(found.verdict)
@@ -103,9 +105,11 @@ def test_one_kernel_is_judged_to_its_end_in_each_check(monkeypatch: pytest.Monke
     forget_code(monkeypatch)
     monkeypatch.setattr(checks, "PACE", 1e30)
     graph = tn.trace(lambda a: (np.sort(np.exp(a), axis=0) - 1, np.sort(a, axis=0) * 3), A[:9])
-    left = []
+    left: list[int] = []
+    judged: set[str] = set()
     for _ in range(3):
         program = BACKEND.compile(graph)
+        program.judged = judged
         found = check(program, graph, [A[:9]], limit=1e-9)
         left.append(found.verdict.undrawn)
     assert left == sorted(set(left), reverse=True)
