@@ -16,12 +16,13 @@ import os
 import statistics
 import sys
 from collections.abc import Callable
-from time import perf_counter, perf_counter_ns, process_time, sleep
+from time import perf_counter, process_time, sleep
 from typing import Any
 
 os.environ["TENFOLD_CACHE"] = "off"  # a plan from disk leaves nothing to measure
 
 import numpy as np
+from clock import clock
 
 import tenfold as tn
 
@@ -42,15 +43,6 @@ def program(count: int, curve: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return outs
 
     return run
-
-
-def clock() -> Callable[[], int]:
-    """Nanoseconds, without those that this thread spent waiting for a processor."""
-    try:
-        told = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
-    except OSError:
-        return perf_counter_ns
-    return lambda: perf_counter_ns() - int(os.pread(told, 99, 0).split()[1])
 
 
 def timed(call: Callable[[Any], Any], x: Any, go_on: Callable[[int], bool]) -> list[float]:

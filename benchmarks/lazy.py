@@ -20,12 +20,12 @@ import os
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 os.environ["TENFOLD_CACHE"] = "off"
 
 import numpy as np
+from clock import clock
 
 import tenfold as tn
 
@@ -158,15 +158,6 @@ def programs() -> Iterator[Case]:
         if n >= 100:
             points = rng.normal(size=(n // 4, 4))
             yield Case("k-means", n, 75, k_means, (points, points[:8].copy()), 4)
-
-
-def clock() -> Callable[[], int]:
-    """Nanoseconds, without those that this thread spent waiting for a processor."""
-    try:
-        told = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
-    except OSError:
-        return perf_counter_ns
-    return lambda: perf_counter_ns() - int(os.pread(told, 99, 0).split()[1])
 
 
 now = clock()
