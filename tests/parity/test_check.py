@@ -144,7 +144,9 @@ def test_callbacks_run_once_and_in_order():
 
 
 def test_what_is_left_is_said_and_callbacks_still_run_once(monkeypatch):
-    monkeypatch.setattr(sys.modules["tenfold.api.checking"], "WAITING", -1)  # no background
+    from tenfold.api import checking
+
+    monkeypatch.setattr(checking, "WAITING", -1)  # no background
     seen = []
 
     def f(x):
@@ -180,13 +182,16 @@ def test_a_later_call_goes_on_where_callbacks_keep_the_background_out():
 
 
 def test_a_plan_from_disk_that_is_not_checked_to_the_end_answers_at_once(monkeypatch, tmp_path):
+    from tenfold.api import checking
+
+    forget_code(monkeypatch)  # what is compiled is written to disk at once
     monkeypatch.setattr(tn.config, "cache", tmp_path)
 
     def f(x):
         return np.sort(np.sin(x) * 2, axis=0)
 
     g = tn.jit(f, verify=0.0)
-    monkeypatch.setattr(sys.modules["tenfold.api.checking"], "WAITING", -1)  # no background
+    monkeypatch.setattr(checking, "WAITING", -1)  # no background
     g(X)
     assert g.certificate(X).state == "partial"
     plans.clear()
@@ -194,7 +199,7 @@ def test_a_plan_from_disk_that_is_not_checked_to_the_end_answers_at_once(monkeyp
     before = tn.stats()["plans"]
     h(X)
     assert tn.stats()["plans"] == before  # nothing was planned in the call
-    monkeypatch.setattr(sys.modules["tenfold.api.checking"], "WAITING", 32)
+    monkeypatch.setattr(checking, "WAITING", 32)
     h(X)
     assert h.ready(600)
     assert h.certificate(X).state == "whole"
