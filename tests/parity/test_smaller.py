@@ -113,3 +113,20 @@ def test_one_kernel_is_judged_to_its_end_in_each_check(monkeypatch: pytest.Monke
         found = check(program, graph, [A[:9]], limit=1e-9)
         left.append(found.verdict.undrawn)
     assert left == sorted(set(left), reverse=True)
+
+
+def test_looking_for_smaller_sizes_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_code(monkeypatch)
+    looked = []
+
+    def look(program: Any, about: Any, at: int, name: str, watch: Any) -> None:
+        looked.append(name)
+        watch()
+
+    monkeypatch.setattr(checks, "smaller", look)
+    graph = tn.trace(lambda a: (np.sort(np.exp(a), axis=0) - 1, np.sort(a, axis=0) * 3), A[:900])
+    program = BACKEND.compile(graph)
+    program.judged = set()
+    found = check(program, graph, [A[:900]], limit=1e-9)
+    assert len(looked) == 1
+    assert found.verdict.undrawn == 3

@@ -224,9 +224,13 @@ class _Check:
 
         begun = False  # whether one was judged
 
+        def stopped() -> None:
+            if self.stop and self.stop():
+                raise OutOfTime
+
         def on_time() -> None:
-            late = begun and half is not None and perf_counter() > half
-            if late or (self.stop and self.stop()):
+            stopped()
+            if half is not None and perf_counter() > half:
                 raise OutOfTime
 
         known = self.program.judged
@@ -241,11 +245,12 @@ class _Check:
                 size = about.size(at) if small is None else small.about.size(0)
                 if limit is not None and size > PACE * limit:
                     continue  # it would take longer than there is
-                on_time()
+                watch = on_time if begun else stopped
+                watch()
                 if small is None:
-                    found = bench.judge(about, at, on_time)
+                    found = bench.judge(about, at, watch)
                 else:
-                    found = Bench(small.replay, self.state).judge(small.about, 0, on_time)
+                    found = Bench(small.replay, self.state).judge(small.about, 0, watch)
                 if isinstance(found, Disagreement):
                     return replace(found, step=about.what(at))
                 if found is not None:
