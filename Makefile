@@ -40,9 +40,13 @@ fuzz: .venv/made
 	$(PY) tests/fuzz_files.py 200000
 	TENFOLD_HAMMER=200 $(PY) -m pytest tests/backends/cpu/run/test_threads.py tests/test_locks.py
 
-# Each prints its own table; those of peers that are not installed are left out.
+# Each prints its own table; those of peers that are not installed are left out. What `peers` finds
+# goes to benchmarks/results.
 bench: .venv/made
 	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	for threads in 1 2; do for level in x86-64-v3 x86-64-v4; do \
+		$(PY) benchmarks/peers/run.py --threads $$threads --level $$level || exit 1; done; done
+	$(PY) benchmarks/peers/report.py
 	for name in trace call kernels accuracy maths rollout sizes decode warm background parity prover; do \
 		echo "── $$name"; $(PY) benchmarks/$$name.py || exit 1; done
 

@@ -1,0 +1,164 @@
+"""Tables and a picture of what `run.py` measured.
+
+    python benchmarks/peers/report.py
+
+reads `benchmarks/results/*.json` and writes `README.md` and `peers.svg` beside them. A figure of a
+peer is its time over Tenfold's in the same run: above 1, Tenfold is faster. A case that a peer wins
+by more than the noise is marked as lost, with the reason that stands in `LOST`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from math import exp, log
+from typing import Any
+
+from run import RESULTS
+from worker import PEERS
+
+NOISE = 0.95  # of Tenfold's time: a peer that took less has won
+
+# Why a case is lost, and what would win it, by the beginning of its title.
+LOST: dict[str, str] = {}
+
+
+def mean(ratios: Iterable[float]) -> float:
+    """The geometric mean."""
+    logs = [log(r) for r in ratios]
+    return exp(sum(logs) / len(logs)) if logs else float("nan")
+
+
+def ratios(case: dict[str, Any]) -> dict[str, float]:
+    """The time of each peer that took part over Tenfold's."""
+    ours = case.get("tenfold", {})
+    if "failed" in ours or "best" not in ours:
+        return {}
+    told = {
+        p: c["best"] / ours["best"] for p, c in case.items() if "best" in c and "failed" not in c
+    }
+    return {peer: ratio for peer, ratio in told.items() if peer != "tenfold"}
+
+
+def reason(title: str) -> str:
+    return next(
+        (why for start, why in LOST.items() if title.startswith(start)), "not yet looked at"
+    )
+
+
+def table(found: dict[str, Any], group: str) -> list[str]:
+    peers = [p for p in PEERS if p != "tenfold"]
+    lines = [f"| {group} | Tenfold, µs | " + " | ".join(peers) + " | best peer |"]
+    lines.append("|---" * (len(peers) + 3) + "|")
+    lost = []
+    for title, case in found["cases"].items():
+        kind, name = title.split(": ", 1)
+        if kind != group:
+            continue
+        theirs = ratios(case)
+        best = min(theirs.values(), default=float("nan"))
+        ours = case.get("tenfold", {}).get("best", float("nan")) * 1e6
+        cells = [f"{theirs[p]:.2f}" if p in theirs else "–" for p in peers]
+        mark = f"**{best:.2f}, lost**" if best < NOISE else f"{best:.2f}"
+        lines.append(f"| {name} | {ours:.3g} | " + " | ".join(cells) + f" | {mark} |")
+        if best < NOISE:
+            lost.append(f"- {name}: {reason(title)}")
+    means = []
+    for peer in peers:
+        of_group = [ratios(c).get(peer) for t, c in found["cases"].items() if t.startswith(group)]
+        kept = [r for r in of_group if r is not None]
+        means.append(f"{mean(kept):.2f}" if kept else "–")
+    lines.append("| *geometric mean* | | " + " | ".join(means) + " | |")
+    return [*lines, "", *(["Lost:", "", *lost, ""] if lost else [])]
+
+
+def heading(found: dict[str, Any]) -> str:
+    level = found["level"] or "the machine's best level"
+    threads = f"{found['threads']} thread" + ("s" if found["threads"] > 1 else "")
+    return f"{level}, {threads}"
+
+
+def page(runs: list[dict[str, Any]]) -> str:
+    first = runs[0]["machine"]
+    versions = ", ".join(f"{name} {number}" for name, number in first["versions"].items())
+    lines = [
+        "# Beside the peers",
+        "",
+        f"Made by `make bench` on {first['processor']}, {first['cores']} cores; {versions}.",
+        "A peer's figure is its time over Tenfold's: above 1, Tenfold is faster. Each row is of",
+        "one run, its rounds interleaved, each peer in a process of its own on the same cores; the",
+        "shortest call counts. For x86-64-v3 all peers are kept to AVX2.",
+        "",
+    ]
+    for found in runs:
+        lines += [f"## {heading(found)}", ""]
+        for group in dict.fromkeys(title.split(": ")[0] for title in found["cases"]):
+            lines += table(found, group)
+    lines += speedups(runs)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def speedups(runs: list[dict[str, Any]]) -> list[str]:
+    """One thread's time over two threads', where both were measured."""
+    by = {(f["level"], f["threads"]): f["cases"] for f in runs}
+    lines = []
+    for level in dict.fromkeys(f["level"] for f in runs):
+        one, two = by.get((level, 1)), by.get((level, 2))
+        if not one or not two:
+            continue
+        lines += [
+            f"## Two threads over one, {level or 'best level'}",
+            "",
+            "| case | speed-up |",
+            "|---|---|",
+        ]
+        for title in one:
+            a, b = one[title].get("tenfold", {}), two.get(title, {}).get("tenfold", {})
+            if "best" in a and "best" in b:
+                lines.append(f"| {title} | {a['best'] / b['best']:.2f} |")
+        lines.append("")
+    return lines
+
+
+def picture(runs: list[dict[str, Any]]) -> None:
+    """Geometric means over each group, a bar for each peer."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    peers = [p for p in PEERS if p != "tenfold"]
+    figure, axes = pyplot.subplots(
+        1, len(runs), figsize=(5 * len(runs), 3.2), sharey=True, squeeze=False
+    )
+    for at, found in zip(axes[0], runs, strict=True):
+        groups = list(dict.fromkeys(title.split(": ")[0] for title in found["cases"]))
+        for n, peer in enumerate(peers):
+            for m, group in enumerate(groups):
+                told = [
+                    ratios(c).get(peer) for t, c in found["cases"].items() if t.startswith(group)
+                ]
+                kept = [r for r in told if r is not None]
+                if kept:
+                    label = peer if m == 0 else None
+                    at.bar(m + (n - 2.5) / 8, mean(kept), 1 / 9, color=f"C{n}", label=label)
+        at.axhline(1, color="black", linewidth=0.8)
+        at.set_xticks(range(len(groups)), groups)
+        at.set_title(heading(found), fontsize=9)
+        at.set_yscale("log")
+    axes[0][0].set_ylabel("time over Tenfold's")
+    axes[0][0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(RESULTS / "peers.svg")
+
+
+def main() -> None:
+    runs = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
+    if not runs:
+        raise SystemExit("nothing was measured yet: run benchmarks/peers/run.py first")
+    (RESULTS / "README.md").write_text(page(runs))
+    picture(runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Tenfold beside NumPy, numexpr, JAX, torch, torch.compile and numba.
+
+    python benchmarks/peers/run.py [--level x86-64-v3] [--threads 1] [--rounds 5] [--seconds 0.04]
+                                   [--only TEXT]
+
+Every peer has a process of its own, bound to as many cores as there are threads, and all go through
+a case in turns: rounds are interleaved, the shortest call of all rounds counts. Results are
+compared with NumPy's. With `--level` all peers that can be are kept to that level's instructions.
+What is measured goes to `benchmarks/results/LEVEL-THREADS.json`; `report.py` makes tables of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from case import Case
+from groups import cases
+from worker import PEERS
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results"
+LEVELS = ("x86-64-v3", "x86-64-v4")
+AVX512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
+
+# What keeps each peer to AVX2.
+AVX2 = {
+    "TENFOLD_TARGET": "x86-64-v3",
+    "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NUMBA_CPU_NAME": "haswell",
+    "NUMBA_CPU_FEATURES": "",
+    "TORCHINDUCTOR_CPP_SIMDLEN": "256",
+}
+
+
+def settings(level: str | None, threads: int) -> dict[str, str]:
+    """The environment of workers."""
+    found = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS",
+             "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+             "TENFOLD_THREADS")}  # fmt: skip
+    if level == "x86-64-v3":
+        found |= AVX2
+        had = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+        off = [f for f in had if f.startswith(("AVX512", "X86_V4"))]
+        if off:
+            found["NPY_DISABLE_CPU_FEATURES"] = " ".join(off)
+    return found
+
+
+class Worker:
+    """A peer's process."""
+
+    def __init__(self, peer: str, threads: int, level: str | None, cores: set[int]) -> None:
+        self.peer = peer
+        command = [sys.executable, str(HERE / "worker.py"), peer, str(threads)]
+        if cores:
+            command = ["taskset", "-c", ",".join(map(str, sorted(cores))), *command]
+        environment = {**os.environ, **settings(level, threads)}
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+
+    def ask(self, **order: Any) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps(order), file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        found: dict[str, Any] = json.loads(line) if line else {"failed": "the process ended"}
+        return found
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def apart(made: str, theirs: str) -> float:
+    """How far results are from NumPy's: of the largest element; for integers, the share that
+    differs."""
+    found = 0.0
+    with np.load(made) as a, np.load(theirs) as b:
+        for name in b.files:
+            x, y = a[name], b[name]
+            if x.shape != y.shape:
+                return float("inf")
+            if not y.size:
+                continue
+            if y.dtype.kind in "iub":
+                found = max(found, float((x != y).mean()))
+            else:
+                scale = float(np.abs(y).max()) or 1.0
+                found = max(found, float(np.abs(x - y).max()) / scale)
+    return found
+
+
+def measure(case: Case, workers: list[Worker], rounds: int, seconds: float) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for worker in workers:
+            into = str(Path(folder) / f"{worker.peer}.npz")
+            told = worker.ask(prepare=case.title, into=into)
+            if "failed" in told and told["failed"] == "the process ended":
+                workers.remove(worker)
+            if "first" in told:
+                told["apart"] = apart(into, str(Path(folder) / "numpy.npz"))
+                if not told["apart"] <= case.close:
+                    told["failed"] = f"off by {told['apart']:.1e}"
+            if "absent" not in told:
+                found[worker.peer] = told
+        going = [w for w in workers if w.peer in found and "first" in found[w.peer]]
+        for _ in range(rounds):
+            for worker in going:
+                told = worker.ask(time=seconds)
+                kept = found[worker.peer]
+                kept["best"] = min(told["best"], kept.get("best", np.inf))
+                kept["median"] = min(told["median"], kept.get("median", np.inf))
+        for worker in workers:
+            worker.ask(drop=True)
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Facts about this machine and the peers."""
+    names = ("tenfold", "numpy", "numexpr", "jax", "torch", "numba")
+    versions = {}
+    for name in names:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(n.split(":")[1].strip() for n in lines if n.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return {"processor": model, "cores": os.cpu_count(), "versions": versions}
+
+
+def line(case: Case, found: dict[str, Any]) -> str:
+    ours = found.get("tenfold", {}).get("best")
+    shown = [f"{case.title:52s}"]
+    for peer, told in found.items():
+        best = told.get("best")
+        if best is None or "failed" in told:
+            shown.append(f"{peer} failed ({told.get('failed')})")
+        elif peer == "tenfold":
+            shown.append(f"{best * 1e6:10.1f} µs")
+        else:
+            shown.append(f"{peer} {best / ours:.2f}" if ours else f"{peer} {best * 1e6:.1f} µs")
+    return "  ".join(shown)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--level", choices=LEVELS, default=None)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.04)
+    parser.add_argument("--only", default="", help="cases whose title has this text")
+    parser.add_argument("--peers", default=",".join(PEERS))
+    options = parser.parse_args()
+    at_hand = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    cores = set(at_hand[-options.threads :])
+    # NumPy goes first: the others are compared with its results.
+    peers = sorted(options.peers.split(","), key=lambda p: p != "numpy")
+    workers = [Worker(p, options.threads, options.level, cores) for p in peers]
+    results: dict[str, Any] = {}
+    for case in cases():
+        if options.only not in case.title:
+            continue
+        results[case.title] = measure(case, workers, options.rounds, options.seconds)
+        print(line(case, results[case.title]), flush=True)
+    for worker in workers:
+        worker.close()
+    if options.only:
+        return
+    RESULTS.mkdir(exist_ok=True)
+    name = f"{options.level or 'best'}-{options.threads}.json"
+    told = {"machine": machine(), "level": options.level, "threads": options.threads}
+    (RESULTS / name).write_text(json.dumps({**told, "cases": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
