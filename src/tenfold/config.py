@@ -38,6 +38,15 @@ def _limit() -> int:
         ) from None
 
 
+def _threads() -> int | None:
+    given = os.environ.get("TENFOLD_THREADS", "")
+    if given and not (given.isdecimal() and int(given)):
+        raise ValueProblem(
+            f"TENFOLD_THREADS={given!r} is no number of threads", fix="give a whole number from 1"
+        )
+    return int(given) if given else None
+
+
 def _one_of(variable: str, choices: tuple[str, ...]) -> str:
     given = os.environ.get(variable) or choices[0]
     if given not in choices:
@@ -69,9 +78,13 @@ class Config:
     wraps, and branches and bodies are called by Python. `traceback` is 'short' or 'full', with the
     frames of Tenfold's own.
 
+    `threads` is how many threads a plan may run on, the caller's among them; None is as many as
+    this process has processors, by its affinity and the quota of its control group. Results do not
+    depend on it.
+
     The environment sets some at first: TENFOLD_CACHE (a folder, or 'off'), TENFOLD_CACHE_BYTES,
-    TENFOLD_COMPILE, TENFOLD_DISABLE (1), TENFOLD_TRACEBACK. Of the environment alone:
-    TENFOLD_TARGET asks for code for a lesser level of the processor, as 'x86-64-v3'; see
+    TENFOLD_COMPILE, TENFOLD_DISABLE (1), TENFOLD_TRACEBACK, TENFOLD_THREADS. Of the environment
+    alone: TENFOLD_TARGET asks for code for a lesser level of the processor, as 'x86-64-v3'; see
     `tn.backends()`.
 
     >>> config.pending
@@ -92,6 +105,7 @@ class Config:
     direct: int = 1 << 14
     disable: bool = field(default_factory=_disabled)
     traceback: str = field(default_factory=lambda: _one_of("TENFOLD_TRACEBACK", TRACEBACKS))
+    threads: int | None = field(default_factory=_threads)
 
     def __setattr__(self, name: str, value: Any) -> None:
         choices = _CHOICES.get(name)
@@ -99,13 +113,19 @@ class Config:
             raise ValueProblem(f"{name} is {value!r}", fix=f"give one of {', '.join(choices)}")
         if name == "disable" and not isinstance(value, bool):
             raise ValueProblem(f"disable is {value!r}", fix="give True or False")
+        if name == "threads" and value is not None and (type(value) is not int or value < 1):
+            raise ValueProblem(f"threads is {value!r}", fix="give a whole number from 1, or None")
         if name == "cache" and isinstance(value, str):  # as the environment's
             value = None if value.lower() in _OFF else os.path.expanduser(value)
         object.__setattr__(self, name, value)
         if name == "disable":
             for tell in on_disable:
                 tell(value)
+        if name == "threads":
+            for tell in on_threads:
+                tell(value)
 
 
 on_disable: list[Callable[[bool], None]] = []  # told of each change of `disable`
+on_threads: list[Callable[[int | None], None]] = []  # and of `threads`
 config = Config()

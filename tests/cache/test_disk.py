@@ -986,6 +986,6 @@ def test_an_entry_of_another_interface_is_made_again(folder, monkeypatch, caplog
 
     want = make()(x)
     plans.clear()
-    monkeypatch.setattr(module, "interface", lambda: "another")
+    monkeypatch.setattr(module, "interface", lambda _: "another")
     assert np.array_equal(make()(x), want)
     assert "called in another way" in caplog.text

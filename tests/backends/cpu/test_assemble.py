@@ -64,8 +64,9 @@ from tenfold.backends.llvm.assemble import _Tools, assemble
 from tenfold.backends.llvm.library import library
 
 target = host_target()
+texts = [text(target) for text in TEXTS.values()]
 assert library(target.llvmlite) is not None
-made = [assemble(text, target) for text in TEXTS.values()]
+made = [assemble(text, target) for text in texts]
 for _ in range(2):
     try:
         assemble("define nonsense", target)
@@ -75,9 +76,9 @@ for _ in range(2):
         raise AssertionError
 assert "llvmlite" not in sys.modules
 tools = _Tools(target)
-assert [tools.assemble(text) for text in TEXTS.values()] == made
+assert [tools.assemble(text) for text in texts] == made
 assert library(target.llvmlite) is None  # llvmlite is there: its own way is taken
-assert [assemble(text, target) for text in TEXTS.values()] == made
+assert [assemble(text, target) for text in texts] == made
 """
 
 

@@ -139,8 +139,12 @@ def _load_by_llvm(
 
 
 # Listed, not merely looked up: a name of ours that is missing must not be found in libc by chance.
-# Of libc what LLVM itself calls (copying and filling), and what the entry point asks of the system.
-_LIBC = {"memcpy", "memmove", "memset", "memcmp", "bcmp", "aligned_alloc", "free", "clock_gettime"}
+# Of libc what LLVM itself calls (copying and filling), and what the entry point and the pool ask
+# of the system.
+_LIBC = {
+    "memcpy", "memmove", "memset", "memcmp", "bcmp", "aligned_alloc", "free", "clock_gettime",
+    "pthread_create", "pthread_detach", "pthread_sigmask", "syscall",
+}  # fmt: skip
 _LIBM = {
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos",
     "cosh", "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fabs", "floor", "fma", "fmax", "fmin",

@@ -70,7 +70,7 @@ class NativeCode:
 
     def unusable(self) -> str | None:
         """Why this code can't run here, or None."""
-        if self.interface != interface():
+        if self.interface != interface(self.target):
             return "it was made by a Tenfold whose code is called in another way"
         if route() != "elf":
             return NO_LOADER

@@ -1,5 +1,5 @@
-"""Object code of the texts that are the same for every plan: the gate, the steps, and the sorts,
-each by the name of its function.
+"""Object code of the texts that are the same for every plan: the gate, the steps, the pool of
+threads, and the sorts, each by the name of its function.
 
 Found in memory, then in a store, then compiled: in a thread of
 its own while a program is traced and planned, since LLVM runs without the GIL.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -19,17 +19,24 @@ from tenfold.backends.cpu.entry.bind import GATE_TEXT
 from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.steps import STEPS_TEXT
+from tenfold.backends.cpu.threads.text import POOL_EXPORTS, pool_text
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.store import CodeStore, stores
 from tenfold.locks import Lock, start
 from tenfold.switching import giving_way
 
-GATE, STEPS = "gate", "steps"
-TEXTS = {STEPS: STEPS_TEXT, GATE: GATE_TEXT}  # in the order in which they are asked for
+GATE, STEPS, POOL = "gate", "steps", "pool"
+# In the order in which they are asked for.
+TEXTS: dict[str, Callable[[LLVMTarget], str]] = {
+    STEPS: lambda _: STEPS_TEXT,
+    POOL: pool_text,
+    GATE: lambda _: GATE_TEXT,
+}
 
 EXPORTS: dict[str, tuple[str, ...]] = {
     GATE: GATE_EXPORTS,
     STEPS: ("tn_steps", "tn_run"),
+    POOL: POOL_EXPORTS,
 }
 
 
@@ -39,9 +46,11 @@ _thread: threading.Thread | None = None
 
 
 @cache
-def interface() -> str:
-    """The name of how kernels, steps and the gate call each other: code of another does not fit."""
-    made = hashlib.sha256(repr((2, PARAM_BYTES, sorted(TEXTS.items()))).encode())
+def interface(target: LLVMTarget) -> str:
+    """The name of how kernels, steps, the pool and the gate call each other: code of another does
+    not fit."""
+    texts = sorted((part, text(target)) for part, text in TEXTS.items())
+    made = hashlib.sha256(repr((2, PARAM_BYTES, texts)).encode())
     return made.hexdigest()[:32]
 
 
@@ -79,14 +88,14 @@ def bring(part: str, target: LLVMTarget, data: bytes) -> None:
 
 def _text(part: str, target: LLVMTarget) -> str:
     if part in TEXTS:
-        return TEXTS[part]
+        return TEXTS[part](target)
     from tenfold.backends.cpu.library.sort.sort import sort_text  # few plans sort
 
     return sort_text(part, target)
 
 
 def _name(part: str, target: LLVMTarget) -> str:
-    mark = interface()
+    mark = interface(target)
     if part not in TEXTS:
         mark = hashlib.sha256(_text(part, target).encode()).hexdigest()[:32]
     return f"{part}-{mark}-{target.digest}"

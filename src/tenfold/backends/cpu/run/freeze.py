@@ -13,7 +13,7 @@ from tenfold.backends.cpu.link.prelink import prelink, written
 from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
 from tenfold.backends.cpu.run.code import NativeCode
 from tenfold.backends.cpu.run.compiled import CompiledProgram
-from tenfold.backends.cpu.run.fixed import GATE, STEPS, fixed, interface
+from tenfold.backends.cpu.run.fixed import TEXTS, fixed, interface
 from tenfold.backends.cpu.run.kernels import KernelCode, polling
 from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.backends.llvm.target import LLVMTarget
@@ -64,7 +64,7 @@ def code_for(plan: Plan, target: LLVMTarget, strict: bool) -> NativeCode:
 
 
 def _fixed(target: LLVMTarget) -> tuple[tuple[str, bytes], ...]:
-    return tuple((part, fixed(part, target)) for part in (GATE, STEPS))
+    return tuple((part, fixed(part, target)) for part in TEXTS)
 
 
 def make_native(
@@ -127,7 +127,7 @@ def make_native(
     root = bytecode.address >> _WHICH & (1 << _KIND - _WHICH) - 1
     return NativeCode(
         target,
-        interface(),
+        interface(target),
         strict,
         any(isinstance(s, RoutineStep) and s.name == PRODUCT for p in plan.every for s in p.steps),
         modules,

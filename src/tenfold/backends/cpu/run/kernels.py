@@ -11,6 +11,7 @@ from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.ahead import Course, coming
 from tenfold.backends.cpu.run.fixed import EXPORTS, STEPS, find_object, fixed, keep_object
+from tenfold.backends.cpu.threads.pool import thread_pool
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.locks import Lock, once
@@ -237,4 +238,5 @@ def steps_image(target: LLVMTarget, products: bool) -> Image:
     library = blas() if products else None
     # Without the library no plan has a product of its: any address will do.
     given = {f"tn_{x}gemm": id(None) for x in "sdcz"} if library is None else library.symbols
-    return load([fixed(STEPS, target)], EXPORTS[STEPS], given)
+    pool = thread_pool(target).image
+    return load([fixed(STEPS, target)], EXPORTS[STEPS], given, [pool])
