@@ -40,7 +40,7 @@ Array = np.ndarray[Any, Any]
 LEAST, MOST = 0.03, 0.1  # seconds of a first call's check
 MORE = 0.3  # of a later call's that goes on with one, at the least
 COPIED = 1 << 28  # bytes of arguments that are copied for the background, of all programs
-OWN = 1 << 24  # and of one: a call waits for the copy, some milliseconds for as many megabytes
+OWN = 1 << 26  # and of one: a call waits for the copy, half a millisecond a megabyte
 TRIED = 1 << 22  # bytes of arguments from which a call that is checked does not try the entry, too
 WAITING = 32  # programs that wait for the background at most
 

@@ -296,6 +296,8 @@ def reduction(kind: str) -> Callable[[Site], Generate]:
         axes = site.attributes["axes"]
         if any(not site.types[0].shape[axis] for axis in axes):
             return kernel.const(short, _OF_NOTHING[kind])
+        if kind in _JOIN and len(axes) == 1 and 2 <= site.types[0].shape[axes[0]] <= FEW:
+            return (yield from _few(site, kind, axes[0]))
         numbers, position, _ = _reduced(site, axes)
         value = yield Read(0, position)
         if not numbers:
@@ -305,6 +307,25 @@ def reduction(kind: str) -> Callable[[Site], Generate]:
         return kernel.reduce(kind, numbers, value)
 
     return generate
+
+
+_JOIN = {"sum": "add", "prod": "mul", "any": "or", "all": "and"}
+FEW = 3  # points in space; where four are read, what makes them is seldom fused any more
+
+
+def _few(site: Site, kind: str, axis: int) -> Generate:
+    """A reduction of a few elements, one after the other. It is no loop, so that lanes may lie
+    along any other axis and a further reduction may read it."""
+    kernel, short = site.kernel, SHORT[site.types[0].dtype]
+    wide = "f32" if short in ("f16", "bf16") and kind in ("sum", "prod") else short
+    made = None
+    for n in range(int(site.types[0].shape[axis])):
+        position = (*site.position[:axis], Index((), n), *site.position[axis:])
+        value = yield Read(0, position)
+        value = kernel.cast(value, wide)
+        made = value if made is None else kernel.op(_JOIN[kind], wide, made, value)
+    assert made is not None
+    return kernel.cast(made, short)
 
 
 def extreme(kind: str) -> Callable[[Site], Generate]:
