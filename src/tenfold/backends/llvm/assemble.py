@@ -21,7 +21,7 @@ class _Tools:
     serve one module at a time, and are used again: each call into LLVM gives the GIL up, and gets
     it back late where another thread is busy."""
 
-    def __init__(self, target: LLVMTarget) -> None:
+    def __init__(self, target: LLVMTarget, loops: bool) -> None:
         import llvmlite.binding as llvm
 
         self.machine = target_machine(target)
@@ -29,6 +29,10 @@ class _Tools:
         self.head = f'target triple = "{self.machine.triple}"\ntarget datalayout = "{layout}"\n'
         self.passes = llvm.create_new_module_pass_manager()
         self.passes.add_always_inliner_pass()
+        if loops:
+            self.passes.add_sroa_pass()
+            self.passes.add_instruction_combine_pass()
+            self.passes.add_simplify_cfg_pass()
         self.passes.add_instruction_combine_pass()
         self.passes.add_dead_code_elimination_pass()
         self.tuning = llvm.create_pipeline_tuning_options(speed_level=1)
@@ -43,11 +47,14 @@ class _Tools:
         return _emit(self.machine, module)
 
 
-_resting: dict[LLVMTarget, list[_Tools | LibraryTools]] = {}  # tools that nobody is using
+_resting: dict[
+    tuple[LLVMTarget, bool], list[_Tools | LibraryTools]
+] = {}  # tools that nobody is using
 
 
-def assemble(text: str, target: LLVMTarget) -> bytes:
-    """Object code of a module's text. Any number of threads may do this at once.
+def assemble(text: str, target: LLVMTarget, loops: bool = False) -> bytes:
+    """Object code of a module's text. Any number of threads may do this at once. In the text of
+    `loops` memory on the stack becomes registers.
 
     Always-inline, instruction combining and dead code elimination give code as fast as all of
     LLVM's passes, since a kernel has each value once already; loop and superword vectorisers are
@@ -55,12 +62,12 @@ def assemble(text: str, target: LLVMTarget) -> bytes:
     NewGVN is left out: on some kernels it stops the process with a failed assertion.
     """
     refuse(text, target)
-    resting = _resting.setdefault(target, [])
+    resting = _resting.setdefault((target, loops), [])
     try:
         tools = resting.pop()
     except IndexError:
         found = library(target.llvmlite)
-        tools = _Tools(target) if found is None else LibraryTools(found, target)
+        tools = _Tools(target, loops) if found is None else LibraryTools(found, target, loops)
     data = tools.assemble(text)
     resting.append(tools)
     return data

@@ -44,6 +44,8 @@ _SHORT = {
     "module_AddAlwaysInlinerPass": (None, c_void_p),
     "module_AddInstCombinePass": (None, c_void_p),
     "module_AddDCEPass": (None, c_void_p),
+    "module_AddSROAPass": (None, c_void_p),
+    "module_AddSimplifyCFGPass": (None, c_void_p),
     "CreatePipelineTuningOptions": (c_void_p,),
     "CreatePassBuilder": (c_void_p, c_void_p, c_void_p),
     "DisposePassBuilder": (None, c_void_p),
@@ -103,7 +105,7 @@ def _loaded() -> LLVMLibrary | None:
 class LibraryTools:
     """A machine that emits code and the passes: see `assemble`."""
 
-    def __init__(self, library: LLVMLibrary, target: LLVMTarget) -> None:
+    def __init__(self, library: LLVMLibrary, target: LLVMTarget, loops: bool) -> None:
         self._library = lib = library
         triple, text = target.triple.encode(), c_char_p()
         found = lib.GetTargetFromTriple(triple, byref(text))
@@ -118,6 +120,10 @@ class LibraryTools:
         self._head = f'target triple = "{target.triple}"\ntarget datalayout = "{layout}"\n'
         self._passes = lib.CreateNewModulePassManager()
         lib.module_AddAlwaysInlinerPass(self._passes)
+        if loops:
+            lib.module_AddSROAPass(self._passes)
+            lib.module_AddInstCombinePass(self._passes)
+            lib.module_AddSimplifyCFGPass(self._passes)
         lib.module_AddInstCombinePass(self._passes)
         lib.module_AddDCEPass(self._passes)
         self._tuning = lib.CreatePipelineTuningOptions()

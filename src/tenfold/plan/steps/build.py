@@ -291,6 +291,9 @@ class _Planner:
         plans = tuple(self.sub(scope) for scope in node.scopes)
         arena = self.arena_for(plans)
         step = BranchStep(position, plans, reads[0], tuple(reads[1:]), tuple(writes), arena)
+        # What every branch may do in place is done in place.
+        for given, made in set.intersection(*(set(self.used[p].safe) for p in plans)):
+            self.cells.may_share(len(self.steps), reads[1 + given], writes[made])
         self.add(step, reads, [*writes, arena])
 
     def loop(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenfold.plan.steps.loops import native_loops
 from tenfold.plan.steps.plan import (
     BranchStep,
     CopyStep,
@@ -31,11 +32,15 @@ def explain(plan: Plan) -> str:
         f"{sum(len(p.steps) for p in plan.every)} steps, {len(plan.kernels)} kernels, "
         f"{len(plan.host_steps)} host steps, {plan.peak_bytes} bytes of arena"
     ]
+    loops, last = native_loops(plan), len(plan.every) - 1
     for number, one in enumerate(reversed(plan.every)):
         if number:
             lines.append(f"sub-plan {number}:")
-        for step in one.steps:
+        for at, step in enumerate(one.steps):
             lines.append(f"  {_line(one, step)}")
+            reason = loops.get((last - number, at))
+            if reason is not None:
+                lines.append(f"    step by step: {reason}" if reason else "    one native function")
             if isinstance(step, KernelStep):
                 ops = [one.graph.nodes[n].op for n in step.nodes]
                 lines.append(f"    fused: {' '.join(ops[:40])}{' …' if len(ops) > 40 else ''}")

@@ -14,6 +14,7 @@ import numpy as np
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.library.blas import NOT_TRANSPOSED, TRANSPOSED
 from tenfold.backends.cpu.library.sort import sort_name
+from tenfold.backends.cpu.loop.walk import ASK, LITERAL, SLOT, Walk
 from tenfold.backends.cpu.run.opcodes import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Opcode
 from tenfold.backends.cpu.run.overwrite import StepOrder, step_order
 from tenfold.graph.op import PRODUCT
@@ -29,11 +30,13 @@ from tenfold.plan import (
     Slot,
     Step,
 )
+from tenfold.plan.steps.loops import Which
 from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
 from tenfold.types import KIND, SHORT
 
 Array = np.ndarray[Any, Any]
 
+NO_LOOPS: Mapping[Which, str] = {}
 _LETTERS = {"f32": 0, "f64": 1, "c64": 2, "c128": 3}
 _TURNS = 1000  # of a loop whose length nobody knows: it may be endless
 _POLLED = 20_000  # nanoseconds of work after which a step polls
@@ -57,10 +60,9 @@ def weigh(plans: Sequence[Plan]) -> tuple[dict[int, int], dict[int, list[int]]]:
 def _weight(plan: Plan, step: Step, sizes: Sequence[int], known: Mapping[int, int]) -> int:
     match step:
         case KernelStep():
-            size = sum([sizes[s] for s in step.slots])
             call = plan.call(step)
             space = prod([max(call.size(axis.extent), 1) for axis in call.kernel.axes])
-            return int(20 + max(size, min(space, 1 << 40)) // 4)
+            return int(20 + len(step.slots) * min(space, 1 << 40) // 4)
         case RoutineStep() if step.name == PRODUCT:
             return 100 + int(prod([sizes[s] for s in (*step.inputs, *step.outputs)]) ** 0.5) // 16
         case RoutineStep():
@@ -101,14 +103,19 @@ class Bytecode:
         kernels: Mapping[SizedKernel, tuple[int, int]],
         ask: Callable[[int, int], int],
         routines: Mapping[str, int],
+        loops: Mapping[Which, str] = NO_LOOPS,
         alarms: Mapping[int, int] | None = None,
     ) -> None:
         """`kernels` has the address and the extent of each; `ask(plan, step)` is the address of
         the callable for a host step, or for a kernel whose check fails; `routines` has the
-        addresses of those in `routines_of(plan)`. `alarms` has for plans the address of a callable
-        that is to be called when they are reached."""
+        addresses of those in `routines_of(plan)`, and of the functions that `loops` names.
+        `alarms` has for plans the address of a callable that is to be called when they are
+        reached: what they are part of is not run by a loop's function."""
         self.plan = plan
         self.alarms = alarms or {}
+        self.loops = loops
+        self.numbers = {id(one): n for n, one in enumerate(plan.every)}
+        self.constants: dict[int, list[int]] = {}  # their addresses, by the plan's number
         self.kernels = kernels
         self.routines = routines
         self.ask = ask
@@ -140,6 +147,7 @@ class Bytecode:
     def write(self, plan: Plan, number: int) -> list[int]:
         rows = len(plan.graph.parameters) + len(plan.outputs)
         constants = [self.keep(_aligned(np.frombuffer(raw, np.uint8))) for raw in plan.constants]
+        self.constants[number] = constants
         places = [self.place(plan, slot, constants) for slot in plan.slots]
         params = self.params(plan)
         words = [rows, 1, 1]
@@ -169,6 +177,10 @@ class Bytecode:
                 case BranchStep():
                     words += self.branch(plan, step, places)
                     below = max(below, len(step.inputs) + len(step.outputs))
+                case LoopStep() if (number, at) in self.loops and not self.alarmed(plan, step):
+                    function, count = self.native_loop(plan, step, self.loops[number, at], places)
+                    words += function
+                    most = max(most, count + POLL_ROWS)
                 case LoopStep():
                     words += self.loop(plan, step, places)
                     below = max(below, len(step.inputs) + len(step.outputs) + step.carries + 1)
@@ -289,6 +301,33 @@ class Bytecode:
         for slot in rows:
             words += places[slot]
         return words + [self.addresses[id(plan.plans[p])] for p in step.plans]
+
+    def alarmed(self, plan: Plan, step: LoopStep) -> bool:
+        """Whether a plan that a loop carries out, at any depth, has an alarm."""
+        inner = {self.numbers[id(p)] for n in step.plans for p in plan.plans[n].every}
+        return not inner.isdisjoint(self.alarms)
+
+    def native_loop(
+        self, plan: Plan, step: LoopStep, name: str, places: Sequence[tuple[int, int]]
+    ) -> tuple[list[int], int]:
+        """A loop that is one function, called as a kernel is; and how many addresses it takes."""
+        walk = Walk(plan, step, self.numbers)
+        operands: list[int] = []
+        for kind, number, at in walk.operands:
+            if kind == SLOT:
+                base, offset = places[number]
+                operands += (base, offset + at)
+            elif kind == LITERAL:
+                which, constant = number >> 32, number & 0xFFFFFFFF
+                operands += (NULL_BASE, self.constants[which][constant] + at)
+            else:
+                assert kind == ASK
+                operands += (NULL_BASE, self.ask(number, at))
+        numbers = [n if isinstance(n, int) else self.kernels[n][1] for n in walk.numbers]
+        raw = walk.params + struct.pack(f"{len(numbers)}q", *numbers)
+        params = self.keep(_aligned(np.frombuffer(raw, np.uint8)))
+        count = len(walk.operands)
+        return [Opcode.KERNEL, self.routines[name], params, 1, 0, count, *operands], count
 
     def loop(self, plan: Plan, step: LoopStep, places: Sequence[tuple[int, int]]) -> list[int]:
         first = step.captures + step.carries

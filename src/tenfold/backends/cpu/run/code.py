@@ -61,6 +61,7 @@ class NativeCode:
     arena_bytes: int
     weight: int
     fixed: tuple[tuple[str, bytes], ...] = ()  # object code that is the same for every plan
+    loops: tuple[tuple[int, int, int], ...] = ()  # plan, step and the kernel that is its function
 
     def places(self) -> tuple[Array, Array, Array]:
         """The rows of `own`, `calls` and `asks`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tenfold.backends.cpu.loop.compile import loop_functions, names
 from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
 from tenfold.backends.cpu.run.kernels import (
     Request,
@@ -44,7 +45,9 @@ class CompiledProgram(NativeProgram):
         self.compiled = request.compiled
         ask, self._callables = asking(plan, self.running, self.callbacks)
         self._sorts = {name: routine_image(name, self.target) for name in routines_of(plan)}
-        self.bytecode = Bytecode(plan, self.places(), ask, self.routines())
+        self.functions = loop_functions(plan, self.target, strict)
+        self.loops = names(self.functions)
+        self.bytecode = Bytecode(plan, self.places(), ask, self.routines(), self.loops)
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
         self.donated = plan.donated
@@ -53,7 +56,7 @@ class CompiledProgram(NativeProgram):
         self.weight = self.bytecode.weights[id(plan)]
         self.image = steps_image(self.target, True)
         self.given = self.bytecode.address
-        self.kept = (self.bytecode, self.code, self._sorts, self._callables)
+        self.kept = (self.bytecode, self.code, self._sorts, self.functions, self._callables)
         self.judged = judged_kernels(self.target, strict)
 
     def places(self) -> Mapping[SizedKernel, tuple[int, int]]:
@@ -66,7 +69,8 @@ class CompiledProgram(NativeProgram):
         return call.kernel == other.kernel and self.code[call].compiled.facts.hold(other.sizes)
 
     def routines(self) -> Mapping[str, int]:
-        return {name: image.address(name) for name, image in self._sorts.items()}
+        sorts = {name: image.address(name) for name, image in self._sorts.items()}
+        return sorts | {loop.name: loop.address for loop in self.functions.values()}
 
     def asked(self, which: int, step: int) -> int:
         """The address of a callable that the bytecode has."""

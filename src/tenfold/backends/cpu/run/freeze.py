@@ -10,6 +10,8 @@ import numpy as np
 
 from tenfold.backends.cpu.link.compile import Module, compile_kernels
 from tenfold.backends.cpu.link.prelink import prelink, written
+from tenfold.backends.cpu.loop.compile import LoopFunction, loop_functions
+from tenfold.backends.cpu.loop.compile import names as loop_names
 from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
 from tenfold.backends.cpu.run.code import NativeCode
 from tenfold.backends.cpu.run.compiled import CompiledProgram
@@ -21,6 +23,7 @@ from tenfold.errors import ParityError
 from tenfold.graph.op import PRODUCT
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan, RoutineStep
+from tenfold.plan.steps.loops import Which
 from tenfold.seam import passed
 
 Array = np.ndarray[Any, Any]
@@ -46,7 +49,9 @@ def code_of(program: CompiledProgram | RestoredProgram, whole: bool) -> NativeCo
         if whole and not native.fixed:
             native = replace(native, fixed=_fixed(native.target))
         return native
-    native = make_native(program.plan, program.code, program.target, program.strict, whole=whole)
+    native = make_native(
+        program.plan, program.code, program.functions, program.target, program.strict, whole=whole
+    )
     wrong = unlike(native, program)
     if wrong is not None:  # what is kept has to be what was judged
         raise ParityError(f"the plan can't be written down: {wrong}", fix="report this fault")
@@ -60,7 +65,8 @@ def code_for(plan: Plan, target: LLVMTarget, strict: bool) -> NativeCode:
         call: KernelCode(made, None, module)  # type: ignore[arg-type]  # never in memory
         for call, made in zip(plan.calls, module.kernels, strict=True)
     }
-    return make_native(plan, code, target, strict, whole=True)
+    functions = loop_functions(plan, target, strict)
+    return make_native(plan, code, functions, target, strict, whole=True)
 
 
 def _fixed(target: LLVMTarget) -> tuple[tuple[str, bytes], ...]:
@@ -70,13 +76,14 @@ def _fixed(target: LLVMTarget) -> tuple[tuple[str, bytes], ...]:
 def make_native(
     plan: Plan,
     code: Mapping[SizedKernel, KernelCode],
+    functions: Mapping[Which, LoopFunction],
     target: LLVMTarget,
     strict: bool,
     *,
     whole: bool,
 ) -> NativeCode:
-    """The native form of a plan whose kernels have this code. `whole`: it needs no compiler even
-    where there is no cache, and its bytes depend on the plan alone."""
+    """The native form of a plan whose kernels and loops have this code. `whole`: it needs no
+    compiler even where there is no cache, and its bytes depend on the plan alone."""
     modules, kernels = _modules(plan, code, target, strict, whole)
     asks: list[tuple[int, int]] = []
 
@@ -90,11 +97,16 @@ def make_native(
         call: (_KERNEL << _KIND | n << _WHICH, code[call].compiled.extent(call))
         for n, call in zip(codes, plan.calls, strict=True)
     }
-    names = routines_of(plan)
-    routines = {name: _KERNEL << _KIND | n << _WHICH for n, name in enumerate(names, len(kernels))}
-    kernels += tuple((n, name, -1) for n, name in enumerate(names, len(modules)))
-    modules += tuple(fixed(name, target) for name in names)
-    bytecode = _RelocatableBytecode(plan, numbers, ask, routines)
+    objects = {name: fixed(name, target) for name in routines_of(plan)}
+    objects |= {function.name: function.data for function in functions.values()}
+    routines = {
+        name: _KERNEL << _KIND | n << _WHICH for n, name in enumerate(objects, len(kernels))
+    }
+    loops = tuple((*which, routines[f.name] >> _WHICH & (1 << _KIND - _WHICH) - 1)
+                  for which, f in functions.items())  # fmt: skip
+    kernels += tuple((n, name, -1) for n, name in enumerate(objects, len(modules)))
+    modules += tuple(objects.values())
+    bytecode = _RelocatableBytecode(plan, numbers, ask, routines, loop_names(functions))
     offsets, size = [], 0
     for array in bytecode.kept:
         offsets.append(size)
@@ -145,6 +157,7 @@ def make_native(
         plan.arena_bytes,
         bytecode.weights[id(plan)],
         _fixed(target) if whole else (),
+        loops,
     )
 
 

@@ -23,6 +23,7 @@ from tenfold.backends.program import OUTPUTS, Array, CurrentCallbacks, Dispatch,
 from tenfold.errors import TypeMismatch
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan
+from tenfold.plan.steps.loops import Which
 from tenfold.reference import Callbacks
 from tenfold.seam import passed
 from tenfold.types import DTYPES, SHORT, TensorType
@@ -43,6 +44,7 @@ class NativeProgram(Program):
     weight: int  # about how many nanoseconds it takes
     kept: tuple[object, ...]  # what the bytecode points at
     order: StepOrder
+    loops: Mapping[Which, str]  # the names of the functions of loops; they are among the routines
     bytecode: Bytecode | None = None  # its plan's as it was written, where it was written here
     _own: BoundPlan | None = None  # what `__call__` goes through
 
@@ -58,7 +60,7 @@ class NativeProgram(Program):
 
     @abstractmethod
     def routines(self) -> Mapping[str, int]:
-        """Where the routines of ours that the plan calls lie in memory."""
+        """Where the routines of ours that the plan calls, and its loops, lie in memory."""
 
     def make_bound(
         self,
@@ -127,7 +129,9 @@ class NativeProgram(Program):
         bells = {number: alarm(number) for number in plans}
         addresses = {number: id(bell) for number, bell in bells.items()}
         ask, callables = asking(self.plan, self.running, self.callbacks)
-        bytecode.append(Bytecode(self.plan, self.places(), ask, self.routines(), addresses))
+        bytecode.append(
+            Bytecode(self.plan, self.places(), ask, self.routines(), self.loops, addresses)
+        )
         self.given, kept = bytecode[0].address, (bytecode, bells, callables)
         self.kept = (*self.kept, kept)
         bindings: list[NativeBinding] = self.bindings()
@@ -156,7 +160,8 @@ def asking(
     made: dict[tuple[int, int], HostFunction] = {}
 
     def ask(which: int, step: int) -> int:
-        made[which, step] = make_callable(plan.every[which], step, running, default)
+        if (which, step) not in made:  # a loop's function and the interpreter ask for the same
+            made[which, step] = make_callable(plan.every[which], step, running, default)
         return id(made[which, step])
 
     return ask, made

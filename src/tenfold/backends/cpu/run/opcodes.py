@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-POLL_ROWS = 2  # behind the buffers of a kernel: how to poll, and with what
+POLL_ROWS = 3  # behind a kernel's buffers: how to poll, with what, and how to call Python
 HEADER = 3  # words before the first step: rows of the table, most buffers, most rows below
 ARENA_BASE, NULL_BASE, TABLE_BASE = 0, 1, 2
 

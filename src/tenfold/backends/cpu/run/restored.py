@@ -40,6 +40,8 @@ class RestoredProgram(NativeProgram):
         self.arena_bytes = native.arena_bytes
         self.weight = native.weight
         self.judged = judged_kernels(native.target, native.strict)
+        named = [name for _, name, _ in native.kernels]
+        self.loops = {(plan, step): named[kernel] for plan, step, kernel in native.loops}
         self._read = _once(read)
         for part, data in native.fixed:
             bring(part, native.target, bytes(data))

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from tenfold.backends.cpu.entry.abi import DONE
 from tenfold.backends.cpu.link.loader import Image
-from tenfold.backends.cpu.run.bytecode import Bytecode
+from tenfold.backends.cpu.run.bytecode import NO_LOOPS, Bytecode
 from tenfold.backends.cpu.run.kernels import steps_image
 from tenfold.backends.cpu.run.native import RELEASED, NativeProgram, asking
 from tenfold.backends.cpu.run.poll import STATE_WORDS
@@ -42,9 +42,10 @@ class NativeStepper:
         found = self._made.get(plan)
         if found is None:
             program = self._program
-            whole = program.plan if plan in program.plan.every else plan
+            part = plan in program.plan.every
+            whole, loops = (program.plan, program.loops) if part else (plan, NO_LOOPS)
             ask, callables = asking(whole, program.running, program.callbacks)
-            found = Bytecode(whole, program.places(), ask, program.routines()), callables
+            found = Bytecode(whole, program.places(), ask, program.routines(), loops), callables
             self._made.update(dict.fromkeys(whole.every, found))
         return found[0]
 

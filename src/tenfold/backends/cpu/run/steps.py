@@ -53,6 +53,8 @@ _KERNEL = (
     + """  store ptr @tn_poll_clock, ptr %k.poll, align 8
   %k.state = getelementptr ptr, ptr %k.poll, i64 1
   store ptr %polls, ptr %k.state, align 8
+  %k.host = getelementptr ptr, ptr %k.poll, i64 2
+  store ptr @tn_host, ptr %k.host, align 8
   %fault = call i32 %k.run(ptr %buffers, ptr %k.params, i64 0, i64 %k.extent)
   %k.words = shl i64 %k.count, 1
   %k.next = add i64 %k.first, %k.words
