@@ -295,8 +295,18 @@ PRODUCTS: dict[str, tuple[Function, tuple[Any, ...], int, int]] = {
     "vectors in a batch": (
         lambda a, b: np.einsum("bi,bi->b", a, b), (some(4, 9000), some(4, 9000)), 0, 1,
     ),
-    "a vector and a long matrix": (lambda a, b: a @ b, (some(2, 9000), some(9000)), 0, 1),
-    "a vector and a large matrix": (lambda a, b: a @ b, (some(1000), some(1000, 1000)), 0, 1),
+    "a vector and a long matrix": (lambda a, b: a @ b, (some(2, 9000), some(9000)), 1, 0),
+    "a vector and a large matrix": (lambda a, b: a @ b, (some(1000), some(1000, 1000)), 1, 0),
+    "a vector and a small matrix": (lambda a, b: a @ b, (some(80, 90), some(90)), 0, 1),
+    "a vector and a computed matrix": (
+        lambda a, x, b: 1.5 * a @ x + (b + 1) @ x, (some(99, 300), some(300), some(99, 300)), 0, 1,
+    ),
+    "a computed matrix that others read": (
+        lambda a, x: ((a + 1) @ x, a + 1), (some(300, 300), some(300)), 1, 1,
+    ),
+    "a matrix from both sides": (
+        lambda a, x, y: (a @ x, y @ a), (some(80, 80), some(80), some(80)), 0, 2,
+    ),
     "a vector and a matrix": (lambda a, b: a @ b, (some(200, 300), some(300)), 1, 0),
     "integers": (
         lambda a, b: a @ b,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.backend import BACKEND
-from tenfold.backends.cpu.run import bytecode
+from tenfold.backends.cpu.library.product import tiles
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.graph import Builder
 from tenfold.ops import TABLE
@@ -20,11 +20,12 @@ from tenfold.types import DTYPES, TensorType
 @pytest.mark.parametrize("seed", range(48))
 def test_any_layout(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batched, contracted and free axes in any order, with transposes before the product; every
-    other one in many blocks, as very long ones are."""
+    other one in many tiles, as very long ones are."""
     if seed % 2:
-        monkeypatch.setattr(bytecode, "_MULTIPLIED", 3000 * (seed % 5))
-        monkeypatch.setattr(bytecode, "_LEAST_BLOCK", 5)
-        monkeypatch.setattr(bytecode, "_BLOCKS", 5)
+        for name, value in {"_CUT": 10, "_TWICE": 10, "_WHOLE": 9, "_ALIGNED": 5}.items():
+            monkeypatch.setattr(tiles, name, value)
+        for name in ("_READ", "_WIDE", "_RUN_ALONG", "_RUN_ACROSS", "_TRIANGLE"):
+            monkeypatch.setattr(tiles, name, 7 * (seed % 5 + 1))
     drawn = random.Random(seed)
     numbers = np.random.default_rng(seed)
     short = drawn.choice(("f32", "f64", "c64", "c128"))
@@ -65,17 +66,6 @@ def test_any_layout(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(isinstance(step, RoutineStep) for step in plan.steps) <= 1
     assert len(plan.steps) <= 3
     assert not plan.host_steps
-
-
-def test_long_products_are_cut_into_blocks() -> None:
-    """So that there are polls between them; as square as can be, and none left out."""
-    for m, n, size in ((9000, 9000, 300_000), (100, 90_000, 300_000), (70_000, 3, 10_000)):
-        rows, columns = bytecode._block(m, n, size)
-        assert 0 < rows <= m
-        assert 0 < columns <= n
-        assert rows * columns <= max(size, 256 * min(256, m, n))
-    assert bytecode._block(9000, 9000, 300_000) == (512, 576)
-    assert bytecode._block(40, 50, 2000) == (40, 50)
 
 
 def test_the_error_of_a_long_product_of_vectors_does_not_grow_with_it() -> None:

@@ -62,7 +62,7 @@ def _prepare() -> None:
         supported()
         if ready:
             gate(lambda text: fixed(GATE, target))
-            steps_image(target, False)
+            steps_image(target)
 
 
 def _describe() -> Mapping[str, str]:

@@ -9,8 +9,9 @@ from typing import Any
 from tenfold.types import SHORT, Shape, TensorType
 
 SMALL = 16384  # multiplications; more are the library's
-LONG = 2048  # terms of a sum
-LARGE = 1 << 19  # multiplications by a matrix that is read once
+READ = 8192  # elements of a matrix that is read once, to multiply a vector
+TERMS = 32  # of a sum; with fewer the library is slow
+SIDES = ("lhs", "rhs")
 BLAS = ("f32", "f64", "c64", "c128")
 
 
@@ -22,26 +23,22 @@ def sides(rank: int, batch: Shape, contracted: Shape) -> list[int]:
 def inline(types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]) -> bool:
     """Whether a product is better as a kernel than as a call of the library.
 
-    Products of vectors are, and those of vectors and matrices where sums are long, the matrix is
-    too large for the near caches, or there are several. As products of matrices with one row or
-    column, the library adds their terms one after the other, at half the speed or less: the error
-    grows with their number. Of several it does one after the other, and is no faster: so what a
-    query makes of keys is the same kernels however many keys there are.
+    Small ones are, and products of vectors. So are several products of vectors and matrices: the
+    library would do one after the other, and is no faster: what a query makes of keys is the same
+    kernels however many keys there are.
     """
     if SHORT[types[0].dtype] not in BLAS:
         return True
     over = prod(types[0].shape[a] for a in given["lhs_contract"])
     work = result.size * over
-    if work <= SMALL:
-        return True
     left, right = (
         prod(
             type.shape[a]
             for a in sides(type.rank, given[f"{side}_batch"], given[f"{side}_contract"])
         )
-        for type, side in zip(types, ("lhs", "rhs"), strict=True)
+        for type, side in zip(types, SIDES, strict=True)
     )
+    if left != 1 and right != 1:
+        return bool(work <= SMALL)
     several = left * right < result.size
-    if min(left, right) != 1:
-        return False
-    return max(left, right) == 1 or several or over >= LONG or work >= LARGE
+    return bool((left == 1 and right == 1) or several or work <= READ or over < TERMS)

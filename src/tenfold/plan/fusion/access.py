@@ -55,6 +55,7 @@ class Access:
     view: bool = False
     same: bool = False
     instructions: frozenset[Named] = frozenset()
+    inner: frozenset[tuple[bool, ...]] = frozenset()  # of products: do sums run along last axes?
 
 
 def composed(pattern: Pattern, through: Pattern | None) -> Pattern | None:

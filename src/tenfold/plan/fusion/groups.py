@@ -16,8 +16,8 @@ class Group:
     """
 
     __slots__ = (
-        "consumer", "costly", "dead", "exits", "folds", "into", "length", "members", "number",
-        "ordered", "reductions", "space", "streams", "time", "transposed", "weight",
+        "consumer", "costly", "dead", "exits", "folds", "inner", "into", "length", "members",
+        "number", "ordered", "reductions", "space", "streams", "time", "transposed", "weight",
         "whole", "writes",
     )  # fmt: skip
 
@@ -29,6 +29,7 @@ class Group:
         self.costly = False
         self.exits = 0  # how many uses of its members are not by its members, so far
         self.folds = 0  # how many reductions
+        self.inner: frozenset[tuple[bool, ...]] = frozenset()  # as that of an access
         self.reductions: list[tuple[int, ...]] = []
         self.streams: set[int] = set()  # values read from memory
         self.members: list[int] = []  # values

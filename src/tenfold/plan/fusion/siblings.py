@@ -33,6 +33,8 @@ def _merge(axes: Axes, one: Group, two: Group) -> bool:
         return False
     if one.exits + two.exits > STREAMS:  # what is written is memory's, too
         return False
+    if one.inner != two.inner:  # they would go through a matrix in two ways
+        return False
     if one.transposed != two.transposed or one.whole != two.whole or one.ordered or two.ordered:
         return False
     a, b = ([axes.find(x) for x in g.space] for g in (one, two))

@@ -227,6 +227,7 @@ class Union:
             target.members += group.members
             target.writes += group.writes
             target.streams |= group.streams
+            target.inner |= group.inner
             target.reductions += group.reductions
             target.exits += group.exits
             target.costly = target.costly or group.costly
@@ -239,6 +240,7 @@ class Union:
         target.weight += access.weight
         target.length += access.length
         target.folds += bool(access.reduced)
+        target.inner |= access.inner
         target.costly = target.costly or access.costly
         target.streams |= streams
         place = tuple(None if n == 1 else a for n, a in zip(self.shape, dims, strict=False))

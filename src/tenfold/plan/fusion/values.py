@@ -19,7 +19,7 @@ from tenfold.plan.fusion.access import (
     composed,
     scatter_access,
 )
-from tenfold.plan.lowering.product import product_access
+from tenfold.plan.lowering.product import product_access, reads_once
 from tenfold.types import TensorType
 
 UPDATED = 4096  # elements; larger values are updated in place, or copied and updated
@@ -53,6 +53,7 @@ class FusionValues:
         self.number_types()
         self.classify()
         self.count_uses()
+        self.compute_once()
 
     def number_types(self) -> None:
         numbers: dict[TensorType, int] = {}
@@ -96,6 +97,27 @@ class FusionValues:
             else:
                 for value in set(node.inputs):
                     self.uses[value] += 1
+
+    def compute_once(self) -> None:
+        """Make kernels of products of vectors by matrices that are computed for them alone: the
+        elements of such a matrix are computed on the way, and never stored."""
+        for position, node in enumerate(self.graph.nodes):
+            lowering = self.table[node.op].lowering
+            if not isinstance(lowering, Routine) or lowering.inline is None:
+                continue
+            types, given = [self.types[v] for v in node.inputs], dict(node.attributes)
+            for operand, value in enumerate(node.inputs):
+                if self.elementwise_for_one(value) and reads_once(types, given, operand):
+                    self.accesses[position] = product_access(types, given, operand)
+
+    def elementwise_for_one(self, value: int) -> bool:
+        """Whether a value is computed element by element, and read by one node alone."""
+        if self.maker[value] < 0 or self.view[value] or self.uses[value] > 1:
+            return False
+        made = self.accesses[self.maker[value]]
+        if made is None or made is NOTHING:
+            return False
+        return not (made.reduced or any(made.moved) or any(made.computed))
 
     def form(self, node: Node, types: Sequence[TensorType]) -> Access | None:
         op = self.table[node.op]

@@ -8,10 +8,9 @@ from tenfold.frozen import frozen
 from tenfold.graph import Builder, Graph, Node
 from tenfold.graph.op import PRODUCT, Routine, Table
 from tenfold.graph.rewrite import rewrite
-from tenfold.ops.algebra.products import sides
+from tenfold.ops.algebra.products import SIDES, sides
 from tenfold.types import Shape, TensorType
 
-_SIDES = ("lhs", "rhs")
 # Values that are others with axes in another order: which, and that order.
 Permuted = dict[int, tuple[int, Shape]]
 
@@ -49,7 +48,7 @@ def lay_products(graph: Graph, table: Table) -> Graph:
         if id(node) not in changed:
             return None
         attributes, read = dict(node.attributes), []
-        for side, one in zip(_SIDES, _laid(node, inputs, builder.types, permuted), strict=True):
+        for side, one in zip(SIDES, _laid(node, inputs, builder.types, permuted), strict=True):
             value = one.value
             if one.order is not None:
                 (value,) = builder.node("transpose", [value], {"axes": one.order})
@@ -78,7 +77,7 @@ def _laid(
 ) -> list[Operand]:
     """How each operand of a product is read."""
     read = []
-    for side, value in zip(_SIDES, inputs, strict=True):
+    for side, value in zip(SIDES, inputs, strict=True):
         batch, over = node[f"{side}_batch"], node[f"{side}_contract"]
         if value in permuted:
             source, axes = permuted[value]

@@ -20,10 +20,12 @@ import numpy as np
 from tenfold.backends.llvm.text import Fragment
 from tenfold.frozen import frozen
 
-_ROUTINES = tuple(f"{letter}{name}" for letter in "sdcz" for name in ("gemm", "gemv"))
+_ROUTINES = tuple(
+    f"{letter}{name}" for letter in "sdcz" for name in ("gemm", "gemv", "syrk", "axpy")
+)
 
 # CBLAS's own numbers.
-ROW_MAJOR, NOT_TRANSPOSED, TRANSPOSED = 101, 111, 112
+ROW_MAJOR, NOT_TRANSPOSED, TRANSPOSED, LOWER = 101, 111, 112, 122
 
 
 def _declaration(routine: str) -> str:
@@ -31,8 +33,12 @@ def _declaration(routine: str) -> str:
     factor = {"s": "float", "d": "double"}.get(routine[0], "ptr")
     if routine.endswith("gemm"):
         sizes = f"i32, i32, i32, i64, i64, i64, {factor}, ptr, i64, ptr, i64, {factor}, ptr, i64"
-    else:
+    elif routine.endswith("gemv"):
         sizes = f"i32, i32, i64, i64, {factor}, ptr, i64, ptr, i64, {factor}, ptr, i64"
+    elif routine.endswith("syrk"):
+        sizes = f"i32, i32, i32, i64, i64, {factor}, ptr, i64, {factor}, ptr, i64"
+    else:
+        sizes = f"i64, {factor}, ptr, i64, ptr, i64"
     return f"declare void @tn_{routine}({sizes})"
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import product
-from math import isqrt, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
-from tenfold.backends.cpu.library.blas import NOT_TRANSPOSED, TRANSPOSED
+from tenfold.backends.cpu.library.product import product_name
+from tenfold.backends.cpu.library.product.tiles import product_tiles
 from tenfold.backends.cpu.library.sort import sort_name
 from tenfold.backends.cpu.loop.walk import ASK, LITERAL, SLOT, Walk
 from tenfold.backends.cpu.run.opcodes import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Opcode
@@ -37,12 +37,9 @@ from tenfold.types import KIND, SHORT
 Array = np.ndarray[Any, Any]
 
 NO_LOOPS: Mapping[Which, str] = {}
-_LETTERS = {"f32": 0, "f64": 1, "c64": 2, "c128": 3}
 _TURNS = 1000  # of a loop whose length nobody knows: it may be endless
 _POLLED = 20_000  # nanoseconds of work after which a step polls
 _COPIED = 1 << 28  # bytes that are copied without a poll
-_MULTIPLIED = 1 << 34  # bytes of numbers that a product multiplies without a poll: below 0.1 s
-_LEAST_BLOCK, _BLOCKS = 256, 64  # rows or columns of a block of a product; multiples of this
 
 
 def weigh(plans: Sequence[Plan]) -> tuple[dict[int, int], dict[int, list[int]]]:
@@ -80,13 +77,14 @@ def _weight(plan: Plan, step: Step, sizes: Sequence[int], known: Mapping[int, in
 
 
 def _routine(plan: Plan, step: RoutineStep) -> str:
-    return sort_name(step.name, SHORT[plan.slots[step.inputs[0]].type.dtype])
+    dtype = SHORT[plan.slots[step.inputs[0]].type.dtype]
+    return product_name(dtype) if step.name == PRODUCT else sort_name(step.name, dtype)
 
 
 def routines_of(plan: Plan) -> tuple[str, ...]:
     """The names of the routines of ours that a plan and those below it call, each once."""
     steps = [(one, s) for one in plan.every for s in one.steps if isinstance(s, RoutineStep)]
-    return tuple(dict.fromkeys(_routine(p, s) for p, s in steps if s.name != PRODUCT))
+    return tuple(dict.fromkeys(_routine(p, s) for p, s in steps))
 
 
 def _address(array: Array) -> int:
@@ -170,7 +168,8 @@ class Bytecode:
                 case HostStep():
                     words += (Opcode.HOST, self.ask(number, at))
                 case RoutineStep() if step.name == PRODUCT:
-                    words += self.products(plan, step, places)
+                    words += self.product(plan, step, places)
+                    most = max(most, 3 + POLL_ROWS)
                 case RoutineStep():
                     words += self.sort(plan, step, places)
                     most = max(most, 3 + POLL_ROWS)
@@ -244,40 +243,20 @@ class Bytecode:
             words += (Opcode.COPY, size, target, to + start, source, at + start)
         return words
 
-    def products(
+    def product(
         self, plan: Plan, step: RoutineStep, places: Sequence[tuple[int, int]]
     ) -> list[int]:
-        """A contraction as one gemm, or one for each element of its batch; with polls between
-        its blocks if it is long."""
+        """A product in tiles, which is called as a kernel is."""
         node = plan.graph.nodes[step.node]
-        given = dict(node.attributes)
-        lhs, rhs = (plan.graph.types[v] for v in node.inputs)
-        batch = prod(lhs.shape[a] for a in given["lhs_batch"])
-        k = prod(lhs.shape[a] for a in given["lhs_contract"])
-        m, n = lhs.size // (batch * k), rhs.size // (batch * k)
-        left = _turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
-        right = _turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
-        size = lhs.dtype.itemsize
-        (a, a_at), (b, b_at), (c, c_at) = (
-            places[slot] for slot in (*step.inputs[:2], step.outputs[0])
-        )
-        whole = size * k * (2 if KIND[lhs.dtype] == "c" else 1)  # bytes multiplied for an element
-        rows, columns = _block(m, n, max(1, _MULTIPLIED // whole))
-        lanes = max(1, _MULTIPLIED // (whole * m * n)) if (rows, columns) == (m, n) else 1
-        words: list[int] = []
-        for lane, i, j in product(range(0, batch, lanes), range(0, m, rows), range(0, n, columns)):
-            high, wide = min(rows, m - i), min(columns, n - j)
-            words += (Opcode.POLL, high * wide * whole // 500) if words else ()
-            words += (
-                Opcode.PRODUCT, _LETTERS[SHORT[lhs.dtype]],
-                TRANSPOSED if left else NOT_TRANSPOSED, TRANSPOSED if right else NOT_TRANSPOSED,
-                high, wide, k, m if left else k, k if right else n, n,
-                min(lanes, batch - lane), m * k * size, k * n * size, m * n * size,
-                a, a_at + (lane * m * k + i * (1 if left else k)) * size,
-                b, b_at + (lane * k * n + j * (k if right else 1)) * size,
-                c, c_at + (lane * m * n + i * n + j) * size,
-            )  # fmt: skip
-        return words
+        types = [plan.graph.types[v] for v in node.inputs]
+        same = step.inputs[0] == step.inputs[1]
+        tiles = product_tiles(types, dict(node.attributes), same)
+        params = self.keep(_aligned(np.array(tiles.params, np.int64).view(np.uint8)))
+        (a, b), (c,) = step.inputs, step.outputs
+        return [
+            Opcode.KERNEL, self.routines[_routine(plan, step)], params, tiles.count, 0, 3,
+            *places[a], *places[b], *places[c],
+        ]  # fmt: skip
 
     def sort(self, plan: Plan, step: RoutineStep, places: Sequence[tuple[int, int]]) -> list[int]:
         """A sort of lines, which is called as a kernel is."""
@@ -351,25 +330,6 @@ class Bytecode:
         for slot in (*slices, *stacks):
             words += (*places[slot], plan.slots[slot].type.nbytes // max(step.length, 1))
         return words
-
-
-def _block(m: int, n: int, size: int) -> tuple[int, int]:
-    """Rows and columns of the blocks that a product of m by n elements is cut into: of about this
-    size, as square as can be, for each is packed anew."""
-    if m * n <= size:
-        return m, n
-    side = isqrt(size)
-    rows = min(m, max(_LEAST_BLOCK, (side if n > side else size // n) // _BLOCKS * _BLOCKS))
-    return rows, min(n, max(_LEAST_BLOCK, size // rows // _BLOCKS * _BLOCKS))
-
-
-def _turned(rank: int, batch: Sequence[int], over: Sequence[int], *, last: bool) -> bool:
-    """Whether an operand lies transposed: its contracted axes are not where BLAS has them, last
-    on the left and first on the right."""
-    free = [a for a in range(rank) if a not in batch and a not in over]
-    if not free or not over:
-        return False
-    return (min(over) < min(free)) == last
 
 
 def _aligned(raw: Array) -> Array:

@@ -54,7 +54,7 @@ class CompiledProgram(NativeProgram):
         self.order = self.bytecode.order(polling(self.code))
         self.arena_bytes = plan.arena_bytes
         self.weight = self.bytecode.weights[id(plan)]
-        self.image = steps_image(self.target, True)
+        self.image = steps_image(self.target)
         self.given = self.bytecode.address
         self.kept = (self.bytecode, self.code, self._sorts, self.functions, self._callables)
         self.judged = judged_kernels(self.target, strict)

@@ -228,15 +228,17 @@ def judged_kernels(target: LLVMTarget, strict: bool) -> set[str]:
 
 @once
 def routine_image(name: str, target: LLVMTarget) -> Image:
-    """The sort that has this name."""
-    return load([fixed(name, target)], [name])
+    """The sort or the product that has this name."""
+    return load([fixed(name, target)], [name], library_symbols(), [thread_pool(target).image])
+
+
+def library_symbols() -> Mapping[str, int]:
+    """The functions of the private library, none where there is no library."""
+    library = blas()
+    return {} if library is None else library.symbols
 
 
 @once
-def steps_image(target: LLVMTarget, products: bool) -> Image:
+def steps_image(target: LLVMTarget) -> Image:
     """The function that carries out the steps of any plan."""
-    library = blas() if products else None
-    # Without the library no plan has a product of its: any address will do.
-    given = {f"tn_{x}gemm": id(None) for x in "sdcz"} if library is None else library.symbols
-    pool = thread_pool(target).image
-    return load([fixed(STEPS, target)], EXPORTS[STEPS], given, [pool])
+    return load([fixed(STEPS, target)], EXPORTS[STEPS], None, [thread_pool(target).image])

@@ -20,10 +20,9 @@ class Opcode(IntEnum):
     KERNEL = 1  # function, params, extent, callable on a fault, count; operands
     COPY = 2  # bytes; target, source
     HOST = 3  # callable
-    PRODUCT = 4  # letter, transposed (2), m, n, k, lda, ldb, ldc, batch, steps (3); three operands
-    BRANCH = 5  # bytes of the index, signed, branches, rows; index, arena, rows; codes
-    LOOP = 6  # captures, carries, slices, stacks, length, reverse, weight, condition, body; …
-    POLL = 7  # weight
+    BRANCH = 4  # bytes of the index, signed, branches, rows; index, arena, rows; codes
+    LOOP = 5  # captures, carries, slices, stacks, length, reverse, weight, condition, body; …
+    POLL = 6  # weight
 
 
 def load_word(name: str, at: str, plus: int | str, kind: str = "i64") -> str:

@@ -13,8 +13,9 @@ from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.code import NativeCode
 from tenfold.backends.cpu.run.fixed import bring
-from tenfold.backends.cpu.run.kernels import judged_kernels, steps_image
+from tenfold.backends.cpu.run.kernels import judged_kernels, library_symbols, steps_image
 from tenfold.backends.cpu.run.native import NativeProgram
+from tenfold.backends.cpu.threads.pool import thread_pool
 from tenfold.backends.program import Array
 from tenfold.errors import PlanError
 from tenfold.kernel.ir.sized import SizedKernel
@@ -47,7 +48,7 @@ class RestoredProgram(NativeProgram):
             bring(part, native.target, bytes(data))
         try:
             self._memory, self.given = self._fill()
-            self.image = steps_image(native.target, native.products)
+            self.image = steps_image(native.target)
             self.kept = (self._memory, self._images, self._asked)
         except (IndexError, ValueError) as error:
             raise PlanError(f"plan file: malformed code: {error}") from error
@@ -86,8 +87,11 @@ class RestoredProgram(NativeProgram):
         names: list[list[str]] = [[] for _ in native.modules]
         for module, name, _ in native.kernels:
             names[module].append(name)
+        given = library_symbols() if native.products else {}
+        pool = thread_pool(self.target).image
         self._images = [
-            load([data], exports) for data, exports in zip(native.modules, names, strict=True)
+            load([data], exports, given, [pool])
+            for data, exports in zip(native.modules, names, strict=True)
         ]
         addresses = np.array(
             [self._images[module].address(name) for module, name, _ in native.kernels], np.int64

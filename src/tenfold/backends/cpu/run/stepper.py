@@ -32,7 +32,7 @@ class NativeStepper:
     def step(self, plan: Plan, number: int, memory: PlanMemory) -> None:
         bytecode = self._bytecode(plan)
         words, weight = bytecode.alone(plan, number), bytecode.weights[id(plan)]
-        self._call(steps_image(self._program.target, True), _address(words), weight, memory)
+        self._call(steps_image(self._program.target), _address(words), weight, memory)
 
     def _bytecode(self, plan: Plan) -> Bytecode:
         """Bytecode that a plan is part of: the whole program's, unless the plan is another."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from tenfold.backends.cpu.entry.abi import DONE, FAILED, STOPPED
 from tenfold.backends.cpu.entry.release import RUN
-from tenfold.backends.cpu.library.blas import BLAS, ROW_MAJOR
 from tenfold.backends.cpu.run.host import HOST
 from tenfold.backends.cpu.run.opcodes import (
     HEADER,
@@ -106,58 +105,9 @@ _POLL = (
 """
 )
 
-_SIZES = ("letter", "left", "right", "m", "n", "k", "lda", "ldb", "ldc", "batch", "sa", "sb", "sc")
-
-
-def _gemm(letter: str) -> str:
-    factor = {"s": ("float 1.0", "float 0.0"), "d": ("double 1.0", "double 0.0")}
-    one, zero = factor.get(letter, (f"ptr @tn_one_{letter}", f"ptr @tn_zero_{letter}"))
-    return (
-        f"gemm.{letter}:\n  call void @tn_{letter}gemm(i32 {ROW_MAJOR}, i32 %g.ta, i32 %g.tb, "
-        f"i64 %g.m, i64 %g.n, i64 %g.k, {one}, ptr %g.a, i64 %g.lda, ptr %g.b, i64 %g.ldb, {zero}, "
-        "ptr %g.c, i64 %g.ldc)\n  br label %gemm.end\n"
-    )
-
-
-_PRODUCT = (
-    "product:\n"
-    + "".join(load_word(f"%g.{name}", "%pc", n) for n, name in enumerate(_SIZES, 1))
-    + "  %g.pa = add i64 %pc, 14\n  %g.pb = add i64 %pc, 16\n  %g.pc = add i64 %pc, 18\n"
-    + operand("%g.a0", "%g.pa")
-    + operand("%g.b0", "%g.pb")
-    + operand("%g.c0", "%g.pc")
-    + """  %g.ta = trunc i64 %g.left to i32
-  %g.tb = trunc i64 %g.right to i32
-  %g.next = add i64 %pc, 20
-  br label %gemm
-gemm:
-  %g.a = phi ptr [ %g.a0, %product ], [ %g.a1, %gemm.end ]
-  %g.b = phi ptr [ %g.b0, %product ], [ %g.b1, %gemm.end ]
-  %g.c = phi ptr [ %g.c0, %product ], [ %g.c1, %gemm.end ]
-  %g.left.now = phi i64 [ %g.batch, %product ], [ %g.left.on, %gemm.end ]
-  switch i64 %g.letter, label %gemm.s [ i64 1, label %gemm.d
-    i64 2, label %gemm.c i64 3, label %gemm.z ]
-"""
-    + "".join(map(_gemm, "sdcz"))
-    + """gemm.end:
-  %g.a1 = getelementptr i8, ptr %g.a, i64 %g.sa
-  %g.b1 = getelementptr i8, ptr %g.b, i64 %g.sb
-  %g.c1 = getelementptr i8, ptr %g.c, i64 %g.sc
-  %g.left.on = sub i64 %g.left.now, 1
-  %g.over = icmp eq i64 %g.left.on, 0
-  br i1 %g.over, label %next, label %gemm
-"""
-)
-
 _BODY = (
     (
-        """
-@tn_one_c = private constant [2 x float] [float 1.0, float 0.0], align 16
-@tn_zero_c = private constant [2 x float] zeroinitializer, align 16
-@tn_one_z = private constant [2 x double] [double 1.0, double 0.0], align 16
-@tn_zero_z = private constant [2 x double] zeroinitializer, align 16
-"""
-        + OPERAND
+        OPERAND
         # Unoptimised it takes half the time to compile, and replays as fast: registers are
         # allotted with care all the same, and a step's work lies elsewhere.
         + """
@@ -190,7 +140,7 @@ entry:
         + f"""next:
   %pc = phi i64 [ {HEADER}, %base.test ], [ %k.next, %run ], [ %c.next, %copy ],
     [ %c.next, %move.bytes ],
-    [ %h.next, %host ], [ %p.next, %poll ], [ %g.next, %gemm.end ],
+    [ %h.next, %host ], [ %p.next, %poll ],
     [ %b.next, %chosen ], [ %l.next, %out.test ]
 """
         + load_word("%op", "%pc", 0)
@@ -205,7 +155,6 @@ entry:
         + _COPY
         + _HOST
         + _POLL
-        + _PRODUCT
         + BRANCH
         + LOOP
         + """done:
@@ -221,4 +170,4 @@ fail:
 )
 
 STEPS = Fragment(("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",), _BODY)
-STEPS_TEXT = join([POLL, HOST, BLAS, STEPS, RUN])
+STEPS_TEXT = join([POLL, HOST, STEPS, RUN])

@@ -1,0 +1,329 @@
+"""The function that carries out tiles of a product, as LLVM IR: one for each dtype.
+
+    i32 tn_product_f32(ptr buffers, ptr params, i64 low, i64 high)
+
+is called as a kernel is: `buffers` has the addresses of the operands and of the result, then of
+what is polled; `params` is what `tiles` makes of a shape; tiles `low` to `high` are carried out, by
+calls of the private library on the threads of the pool. So one function serves every plan and every
+shape.
+
+A product of a matrix with itself transposed is done
+below the diagonal, then copied above.
+"""
+
+from __future__ import annotations
+
+from tenfold.backends.cpu.library.blas import BLAS, LOWER, NOT_TRANSPOSED, ROW_MAJOR
+from tenfold.backends.cpu.library.product.tiles import (
+    MATRIX_VECTOR,
+    SYMMETRIC,
+    VECTOR_MATRIX,
+    WIDEST,
+)
+from tenfold.backends.llvm.text import Fragment, join
+
+_LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
+_SIZES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
+_FACTORS = {"s": ("float 1.0", "float 0.0"), "d": ("double 1.0", "double 0.0")}
+_COMPLEX = """
+@tn_one = private constant [2 x {0}] [{0} 1.0, {0} 0.0], align 16
+@tn_zero = private constant [2 x {0}] zeroinitializer, align 16
+"""
+_STRIP = 16  # rows that are copied above the diagonal side by side
+_NEEDS = (
+    "declare i32 @tn_parallel_for(ptr, ptr, i64, ptr)",
+    "declare i64 @llvm.umin.i64(i64, i64)",
+    "declare i64 @llvm.umax.i64(i64, i64)",
+    "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+)
+_OF_MATRICES = (
+    *("left", "right", "m", "n", "k", "lda", "ldb", "batch", "sa", "sb", "sc"),
+    *("rows", "columns", "lanes", "across", "per", "ai", "bj", "size"),
+)
+
+
+def product_text(dtype: str) -> str:
+    """The module of the function that multiplies matrices of a dtype."""
+    letter = _LETTERS[dtype]
+    one, zero = _FACTORS.get(letter, ("ptr @tn_one", "ptr @tn_zero"))
+    body = "" if letter in _FACTORS else _COMPLEX.format("float" if letter == "c" else "double")
+    body += _matrices(letter, one, zero) + _vector(letter, one, _SIZES[dtype])
+    body += _mirror(8 * _SIZES[dtype]) + _symmetric(letter, one, zero) + _entry(dtype)
+    return join([BLAS, Fragment(_NEEDS, body)])
+
+
+def _words(*names: str) -> str:
+    """Loads of the numbers behind the kind of a product, in order."""
+    return "".join(
+        f"  %{name}.at = getelementptr i64, ptr %params, i64 {at}\n"
+        f"  %{name} = load i64, ptr %{name}.at, align 8\n"
+        for at, name in enumerate(names, 1)
+    )
+
+
+def _trans(name: str, flag: str) -> str:
+    """What BLAS calls a flag: a matrix as it is, or transposed."""
+    return (
+        f"  %{name}.long = add i64 {flag}, {NOT_TRANSPOSED}\n"
+        f"  %{name} = trunc i64 %{name}.long to i32\n"
+    )
+
+
+def _least(name: str, step: str, end: str, start: str) -> str:
+    """The extent of a tile: its full one, or what is left."""
+    return (
+        f"  %{name}.left = sub i64 {end}, {start}\n"
+        f"  %{name} = call i64 @llvm.umin.i64(i64 {step}, i64 %{name}.left)\n"
+    )
+
+
+def _moved(name: str, base: str, *terms: tuple[str, str]) -> str:
+    """An address moved by products of counts and bytes."""
+    text = ""
+    for at, (count, step) in enumerate(terms):
+        text += f"  %{name}.by{at} = mul i64 {count}, {step}\n"
+        to = name if at == len(terms) - 1 else f"{name}.to{at}"
+        text += f"  %{to} = getelementptr i8, ptr {base}, i64 %{name}.by{at}\n"
+        base = f"%{to}"
+    return text
+
+
+def _matrices(letter: str, one: str, zero: str) -> str:
+    return (
+        "define internal void @tn_matrices(ptr %buffers, ptr %params, i64 %tile) nounwind {\n"
+        "entry:\n"
+        + _words(*_OF_MATRICES)
+        + _operands("a", "b", "c")
+        + """  %group = udiv i64 %tile, %per
+  %inner = urem i64 %tile, %per
+  %down = udiv i64 %inner, %across
+  %along = urem i64 %inner, %across
+  %i = mul i64 %down, %rows
+  %j = mul i64 %along, %columns
+  %lane = mul i64 %group, %lanes
+"""
+        + _least("high", "%rows", "%m", "%i")
+        + _least("wide", "%columns", "%n", "%j")
+        + _least("count", "%lanes", "%batch", "%lane")
+        + _trans("ta", "%left")
+        + _trans("tb", "%right")
+        + "  %c.row = mul i64 %n, %size\n"
+        + _moved("a.first", "%a", ("%lane", "%sa"), ("%i", "%ai"))
+        + _moved("b.first", "%b", ("%lane", "%sb"), ("%j", "%bj"))
+        + _moved("c.first", "%c", ("%lane", "%sc"), ("%i", "%c.row"), ("%j", "%size"))
+        + f"""  br label %next
+next:
+  %pa = phi ptr [ %a.first, %entry ], [ %pa.on, %next ]
+  %pb = phi ptr [ %b.first, %entry ], [ %pb.on, %next ]
+  %pc = phi ptr [ %c.first, %entry ], [ %pc.on, %next ]
+  %todo = phi i64 [ %count, %entry ], [ %todo.on, %next ]
+  call void @tn_{letter}gemm(i32 {ROW_MAJOR}, i32 %ta, i32 %tb, i64 %high, i64 %wide, i64 %k,
+    {one}, ptr %pa, i64 %lda, ptr %pb, i64 %ldb, {zero}, ptr %pc, i64 %n)
+  %pa.on = getelementptr i8, ptr %pa, i64 %sa
+  %pb.on = getelementptr i8, ptr %pb, i64 %sb
+  %pc.on = getelementptr i8, ptr %pc, i64 %sc
+  %todo.on = sub i64 %todo, 1
+  %over = icmp eq i64 %todo.on, 0
+  br i1 %over, label %end, label %next
+end:
+  ret void
+}}
+"""
+    )
+
+
+def _operands(*names: str) -> str:
+    return "".join(
+        f"  %{name}.buffer = getelementptr ptr, ptr %buffers, i64 {at}\n"
+        f"  %{name} = load ptr, ptr %{name}.buffer, align 8\n"
+        for at, name in enumerate(names)
+    )
+
+
+def _vector(letter: str, one: str, size: int) -> str:
+    """A tile of a matrix, which is the operand `%which`, times a vector: the result's axis is
+    that of the matrix's rows where `first` is 1, else that of its columns. It is added up in runs,
+    each from nothing: those after the first beside the result."""
+    return (
+        "define internal void @tn_vector(ptr %buffers, ptr %params, i64 %tile, i64 %which) "
+        "nounwind {\nentry:\n"
+        + f"  %beside = alloca [{WIDEST * size} x i8], align 64\n"
+        + _words("first", "m", "k", "ld", "row", "step", "size", "rows", "runs")
+        + _operands("one", "two", "c")
+        + """  %swapped = icmp ne i64 %which, 0
+  %a = select i1 %swapped, ptr %two, ptr %one
+  %x = select i1 %swapped, ptr %one, ptr %two
+  %i = mul i64 %tile, %rows
+"""
+        + _least("high", "%rows", "%m", "%i")
+        + _moved("a.first", "%a", ("%i", "%row"))
+        + _moved("y", "%c", ("%i", "%size"))
+        + "  %turned = sub i64 1, %first\n"
+        + _trans("t", "%turned")
+        + """  %bytes = mul i64 %high, %size
+  %plain = icmp ne i64 %first, 0
+  br label %run
+run:
+  %k.now = phi i64 [ 0, %entry ], [ %k.next, %on ]
+  %to = phi ptr [ %y, %entry ], [ %beside, %on ]
+  call void @llvm.memset.p0.i64(ptr %to, i8 0, i64 %bytes, i1 false)
+"""
+        + _least("terms", "%runs", "%k", "%k.now")
+        + _moved("a.now", "%a.first", ("%k.now", "%step"))
+        + _moved("x.now", "%x", ("%k.now", "%size"))
+        + f"""  %down = select i1 %plain, i64 %high, i64 %terms
+  %across = select i1 %plain, i64 %terms, i64 %high
+  call void @tn_{letter}gemv(i32 {ROW_MAJOR}, i32 %t, i64 %down, i64 %across, {one},
+    ptr %a.now, i64 %ld, ptr %x.now, i64 1, {one}, ptr %to, i64 1)
+  %begun = icmp eq i64 %k.now, 0
+  br i1 %begun, label %on, label %add
+add:
+  call void @tn_{letter}axpy(i64 %high, {one}, ptr %beside, i64 1, ptr %y, i64 1)
+  br label %on
+on:
+  %k.next = add i64 %k.now, %runs
+  %more = icmp ult i64 %k.next, %k
+  br i1 %more, label %run, label %end
+end:
+  ret void
+}}
+"""
+    )
+
+
+def _mirror(bits: int) -> str:
+    """Copies a tile to where it lies transposed, a strip of rows at a time; of a tile on the
+    diagonal what is below that."""
+    return f"""define internal void @tn_mirror(
+  ptr %from, ptr %to, i64 %rows, i64 %columns, i64 %ld, i1 %diagonal) nounwind {{
+entry:
+  br label %strip
+strip:
+  %low = phi i64 [ 0, %entry ], [ %high, %strip.end ]
+  %far = add i64 %low, {_STRIP}
+  %high = call i64 @llvm.umin.i64(i64 %far, i64 %rows)
+  %some = icmp ult i64 %low, %rows
+  %width = select i1 %diagonal, i64 %high, i64 %columns
+  br i1 %some, label %column, label %end
+column:
+  %c = phi i64 [ 0, %strip ], [ %c.next, %column.end ]
+  %c.next = add i64 %c, 1
+  %c.on = icmp ult i64 %c, %width
+  %below = call i64 @llvm.umax.i64(i64 %low, i64 %c.next)
+  %first = select i1 %diagonal, i64 %below, i64 %low
+  %line = mul i64 %c, %ld
+  br i1 %c.on, label %row, label %strip.end
+row:
+  %r = phi i64 [ %first, %column ], [ %r.next, %copy ]
+  %r.on = icmp ult i64 %r, %high
+  br i1 %r.on, label %copy, label %column.end
+copy:
+  %source = mul i64 %r, %ld
+  %source.at = add i64 %source, %c
+  %target.at = add i64 %line, %r
+  %source.to = getelementptr i{bits}, ptr %from, i64 %source.at
+  %target.to = getelementptr i{bits}, ptr %to, i64 %target.at
+  %element = load i{bits}, ptr %source.to, align 4
+  store i{bits} %element, ptr %target.to, align 4
+  %r.next = add i64 %r, 1
+  br label %row
+column.end:
+  br label %column
+strip.end:
+  br label %strip
+end:
+  ret void
+}}
+"""
+
+
+def _symmetric(letter: str, one: str, zero: str) -> str:
+    """A tile of a matrix times itself transposed: tiles below the diagonal are counted row by
+    row."""
+    return (
+        "define internal void @tn_symmetric(ptr %buffers, ptr %params, i64 %tile) nounwind {\n"
+        "entry:\n"
+        + _words("turned", "m", "k", "ld", "row", "size", "rows")
+        + _operands("a", "b", "c")
+        + """  br label %search
+search:
+  %down = phi i64 [ 0, %entry ], [ %down.more, %lower ]
+  %along = phi i64 [ %tile, %entry ], [ %along.less, %lower ]
+  %found = icmp ule i64 %along, %down
+  br i1 %found, label %begin, label %lower
+lower:
+  %down.more = add i64 %down, 1
+  %along.less = sub i64 %along, %down.more
+  br label %search
+begin:
+  %i = mul i64 %down, %rows
+  %j = mul i64 %along, %rows
+  %plain = sub i64 1, %turned
+"""
+        + _least("high", "%rows", "%m", "%i")
+        + _least("wide", "%rows", "%m", "%j")
+        + _trans("ta", "%turned")
+        + _trans("tb", "%plain")
+        + "  %line = mul i64 %m, %size\n"
+        + _moved("a.rows", "%a", ("%i", "%row"))
+        + _moved("a.columns", "%a", ("%j", "%row"))
+        + _moved("lower.to", "%c", ("%i", "%line"), ("%j", "%size"))
+        + _moved("upper.to", "%c", ("%j", "%line"), ("%i", "%size"))
+        + f"""  %diagonal = icmp eq i64 %i, %j
+  br i1 %diagonal, label %syrk, label %gemm
+syrk:
+  call void @tn_{letter}syrk(i32 {ROW_MAJOR}, i32 {LOWER}, i32 %ta, i64 %high, i64 %k, {one},
+    ptr %a.rows, i64 %ld, {zero}, ptr %lower.to, i64 %m)
+  br label %copy
+gemm:
+  call void @tn_{letter}gemm(i32 {ROW_MAJOR}, i32 %ta, i32 %tb, i64 %high, i64 %wide, i64 %k,
+    {one}, ptr %a.rows, i64 %ld, ptr %a.columns, i64 %ld, {zero}, ptr %lower.to, i64 %m)
+  br label %copy
+copy:
+  call void @tn_mirror(ptr %lower.to, ptr %upper.to, i64 %high, i64 %wide, i64 %m, i1 %diagonal)
+  ret void
+}}
+"""
+    )
+
+
+def _entry(dtype: str) -> str:
+    return f"""define internal i32 @tn_tile(ptr %context, i64 %index, i64 %worker) nounwind {{
+  %params.at = getelementptr ptr, ptr %context, i64 1
+  %low.at = getelementptr ptr, ptr %context, i64 2
+  %buffers = load ptr, ptr %context, align 8
+  %params = load ptr, ptr %params.at, align 8
+  %low = load i64, ptr %low.at, align 8
+  %t = add i64 %low, %index
+  %kind = load i64, ptr %params, align 8
+  switch i64 %kind, label %matrices [ i64 {MATRIX_VECTOR}, label %matrix.vector
+    i64 {VECTOR_MATRIX}, label %vector.matrix i64 {SYMMETRIC}, label %symmetric ]
+matrices:
+  call void @tn_matrices(ptr %buffers, ptr %params, i64 %t)
+  ret i32 0
+matrix.vector:
+  call void @tn_vector(ptr %buffers, ptr %params, i64 %t, i64 0)
+  ret i32 0
+vector.matrix:
+  call void @tn_vector(ptr %buffers, ptr %params, i64 %t, i64 1)
+  ret i32 0
+symmetric:
+  call void @tn_symmetric(ptr %buffers, ptr %params, i64 %t)
+  ret i32 0
+}}
+
+define dso_local i32 @tn_product_{dtype}(
+  ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind {{
+  %context = alloca [3 x i64], align 16
+  %params.at = getelementptr i64, ptr %context, i64 1
+  %low.at = getelementptr i64, ptr %context, i64 2
+  store ptr %buffers, ptr %context, align 8
+  store ptr %params, ptr %params.at, align 8
+  store i64 %low, ptr %low.at, align 8
+  %count = sub i64 %high, %low
+  %polls.at = getelementptr ptr, ptr %buffers, i64 4
+  %polls = load ptr, ptr %polls.at, align 8
+  %answer = call i32 @tn_parallel_for(ptr @tn_tile, ptr %context, i64 %count, ptr %polls)
+  ret i32 %answer
+}}
+"""

@@ -1,0 +1,117 @@
+"""Tiles: how a product is cut into parts that run in any order, on any number of threads.
+
+The rule is a function of the shape alone, so bits do not depend on threads. Tiles are of rows and
+columns of the result; what is added up is never cut among them. Each tile packs its operands anew,
+which costs one thread 2 % of the time for two tiles and 5 % for many small ones: so there are two
+tiles from 2**21 multiplications on, and twice as many for each eight times the work. Rows are cut
+first: the library likes wide tiles. A batch of several matrices is cut between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from tenfold.frozen import frozen
+from tenfold.types import KIND, TensorType
+
+# The kinds of products, as the text knows them.
+MATRICES, MATRIX_VECTOR, VECTOR_MATRIX, SYMMETRIC = range(4)
+
+_CUT = 21  # from 2**21 multiplications on there are two tiles
+_TWICE = 27  # from 2**27 on, twice as many for each eight times the work
+_LONGEST = 1 << 32  # multiplications of a tile: signals are looked for between tiles
+_WHOLE = 4  # matrices of a batch from which on none is cut
+_ALIGNED = 32  # rows and columns of a tile are multiples of this
+_READ = 1 << 18  # elements of the matrix that a tile of a product with a vector reads
+_WIDE = 2048  # columns of such a tile where the matrix is cut between columns: less is slow
+WIDEST = 4096  # columns of such a tile, at most: its sums have a place on the stack
+# Terms that the library adds up of a product with a vector, before what comes of them is added.
+# Along rows it adds in many lanes, else one after the other: the error grows with their number.
+_RUN_ALONG, _RUN_ACROSS = 1 << 14, 512
+_TRIANGLE = 512  # rows of a tile of a symmetric product, at most
+
+
+@frozen
+class ProductTiles:
+    """A product in tiles: `params` as the text reads them, and the number of tiles."""
+
+    params: tuple[int, ...]
+    count: int
+
+
+def product_tiles(
+    types: Sequence[TensorType], given: Mapping[str, Any], same: bool
+) -> ProductTiles:
+    """The tiles of a contraction laid out as the library has it; `same`: of a value with itself."""
+    lhs, rhs = types
+    size = lhs.dtype.itemsize
+    batch = prod(lhs.shape[a] for a in given["lhs_batch"])
+    k = prod(lhs.shape[a] for a in given["lhs_contract"])
+    m, n = lhs.size // (batch * k), rhs.size // (batch * k)
+    left = _turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
+    right = _turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
+    if batch == 1 and min(m, n) == 1:
+        # The matrix lies with the result's axis first, or with the other first.
+        kind, first = (MATRIX_VECTOR, not left) if n == 1 else (VECTOR_MATRIX, right)
+        return _with_vector(kind, max(m, n), k, first, size)
+    if batch == 1 and same and given["lhs_contract"] == given["rhs_contract"]:
+        rows = min(_TRIANGLE, _half(m))  # two tiles on the diagonal cost as much as one below it
+        down = -(-m // rows)
+        step = (1 if left else k) * size
+        words = (SYMMETRIC, int(left), m, k, m if left else k, step, size, rows)
+        return ProductTiles(words, down * (down + 1) // 2)
+    weight = k * (4 if KIND[lhs.dtype] == "c" else 1)
+    rows, columns = (m, n) if batch >= _WHOLE else _cut(m, n, weight)
+    down, across = -(-m // rows), -(-n // columns)
+    lanes = 1
+    if down * across == 1:
+        lanes = min(batch, max(1, (1 << _CUT - 1) // (m * n * weight)))
+    lda, ldb = m if left else k, k if right else n
+    params = (
+        MATRICES, left, right, m, n, k, lda, ldb,
+        batch, m * k * size, k * n * size, m * n * size,
+        rows, columns, lanes, across, down * across,
+        (1 if left else k) * size, (k if right else 1) * size, size,
+    )  # fmt: skip
+    return ProductTiles(tuple(map(int, params)), -(-batch // lanes) * down * across)
+
+
+def _with_vector(kind: int, m: int, k: int, first: bool, size: int) -> ProductTiles:
+    rows = _READ // k if first else max(_WIDE, _READ // k)
+    rows = min(m, WIDEST, max(1, -(-rows // _ALIGNED)) * _ALIGNED)
+    steps = (k * size, size) if first else (size, m * size)
+    run = _RUN_ALONG if first else _RUN_ACROSS
+    params = (kind, first, m, k, k if first else m, *steps, size, rows, run)
+    return ProductTiles(tuple(map(int, params)), -(-m // rows))
+
+
+def _cut(m: int, n: int, weight: int) -> tuple[int, int]:
+    """Rows and columns of the tiles of a product of m by n elements that cost so much each."""
+    work = m * n * weight
+    if work < 1 << _CUT:
+        return m, n
+    parts = 2 << max(0, (work.bit_length() - 1 - _TWICE) // 3)
+    parts = max(parts, -(-work // _LONGEST))
+    rows, columns = m, n
+    while parts > 1:
+        if 2 * rows >= columns:
+            rows = _half(rows)
+        else:
+            columns = _half(columns)
+        parts = -(-parts // 2)
+    return rows, columns
+
+
+def _half(extent: int) -> int:
+    return min(extent, -(-extent // (2 * _ALIGNED)) * _ALIGNED)
+
+
+def _turned(rank: int, batch: Sequence[int], over: Sequence[int], *, last: bool) -> bool:
+    """Whether an operand lies transposed: its contracted axes are not where BLAS has them, last
+    on the left and first on the right."""
+    free = [a for a in range(rank) if a not in batch and a not in over]
+    if not free or not over:
+        return False
+    return (min(over) < min(free)) == last

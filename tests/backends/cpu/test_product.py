@@ -1,0 +1,110 @@
+"""Products by the library: tiles that the shape alone decides, in any order, on any threads."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tenfold.backends.cpu.library.blas import blas, why_not
+from tenfold.backends.cpu.library.product import product_name
+from tenfold.backends.cpu.library.product.tiles import ProductTiles, product_tiles
+from tenfold.backends.cpu.run.kernels import routine_image
+from tenfold.backends.cpu.target import host_target
+from tenfold.types import DTYPES, SHORT, TensorType
+
+Array = np.ndarray[Any, Any]
+needed = pytest.mark.skipif(blas() is None, reason=str(why_not()))
+
+AXES = ("lhs_contract", "rhs_contract", "lhs_batch", "rhs_batch")
+# Shapes, the axes that are contracted, and whether both operands are one.
+FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], bool]] = {
+    "square": ((300, 300), (300, 300), (1, 0), False),
+    "tall": ((900, 70), (70, 40), (1, 0), False),
+    "wide": ((40, 70), (70, 900), (1, 0), False),
+    "transposed": ((200, 310), (170, 200), (0, 1), False),
+    "matrix and vector": ((1500, 400), (400,), (1, 0), False),
+    "matrix and column": ((1500, 400), (400, 1), (1, 0), False),
+    "turned matrix and vector": ((400, 5000), (400,), (0, 0), False),
+    "vector and matrix": ((1100,), (1100, 4500), (0, 0), False),
+    "vector and turned matrix": ((1000,), (900, 1000), (0, 1), False),
+    "itself on the left": ((300, 500), (300, 500), (0, 0), True),
+    "itself on the right": ((333, 60), (333, 60), (1, 1), True),
+}
+
+
+def tiles_of(
+    a: Array, b: Array, over: tuple[int, int], same: bool, batch: tuple[int, ...] = ()
+) -> ProductTiles:
+    types = [TensorType(DTYPES[SHORT[x.dtype]], x.shape) for x in (a, b)]
+    given = dict(zip(AXES, ((over[0],), (over[1],), batch, batch), strict=True))
+    return product_tiles(types, given, same)
+
+
+def run(a: Array, b: Array, shape: tuple[int, ...], tiles: ProductTiles, parts: Any) -> Array:
+    """A product whose tiles are done in these ranges, each in a thread of its own."""
+    name = product_name(SHORT[a.dtype])
+    kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
+    call = kind(routine_image(name, host_target()).address(name))
+    made = np.full(shape, np.nan, a.dtype)
+    rows = (ctypes.c_void_p * 5)(a.ctypes.data, b.ctypes.data, made.ctypes.data)
+    params = np.array(tiles.params, np.int64)
+    with ThreadPoolExecutor(4) as pool:
+        done = pool.map(lambda part: call(rows, params.ctypes.data, *part), parts)
+        assert not any(done)
+    return made
+
+
+@needed
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("form", FORMS)
+def test_tiles_in_any_order_give_the_same_bits(form: str, dtype: str) -> None:
+    left, right, over, same = FORMS[form]
+    drawn = np.random.default_rng(len(form))
+    a, b = (drawn.standard_normal(s).astype(dtype) for s in (left, right))
+    if dtype[0] == "c":
+        a.imag, b.imag = drawn.standard_normal(left), drawn.standard_normal(right)
+    b = a if same else b
+    wanted = np.tensordot(a.astype("c16"), b.astype("c16"), ((over[0],), (over[1],)))
+    tiles = tiles_of(a, b, over, same)
+    whole = run(a, b, wanted.shape, tiles, [(0, tiles.count)])
+    np.testing.assert_allclose(whole, wanted, rtol=0, atol=1e-3 if dtype in ("f4", "c8") else 1e-10)
+    parts = [(t, t + 1) for t in range(tiles.count)]
+    random.Random(form).shuffle(parts)
+    assert run(a, b, wanted.shape, tiles, parts).tobytes() == whole.tobytes()
+    if same:
+        np.testing.assert_array_equal(whole, whole.T)
+
+
+@needed
+def test_matrices_of_a_batch_are_shared_out() -> None:
+    drawn = np.random.default_rng(1)
+    a, b = drawn.standard_normal((70, 20, 33)), drawn.standard_normal((70, 33, 40))
+    tiles = tiles_of(a, b, (2, 1), False, (0,))
+    assert 1 < tiles.count < 70
+    parts = [(t, t + 1) for t in range(tiles.count)]
+    np.testing.assert_allclose(run(a, b, (70, 20, 40), tiles, parts[::-1]), a @ b, atol=1e-12)
+
+
+def test_the_number_of_tiles_grows_slowly_with_the_work() -> None:
+    """Each tile packs its operands anew; but between two of them signals are looked for."""
+    counts = []
+    for n in (64, 128, 512, 1024, 2048, 4096, 16384):
+        square = np.broadcast_to(np.float32(0), (n, n))
+        counts.append(tiles_of(square, square, (1, 0), False).count)
+    assert counts == [1, 2, 2, 4, 8, 16, 1024]
+
+
+def test_a_long_product_by_a_vector_is_added_up_in_runs() -> None:
+    """One term after the other, equal terms are rounded the same way each time."""
+    if blas() is None:
+        pytest.skip(str(why_not()))
+    x, a = np.full(60_000, 148.41316, np.float32), np.full((60_000, 8), 119131.21, np.float32)
+    tiles = tiles_of(x, a, (0, 0), False)
+    made = run(x, a, (8,), tiles, [(0, tiles.count)])
+    right = float(x[0]) * float(a[0, 0]) * 60_000
+    assert np.abs(made / right - 1).max() < 2e-5
