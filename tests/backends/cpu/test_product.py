@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tenfold as tn
 from tenfold.backends.cpu.library.blas import blas, why_not
 from tenfold.backends.cpu.library.product import product_name
 from tenfold.backends.cpu.library.product.tiles import ProductTiles, product_tiles
 from tenfold.backends.cpu.run.kernels import routine_image
 from tenfold.backends.cpu.target import host_target
+from tenfold.backends.cpu.threads.pool import thread_pool
 from tenfold.types import DTYPES, SHORT, TensorType
 
 Array = np.ndarray[Any, Any]
@@ -78,6 +80,27 @@ def test_tiles_in_any_order_give_the_same_bits(form: str, dtype: str) -> None:
     assert run(a, b, wanted.shape, tiles, parts).tobytes() == whole.tobytes()
     if same:
         np.testing.assert_array_equal(whole, whole.T)
+
+
+@needed
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_bits_do_not_depend_on_the_number_of_threads(dtype: str) -> None:
+    drawn = np.random.default_rng(3)
+    a, b = drawn.standard_normal((2, 301, 290)).astype(dtype)
+    c, x = drawn.standard_normal((1200, 290)).astype(dtype), drawn.standard_normal(290)
+    f = tn.jit(lambda a, b, c, x: (a @ b.T, a.T @ a, c @ x, x @ b.T, (c @ b.T)[:, None] @ a))
+    args = (a, b, c, x.astype(dtype))
+    found = []
+    try:
+        for threads in (1, 2, 3, 8):
+            tn.config.threads = threads
+            before = thread_pool(host_target()).counts()["indices_on_workers"]
+            found.append([part.tobytes() for _ in range(5) for part in f(*args)])
+            if threads == 1:
+                assert thread_pool(host_target()).counts()["indices_on_workers"] == before
+    finally:
+        tn.config.threads = None
+    assert all(one == found[0] for one in found)
 
 
 @needed
