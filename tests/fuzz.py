@@ -10,10 +10,11 @@ is run, with what was drawn for it, by
 
     python tests/fuzz.py show SEED [--level x86-64-v3]
 
-A program is compared in five ways: each step of its plan is judged on the reference's own values,
+A program is compared in six ways: each step of its plan is judged on the reference's own values,
 in all rounds of loops; the whole plan is judged from end to end, as far as bounds reach; arguments
 laid out in odd ways, donated ones among them, have to give the same bits; so has the program with
-values of arguments' types written into these; and so does every twentieth program when it is
+values of arguments' types written into these; so has it on any number of threads, with every kernel
+cut that can be; and so does every twentieth program when it is
 written to a file and read again, which is also judged in strict mode.
 """
 
@@ -26,7 +27,8 @@ import random
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,9 +43,11 @@ from legality import hold_kernels_to_it
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.target import VARIABLE, executable, machine
+from tenfold.backends.cpu.threads import cut
 from tenfold.backends.file import PlanFile, write_file
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.program import OUTPUTS, decline
+from tenfold.config import config
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
@@ -55,6 +59,29 @@ Array = np.ndarray[Any, Any]
 SLOW = 20  # seconds from which a program is named as slow
 HANGS = 120  # and from which it counts as hanging
 STARTING, DONE = -2, -1  # in place of the seed under way
+THREADS = 1, 2, 3, 8
+
+
+@contextmanager
+def everything_cut() -> Iterator[None]:
+    """Have kernels cut that are far too small for it to pay."""
+    before = cut.LEAST, cut.PART
+    cut.LEAST, cut.PART = 0.0, 10.0
+    try:
+        yield
+    finally:
+        cut.LEAST, cut.PART = before
+
+
+@contextmanager
+def on_threads(number: int) -> Iterator[None]:
+    """Have plans run on so many threads."""
+    before = config.threads
+    config.threads = number
+    try:
+        yield
+    finally:
+        config.threads = before
 
 
 def compare(
@@ -64,7 +91,8 @@ def compare(
     donated, how they are laid out, and whether the rarer checks are made."""
     source = random.Random(seed)
     donated = tuple(n for n in range(len(arrays)) if source.random() < 0.3)
-    program = CompiledProgram(BACKEND.plan(graph, donated, target), target=target)
+    with everything_cut():
+        program = CompiledProgram(BACKEND.plan(graph, donated, target), target=target)
     found = check(program, graph, _copies(arrays), limit=None, every=True)
     if not isinstance(found.verdict, Certificate):
         return str(found.verdict)
@@ -82,10 +110,14 @@ def compare(
     kept = [n for n in range(len(arrays)) if n not in donated]
     if wrong is None and not all(same_bits(laid[n], arrays[n]) for n in kept):
         wrong = "an argument was written to that is not donated"
+    for number in THREADS:
+        with on_threads(number):
+            wrong = wrong or _differs(f"on {number} threads", program(_copies(arrays)), made)
     wrong = wrong or _updates(graph, arrays, source, target)
     if wrong is not None or seed % 20:
         return wrong
-    data = write_file(graph, program, {})
+    with everything_cut():
+        data = write_file(graph, program, {})
     restored, _ = PlanFile.read(data).restore()
     assert restored is not None
     wrong = _differs("from a file", restored(_copies(arrays)), made)

@@ -144,6 +144,7 @@ def _load_by_llvm(
 _LIBC = {
     "memcpy", "memmove", "memset", "memcmp", "bcmp", "aligned_alloc", "free", "clock_gettime",
     "pthread_create", "pthread_detach", "pthread_sigmask", "syscall",
+    "sched_getcpu", "sched_getaffinity", "sched_setaffinity",
 }  # fmt: skip
 _LIBM = {
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos",

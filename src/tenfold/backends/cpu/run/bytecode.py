@@ -17,7 +17,10 @@ from tenfold.backends.cpu.library.sort import sort_name
 from tenfold.backends.cpu.loop.walk import ASK, LITERAL, SLOT, Walk
 from tenfold.backends.cpu.run.opcodes import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Opcode
 from tenfold.backends.cpu.run.overwrite import StepOrder, step_order
+from tenfold.backends.cpu.threads.cut import Cut, cut, share
+from tenfold.frozen import frozen
 from tenfold.graph.op import PRODUCT
+from tenfold.kernel.ir.kernel import SCRATCH
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import (
     BranchStep,
@@ -37,9 +40,24 @@ from tenfold.types import KIND, SHORT
 Array = np.ndarray[Any, Any]
 
 NO_LOOPS: Mapping[Which, str] = {}
+_SORTED = 20  # nanoseconds of sorting, an element
 _TURNS = 1000  # of a loop whose length nobody knows: it may be endless
 _POLLED = 20_000  # nanoseconds of work after which a step polls
 _COPIED = 1 << 28  # bytes that are copied without a poll
+
+
+@frozen(ready=True)
+class KernelPlace:
+    """Where the code of a kernel lies, and where a call of it may be cut: at multiples of the grain
+    along the outer axis, if it has one."""
+
+    address: int
+    outer: int | None
+    grain: int
+
+    def extent(self, call: SizedKernel) -> int:
+        """Of the outer axis, in a call: the whole kernel is [0, extent)."""
+        return 1 if self.outer is None else call.size(call.kernel.axes[self.outer].extent)
 
 
 def weigh(plans: Sequence[Plan]) -> tuple[dict[int, int], dict[int, list[int]]]:
@@ -63,7 +81,7 @@ def _weight(plan: Plan, step: Step, sizes: Sequence[int], known: Mapping[int, in
         case RoutineStep() if step.name == PRODUCT:
             return 100 + int(prod([sizes[s] for s in (*step.inputs, *step.outputs)]) ** 0.5) // 16
         case RoutineStep():
-            return 100 + 20 * sizes[step.inputs[0]]
+            return 100 + _SORTED * sizes[step.inputs[0]]
         case LoopStep() | BranchStep():
             inner = max(known[id(plan.plans[p])] for p in step.plans)
             turns = 1
@@ -98,17 +116,17 @@ class Bytecode:
     def __init__(
         self,
         plan: Plan,
-        kernels: Mapping[SizedKernel, tuple[int, int]],
+        kernels: Mapping[SizedKernel, KernelPlace],
         ask: Callable[[int, int], int],
         routines: Mapping[str, int],
         loops: Mapping[Which, str] = NO_LOOPS,
         alarms: Mapping[int, int] | None = None,
     ) -> None:
-        """`kernels` has the address and the extent of each; `ask(plan, step)` is the address of
-        the callable for a host step, or for a kernel whose check fails; `routines` has the
-        addresses of those in `routines_of(plan)`, and of the functions that `loops` names.
-        `alarms` has for plans the address of a callable that is to be called when they are
-        reached: what they are part of is not run by a loop's function."""
+        """`kernels` has where each lies; `ask(plan, step)` is the address of the callable for a
+        host step, or for a kernel whose check fails; `routines` has the addresses of those in
+        `routines_of(plan)`, and of the functions that `loops` names. `alarms` has for plans the
+        address of a callable that is to be called when they are reached: what they are part of is
+        not run by a loop's function."""
         self.plan = plan
         self.alarms = alarms or {}
         self.loops = loops
@@ -122,6 +140,7 @@ class Bytecode:
         self.addresses: dict[int, int] = {}
         self.marks: dict[int, list[int]] = {}  # where each step of a plan begins, and the end
         self.weights, self._steps = weigh(plan.every)
+        self._cuts: dict[SizedKernel, Cut | None] = {}
         for number, one in enumerate(plan.every):
             row = self.rows[id(one)] = np.array(self.write(one, number), np.int64)
             self.addresses[id(one)] = self.keep(row)
@@ -157,11 +176,8 @@ class Bytecode:
             marks.append(len(words))
             match step:
                 case KernelStep():
-                    address, extent = self.kernels[plan.call(step)]
                     fault = self.ask(number, at) if plan.own[step.kernel].checks else 0
-                    words += (Opcode.KERNEL, address, params[at], extent, fault, len(step.slots))
-                    for slot in step.slots:
-                        words += places[slot]
+                    words += self.kernel(plan, step, places, params[at], fault)
                     most = max(most, len(step.slots) + POLL_ROWS)
                 case CopyStep():
                     words += self.copy(plan, step, places)
@@ -189,6 +205,33 @@ class Bytecode:
         words.append(Opcode.END)
         words[1:3] = most, below
         return words
+
+    def kernel(
+        self,
+        plan: Plan,
+        step: KernelStep,
+        places: Sequence[tuple[int, int]],
+        params: int,
+        fault: int,
+    ) -> list[int]:
+        """A kernel, in parts where that pays."""
+        call = plan.call(step)
+        code = self.kernels[call]
+        if call not in self._cuts:
+            self._cuts[call] = cut(call, code.outer, code.grain)
+        found = self._cuts[call]
+        words = [Opcode.KERNEL, code.address, params, code.extent(call), fault, len(step.slots)]
+        for slot in step.slots:
+            words += places[slot]
+        if found is None:
+            return words
+        buffers = call.kernel.buffers
+        scratch = [
+            (n, plan.slots[s].type.nbytes)
+            for n, s in enumerate(step.slots)
+            if buffers[n].role == SCRATCH
+        ]
+        return _cut_words(words, found, scratch)
 
     def polls_after(self, plan: Plan, at: int) -> bool:
         """Whether signals are looked for after a step. Those that come with the last one of all
@@ -264,11 +307,15 @@ class Bytecode:
         type = plan.graph.types[plan.graph.nodes[step.node].inputs[0]]
         length = type.shape[-1]
         params = self.keep(_aligned(np.array([length, 0], np.int64).view(np.uint8)))
-        address = self.routines[_routine(plan, step)]
-        return [
-            Opcode.KERNEL, address, params, type.size // length, 0, 3,
+        address, lines = self.routines[_routine(plan, step)], type.size // length
+        words = [
+            Opcode.KERNEL, address, params, lines, 0, 3,
             *places[source], *places[target], *places[scratch],
         ]  # fmt: skip
+        found = share(_SORTED * type.size, lines, 1)
+        if found is None:
+            return words
+        return _cut_words(words, found, [(2, plan.slots[scratch].type.nbytes)])
 
     def branch(self, plan: Plan, step: BranchStep, places: Sequence[tuple[int, int]]) -> list[int]:
         dtype = plan.slots[step.index].type.dtype
@@ -302,7 +349,7 @@ class Bytecode:
             else:
                 assert kind == ASK
                 operands += (NULL_BASE, self.ask(number, at))
-        numbers = [n if isinstance(n, int) else self.kernels[n][1] for n in walk.numbers]
+        numbers = [n if isinstance(n, int) else self.kernels[n].extent(n) for n in walk.numbers]
         raw = walk.params + struct.pack(f"{len(numbers)}q", *numbers)
         params = self.keep(_aligned(np.frombuffer(raw, np.uint8)))
         count = len(walk.operands)
@@ -330,6 +377,16 @@ class Bytecode:
         for slot in (*slices, *stacks):
             words += (*places[slot], plan.slots[slot].type.nbytes // max(step.length, 1))
         return words
+
+
+def _cut_words(words: list[int], found: Cut, scratch: Sequence[tuple[int, int]]) -> list[int]:
+    """The words of a kernel that is cut: its own and those of its parts. Of the scratch buffers
+    each worker has its own, one behind the other."""
+    pieces, size = list[int](), 0
+    for number, nbytes in scratch:
+        pieces += (number, size)
+        size += -(-nbytes // 64) * 64
+    return [Opcode.CUT, *words[1:], found.chunk, found.parts, size, len(scratch), *pieces]
 
 
 def _aligned(raw: Array) -> Array:

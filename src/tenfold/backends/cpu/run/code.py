@@ -46,8 +46,8 @@ class NativeCode:
     strict: bool
     products: bool  # whether it calls the library
     modules: tuple[bytes, ...]  # linked images, or object code
-    # module, name, outer axis or -1: of the plan, then routines
-    kernels: tuple[tuple[int, str, int], ...]
+    # module, name, outer axis or -1, its grain: of the plan, then routines
+    kernels: tuple[tuple[int, str, int, int], ...]
     codes: tuple[int, ...]  # the kernel of each of the plan's calls
     memory: bytes
     start: int  # where in it the bytecode of the plan itself begins

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tenfold.backends.cpu.loop.compile import loop_functions, names
-from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
+from tenfold.backends.cpu.run.bytecode import Bytecode, KernelPlace, routines_of
 from tenfold.backends.cpu.run.kernels import (
     Request,
     judged_kernels,
@@ -59,8 +59,8 @@ class CompiledProgram(NativeProgram):
         self.kept = (self.bytecode, self.code, self._sorts, self.functions, self._callables)
         self.judged = judged_kernels(self.target, strict)
 
-    def places(self) -> Mapping[SizedKernel, tuple[int, int]]:
-        return {call: code.place(call) for call, code in self.code.items()}
+    def places(self) -> Mapping[SizedKernel, KernelPlace]:
+        return {call: code.place() for call, code in self.code.items()}
 
     def code_name(self, call: SizedKernel) -> str:
         return self.code[call].compiled.name

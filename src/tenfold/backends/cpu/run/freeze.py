@@ -91,10 +91,10 @@ def make_native(
         asks.append((which, step))
         return _CALL << _KIND | (len(asks) - 1) << _WHICH
 
-    named = {name: n for n, (_, name, _) in enumerate(kernels)}
+    named = {name: n for n, (_, name, *_) in enumerate(kernels)}
     codes = tuple(named[code[call].compiled.name] for call in plan.calls)
     numbers = {
-        call: (_KERNEL << _KIND | n << _WHICH, code[call].compiled.extent(call))
+        call: code[call].place(_KERNEL << _KIND | n << _WHICH)
         for n, call in zip(codes, plan.calls, strict=True)
     }
     objects = {name: fixed(name, target) for name in routines_of(plan)}
@@ -104,7 +104,7 @@ def make_native(
     }
     loops = tuple((*which, routines[f.name] >> _WHICH & (1 << _KIND - _WHICH) - 1)
                   for which, f in functions.items())  # fmt: skip
-    kernels += tuple((n, name, -1) for n, name in enumerate(objects, len(modules)))
+    kernels += tuple((n, name, -1, 1) for n, name in enumerate(objects, len(modules)))
     modules += tuple(objects.values())
     bytecode = _RelocatableBytecode(plan, numbers, ask, routines, loop_names(functions))
     offsets, size = [], 0
@@ -185,8 +185,8 @@ def unlike(native: NativeCode, program: CompiledProgram) -> str | None:
     kernels, routines = program.places(), program.routines()
     addresses = np.zeros(len(native.kernels), np.int64)
     for number, call in zip(native.codes, program.plan.calls, strict=True):
-        addresses[number] = kernels[call][0]
-    for number, (_, name, _) in enumerate(native.kernels):
+        addresses[number] = kernels[call].address
+    for number, (_, name, *_) in enumerate(native.kernels):
         if name in routines:
             addresses[number] = routines[name]
     memory[calls[:, 0]] = addresses[calls[:, 1]]
@@ -208,7 +208,7 @@ def _modules(
     target: LLVMTarget,
     strict: bool,
     whole: bool,
-) -> tuple[tuple[bytes, ...], tuple[tuple[int, str, int], ...]]:
+) -> tuple[tuple[bytes, ...], tuple[tuple[int, str, int, int], ...]]:
     """Object code that has every kernel of the plan, and little else; kernels by module."""
     calls: dict[str, SizedKernel] = {}  # one for each code
     for call in plan.calls:
@@ -241,9 +241,9 @@ def _modules(
         here = first.image if first.module is module else None  # linked before, to be run
         linked = None if here is None else written(here, names)
         modules.append(prelink(module.data, names) if linked is None else linked)
-    return tuple(modules), tuple((where[name], name, _outer(code[calls[name]])) for name in calls)
+    return tuple(modules), tuple((where[name], name, *_outer(code[calls[name]])) for name in calls)
 
 
-def _outer(code: KernelCode) -> int:
-    outer = code.compiled.schedule.outer
-    return -1 if outer is None else outer
+def _outer(code: KernelCode) -> tuple[int, int]:
+    schedule = code.compiled.schedule
+    return -1 if schedule.outer is None else schedule.outer, schedule.grain

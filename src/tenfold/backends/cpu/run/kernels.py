@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.ahead import Course, coming
+from tenfold.backends.cpu.run.bytecode import KernelPlace
 from tenfold.backends.cpu.run.fixed import EXPORTS, STEPS, find_object, fixed, keep_object
 from tenfold.backends.cpu.threads.pool import thread_pool
 from tenfold.backends.llvm.target import LLVMTarget
@@ -30,9 +31,12 @@ class KernelCode:
     module: Module | None = None  # the object code it came in, to be written to a file
     first: KernelCode | None = None  # of the same text, whose image it is
 
-    def place(self, call: SizedKernel) -> tuple[int, int]:
-        """Its address, and the extent of its outer axis in a call."""
-        return self.image.address(self.compiled.name), self.compiled.extent(call)
+    def place(self, address: int | None = None) -> KernelPlace:
+        """Where it lies, unless that is left open, and where it may be cut."""
+        schedule = self.compiled.schedule
+        if address is None:
+            address = self.image.address(self.compiled.name)
+        return KernelPlace(address, schedule.outer, schedule.grain)
 
 
 class KernelCodes:

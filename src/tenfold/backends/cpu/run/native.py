@@ -13,7 +13,7 @@ from tenfold.backends.cpu.entry.abi import Argument, CallSpec
 from tenfold.backends.cpu.entry.bind import BoundPlan, NativeBinding, gate, make_entry
 from tenfold.backends.cpu.entry.table import make_dispatch
 from tenfold.backends.cpu.link.loader import Image
-from tenfold.backends.cpu.run.bytecode import Bytecode
+from tenfold.backends.cpu.run.bytecode import Bytecode, KernelPlace
 from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.fixed import GATE, fixed
 from tenfold.backends.cpu.run.overwrite import StepOrder
@@ -55,8 +55,8 @@ class NativeProgram(Program):
         return BACKEND
 
     @abstractmethod
-    def places(self) -> Mapping[SizedKernel, tuple[int, int]]:
-        """Where the code of each kernel lies in memory, and the extent it runs over."""
+    def places(self) -> Mapping[SizedKernel, KernelPlace]:
+        """Where the code of each kernel lies in memory, and where it may be cut."""
 
     @abstractmethod
     def routines(self) -> Mapping[str, int]:

@@ -23,6 +23,7 @@ class Opcode(IntEnum):
     BRANCH = 4  # bytes of the index, signed, branches, rows; index, arena, rows; codes
     LOOP = 5  # captures, carries, slices, stacks, length, reverse, weight, condition, body; …
     POLL = 6  # weight
+    CUT = 7  # as KERNEL; then chunk, parts, bytes of scratch, its pieces; buffer and offset of each
 
 
 def load_word(name: str, at: str, plus: int | str, kind: str = "i64") -> str:

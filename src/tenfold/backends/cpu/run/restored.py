@@ -10,6 +10,7 @@ import numpy as np
 
 from tenfold.backends.cpu.link import prelink  # noqa: F401  what `load` will want
 from tenfold.backends.cpu.link.loader import load
+from tenfold.backends.cpu.run.bytecode import KernelPlace
 from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.code import NativeCode
 from tenfold.backends.cpu.run.fixed import bring
@@ -41,7 +42,7 @@ class RestoredProgram(NativeProgram):
         self.arena_bytes = native.arena_bytes
         self.weight = native.weight
         self.judged = judged_kernels(native.target, native.strict)
-        named = [name for _, name, _ in native.kernels]
+        named = [name for _, name, *_ in native.kernels]
         self.loops = {(plan, step): named[kernel] for plan, step, kernel in native.loops}
         self._read = _once(read)
         for part, data in native.fixed:
@@ -59,13 +60,12 @@ class RestoredProgram(NativeProgram):
         self.plan: Plan = self._read()
         return self.plan
 
-    def places(self) -> Mapping[SizedKernel, tuple[int, int]]:
-        """Where the code of each kernel lies, and the extent of its outer axis in a call."""
+    def places(self) -> Mapping[SizedKernel, KernelPlace]:
         found = {}
         for call, number in zip(self.plan.calls, self.native.codes, strict=True):
-            module, name, outer = self.native.kernels[number]
-            extent = call.size(call.kernel.axes[outer].extent) if outer >= 0 else 1
-            found[call] = (self._images[module].address(name), extent)
+            module, name, outer, grain = self.native.kernels[number]
+            address = self._images[module].address(name)
+            found[call] = KernelPlace(address, outer if outer >= 0 else None, grain)
         return found
 
     def code_name(self, call: SizedKernel) -> str:
@@ -79,13 +79,13 @@ class RestoredProgram(NativeProgram):
     def routines(self) -> Mapping[str, int]:
         """Where the routines of the native form lie in memory."""
         found = self.native.kernels[len(set(self.native.codes)) :]
-        return {name: self._images[module].address(name) for module, name, _ in found}
+        return {name: self._images[module].address(name) for module, name, *_ in found}
 
     def _fill(self) -> tuple[Array, int]:
         """The memory of the plan with every address filled in, and where its bytecode begins."""
         native = self.native
         names: list[list[str]] = [[] for _ in native.modules]
-        for module, name, _ in native.kernels:
+        for module, name, *_ in native.kernels:
             names[module].append(name)
         given = library_symbols() if native.products else {}
         pool = thread_pool(self.target).image
@@ -94,7 +94,7 @@ class RestoredProgram(NativeProgram):
             for data, exports in zip(native.modules, names, strict=True)
         ]
         addresses = np.array(
-            [self._images[module].address(name) for module, name, _ in native.kernels], np.int64
+            [self._images[module].address(name) for module, name, *_ in native.kernels], np.int64
         )
         room = np.empty(len(native.memory) // 8 + 8, np.int64)
         first = -(room.__array_interface__["data"][0] // 8) % 8

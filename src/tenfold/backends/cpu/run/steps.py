@@ -26,6 +26,7 @@ from tenfold.backends.cpu.run.opcodes import (
     operand,
     row,
 )
+from tenfold.backends.cpu.run.parts import CONTEXT, NO_MEMORY, PARTS, context_word
 from tenfold.backends.cpu.run.poll import POLL
 from tenfold.backends.cpu.run.scopes import BRANCH, LOOP
 from tenfold.backends.llvm.text import Fragment, join
@@ -54,14 +55,55 @@ _KERNEL = (
   store ptr %polls, ptr %k.state, align 8
   %k.host = getelementptr ptr, ptr %k.poll, i64 2
   store ptr @tn_host, ptr %k.host, align 8
-  %fault = call i32 %k.run(ptr %buffers, ptr %k.params, i64 0, i64 %k.extent)
   %k.words = shl i64 %k.count, 1
-  %k.next = add i64 %k.first, %k.words
+  %k.end = add i64 %k.first, %k.words
+  %k.cut = icmp eq i64 %op, CUT
+  br i1 %k.cut, label %cut, label %whole
+whole:
+  %k.next = phi i64 [ %k.end, %run ], [ %x.next, %cut ]
+  %w.fault = call i32 %k.run(ptr %buffers, ptr %k.params, i64 0, i64 %k.extent)
+  br label %ran.kernel
+cut:
+"""
+    + load_word("%x.chunk", "%k.end", 0)
+    + load_word("%x.parts", "%k.end", 1)
+    + load_word("%x.bytes", "%k.end", 2)
+    + load_word("%x.pieces", "%k.end", 3)
+    + """  %x.scratch = getelementptr i64, ptr %x.chunk.at, i64 4
+  %x.words = shl i64 %x.pieces, 1
+  %x.first = add i64 %k.end, 4
+  %x.next = add i64 %x.first, %x.words
+  %x.several = call i1 @tn_several()
+  br i1 %x.several, label %parts, label %whole
+parts:
+"""
+    + "".join(
+        context_word(name) + f"  store {kind} {value}, ptr %at.{name}, align 8\n"
+        for name, kind, value in (
+            ("run", "ptr", "%k.run"),
+            ("params", "ptr", "%k.params"),
+            ("buffers", "ptr", "%buffers"),
+            ("count", "i64", "%k.count"),
+            ("chunk", "i64", "%x.chunk"),
+            ("extent", "i64", "%k.extent"),
+            ("scratch", "ptr", "%x.scratch"),
+            ("pieces", "i64", "%x.pieces"),
+            ("bytes", "i64", "%x.bytes"),
+        )
+    )
+    + """  %x.fault = call i32 @tn_parallel_for(
+    ptr @tn_part, ptr %context, i64 %x.parts, ptr %polls)
+  br label %ran.kernel
+ran.kernel:
+  %after = phi i64 [ %k.next, %whole ], [ %x.next, %parts ]
+  %fault = phi i32 [ %w.fault, %whole ], [ %x.fault, %parts ]
   %good = icmp eq i32 %fault, 0
   br i1 %good, label %next, label %bad
 bad:
-  %k.stopped = icmp eq i32 %fault, STOPPED
-  br i1 %k.stopped, label %fail, label %look
+  switch i32 %fault, label %look [ i32 STOPPED, label %fail i32 NO_MEMORY, label %full ]
+full:
+  call void @tn_no_memory()
+  ret i32 FAILED
 look:
 """
     + load_word("%k.ask", "%pc", 4, "ptr")
@@ -122,6 +164,7 @@ entry:
   %bases = alloca ptr, i64 %h.bases, align 16
   %buffers = alloca ptr, i64 %h.most, align 16
   %rows = alloca ptr, i64 %h.below, align 16
+  %context = alloca [{len(CONTEXT)} x i64], align 16
   store ptr %arena, ptr %bases, align 8
   %bases.null = getelementptr ptr, ptr %bases, i64 {NULL_BASE}
   store ptr null, ptr %bases.null, align 8
@@ -138,7 +181,7 @@ entry:
             "next",
         )
         + f"""next:
-  %pc = phi i64 [ {HEADER}, %base.test ], [ %k.next, %run ], [ %c.next, %copy ],
+  %pc = phi i64 [ {HEADER}, %base.test ], [ %after, %ran.kernel ], [ %c.next, %copy ],
     [ %c.next, %move.bytes ],
     [ %h.next, %host ], [ %p.next, %poll ],
     [ %b.next, %chosen ], [ %l.next, %out.test ]
@@ -146,7 +189,7 @@ entry:
         + load_word("%op", "%pc", 0)
         + "  switch i64 %op, label %done [ "
         + " ".join(
-            f"i64 {int(word)}, label %{word.name.lower()}"
+            f"i64 {int(word)}, label %{'kernel' if word is Opcode.CUT else word.name.lower()}"
             for word in Opcode
             if word is not Opcode.END
         )
@@ -167,7 +210,9 @@ fail:
     .replace("i32 DONE", f"i32 {DONE}")
     .replace("i32 FAILED", f"i32 {FAILED}")
     .replace("STOPPED", str(STOPPED))
+    .replace("NO_MEMORY", str(NO_MEMORY))
+    .replace("i64 %op, CUT", f"i64 %op, {int(Opcode.CUT)}")
 )
 
 STEPS = Fragment(("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",), _BODY)
-STEPS_TEXT = join([POLL, HOST, STEPS, RUN])
+STEPS_TEXT = join([POLL, HOST, PARTS, STEPS, RUN])

@@ -36,6 +36,7 @@ CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
 STACK = 65536  # bytes of it that tiles or accumulators may take
 _LEAST_CHUNK = 128
 _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
+_COLUMNS = 128  # and so, where each of its elements is a column that is reduced
 _BUDGET = 3000  # copies × instructions, of all rows
 _HEAVY = 30  # work that is bound by latency unless several vectors are interleaved
 _LONGEST_KEPT = 65536  # elements of a row: longer ones are recomputed sooner than read back
@@ -98,7 +99,7 @@ class _ScheduleChoice(LaneChoice):
         outer = order[0] if order else None
         grain = 1
         if outer is not None and outer == lane:
-            grain = _GRAIN
+            grain = _COLUMNS if self.nested(lane) or self.sequential else _GRAIN
         elif tile is not None and outer == tile.row:
             grain = TILE_ROWS
         # A sequential axis goes inside what may be cut, and outside the lanes.

@@ -10,7 +10,7 @@ no other call has at that time: what needs memory of its own takes `tn_worker_me
 - An answer other than 0 stops the work: no further index is begun, and the answers' bits together
   are the answer. `polls` is the plan's poll state, or null: between its own calls, and while it
   waits, the caller looks for signals; one that raises makes the answer `STOPPED`.
-  `tn_pool_stopped` tells a function on a worker that it may stop early.
+  `tn_pool_stopped` tells a function on a worker that this happened.
 - The caller runs all of it by itself where one thread is the limit, where there is one index, and
   while the pool is at work already: for another Python thread, or for the call that this one is
   part of. So nobody waits for the pool, nested calls are serial, and many callers share the cores
@@ -19,6 +19,9 @@ no other call has at that time: what needs memory of its own takes `tn_worker_me
   They know nothing of Python: no GIL, no thread state to be torn down while the interpreter exits,
   and a fork simply has none (`reset`). They take no signals but those of faults, so that Ctrl-C
   reaches a thread of Python's.
+- Schedulers like to put a thread beside who woke it, on the same processor, where it waits for its
+  caller. A worker that finds itself there leaves: it may run wherever the caller may, but there.
+  Pinned to one processor it would wait for whoever else is pinned there.
 - A worker without work spins for some microseconds, then sleeps; so does a caller that waits. A
   caller wakes workers only if some sleep, and goes on itself meanwhile.
 
@@ -45,8 +48,9 @@ POOL_EXPORTS = (
 # Offsets in bytes of the words of `tn_pool`. What different threads write lies on lines apart.
 BUSY, LIMIT, STARTED, CREATED, REGIONS, INDICES = 0, 4, 8, 16, 24, 32
 EPOCH, SLEEPERS, GATE, NEXT = 64, 128, 192, 256
-FUNCTION, CONTEXT, COUNT, ANSWER = 320, 328, 336, 384
-WORKERS, WORKER_BYTES = 448, 64  # of each worker: memory, its bytes, how many indices it ran
+FUNCTION, CONTEXT, COUNT, PROCESSOR, ANSWER = 320, 328, 336, 344, 384
+ALLOWED, MASK_BYTES = 448, 128  # the processors that the caller may run on
+WORKERS, WORKER_BYTES = 576, 64  # of each worker: memory, its bytes, how many indices it ran
 MEMORY, MEMORY_BYTES, RUN = 0, 8, 16
 POOL_BYTES = WORKERS + WORKER_BYTES * MOST
 
@@ -74,7 +78,7 @@ def pool_text(target: LLVMTarget) -> str:
     ]
     if not linux:
         return join([*parts, Fragment((), _ALONE)])
-    return join([*parts, _system(target.arch), _CLAIM, _WORKER, _START, _PARALLEL])
+    return join([*parts, _system(target.arch), _CLAIM, _LEAVE, _WORKER, _START, _PARALLEL])
 
 
 def _at(name: str, offset: int, base: str = "@tn_pool") -> str:
@@ -86,7 +90,9 @@ _STATE = f"""
 
 define dso_local i32 @tn_pool_stopped(ptr %ignored) nounwind {{
 {_at("%at", ANSWER)}  %answer = load atomic i32, ptr %at monotonic, align 4
-  ret i32 %answer
+  %stopped = icmp eq i32 %answer, {STOPPED}
+  %told = zext i1 %stopped to i32
+  ret i32 %told
 }}
 
 define dso_local ptr @tn_worker_memory(i64 %worker, i64 %bytes) nounwind {{
@@ -171,6 +177,9 @@ def _system(arch: str) -> Fragment:
             "declare i32 @pthread_create(ptr, ptr, ptr, ptr)",
             "declare i32 @pthread_detach(ptr)",
             "declare i32 @pthread_sigmask(i32, ptr, ptr)",
+            "declare i32 @sched_getcpu()",
+            "declare i32 @sched_getaffinity(i32, i64, ptr)",
+            "declare i32 @sched_setaffinity(i32, i64, ptr)",
         ),
         f"""
 define internal void @tn_pause() alwaysinline {{
@@ -216,10 +225,11 @@ claim:
   br i1 %left, label %one, label %end
 one:
   %answer = call i32 %function(ptr %context, i64 %i, i64 %worker)
-  %raised = call i32 @tn_looked(ptr %polls)
+  %fine = icmp eq i32 %answer, 0
+  %asked = select i1 %fine, ptr %polls, ptr null
+  %raised = call i32 @tn_looked(ptr %asked)
   %quiet = icmp eq i32 %raised, 0
-  %looked = select i1 %quiet, i32 0, i32 {STOPPED}
-  %whole = or i32 %answer, %looked
+  %whole = select i1 %quiet, i32 %answer, i32 {STOPPED}
   %ran.more = add i64 %ran, 1
   %good = icmp eq i32 %whole, 0
   br i1 %good, label %test, label %tell
@@ -232,13 +242,41 @@ end:
 """,
 )
 
+# Leave this processor for any other that the caller may run on.
+_LEAVE = Fragment(
+    ("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",),
+    f"""
+define internal void @tn_leave(i32 %here) nounwind noinline cold {{
+{_at("%allowed", ALLOWED)}\
+  %mask = alloca [{MASK_BYTES} x i8], align 16
+  call void @llvm.memcpy.p0.p0.i64(ptr %mask, ptr %allowed, i64 {MASK_BYTES}, i1 false)
+  %byte = sdiv i32 %here, 8
+  %bit = and i32 %here, 7
+  %one = shl i32 1, %bit
+  %known = icmp ult i32 %byte, {MASK_BYTES}
+  br i1 %known, label %set, label %end
+set:
+  %at = getelementptr i8, ptr %mask, i32 %byte
+  %old = load i8, ptr %at, align 1
+  %drop = trunc i32 %one to i8
+  %keep = xor i8 %drop, -1
+  %new = and i8 %old, %keep
+  store i8 %new, ptr %at, align 1
+  %done = call i32 @sched_setaffinity(i32 0, i64 {MASK_BYTES}, ptr %mask)
+  br label %end
+end:
+  ret void
+}}
+""",
+)
+
 _WORKER = Fragment(
     (),
     f"""
 define internal ptr @tn_worker(ptr %given) nounwind {{
 begin:
 {_at("%epoch.at", EPOCH)}{_at("%sleepers.at", SLEEPERS)}{_at("%gate.at", GATE)}\
-{_at("%limit.at", LIMIT)}\
+{_at("%limit.at", LIMIT)}{_at("%processor.at", PROCESSOR)}\
   %worker = ptrtoint ptr %given to i64
   %own.offset = mul i64 %worker, {WORKER_BYTES}
   %own = getelementptr i8, ptr @tn_pool, i64 %own.offset
@@ -256,6 +294,14 @@ enter:
   %in = and i1 %open, %room
   br i1 %in, label %work, label %leave
 work:
+  %callers = load i32, ptr %processor.at, align 4
+  %here = call i32 @sched_getcpu()
+  %beside = icmp eq i32 %here, %callers
+  br i1 %beside, label %move, label %claim
+move:
+  call void @tn_leave(i32 %here)
+  br label %claim
+claim:
   %ran = call i64 @tn_claim(i64 %worker, ptr null)
   %before = load i64, ptr %ran.at, align 8
   %after = add i64 %before, %ran
@@ -311,6 +357,8 @@ start:
   call void @llvm.memset.p0.i64(ptr %mask, i8 -1, i64 128, i1 false)
   store i64 {~_FAULTS}, ptr %mask, align 8
   %masked = call i32 @pthread_sigmask(i32 2, ptr %mask, ptr %old)
+{_at("%allowed", ALLOWED)}\
+  %found = call i32 @sched_getaffinity(i32 0, i64 {MASK_BYTES}, ptr %allowed)
   br label %test
 test:
   %n = phi i32 [ %started, %start ], [ %n.more, %made ]
@@ -365,10 +413,13 @@ serial:
 begun:
 {_at("%function.at", FUNCTION)}{_at("%context.at", CONTEXT)}{_at("%count.at", COUNT)}\
 {_at("%next.at", NEXT)}{_at("%answer.at", ANSWER)}{_at("%gate.at", GATE)}{_at("%epoch.at", EPOCH)}\
-{_at("%sleepers.at", SLEEPERS)}{_at("%regions.at", REGIONS)}{_at("%indices.at", INDICES)}\
+{_at("%processor.at", PROCESSOR)}{_at("%sleepers.at", SLEEPERS)}\
+{_at("%regions.at", REGIONS)}{_at("%indices.at", INDICES)}\
   store ptr %function, ptr %function.at, align 8
   store ptr %context, ptr %context.at, align 8
   store i64 %count, ptr %count.at, align 8
+  %here = call i32 @sched_getcpu()
+  store i32 %here, ptr %processor.at, align 4
   store atomic i64 0, ptr %next.at monotonic, align 8
   store atomic i32 0, ptr %answer.at monotonic, align 4
   %threads = call i32 @tn_start()

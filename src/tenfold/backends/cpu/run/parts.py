@@ -1,0 +1,103 @@
+"""A kernel in parts: `tn_part`, which runs one of them on whatever thread.
+
+A step that is cut (`Opcode.CUT`) has the words of a kernel, and behind its operands how far a part
+reaches along the outer axis, how many parts there are, and its scratch memory. The parts are the
+kernel's own code over ranges of the outer axis, so they compute what the whole does, and who runs
+which does not show. A worker has scratch memory of its own, and looks not for signals but for
+whether the caller was stopped.
+"""
+
+from __future__ import annotations
+
+from tenfold.backends.cpu.run.opcodes import POLL_ROWS
+from tenfold.backends.cpu.threads.text import LIMIT
+from tenfold.backends.llvm.text import Fragment
+
+NO_MEMORY = 1 << 30  # among the bits of failed checks
+# What a part is given, in words.
+CONTEXT = ("run", "params", "buffers", "count", "chunk", "extent", "scratch", "pieces", "bytes")
+
+
+def context_word(name: str, context: str = "%context") -> str:
+    """The line that says where a word of the context lies."""
+    return f"  %at.{name} = getelementptr i64, ptr {context}, i64 {CONTEXT.index(name)}\n"
+
+
+def _given(name: str) -> str:
+    kind = "ptr" if name in ("run", "params", "buffers", "scratch") else "i64"
+    return context_word(name) + f"  %{name} = load {kind}, ptr %at.{name}, align 8\n"
+
+
+PARTS = Fragment(
+    (
+        "@tn_pool = external global i8",
+        "declare i32 @tn_parallel_for(ptr, ptr, i64, ptr)",
+        "declare i32 @tn_pool_stopped(ptr)",
+        "declare ptr @tn_worker_memory(i64, i64)",
+        "declare ptr @PyErr_NoMemory()",
+        "declare i64 @llvm.smin.i64(i64, i64)",
+    ),
+    f"""
+define internal i1 @tn_several() alwaysinline {{
+  %at = getelementptr i8, ptr @tn_pool, i64 {LIMIT}
+  %limit = load atomic i32, ptr %at monotonic, align 4
+  %several = icmp sgt i32 %limit, 1
+  ret i1 %several
+}}
+
+define internal i32 @tn_part(ptr %context, i64 %i, i64 %worker) nounwind {{
+begin:
+{"".join(map(_given, CONTEXT))}\
+  %low = mul i64 %i, %chunk
+  %end = add i64 %low, %chunk
+  %high = call i64 @llvm.smin.i64(i64 %end, i64 %extent)
+  %mine = icmp eq i64 %worker, 0
+  br i1 %mine, label %caller, label %other
+caller:
+  %answer = call i32 %run(ptr %buffers, ptr %params, i64 %low, i64 %high)
+  ret i32 %answer
+other:
+  %rows = add i64 %count, {POLL_ROWS}
+  %own = alloca ptr, i64 %rows, align 16
+  %size = shl i64 %count, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %own, ptr %buffers, i64 %size, i1 false)
+  %poll = getelementptr ptr, ptr %own, i64 %count
+  store ptr @tn_pool_stopped, ptr %poll, align 8
+  %state = getelementptr ptr, ptr %poll, i64 1
+  store ptr null, ptr %state, align 8
+  %host = getelementptr ptr, ptr %poll, i64 2
+  store ptr null, ptr %host, align 8
+  %needs = icmp ne i64 %pieces, 0
+  br i1 %needs, label %room, label %go
+room:
+  %memory = call ptr @tn_worker_memory(i64 %worker, i64 %bytes)
+  %none = icmp eq ptr %memory, null
+  br i1 %none, label %full, label %piece
+full:
+  ret i32 {NO_MEMORY}
+piece:
+  %p = phi i64 [ 0, %room ], [ %p.more, %piece ]
+  %p.words = shl i64 %p, 1
+  %p.at = getelementptr i64, ptr %scratch, i64 %p.words
+  %which = load i64, ptr %p.at, align 8
+  %p.next = getelementptr i64, ptr %p.at, i64 1
+  %offset = load i64, ptr %p.next, align 8
+  %place = getelementptr i8, ptr %memory, i64 %offset
+  %row = getelementptr ptr, ptr %own, i64 %which
+  store ptr %place, ptr %row, align 8
+  %p.more = add i64 %p, 1
+  %p.on = icmp ult i64 %p.more, %pieces
+  br i1 %p.on, label %piece, label %go
+go:
+  %found = call i32 %run(ptr %own, ptr %params, i64 %low, i64 %high)
+  ret i32 %found
+}}
+
+define internal void @tn_no_memory() nounwind noinline cold {{
+  %gil = call i32 @PyGILState_Ensure()
+  %raised = call ptr @PyErr_NoMemory()
+  call void @PyGILState_Release(i32 %gil)
+  ret void
+}}
+""",
+)

@@ -1,0 +1,93 @@
+"""Cut: into how many parts the work of a kernel goes, by its cost and its sizes alone.
+
+A part takes some 10 µs or more, against 0.3 µs that cutting costs while workers spin; work below
+that of a few parts stays on the caller. There are at most 64: enough for the threads of a machine
+to end at about the same time, however many they are. Where a part begins is a function of shapes,
+never of the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tenfold.frozen import frozen
+from tenfold.kernel.analyse.cost import work
+from tenfold.kernel.analyse.nest import carried_out
+from tenfold.kernel.ir.kernel import BOTH, REDUCED, SCRATCH, Kernel
+from tenfold.kernel.ir.sized import SizedKernel
+
+LEAST = 30_000.0  # nanoseconds of work that is cut
+PART = 10_000.0  # of a part, at least
+_MOST = 64  # parts
+# Nanoseconds an element: of what is as cheap as an addition, of memory read or written at places
+# that follow each other, and at computed ones.
+_WORK, _MEMORY, _GATHERED = 0.03, 0.06, 1.0
+_DEAREST = 1.0  # more than an instruction takes on average
+
+
+@frozen
+class Cut:
+    """The parts of a kernel: how far each reaches along the outer axis, and how many they are."""
+
+    chunk: int
+    parts: int
+
+
+def cut(call: SizedKernel, outer: int | None, grain: int) -> Cut | None:
+    """The parts of a kernel with this outer axis, cut at multiples of the grain; None for one."""
+    kernel = call.kernel
+    if outer is None:
+        return None
+    extents = [call.size(axis.extent) for axis in kernel.axes]
+    most = prod(max(extent, 1) for extent in extents) * len(kernel.instructions) * _DEAREST
+    if most < LEAST or not apart(kernel, outer):
+        return None
+    return share(cost(kernel, extents, outer), extents[outer], grain)
+
+
+def share(nanoseconds: float, extent: int, grain: int) -> Cut | None:
+    """Parts of work that takes about so long."""
+    if nanoseconds < LEAST or extent < 2 * grain:
+        return None
+    wanted = min(_MOST, max(2, int(nanoseconds / PART)), extent // grain)
+    chunk = -(-extent // (wanted * grain)) * grain
+    parts = -(-extent // chunk)
+    return Cut(chunk, parts) if parts > 1 else None
+
+
+def apart(kernel: Kernel, outer: int) -> bool:
+    """Whether parts along an axis have nothing to do with each other: every element is written by
+    one of them, and what is read where others write is what is written there."""
+    written: dict[int, set[object]] = {}
+    for store in kernel.stores:
+        if kernel.buffers[store.buffer].role != SCRATCH:
+            if outer not in store.index.axes():
+                return False
+            written.setdefault(store.buffer, set()).add(store.index)
+    return not any(
+        i.op == "load"
+        and kernel.buffers[i.attr[0]].role == BOTH
+        and i.index not in written.get(i.attr[0], ())
+        for i in kernel.instructions
+    )
+
+
+def cost(kernel: Kernel, extents: Sequence[int], outer: int) -> float:
+    """About how many nanoseconds a kernel takes of what is parted along an axis; none, where as
+    much lies outside it, which every part would do."""
+    inside = outside = 0.0
+    for n, i in enumerate(kernel.instructions):
+        bound = carried_out(kernel, n)
+        each = _WORK * work(i.op)
+        if i.op == "load" and i.index is not None:
+            each = _GATHERED if i.index.values() else _MEMORY
+        trips = prod(extents[a] for a in bound)
+        if outer in bound:
+            inside += each * trips
+        elif any(kernel.axes[a].kind == REDUCED for a in bound):
+            outside += each * trips
+    for store in kernel.stores:
+        each = _GATHERED if store.index.values() else _MEMORY
+        inside += each * prod(extents[a] for a in kernel.store_free(store))
+    return inside if outside * _MOST < inside else 0.0
