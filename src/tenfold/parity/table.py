@@ -16,10 +16,10 @@ from tenfold.graph import Graph
 from tenfold.ops import TABLE
 from tenfold.parity.find.part import whole_graphs
 from tenfold.parity.replay.state import ScopeState
-from tenfold.parity.replay.steps import judged_step
+from tenfold.parity.replay.steps import carry_out, judged_step
 from tenfold.parity.replay.walk import Walk
 from tenfold.parity.rule.agree import Agreement, Uncertain, compare, judged
-from tenfold.plan import KernelStep
+from tenfold.plan import CopyStep, KernelStep
 from tenfold.reference import Callbacks
 
 Array = np.ndarray[Any, Any]
@@ -116,6 +116,8 @@ def compare_nodes(
             for value, agreement in zip(part.outputs, own, strict=True):
                 if not agreement.agrees:
                     row_of(state, bisect_right(about.graph.starts, value) - 1).add(agreement)
+        elif isinstance(step, CopyStep):  # what later steps write into begins as this
+            carry_out(walk.replay, state, at)
         elif hasattr(step, "node"):
             for agreement in judged_step(walk.replay, state, at):
                 row_of(state, step.node).add(agreement)

@@ -121,18 +121,28 @@ def _long_loop(
     return Judgement([compare(a, b, None) for a, b in zip(got, wanted, strict=True)], uncertain)
 
 
-def judged_step(replay: Replay, state: ScopeState, at: int) -> list[Agreement]:
-    """How the results of a step compare, whether they agree or not; none where it calls Python."""
+def carry_out(replay: Replay, state: ScopeState, at: int) -> bool:
+    """Run a step on the reference's values, whatever was run before it; not where it calls
+    Python."""
     about, frame = state.about, state.frame
     assert frame is not None
-    for slot, value in about.layout.reads[at]:  # not every step has been run before it
+    for slot, value in about.layout.reads[at]:
         held, lies = frame.memory(slot), about.plan.slots[slot]
         given = lies.place == INPUT and lies.number not in about.plan.donated
         if lies.place != CONSTANT and not given:
             held[...] = np.asarray(state.values[value]).reshape(held.shape)
     if about.effects[at]:
-        return []
+        return False
     replay.run(frame, at)
+    return True
+
+
+def judged_step(replay: Replay, state: ScopeState, at: int) -> list[Agreement]:
+    """How the results of a step compare, whether they agree or not; none where it calls Python."""
+    about, frame = state.about, state.frame
+    assert frame is not None
+    if not carry_out(replay, state, at):
+        return []
     part = about.part(at)
     got = []
     for slot, value in about.layout.writes[at]:

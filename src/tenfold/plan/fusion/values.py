@@ -22,7 +22,7 @@ from tenfold.plan.fusion.access import (
 from tenfold.plan.lowering.product import product_access, reads_once
 from tenfold.types import TensorType
 
-UPDATED = 4096  # elements; larger values are updated in place, or copied and updated
+UPDATED = 64  # elements; larger values are updated in place, or copied and updated
 JOINED = 8  # inputs of a concatenation that are chosen from element by element
 
 CONSTANT = Access((), (), (), view=True)

@@ -68,7 +68,7 @@ def native_loops(plan: Plan) -> dict[Which, str]:
     A plan may be met in several places; it is looked at once."""
     rounds: dict[int, Round] = {}
     numbers = {id(one): n for n, one in enumerate(plan.every)}
-    for one in plan.every:
+    for one in plan.every[:-1]:  # all but this plan itself
         rounds[id(one)] = _round(one, rounds)
     found: dict[Which, str] = {}
     waiting, met = [plan], {id(plan)}
