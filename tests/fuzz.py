@@ -10,6 +10,7 @@ is run, with what was drawn for it, by
 
     python tests/fuzz.py show SEED [--level x86-64-v3]
 
+Every second program has functions for all its loops that can have one, however few their rounds.
 A program is compared in six ways: each step of its plan is judged on the reference's own values,
 in all rounds of loops; the whole plan is judged from end to end, as far as bounds reach; arguments
 laid out in odd ways, donated ones among them, have to give the same bits; so has the program with
@@ -52,6 +53,7 @@ from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
 from tenfold.parity.rule.agree import Uncertain, disagreement, judged, same_bits
+from tenfold.plan.steps import loops
 
 hold_kernels_to_it()
 
@@ -88,7 +90,18 @@ def compare(
     graph: Graph, arrays: Sequence[Array], seed: int = 0, target: LLVMTarget | None = None
 ) -> str | None:
     """What is wrong with the plan of a graph on these arguments, or None. The seed says which are
-    donated, how they are laid out, and whether the rarer checks are made."""
+    donated, how they are laid out, whether loops of few rounds get functions, and whether the rarer
+    checks are made."""
+    few, loops.FEW = loops.FEW, loops.FEW * (seed % 2)
+    try:
+        return _compared(graph, arrays, seed, target)
+    finally:
+        loops.FEW = few
+
+
+def _compared(
+    graph: Graph, arrays: Sequence[Array], seed: int, target: LLVMTarget | None
+) -> str | None:
     source = random.Random(seed)
     donated = tuple(n for n in range(len(arrays)) if source.random() < 0.3)
     with everything_cut():

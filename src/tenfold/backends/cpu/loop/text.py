@@ -14,7 +14,7 @@ from tenfold.backends.llvm.text import Fragment, join
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import LoopStep, Plan
 
-LINES = 4000  # of a function: a longer one is left to the interpreter
+LINES = 1200  # of a function: a longer one is left to the interpreter
 
 
 class LoopTexts:

@@ -26,6 +26,7 @@ from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
 from tenfold.types import KIND
 
 SMALL = 256  # bytes of a slot that is kept in registers
+SCALAR = 16  # bytes of a slice that is
 POLLED = 4000  # nanoseconds of work between two looks at the clock
 _UNTIMED = 1_000_000_000  # weight of a round, at most
 _SELDOM = '!prof !{!"branch_weights", i32 1, i32 2000}'
@@ -306,7 +307,10 @@ class Walk:
         arena = self.arena(scope, step.arena)
         counter = self.reserve("i64")
         self.put(f"store i64 0, ptr {counter}, align 8")
-        captures = [self.held(scope, s) for s in step.inputs[: step.captures]]
+        captures = [
+            self.kept(self.place(scope, s), slots[s].type.nbytes, SMALL)
+            for s in step.inputs[: step.captures]
+        ]
         carries = [self.carry(scope, step, n) for n in range(step.carries)]
         self.label(f"{name}.head")
         turn = self.op(f"load i64, ptr {counter}, align 8")
@@ -337,6 +341,10 @@ class Walk:
              for s in part]
             for part in rows
         )  # fmt: skip
+        slices = [
+            self.kept(place, slots[s].type.nbytes // max(step.length, 1), SCALAR)
+            for place, s in zip(slices, rows[0], strict=True)
+        ]
         given = [*captures, *now, *slices, *(one.next for one in carries), *stacks]
         weight += self.steps(self.scope(scope.plan.plans[step.plans[-1]], given, arena))
         self.poll(min(weight, _UNTIMED))
@@ -349,10 +357,9 @@ class Walk:
             self.copy(one.final, one.now, one.nbytes)
         return weight * max(step.length, 1) if step.counted else weight
 
-    def held(self, scope: Scope, number: int) -> Place:
-        """What a loop reads and never writes: on the stack, if it is small."""
-        place, nbytes = self.place(scope, number), scope.plan.slots[number].type.nbytes
-        if place.stack or not 0 < nbytes <= SMALL:
+    def kept(self, place: Place, nbytes: int, most: int) -> Place:
+        """What is read and never written: on the stack, if it has no more bytes than that."""
+        if place.stack or not 0 < nbytes <= most:
             return place
         held = self.stack(nbytes)
         self.copy(held, place, nbytes)

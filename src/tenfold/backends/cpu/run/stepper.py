@@ -8,12 +8,14 @@ from weakref import WeakKeyDictionary
 
 from tenfold.backends.cpu.entry.abi import DONE
 from tenfold.backends.cpu.link.loader import Image
-from tenfold.backends.cpu.run.bytecode import NO_LOOPS, Bytecode
+from tenfold.backends.cpu.loop.walk import Walk
+from tenfold.backends.cpu.run.bytecode import Bytecode
 from tenfold.backends.cpu.run.kernels import steps_image
 from tenfold.backends.cpu.run.native import RELEASED, NativeProgram, asking
 from tenfold.backends.cpu.run.poll import STATE_WORDS
 from tenfold.backends.program import Array, PlanMemory
-from tenfold.plan import Plan
+from tenfold.plan import LoopStep, Plan
+from tenfold.plan.steps.loops import Which
 
 
 class NativeStepper:
@@ -43,7 +45,8 @@ class NativeStepper:
         if found is None:
             program = self._program
             part = plan in program.plan.every
-            whole, loops = (program.plan, program.loops) if part else (plan, NO_LOOPS)
+            whole = program.plan if part else plan
+            loops = program.loops if part else _fitting(plan, program)
             ask, callables = asking(whole, program.running, program.callbacks)
             found = Bytecode(whole, program.places(), ask, program.routines(), loops), callables
             self._made.update(dict.fromkeys(whole.every, found))
@@ -68,6 +71,28 @@ class NativeStepper:
         )
         if done != DONE:
             raise SystemError(f"the plan answered {done} and left no exception")
+
+
+def _fitting(plan: Plan, program: NativeProgram) -> dict[Which, str]:
+    """The functions of a program's loops that serve loops of another plan: of the same body, and
+    written down in the same words. So is a loop of fewer rounds."""
+    found: dict[Which, str] = {}
+    numbers, every = _numbers(plan), program.plan.every
+    for at, step in enumerate(plan.steps):
+        for (number, own), name in program.loops.items() if isinstance(step, LoopStep) else ():
+            other, one = every[number], every[number].steps[own]
+            assert isinstance(step, LoopStep)
+            assert isinstance(one, LoopStep)
+            bodies = [plan.plans[p] for p in step.plans], [other.plans[p] for p in one.plans]
+            if bodies[0] == bodies[1] and (
+                Walk(plan, step, numbers).lines == Walk(other, one, _numbers(program.plan)).lines
+            ):
+                found[numbers[id(plan)], at] = name
+    return found
+
+
+def _numbers(plan: Plan) -> dict[int, int]:
+    return {id(one): n for n, one in enumerate(plan.every)}
 
 
 def _address(array: Array) -> int:
