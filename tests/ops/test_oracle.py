@@ -545,6 +545,7 @@ ORACLE: dict[str, Callable[..., Any]] = {
     "finite": lambda x: x,
     "refuse": lambda x, reason: x,
     "contract": _contract,
+    "constant_pow": lambda x, exponent: np.power(x.astype("g"), float(exponent)).astype(x.dtype),
     "sort": _sort,
     "argsort": _ordered,
 }

@@ -25,7 +25,7 @@ from types import MappingProxyType
 
 from tenfold.graph.op import Op
 from tenfold.ops.algebra import fourier, linalg, solving, windows
-from tenfold.ops.numbers import divisors, special, threefry
+from tenfold.ops.numbers import divisors, powers, special, threefry
 from tenfold.ops.rows import (
     casts,
     choosing,
@@ -55,6 +55,7 @@ _ROWS = (
     *sorting.ROWS,
     *special.ROWS,
     *divisors.ROWS,
+    *powers.ROWS,
     *threefry.ROWS,
     *cumulative.ROWS,
     *windows.ROWS,

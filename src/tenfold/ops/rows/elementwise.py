@@ -60,7 +60,8 @@ def row(
     )
 
 
-def _pow(a: Array, b: Array) -> Any:
+def raised(a: Array, b: Array) -> Any:
+    """a to the power b, as pow has it."""
     if KIND[b.dtype] == "i" and np.any(b < 0):
         raise ValueProblem(
             f"pow: an integer to a negative power ({b[b < 0].flat[0]}) is no integer",
@@ -104,6 +105,7 @@ def _complex(re: Array, im: Array) -> Any:
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
+POW_BOUND = 4
 _WRAPS = "integers wrap"
 _BY_ZERO = "integers: by zero gives 0, INT_MIN by -1 gives {}; floats as NumPy"
 
@@ -166,13 +168,13 @@ ARITHMETIC = (
     row(
         "pow",
         2,
-        _pow,
+        raised,
         "iufc",
         samples.anything,
         samples.exponents,
         edges="integers wrap; an integer to a negative power raises ValueProblem; x**0 is 1, "
         "(-inf)**0.5 is inf",
-        bound=4,
+        bound=POW_BOUND,
         lowering=Element(elements.power),
         heeds=guards.signed,
         spread=spreads.POWER,

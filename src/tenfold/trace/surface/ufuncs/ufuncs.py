@@ -10,7 +10,7 @@ import numpy as np
 from tenfold.errors import ValueProblem
 from tenfold.trace.array import Array
 from tenfold.trace.operand import as_value, dtype_key, scope_of
-from tenfold.trace.surface.emit import fail, is_array, traced
+from tenfold.trace.surface.emit import emit, fail, is_array, traced
 from tenfold.trace.surface.ufuncs import composed
 from tenfold.trace.surface.ufuncs.promotion import dtypes_for
 from tenfold.trace.tables import UFUNCS
@@ -177,6 +177,10 @@ for _ufunc, _choice in _CHOICES.items():
     define(_ufunc, _choice, choose=True)
 
 
+# Exponents that are part of the op: whole, or a half more.
+_KNOWN = frozenset(n / 2 for n in range(-32, 33)) - {0, 1}
+
+
 def _power(within: Callable[..., Any]) -> Callable[..., Any]:
     """Powers with the short ways that NumPy takes for some numbers as exponents."""
 
@@ -195,6 +199,8 @@ def _power(within: Callable[..., Any]) -> Callable[..., Any]:
                     f"an integer array of type {x.type} to the negative integer power {y}",
                     f"write x ** {float(y)}, or 1.0 / x ** {-y}",
                 )
+            if kind == "f" and x.dtype.itemsize >= 4 and y in _KNOWN:
+                return emit("constant_pow", x, exponent=f"{y:g}")
         return within(x, y)
 
     return apply
