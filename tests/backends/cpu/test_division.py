@@ -13,16 +13,17 @@ from tenfold.types import DTYPES
 from tests.backends.cpu.running import HOST, Program, every_target, fixed
 
 Array = np.ndarray[Any, Any]
+NUMPYS = {"floordiv": np.floor_divide, "mod": np.remainder, "fmod": np.fmod}
 EDGES = [0.0, -0.0, 1.0, -1.0, 3.0, np.inf, -np.inf, np.nan]
 
 
-def by_row(rows: int, columns: int, dtype: str) -> Kernel:
+def by_row(rows: int, columns: int, dtype: str, op: str = "div") -> Kernel:
     """Each row divided by a number of its own."""
     b = Builder()
     x, s = b.buffer(dtype, rows * columns), b.buffer(dtype, rows)
     out = b.buffer(dtype, rows * columns, "write")
     i, j = b.axis(rows), b.axis(columns)
-    quotient = b.op("div", dtype, b.load(x, i * columns + j), b.load(s, i))
+    quotient = b.op(op, dtype, b.load(x, i * columns + j), b.load(s, i))
     b.store(out, i * columns + j, quotient)
     return b.finish()
 
@@ -101,3 +102,29 @@ def test_only_a_remainder_that_is_exact_will_do() -> None:
     assert "@llvm.fma" not in Program(by_row(400, 256, "f32"), named(LEVELS[0], HOST)).text
     assert "@llvm.fma" in Program(by_row(400, 256, "f32"), HOST).text
     assert "@llvm.fma" not in Program(by_row(4, 256, "f32"), HOST).text  # a small kernel
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"])
+def test_integers_are_divided_exactly(dtype: str, target: LLVMTarget) -> None:
+    """By every power of two and its neighbours, by what is near the ends, by 0 and by -1."""
+    rng, info = np.random.default_rng(7), np.iinfo(DTYPES[dtype])
+    near = [2**k + d for k in range(info.bits) for d in (-1, 0, 1)]
+    near += [info.max - d for d in range(3)] + [info.min + d for d in range(3)]
+    near += [
+        info.max // 3,
+        info.max // 2,
+        *map(int, rng.integers(1, info.max, 30, dtype=info.dtype)),
+    ]
+    by = [v for n in near for v in (n, -n) if info.min <= v <= info.max]
+    s = np.array(sorted({0, *by}), info.dtype)
+    ends = [info.min, info.min + 1, info.max, info.max - 1, 0, 1]
+    drawn = rng.integers(info.min, info.max, (s.size, 150), info.dtype, endpoint=True)
+    x = np.concatenate([drawn, np.tile(np.array(ends, info.dtype), (s.size, 1))], 1)
+    with np.errstate(all="ignore"):
+        x[:, :20] = s[:, None] * rng.integers(1, 9, 20).astype(info.dtype)  # multiples
+        x[:, 20:40] = x[:, :20] - 1
+        for op, wanted in NUMPYS.items():
+            out = np.zeros_like(x)
+            fixed(by_row(*x.shape, dtype, op), target)(x, s, out)
+            np.testing.assert_array_equal(out, wanted(x, s[:, None]))

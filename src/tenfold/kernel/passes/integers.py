@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenfold.errors import Unsupported
 from tenfold.kernel.ir.legal import kind
+from tenfold.kernel.passes.divisors import floor_by_reciprocal, quotient_by_multiplier
 from tenfold.kernel.passes.rewrite import Rewriter
 
 _BOOL = {"add": "or", "mul": "and", "sub": "xor", "max": "or", "min": "and", "fmax": "or"} | {
@@ -109,27 +110,34 @@ def _divide(b: Rewriter, op: str, x: int, y: int) -> int:
     all give 0, and the least integer by -1 gives itself and 0. What is asked of a divisor that
     many elements share is asked once, and no condition of it is spread over them."""
     known, zero, one, minus = b.known(y), b.like(x, 0), b.like(x, 1), b.like(x, -1)
-    signed, shared = kind(b.dtype(x)) == "i", b.free[y] < b.free[x]
+    signed, shared, width = kind(b.dtype(x)) == "i", b.free[y] < b.free[x], _width(b, x)
     divisor, negated = y, zero
     safe_divisor = known is not None and known not in (0, -1)
+    multiplied = shared and known is None
     if not safe_divisor:
         by_zero, by_minus = b.do("eq", y, zero), b.do("eq", y, minus)
         divisor = b.select(by_zero, one, y)
-        if signed and _width(b, x) >= 32:  # the least integer by 1 gives the same bits
-            safe = b.select(by_minus, one, divisor)
-            least = b.do("eq", x, b.like(x, -(1 << (_width(b, x) - 1))))
+        if signed and width >= 32 and not (multiplied and width == 64):
+            safe = b.select(by_minus, one, divisor)  # the least integer by 1 gives the same bits
+            least = b.do("eq", x, b.like(x, -(1 << (width - 1))))
             divisor = safe if shared else b.select(least, safe, divisor)
             negated = b.select(by_minus, minus, zero) if shared else zero
-    quotient = _quotient(b, x, divisor)
+    down = multiplied and width < 64 and op != "fmod"
+    if down:
+        quotient = floor_by_reciprocal(b, x, divisor)
+    elif multiplied and width == 64:
+        quotient = quotient_by_multiplier(b, x, divisor)
+    else:
+        quotient = _quotient(b, x, divisor)
     if negated != zero:  # by -1: the sign turned
         quotient = b.do("sub", b.do("xor", quotient, negated), negated)
     rest = b.do("sub", x, b.do("mul", quotient, y))
-    if op != "fmod" and signed:
+    if op != "fmod" and signed and not down:
         # Rounded towards zero so far; one less where the signs differ and it is inexact.
         differ = b.do("lt", b.do("xor", rest, y), zero)
-        down = b.do("and", b.do("ne", rest, zero), differ)
-        quotient = b.do("sub", quotient, b.cast(down, b.dtype(x)))
-        rest = b.do("add", rest, b.select(down, y, zero))
+        inexact = b.do("and", b.do("ne", rest, zero), differ)
+        quotient = b.do("sub", quotient, b.cast(inexact, b.dtype(x)))
+        rest = b.do("add", rest, b.select(inexact, y, zero))
     found = quotient if op == "floordiv" else rest
     if safe_divisor:
         return found
