@@ -224,7 +224,7 @@ def test_factorisations_sorts_and_indexing(compare: Any) -> None:
     random = np.random.default_rng(0)
     m = random.standard_normal((3, 4, 4))
     i = random.integers(0, 4, (3, 2))
-    compare(lambda m: tn.lu(m), m)
+    compare(lambda m: tuple(np.linalg.qr(m)), m)
     compare(lambda m: np.linalg.svd(m, compute_uv=False), m)
     compare(lambda m, i: (np.sort(m, 0), np.argsort(m[i], 1), m[:, i], m[i, i]), m, i)
 

@@ -1,4 +1,5 @@
-"""Host steps, and what a kernel's fault means: nodes of a plan carried out by the evaluator."""
+"""Host steps, what a routine left unsolved, and what a kernel's fault means: nodes of a plan
+carried out by the evaluator."""
 
 from __future__ import annotations
 
@@ -11,21 +12,21 @@ import numpy as np
 from tenfold.graph import Graph, Node, Parameter
 from tenfold.graph.op import Element, Scatter
 from tenfold.ops import TABLE
-from tenfold.plan import HostStep, KernelStep, Plan
+from tenfold.plan import HostStep, KernelStep, Plan, RoutineStep
 from tenfold.reference import Callbacks, evaluate
 
 Array = np.ndarray[Any, Any]
 
 
 class HostCall:
-    """A host step, or a kernel step whose check failed, as a graph of its own: called with what
-    gives the array over a slot."""
+    """A host step, a routine step that was left unsolved, or a kernel step whose check failed, as a
+    graph of its own: called with what gives the array over a slot."""
 
     def __init__(self, plan: Plan, number: int) -> None:
         step = plan.steps[number]
-        assert isinstance(step, (HostStep, KernelStep))
+        assert isinstance(step, (HostStep, RoutineStep, KernelStep))
         self._graph = _alone(plan, step)
-        if isinstance(step, HostStep):
+        if not isinstance(step, KernelStep):
             self._reads, self._writes = step.inputs, step.outputs
         else:
             self._reads = (*step.slots[: len(step.reads)], *_begun(plan, step).values())
@@ -58,10 +59,10 @@ def _begun(plan: Plan, step: KernelStep) -> dict[int, int]:
     return found
 
 
-def _alone(plan: Plan, step: HostStep | KernelStep) -> Graph:
+def _alone(plan: Plan, step: HostStep | RoutineStep | KernelStep) -> Graph:
     """The nodes of a step as a graph of their own."""
     graph = plan.graph
-    if isinstance(step, HostStep):
+    if not isinstance(step, KernelStep):
         node = graph.nodes[step.node]
         inputs = list(range(len(node.inputs)))
         first = len(inputs)

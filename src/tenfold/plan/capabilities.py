@@ -3,9 +3,11 @@ kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from tenfold.frozen import frozen
+from tenfold.graph.op import Types
 from tenfold.kernel import Kernel
 from tenfold.plan.steps.plan import HOST
 
@@ -14,7 +16,7 @@ def _anything(instruction: str, operands: tuple[str, ...], result: str) -> None:
     return None
 
 
-def _no_routine(routine: str, dtype: str, length: int) -> None:
+def _no_routine(routine: str, types: Types, attributes: Mapping[str, Any]) -> None:
     return None
 
 
@@ -28,13 +30,13 @@ class Capabilities:
 
     `device` is the memory that its slots lie in. `supports` says why it lacks an instruction on
     these dtypes, or None. `routines` are those that its libraries have here, as rows name them;
-    `scratch` says how many bytes of scratch memory one takes over lines of so many elements, None
-    where there is none of that dtype. `tune` gives a kernel the form that it likes, perhaps with
+    `scratch` says how many bytes of scratch memory one takes for inputs of these types, None where
+    there is none for them. `tune` gives a kernel the form that it likes, perhaps with
     scratch buffers at the end.
     """
 
     device: str = HOST
     supports: Callable[[str, tuple[str, ...], str], str | None] = _anything
     routines: frozenset[str] = frozenset()
-    scratch: Callable[[str, str, int], int | None] = _no_routine
+    scratch: Callable[[str, Types, Mapping[str, Any]], int | None] = _no_routine
     tune: Callable[[Kernel], Kernel] = _as_it_is

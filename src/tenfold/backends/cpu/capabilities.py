@@ -1,18 +1,21 @@
 """What the CPU brings to a planner: its code generator's instructions, a private OpenBLAS for
-products, sorts of its own."""
+products, routines."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache, partial
+from typing import Any
 
 from tenfold.backends.cpu.library.blas import blas
+from tenfold.backends.cpu.library.routine import ROUTINES, routine_of
 from tenfold.backends.cpu.link.support import missing
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.llvm.target import LLVMTarget
-from tenfold.graph.op import PRODUCT
+from tenfold.graph.op import PRODUCT, Types
 from tenfold.plan.capabilities import Capabilities
+from tenfold.types import SHORT
 
-_SORTS = frozenset(("sort", "argsort"))
 _PRODUCTS = ("f32", "f64", "c64", "c128")
 
 
@@ -21,15 +24,14 @@ def capabilities(target: LLVMTarget) -> Capabilities:
     """What can be done for a target, with the libraries of this machine."""
     return Capabilities(
         supports=lambda *named: missing(*named, target),
-        routines=_SORTS if blas() is None else _SORTS | {PRODUCT},
+        routines=ROUTINES if blas() is None else ROUTINES | {PRODUCT},
         scratch=_scratch,
         tune=partial(tune, target=target),
     )
 
 
-def _scratch(routine: str, dtype: str, length: int) -> int | None:
-    if routine in _SORTS:
-        from tenfold.backends.cpu.library.sort.sort import scratch_bytes  # few plans sort
-
-        return scratch_bytes(routine, dtype, length)
-    return 0 if routine == PRODUCT and dtype in _PRODUCTS else None
+def _scratch(routine: str, types: Types, attributes: Mapping[str, Any]) -> int | None:
+    if routine == PRODUCT:
+        return 0 if SHORT[types[0].dtype] in _PRODUCTS else None
+    found = routine_of(routine, types, attributes)
+    return None if found is None else found.scratch

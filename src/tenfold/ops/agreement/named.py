@@ -30,6 +30,7 @@ def _rule(module: str, name: str) -> Any:
 
 
 errors: Rules[ErrorRule] = Rules("errors")
+matrices: Rules[ErrorRule] = Rules("matrices")
 sums: Rules[ErrorRule] = Rules("sums")
 spreads: Rules[ErrorSpread] = Rules("spreads")
 many: Rules[ErrorSpread] = Rules("many")

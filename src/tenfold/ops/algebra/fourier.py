@@ -16,6 +16,7 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import Attribute, Op, Routine, TypeRule, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import reads, rules, samples
+from tenfold.ops.agreement.named import matrices
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.reference import Array
 from tenfold.types import DType, TensorType
@@ -93,6 +94,7 @@ def row(
         samples=samples.listed(kinds, *listed, draw=samples.ordinary),
         attributes=(attribute.axis("axis"), *attributes, attribute.choice("norm", *NORMS)),
         reads=reads.along,
+        error=matrices.TRANSFORM,
     )
 
 

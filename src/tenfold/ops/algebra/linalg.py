@@ -20,7 +20,7 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import PRODUCT, Attribute, Op, Routine, TypeRule, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, reads, rules, samples
-from tenfold.ops.agreement.named import many, sums
+from tenfold.ops.agreement.named import many, matrices, sums
 from tenfold.ops.algebra import products
 from tenfold.ops.batching import guards
 from tenfold.ops.batching import rules as batching
@@ -169,12 +169,13 @@ def _lu(x: Array) -> tuple[Array, Array, Array]:
 
 
 def _eliminated(matrix: Array) -> tuple[Array, Array]:
-    """The order of rows that partial pivoting gives, and both triangles in one matrix."""
+    """The order of rows that partial pivoting gives, and both triangles in one matrix. As in LAPACK
+    the greatest complex number is the one whose parts add up to most."""
     a = matrix.copy()
     m, n = a.shape
     order = np.arange(m)
     for j in range(min(m, n)):
-        best = j + int(np.argmax(np.abs(a[j:, j])))
+        best = j + int(np.argmax(np.abs(a[j:, j].real) + np.abs(a[j:, j].imag)))
         if best != j:
             a[[j, best]], order[[j, best]] = a[[best, j]], order[[best, j]]
         if a[j, j] != 0:
@@ -253,6 +254,7 @@ def factoring(
         heeds=guards.surely if raises else guards.never,
         guard=guards.identity if raises else None,
         reads=reads.matrices,
+        error=matrices.MATRICES,
     )
 
 

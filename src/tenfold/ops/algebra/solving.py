@@ -14,9 +14,10 @@ import numpy as np
 
 from tenfold.errors import MatrixProblem, ShapeError
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Attribute, Op, Routine, Sample, TypeRule, Types
+from tenfold.graph.op import Attribute, ErrorRule, Op, Routine, Sample, TypeRule, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import reads, rules, samples
+from tenfold.ops.agreement.named import matrices
 from tenfold.ops.batching import guards
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.reference import Array
@@ -183,6 +184,7 @@ def row(
     edges: str,
     arity: int = 1,
     raises: bool = True,
+    error: Callable[[], ErrorRule] = matrices.MATRICES,
 ) -> Op:
     """A row of an op on the square matrices in the last two axes."""
     return Op(
@@ -199,6 +201,7 @@ def row(
         heeds=guards.surely if raises else guards.never,
         guard=guards.identity if raises else None,
         reads=reads.matrices,
+        error=error,
     )
 
 
@@ -279,6 +282,7 @@ ROWS = (
         _drawn(lambda x: x, {}),
         edges="of a singular matrix 0, of no rows 1",
         raises=False,
+        error=matrices.DETERMINANT,
     ),
     row(
         "slogdet",

@@ -31,7 +31,7 @@ from tenfold.plan.steps.plan import (
 )
 from tenfold.plan.steps.templates import Templates, templates_of
 from tenfold.stats import count
-from tenfold.types import DTYPES, SHORT, TensorType
+from tenfold.types import DTYPES, TensorType
 
 
 def make_plan(
@@ -267,9 +267,8 @@ class _Planner:
         """The scratch bytes of the routine for a node; None where there is none."""
         if routine not in self.capabilities.routines:
             return None
-        type = self.graph.types[node.inputs[0]]
-        length = type.shape[-1] if type.rank else 0
-        return self.capabilities.scratch(routine, SHORT[type.dtype], length)
+        types = tuple(self.graph.types[v] for v in node.inputs)
+        return self.capabilities.scratch(routine, types, dict(node.attributes))
 
     def reason(self, node: Node) -> str:
         if self.table[node.op].effect:

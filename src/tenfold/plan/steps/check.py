@@ -28,7 +28,7 @@ from tenfold.plan.steps.plan import (
     RoutineStep,
     Step,
 )
-from tenfold.types import DTYPES, SHORT, TensorType
+from tenfold.types import DTYPES, TensorType
 
 _MOST = 1 << 47  # bytes: what addresses reach
 
@@ -291,13 +291,11 @@ def _fits(step: RoutineStep | HostStep | LoopStep | BranchStep, node: Node) -> b
 
 
 def _check_routine(plan: Plan, step: RoutineStep, capabilities: Capabilities) -> None:
-    """A routine that there is, over the last axis where it has one, with its scratch memory."""
+    """A routine that there is, with its scratch memory."""
     node = plan.graph.nodes[step.node]
-    type = plan.graph.types[node.inputs[0]]
-    length = type.shape[-1] if type.rank else 0
-    size = capabilities.scratch(step.name, SHORT[type.dtype], length)
-    axis = dict(node.attributes).get("axis", type.rank - 1)
-    if size is None or axis != type.rank - 1 or len(step.scratch) != (size > 0):
+    types = tuple(plan.graph.types[v] for v in node.inputs)
+    size = capabilities.scratch(step.name, types, dict(node.attributes))
+    if size is None or len(step.scratch) != (size > 0):
         bad(f"there is no such routine {step.name}")
     for slot in step.scratch:
         _written(plan, slot, TensorType(DTYPES["u8"], (size,)))

@@ -1,1 +1,2 @@
-"""Routines that are no kernels: products by BLAS, sorts of our own."""
+"""Routines that are no kernels: products by BLAS, linear algebra by LAPACK, Fourier transforms by
+NumPy's own code, sorts of our own."""

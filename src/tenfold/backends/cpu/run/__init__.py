@@ -17,10 +17,13 @@ about 1.5 ms a step to compile; bytecode costs none of that, and makes a plan on
 - Products of matrices are the library's. Small ones are kernels, and so are products of vectors
   and of vectors with long or large matrices (`plan/lowering/product`): a kernel adds long sums up
   in blocks, the library one term after the other.
-- Sorts are routines of ours, called as kernels are, one function for each dtype whatever the
-  length (`backends/cpu/library/sort/sort`), compiled when first needed and kept with the gate and
-  the steps. Keys are integers that sort as the elements do. Lines lie along the last axis:
-  `plan/passes/lines` puts transposes around other sorts.
+- Routines are called as kernels are, one function for each dtype whatever the sizes, compiled when
+  first needed and kept with the gate and the steps (`backends/cpu/library/routine`). What one
+  leaves unsolved, a singular matrix say, the evaluator does, or raises the error with the line.
+- Linear algebra is LAPACK's, of the private library, in double precision as NumPy has it
+  (`backends/cpu/library/lapack`); Fourier transforms are NumPy's own loops.
+- Sorts are of our own (`backends/cpu/library/sort/sort`). Keys are integers that sort as the
+  elements do. Lines lie along the last axis: `plan/passes/lines` puts transposes around others.
 - All plans share the interpreter; a record holds the address of its plan's bytecode. So a
   plan has no code but its kernels', and these lie in pooled pages (`backends/cpu/link/pages`):
   one mapping of the system's holds the code of hundreds of kernels, one their constants.
@@ -28,6 +31,6 @@ about 1.5 ms a step to compile; bytecode costs none of that, and makes a plan on
   When a plan is dropped, its entry points are closed, and it is freed, its pages with it, as soon
   as no call is in it: no cycle of references waits for Python's collector. It is made again, or
   read from disk, when it is asked for again.
-- What the code generator lacks, and lu, qr, svd, sorts of complex numbers, are host steps, each
-  with its reason.
+- What the code generator lacks, and sorts of complex numbers, are host steps, each with its
+  reason.
 """

@@ -13,7 +13,7 @@ import numpy as np
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.library.product import product_name
 from tenfold.backends.cpu.library.product.tiles import product_tiles
-from tenfold.backends.cpu.library.sort import sort_name
+from tenfold.backends.cpu.library.routine import NodeRoutine, routine_of
 from tenfold.backends.cpu.loop.walk import ASK, LITERAL, SLOT, Walk
 from tenfold.backends.cpu.run.opcodes import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Opcode
 from tenfold.backends.cpu.run.overwrite import StepOrder, step_order
@@ -40,7 +40,6 @@ from tenfold.types import KIND, SHORT
 Array = np.ndarray[Any, Any]
 
 NO_LOOPS: Mapping[Which, str] = {}
-_SORTED = 20  # nanoseconds of sorting, an element
 _TURNS = 1000  # of a loop whose length nobody knows: it may be endless
 _POLLED = 20_000  # nanoseconds of work after which a step polls
 _COPIED = 1 << 28  # bytes that are copied without a poll
@@ -81,7 +80,7 @@ def _weight(plan: Plan, step: Step, sizes: Sequence[int], known: Mapping[int, in
         case RoutineStep() if step.name == PRODUCT:
             return 100 + int(prod([sizes[s] for s in (*step.inputs, *step.outputs)]) ** 0.5) // 16
         case RoutineStep():
-            return 100 + _SORTED * sizes[step.inputs[0]]
+            return 100 + _routine(plan, step).weight
         case LoopStep() | BranchStep():
             inner = max(known[id(plan.plans[p])] for p in step.plans)
             turns = 1
@@ -94,15 +93,24 @@ def _weight(plan: Plan, step: Step, sizes: Sequence[int], known: Mapping[int, in
             return 1000
 
 
-def _routine(plan: Plan, step: RoutineStep) -> str:
-    dtype = SHORT[plan.slots[step.inputs[0]].type.dtype]
-    return product_name(dtype) if step.name == PRODUCT else sort_name(step.name, dtype)
+def _routine(plan: Plan, step: RoutineStep) -> NodeRoutine:
+    node = plan.graph.nodes[step.node]
+    types = tuple(plan.graph.types[v] for v in node.inputs)
+    found = routine_of(step.name, types, dict(node.attributes))
+    assert found is not None
+    return found
+
+
+def _symbol(plan: Plan, step: RoutineStep) -> str:
+    if step.name == PRODUCT:
+        return product_name(SHORT[plan.slots[step.inputs[0]].type.dtype])
+    return _routine(plan, step).symbol
 
 
 def routines_of(plan: Plan) -> tuple[str, ...]:
-    """The names of the routines of ours that a plan and those below it call, each once."""
+    """The names of the routines that a plan and those below it call, each once."""
     steps = [(one, s) for one in plan.every for s in one.steps if isinstance(s, RoutineStep)]
-    return tuple(dict.fromkeys(_routine(p, s) for p, s in steps))
+    return tuple(dict.fromkeys(_symbol(p, s) for p, s in steps))
 
 
 def _address(array: Array) -> int:
@@ -187,8 +195,10 @@ class Bytecode:
                     words += self.product(plan, step, places)
                     most = max(most, 3 + POLL_ROWS)
                 case RoutineStep():
-                    words += self.sort(plan, step, places)
-                    most = max(most, 3 + POLL_ROWS)
+                    unsolved = self.ask(number, at) if _routine(plan, step).leaves else 0
+                    words += self.routine(plan, step, places, unsolved)
+                    rows = len(step.inputs) + len(step.outputs) + len(step.scratch)
+                    most = max(most, rows + POLL_ROWS)
                 case BranchStep():
                     words += self.branch(plan, step, places)
                     below = max(below, len(step.inputs) + len(step.outputs))
@@ -297,25 +307,27 @@ class Bytecode:
         params = self.keep(_aligned(np.array(tiles.params, np.int64).view(np.uint8)))
         (a, b), (c,) = step.inputs, step.outputs
         return [
-            Opcode.KERNEL, self.routines[_routine(plan, step)], params, tiles.count, 0, 3,
+            Opcode.KERNEL, self.routines[_symbol(plan, step)], params, tiles.count, 0, 3,
             *places[a], *places[b], *places[c],
         ]  # fmt: skip
 
-    def sort(self, plan: Plan, step: RoutineStep, places: Sequence[tuple[int, int]]) -> list[int]:
-        """A sort of lines, which is called as a kernel is."""
-        (source,), (target,), (scratch,) = step.inputs, step.outputs, step.scratch
-        type = plan.graph.types[plan.graph.nodes[step.node].inputs[0]]
-        length = type.shape[-1]
-        params = self.keep(_aligned(np.array([length, 0], np.int64).view(np.uint8)))
-        address, lines = self.routines[_routine(plan, step)], type.size // length
-        words = [
-            Opcode.KERNEL, address, params, lines, 0, 3,
-            *places[source], *places[target], *places[scratch],
-        ]  # fmt: skip
-        found = share(_SORTED * type.size, lines, 1)
+    def routine(
+        self, plan: Plan, step: RoutineStep, places: Sequence[tuple[int, int]], unsolved: int
+    ) -> list[int]:
+        """A routine, which is called as a kernel is; what it leaves unsolved Python does."""
+        routine = _routine(plan, step)
+        params = self.keep(_aligned(np.array(routine.params, np.int64).view(np.uint8)))
+        slots = (*step.inputs, *step.outputs, *step.scratch)
+        address = self.routines[routine.symbol]
+        words = [Opcode.KERNEL, address, params, routine.parts, unsolved, len(slots)]
+        for slot in slots:
+            words += places[slot]
+        found = share(routine.weight, routine.parts, 1)
         if found is None:
             return words
-        return _cut_words(words, found, [(2, plan.slots[scratch].type.nbytes)])
+        first = len(slots) - len(step.scratch)
+        scratch = [(first + n, plan.slots[s].type.nbytes) for n, s in enumerate(step.scratch)]
+        return _cut_words(words, found, scratch)
 
     def branch(self, plan: Plan, step: BranchStep, places: Sequence[tuple[int, int]]) -> list[int]:
         dtype = plan.slots[step.index].type.dtype

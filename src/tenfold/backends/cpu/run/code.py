@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 import numpy as np
 
-from tenfold.backends.cpu.library.blas import blas
+from tenfold.backends.cpu.library.routine import routine_imports
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.fixed import interface
 from tenfold.backends.cpu.run.overwrite import StepOrder
@@ -44,7 +44,6 @@ class NativeCode:
     target: LLVMTarget
     interface: str
     strict: bool
-    products: bool  # whether it calls the library
     modules: tuple[bytes, ...]  # linked images, or object code
     # module, name, outer axis or -1, its grain: of the plan, then routines
     kernels: tuple[tuple[int, str, int, int], ...]
@@ -75,7 +74,7 @@ class NativeCode:
             return "it was made by a Tenfold whose code is called in another way"
         if route() != "elf":
             return NO_LOADER
-        if self.products and blas() is None:
+        if any(routine_imports(name) is None for _, name, _ in self.kernels):
             return "it calls a library that is not here"
         return self.target.missing_on(host_target())
 

@@ -44,7 +44,7 @@ class CompiledProgram(NativeProgram):
         self.code = request.finish(plan.calls)
         self.compiled = request.compiled
         ask, self._callables = asking(plan, self.running, self.callbacks)
-        self._sorts = {name: routine_image(name, self.target) for name in routines_of(plan)}
+        self._routines = {name: routine_image(name, self.target) for name in routines_of(plan)}
         self.functions = loop_functions(plan, self.target, strict)
         self.loops = names(self.functions)
         self.bytecode = Bytecode(plan, self.places(), ask, self.routines(), self.loops)
@@ -56,7 +56,7 @@ class CompiledProgram(NativeProgram):
         self.weight = self.bytecode.weights[id(plan)]
         self.image = steps_image(self.target)
         self.given = self.bytecode.address
-        self.kept = (self.bytecode, self.code, self._sorts, self.functions, self._callables)
+        self.kept = (self.bytecode, self.code, self._routines, self.functions, self._callables)
         self.judged = judged_kernels(self.target, strict)
 
     def places(self) -> Mapping[SizedKernel, KernelPlace]:
@@ -69,8 +69,8 @@ class CompiledProgram(NativeProgram):
         return call.kernel == other.kernel and self.code[call].compiled.facts.hold(other.sizes)
 
     def routines(self) -> Mapping[str, int]:
-        sorts = {name: image.address(name) for name, image in self._sorts.items()}
-        return sorts | {loop.name: loop.address for loop in self.functions.values()}
+        found = {name: image.address(name) for name, image in self._routines.items()}
+        return found | {loop.name: loop.address for loop in self.functions.values()}
 
     def asked(self, which: int, step: int) -> int:
         """The address of a callable that the bytecode has."""

@@ -1,5 +1,5 @@
 """Object code of the texts that are the same for every plan: the gate, the steps, the pool of
-threads, and the sorts and products, each by the name of its function.
+threads, and the routines, each by the name of its function.
 
 Found in memory, then in a store, then compiled: in a thread of
 its own while a program is traced and planned, since LLVM runs without the GIL.
@@ -17,7 +17,6 @@ from functools import cache
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.entry.bind import GATE_TEXT
 from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
-from tenfold.backends.cpu.library.product import product_name
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.steps import STEPS_TEXT
 from tenfold.backends.cpu.threads.text import POOL_EXPORTS, pool_text
@@ -90,13 +89,9 @@ def bring(part: str, target: LLVMTarget, data: bytes) -> None:
 def _text(part: str, target: LLVMTarget) -> str:
     if part in TEXTS:
         return TEXTS[part](target)
-    if part.startswith(product_name("")):
-        from tenfold.backends.cpu.library.product.text import product_text
+    from tenfold.backends.cpu.library.routine import routine_text  # few plans call one
 
-        return product_text(part.removeprefix(product_name("")))
-    from tenfold.backends.cpu.library.sort.sort import sort_text  # few plans sort
-
-    return sort_text(part, target)
+    return routine_text(part, target)
 
 
 def _name(part: str, target: LLVMTarget) -> str:

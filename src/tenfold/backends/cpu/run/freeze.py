@@ -20,9 +20,8 @@ from tenfold.backends.cpu.run.kernels import KernelCode, polling
 from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import ParityError
-from tenfold.graph.op import PRODUCT
 from tenfold.kernel.ir.sized import SizedKernel
-from tenfold.plan import Plan, RoutineStep
+from tenfold.plan import Plan
 from tenfold.plan.steps.loops import Which
 from tenfold.seam import passed
 
@@ -141,7 +140,6 @@ def make_native(
         target,
         interface(target),
         strict,
-        any(isinstance(s, RoutineStep) and s.name == PRODUCT for p in plan.every for s in p.steps),
         modules,
         kernels,
         codes,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from tenfold.backends.cpu.library.blas import blas
+from tenfold.backends.cpu.library.routine import routine_imports
 from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.ahead import Course, coming
 from tenfold.backends.cpu.run.bytecode import KernelPlace
@@ -232,14 +232,9 @@ def judged_kernels(target: LLVMTarget, strict: bool) -> set[str]:
 
 @once
 def routine_image(name: str, target: LLVMTarget) -> Image:
-    """The sort or the product that has this name."""
-    return load([fixed(name, target)], [name], library_symbols(), [thread_pool(target).image])
-
-
-def library_symbols() -> Mapping[str, int]:
-    """The functions of the private library, none where there is no library."""
-    library = blas()
-    return {} if library is None else library.symbols
+    """The routine that has this name."""
+    given = routine_imports(name)
+    return load([fixed(name, target)], [name], given, [thread_pool(target).image])
 
 
 @once

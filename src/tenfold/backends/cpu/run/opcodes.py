@@ -17,7 +17,7 @@ class Opcode(IntEnum):
     """What a step is; the words after it are listed where each is carried out."""
 
     END = 0
-    KERNEL = 1  # function, params, extent, callable on a fault, count; operands
+    KERNEL = 1  # function, params, extent, callable on a fault, count; operands: or a routine
     COPY = 2  # bytes; target, source
     HOST = 3  # callable
     BRANCH = 4  # bytes of the index, signed, branches, rows; index, arena, rows; codes

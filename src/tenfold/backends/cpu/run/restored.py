@@ -3,18 +3,19 @@ until someone looks at it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tenfold.backends.cpu.library.routine import routine_imports
 from tenfold.backends.cpu.link import prelink  # noqa: F401  what `load` will want
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.run.bytecode import KernelPlace
 from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.code import NativeCode
 from tenfold.backends.cpu.run.fixed import bring
-from tenfold.backends.cpu.run.kernels import judged_kernels, library_symbols, steps_image
+from tenfold.backends.cpu.run.kernels import judged_kernels, steps_image
 from tenfold.backends.cpu.run.native import NativeProgram
 from tenfold.backends.cpu.threads.pool import thread_pool
 from tenfold.backends.program import Array
@@ -87,10 +88,9 @@ class RestoredProgram(NativeProgram):
         names: list[list[str]] = [[] for _ in native.modules]
         for module, name, *_ in native.kernels:
             names[module].append(name)
-        given = library_symbols() if native.products else {}
         pool = thread_pool(self.target).image
         self._images = [
-            load([data], exports, given, [pool])
+            load([data], exports, _imports(exports), [pool])
             for data, exports in zip(native.modules, names, strict=True)
         ]
         addresses = np.array(
@@ -120,6 +120,11 @@ class RestoredProgram(NativeProgram):
             made[0](table, arena)
 
         return call
+
+
+def _imports(exports: Sequence[str]) -> Mapping[str, int]:
+    """The addresses that a module with these names calls."""
+    return {k: v for name in exports for k, v in (routine_imports(name) or {}).items()}
 
 
 def _once(read: Callable[[], Plan]) -> Callable[[], Plan]:

@@ -107,8 +107,10 @@ full:
 look:
 """
     + load_word("%k.ask", "%pc", 4, "ptr")
+    # Of a kernel it raises; what a routine left unsolved is done then.
     + """  %looked = call i32 @tn_host(ptr %k.ask, ptr %table, ptr %arena)
-  ret i32 FAILED
+  %unsolved = icmp ne i32 %looked, 0
+  br i1 %unsolved, label %fail, label %next
 """
 )
 
@@ -181,7 +183,8 @@ entry:
             "next",
         )
         + f"""next:
-  %pc = phi i64 [ {HEADER}, %base.test ], [ %after, %ran.kernel ], [ %c.next, %copy ],
+  %pc = phi i64 [ {HEADER}, %base.test ], [ %after, %ran.kernel ], [ %after, %look ],
+    [ %c.next, %copy ],
     [ %c.next, %move.bytes ],
     [ %h.next, %host ], [ %p.next, %poll ],
     [ %b.next, %chosen ], [ %l.next, %out.test ]

@@ -1,0 +1,116 @@
+"""Routines of nodes: which function carries a node out, and what it is given.
+
+    i32 tn_solve_f64(ptr buffers, ptr params, i64 low, i64 high)
+
+A routine is called as a kernel is: `buffers` has the addresses of the node's inputs, of its results
+and of scratch memory, then of what is polled; `params` has numbers that hang on the node's types;
+`low` to `high` are its parts, lines or matrices. So one function serves every plan and every size.
+It answers 0, STOPPED, or UNSOLVED for what it leaves to the evaluator: a singular matrix, say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tenfold.backends.cpu.library.blas import blas
+from tenfold.backends.llvm.target import LLVMTarget
+from tenfold.frozen import frozen
+from tenfold.graph.op import PRODUCT
+from tenfold.types import SHORT, TensorType
+
+Given = Mapping[str, Any]
+
+UNSOLVED = 1
+_SORTS = ("sort", "argsort")
+_LAPACK = ("cholesky", "det", "eig", "eigh", "lu", "qr", "slogdet", "solve", "svd",
+           "triangular_solve")  # fmt: skip
+_FACTORINGS = (*_LAPACK, "eigvals", "eigvalsh", "r", "svdvals")  # with those of some results
+_FOURIER = ("fft", "rfft", "irfft")
+_TRANSFORMS = ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft")  # as NumPy names them
+ROUTINES = frozenset((*_SORTS, *_LAPACK, *_FOURIER))
+
+
+@frozen
+class NodeRoutine:
+    """The call of a routine: its function, its parameters, how many parts there are, the bytes of
+    its scratch memory, about how many nanoseconds it takes, whether it may leave it unsolved."""
+
+    symbol: str
+    params: tuple[int, ...]
+    parts: int
+    scratch: int
+    weight: int
+    leaves: bool = False
+
+
+def routine_of(name: str, types: Sequence[TensorType], given: Given) -> NodeRoutine | None:
+    """The routine of a node with inputs of these types, or None where there is none."""
+    if any(not type.size for type in types):
+        return None
+    if name in _SORTS:
+        return _sort(name, types[0], given)
+    if name in _LAPACK:
+        from tenfold.backends.cpu.library.lapack.routines import lapack_routine  # few plans solve
+
+        return lapack_routine(name, types, given)
+    if name in _FOURIER:
+        from tenfold.backends.cpu.library.fourier import fourier_routine  # few plans transform
+
+        return fourier_routine(name, types[0], given)
+    return None
+
+
+def _sort(name: str, type: TensorType, given: Given) -> NodeRoutine | None:
+    from tenfold.backends.cpu.library.sort import sort_name
+    from tenfold.backends.cpu.library.sort.sort import scratch_bytes  # few plans sort
+
+    length, dtype = type.shape[-1], SHORT[type.dtype]
+    scratch = scratch_bytes(name, dtype, length)
+    if scratch is None or given["axis"] != type.rank - 1:
+        return None
+    lines = type.size // length
+    return NodeRoutine(sort_name(name, dtype), (length, 0), lines, scratch, 20 * type.size)
+
+
+def routine_text(symbol: str, target: LLVMTarget) -> str:
+    """The module of the routine that has this name."""
+    kind, dtype = _parts(symbol)
+    if kind == PRODUCT:
+        from tenfold.backends.cpu.library.product.text import product_text
+
+        return product_text(dtype)
+    if kind in _SORTS:
+        from tenfold.backends.cpu.library.sort.sort import sort_text
+
+        return sort_text(symbol, target)
+    if kind in _TRANSFORMS:
+        from tenfold.backends.cpu.library.fourier import fourier_text
+
+        return fourier_text(kind, dtype)
+    from tenfold.backends.cpu.library.lapack.routines import lapack_text
+
+    return lapack_text(kind, dtype, target)
+
+
+def routine_imports(symbol: str) -> Mapping[str, int] | None:
+    """The addresses that a routine calls, or None where they are not to be found here."""
+    kind, dtype = _parts(symbol)
+    if kind == PRODUCT:
+        library = blas()
+        return None if library is None else library.symbols
+    if kind in _TRANSFORMS:
+        from tenfold.backends.cpu.library.fourier import fourier_loops
+
+        return fourier_loops(kind, dtype)
+    if kind not in _FACTORINGS:
+        return {}
+    from tenfold.backends.cpu.library.lapack.symbols import lapack_symbols
+
+    return lapack_symbols()
+
+
+def _parts(symbol: str) -> tuple[str, str]:
+    """The kind of a routine and its dtype, from its name."""
+    kind, _, dtype = symbol.removeprefix("tn_").rpartition("_")
+    return kind, dtype

@@ -1,0 +1,98 @@
+"""Fourier transforms in plans: NumPy's loops, called without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.backends.cpu.backend import BACKEND
+from tenfold.backends.cpu.library import fourier
+from tenfold.backends.cpu.run.compiled import CompiledProgram
+from tenfold.parity.rule.agree import disagreement, judged
+from tenfold.reference import evaluate
+
+NORMS = ("backward", "ortho", "forward")
+KINDS: dict[str, Callable[..., Any]] = {
+    "fft": np.fft.fft,
+    "ifft": np.fft.ifft,
+    "rfft": lambda x, **given: np.fft.rfft(x.real, **given),
+    "irfft": np.fft.irfft,
+    "odd irfft": lambda x, axis, norm: np.fft.irfft(x, 2 * x.shape[axis] - 1, axis, norm),
+    "hfft": np.fft.hfft,
+}
+
+
+def draw(dtype: str, *shape: int) -> np.ndarray[Any, Any]:
+    random = np.random.default_rng(3)
+    return (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", KINDS)
+def test_beside_numpy(name: str, norm: str) -> None:
+    """In double precision the bits are NumPy's; in single, which NumPy at times computes in
+    double, they agree."""
+    shapes = ((1,), (2,), (3,), (8,), (97,), (3, 16), (2, 5, 6), (0, 4), (7, 1, 3), (300, 300))
+    for shape in shapes:
+        for axis in range(len(shape)):
+            if shape[axis] < (2 if name in ("irfft", "hfft") else 1):  # one frequency, no points
+                continue
+            for dtype in ("c8", "c16"):
+                x = draw(dtype, *shape)
+
+                def transform(x: Any, axis: int = axis) -> Any:
+                    return KINDS[name](x, axis=axis, norm=norm)
+
+                graph = tn.trace(transform, x)
+                plan = BACKEND.plan(graph)
+                assert x.size == 0 or not plan.host_steps, plan.explain()
+                (got,), (want,) = CompiledProgram(plan)([x]), evaluate(graph, [x])
+                if dtype == "c16":
+                    np.testing.assert_array_equal(got, want)
+                else:
+                    assert disagreement(got, judged(graph, [x])[0]) is None
+
+
+def test_many_axes() -> None:
+    x = draw("c16", 3, 4, 5)
+    f = tn.jit(lambda x: (np.fft.fftn(x), np.fft.irfft2(x), np.fft.fft(x, 9), np.fft.rfftn(x.real)))
+    for got, want in zip(
+        f(x), (np.fft.fftn(x), np.fft.irfft2(x), np.fft.fft(x, 9), np.fft.rfftn(x.real)),
+        strict=True,
+    ):  # fmt: skip
+        np.testing.assert_allclose(got, want, 1e-12, 1e-12)
+
+
+def test_nan_and_infinity_stay_in_their_line() -> None:
+    x = draw("c16", 4, 8)
+    x[1, 3], x[2, 0] = np.nan, np.inf
+    with np.errstate(all="ignore"):
+        got, want = tn.jit(np.fft.fft)(x), np.fft.fft(x)
+    np.testing.assert_array_equal(np.isfinite(got).all(axis=1), [True, False, False, True])
+    np.testing.assert_array_equal(got[[0, 3]], want[[0, 3]])
+
+
+def test_a_saved_plan(tmp_path: Any) -> None:
+    f = tn.jit(lambda x: np.abs(np.fft.rfft(x)))
+    x = draw("c16", 64).real.copy()
+    want = f(x)
+    f.plan(x).save(tmp_path / "spectrum.plan")
+    np.testing.assert_array_equal(tn.load(tmp_path / "spectrum.plan")(x), want)
+
+
+def test_a_numpy_that_has_them_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then they are the host's."""
+    monkeypatch.setattr(fourier, "fourier_loops", lambda kind, dtype: None)
+    x = draw("c16", 6)
+    assert BACKEND.plan(tn.trace(np.fft.fft, x)).host_steps
+
+
+def test_loops_are_found() -> None:
+    for kind in ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft"):
+        for dtype in ("f32", "f64"):
+            assert fourier.fourier_loops(kind, dtype)
+    assert fourier.fourier_loops("fft_of_another_day", "f64") is None
