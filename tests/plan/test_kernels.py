@@ -433,11 +433,11 @@ def test_the_first_step_shares_the_kernel_of_the_later_ones() -> None:
 
 
 def test_explain_names_lines_and_host_steps() -> None:
-    plan = planned(lambda x: np.linalg.qr(np.tanh(x) * 2)[1] + 1, some(5, 5))
+    plan = planned(lambda x: np.sort(np.tanh(x) * 2j).imag + 1, some(5, 5))
     text = plan.explain()
     assert "test_kernels.py" in text
-    assert "on the host: qr" in text
-    assert [step.op for step in plan.host_steps] == ["qr"]
+    assert "on the host: sort" in text
+    assert [step.op for step in plan.host_steps] == ["sort"]
     assert plan.host_steps[0].reason
     assert "s0" in str(plan)
 

@@ -170,8 +170,9 @@ def _lu(x: Array) -> tuple[Array, Array, Array]:
 
 def _eliminated(matrix: Array) -> tuple[Array, Array]:
     """The order of rows that partial pivoting gives, and both triangles in one matrix. As in LAPACK
-    the greatest complex number is the one whose parts add up to most."""
-    a = matrix.copy()
+    the greatest complex number is the one whose parts add up to most; as in NumPy all of it is in
+    double precision."""
+    a = matrix.astype(np.result_type(matrix, np.float64))
     m, n = a.shape
     order = np.arange(m)
     for j in range(min(m, n)):

@@ -102,9 +102,10 @@ def _infer_solve(name: str) -> TypeRule:
 
 
 def _substituted(a: Array, b: Array, lower: bool, unit: bool) -> Array:
-    """Row by row, each from those before it (or, of an upper matrix, behind it)."""
+    """Row by row, each from those before it (or, of an upper matrix, behind it); in double
+    precision, as all of NumPy's linear algebra is."""
     n = a.shape[-1]
-    x = b.copy()
+    x = b.astype(np.result_type(b, np.float64))
     diagonal = np.diagonal(a, axis1=-2, axis2=-1)
     if not unit and np.any(diagonal == 0):
         raise np.linalg.LinAlgError("there is a zero on the diagonal")
@@ -113,7 +114,7 @@ def _substituted(a: Array, b: Array, lower: bool, unit: bool) -> Array:
         x[..., i, :] -= np.matmul(a[..., i : i + 1, known], x[..., known, :])[..., 0, :]
         if not unit:
             x[..., i, :] /= diagonal[..., i, None]
-    return x
+    return x.astype(b.dtype)
 
 
 def _infer_det(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:

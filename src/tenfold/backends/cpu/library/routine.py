@@ -28,7 +28,9 @@ _LAPACK = ("cholesky", "det", "eig", "eigh", "lu", "qr", "slogdet", "solve", "sv
 _FACTORINGS = (*_LAPACK, "eigvals", "eigvalsh", "r", "svdvals")  # with those of some results
 _FOURIER = ("fft", "rfft", "irfft")
 _TRANSFORMS = ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft")  # as NumPy names them
-ROUTINES = frozenset((*_SORTS, *_LAPACK, *_FOURIER))
+_RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
+_FOLDS = tuple(f"{name}{way}" for name in _RUNNING for way in ("", "_reverse"))
+ROUTINES = frozenset((*_SORTS, *_LAPACK, *_FOURIER, *_RUNNING))
 
 
 @frozen
@@ -58,6 +60,10 @@ def routine_of(name: str, types: Sequence[TensorType], given: Given) -> NodeRout
         from tenfold.backends.cpu.library.fourier import fourier_routine  # few plans transform
 
         return fourier_routine(name, types[0], given)
+    if name in _RUNNING:
+        from tenfold.backends.cpu.library.running import running_routine
+
+        return running_routine(name, types[0], given)
     return None
 
 
@@ -88,6 +94,10 @@ def routine_text(symbol: str, target: LLVMTarget) -> str:
         from tenfold.backends.cpu.library.fourier import fourier_text
 
         return fourier_text(kind, dtype)
+    if kind in _FOLDS:
+        from tenfold.backends.cpu.library.running import running_text
+
+        return running_text(kind, dtype, target)
     from tenfold.backends.cpu.library.lapack.routines import lapack_text
 
     return lapack_text(kind, dtype, target)

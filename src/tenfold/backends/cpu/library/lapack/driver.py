@@ -9,10 +9,10 @@ Areas are parts of scratch memory, by their offsets in `params`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from tenfold.backends.cpu.entry.abi import STOPPED
+from tenfold.backends.cpu.library.loops import each, when
 from tenfold.backends.cpu.library.routine import UNSOLVED
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
@@ -24,35 +24,6 @@ _NEEDS = (
     "declare i64 @llvm.smin.i64(i64, i64)",
 )
 _TILE = 16  # rows and columns that are transposed at a time
-
-
-@contextmanager
-def each(w: Writer, low: str, high: str, by: int = 1) -> Iterator[str]:
-    """A loop over i64 from `low` up to `high`."""
-    name, before = w.fresh("loop"), w.block
-    w.put(f"br label %{name}")
-    w.label(name)
-    at = len(w.lines)
-    w.put("")  # the phi, when the last block of the body is known
-    w.put(f"%{name}.on = icmp slt i64 %{name}.i, {high}")
-    w.put(f"br i1 %{name}.on, label %{name}.body, label %{name}.end")
-    w.label(f"{name}.body")
-    yield f"%{name}.i"
-    w.put(f"%{name}.more = add i64 %{name}.i, {by}")
-    w.lines[at] = f"  %{name}.i = phi i64 [ {low}, %{before} ], [ %{name}.more, %{w.block} ]"
-    w.put(f"br label %{name}")
-    w.label(f"{name}.end")
-
-
-@contextmanager
-def when(w: Writer, condition: str) -> Iterator[None]:
-    """Code for where a condition holds."""
-    name = w.fresh("if")
-    w.put(f"br i1 {condition}, label %{name}, label %{name}.end")
-    w.label(name)
-    yield
-    w.put(f"br label %{name}.end")
-    w.label(f"{name}.end")
 
 
 class Driver:

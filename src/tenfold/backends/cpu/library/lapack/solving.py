@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenfold.backends.cpu.library.lapack.driver import ONE, ZERO, Driver, each, when
+from tenfold.backends.cpu.library.lapack.driver import ONE, ZERO, Driver
 from tenfold.backends.cpu.library.lapack.form import MatrixForm, MatrixRoutine
+from tenfold.backends.cpu.library.loops import each, when
 from tenfold.backends.llvm.writer import float_text
 from tenfold.types import TensorType
 

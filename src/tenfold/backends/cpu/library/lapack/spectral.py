@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenfold.backends.cpu.library.lapack.driver import ZERO, Driver, each
+from tenfold.backends.cpu.library.lapack.driver import ZERO, Driver
 from tenfold.backends.cpu.library.lapack.form import BLOCK, MatrixForm, MatrixRoutine, matrix_of
+from tenfold.backends.cpu.library.loops import each
 from tenfold.types import TensorType
 
 Types = Sequence[TensorType]
