@@ -18,7 +18,7 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.target import host_target
-from tenfold.backends.cpu.threads.cut import LEAST, Cut, share
+from tenfold.backends.cpu.threads.cut import LEAST, MOST_ROWS, Cut, cut, share
 from tenfold.backends.cpu.threads.pool import thread_pool
 
 Array = np.ndarray[Any, Any]
@@ -47,6 +47,19 @@ def added_at(x: Array, at: Array, values: Array) -> Array:
     return x
 
 
+def ties(count: int) -> Array:
+    """Few different values, zeros of both signs among them."""
+    made = np.round(draw(count) * 2) / 2
+    made[::3] *= -1
+    return made
+
+
+def with_nans(x: Array) -> Array:
+    x = x.copy()
+    x[[70_000, 90_001]] = np.nan
+    return x
+
+
 INDICES = np.random.default_rng(3).integers(0, 50, 4000)
 CASES: dict[str, tuple[Function, tuple[Array, ...]]] = {
     "pointwise": (lambda x: np.tanh(x) * 2 + 1, (draw(100_003),)),
@@ -64,6 +77,25 @@ CASES: dict[str, tuple[Function, tuple[Array, ...]]] = {
     "a scatter": (added_at, (draw(50, 700), INDICES, draw(4000, 700))),
     "sorted rows": (lambda x: np.sort(x, -1, kind="stable"), (draw(300, 1003),)),
     "order of rows": (lambda x: np.argsort(x, -1, kind="stable"), (draw(300, 777),)),
+    "a sum": (lambda x: x.sum(), (draw(1_000_003),)),
+    "a sum of whole chunks": (lambda x: x.sum(), (draw(1 << 20),)),
+    "a sum of doubles": (lambda x: np.sqrt((x * x).sum()), (draw(300_001, dtype="f8"),)),
+    "a sum of halves": (lambda x: x.sum(dtype="f4"), (draw(300_001, dtype="f2"),)),
+    "a sum over two axes": (lambda x, y: (x * y).sum(), (draw(999, 301), draw(301))),
+    "a sum over long rows": (lambda x, y: (x * y).sum(), (draw(64, 9001), draw(9001))),
+    "a sum along columns": (lambda x, y: (x.T * y).sum(), (draw(301, 999), draw(301))),
+    "a sum of complex numbers": (lambda x: (x * 1j + x).sum(), (draw(200_001),)),
+    "a product": (lambda x: (x * 1e-3 + 1).prod(), (draw(300_001),)),
+    "the greatest": (lambda x: x.max(), (draw(500_001),)),
+    "the least, with NaN": (lambda x: x.min(), (with_nans(draw(500_001)),)),
+    "the first of the greatest": (lambda x: x.argmax(), (ties(500_001),)),
+    "the first NaN": (lambda x: x.argmin(), (with_nans(ties(500_001)),)),
+    "a zero of some sign": (lambda x: np.abs(x).min() * (0 * x).max(), (ties(500_001),)),
+    "integers": (lambda x: x.sum(), ((draw(500_001) * 100).astype("i4"),)),
+    "a truth": (lambda x: (x > 9).any() | (x < 9).all(), (draw(500_001),)),
+    "several at once": (lambda x: x.max() - x.min() + x.mean(), (draw(500_001),)),
+    "one after the other": (lambda x: x.var(), (draw(500_001),)),
+    "a checked sum": (lambda x, at: x[at].sum(), (draw(50), np.arange(200_000) % 50)),
     "complex": (lambda x: np.exp(x * 1j).real, (draw(30_001),)),
     "halves": (lambda x: np.tanh(x), (draw(100_001, dtype="f2"),)),
 }
@@ -134,6 +166,29 @@ def test_a_check_that_fails_on_any_thread_raises_as_on_one() -> None:
     at[150_000] = 99
     with on_threads(2):
         np.testing.assert_allclose(f(draw(100), at), np.tanh(draw(100)[at]) + 1, 1e-5)
+
+
+def test_a_check_that_fails_in_a_part_of_a_sum_raises() -> None:
+    at = np.arange(200_000) % 100
+    at[150_000] = 100
+    f = tn.jit(lambda x, i: x[i].sum())
+    for number in (1, 2, 8):
+        with on_threads(number), pytest.raises(IndexError, match="index 100 is out of range"):
+            f(draw(100), at)
+
+
+def test_parts_of_a_reduction_are_stretches_of_its_tree() -> None:
+    x = draw(1_000_003)
+    plan = tn.jit(lambda x: x.sum(), verify="off").plan(x)
+    (call,) = plan.calls
+    with everything_cut():
+        found = cut(call, 0, 8192)
+    assert found is not None
+    assert found.joined
+    assert found.parts <= MOST_ROWS
+    runs, rest = divmod(found.chunk, 8192)
+    assert (rest, runs & runs - 1) == (0, 0)
+    assert (found.parts - 1) * found.chunk < x.size <= found.parts * found.chunk
 
 
 def test_a_hook_sees_what_parts_have_written() -> None:

@@ -18,6 +18,7 @@ from tenfold.backends.cpu.emit.fold import (
 )
 from tenfold.backends.cpu.emit.loops import Body
 from tenfold.backends.cpu.emit.memory import element_size
+from tenfold.backends.cpu.emit.partial import fold_in_parts
 from tenfold.backends.cpu.emit.prefetch import prefetch_gathered_rows, prefetch_next_row
 from tenfold.backends.cpu.emit.reductions import Reduction
 from tenfold.backends.cpu.emit.state import Position
@@ -27,6 +28,8 @@ from tenfold.kernel.analyse.uses import loads
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
+
+Part = tuple[Position, Position]  # of a reduced axis
 
 
 def reduce(e: Emitter, loop: Loop) -> None:
@@ -54,7 +57,15 @@ def reduce(e: Emitter, loop: Loop) -> None:
     if crossing is not None:
         forms = AccumulatorLevels.along(makers, extent <= fold.stretch)
     held = [x for maker in forms.whole for _, x in maker.slots()]
-    if not nothing:
+    if loop.axis == e.schedule.folded:
+        begin = held
+        held = fold_in_parts(
+            e,
+            forms.whole,
+            e.kernel.axes[loop.axis].extent,
+            lambda *part: _accumulate(e, loop, forms, begin, part),
+        )
+    elif not nothing:
         held = _accumulate(e, loop, forms, held)
     at = 0
     for m, maker in zip(loop.members, forms.whole, strict=True):
@@ -76,11 +87,13 @@ def _crossing(e: Emitter, loop: Loop) -> Loop | None:
     return inner
 
 
-def _accumulate(e: Emitter, loop: Loop, forms: AccumulatorLevels, held: list[str]) -> list[str]:
+def _accumulate(
+    e: Emitter, loop: Loop, forms: AccumulatorLevels, held: list[str], part: Part | None = None
+) -> list[str]:
     """Run the loop, or the loops, over the reduced axes; what they hold in the end."""
     extent = e.kernel.axes[loop.axis].extent
     if loop.axis in e.schedule.lanes and e.s.lane is None:
-        return _accumulate_lanes(e, loop, forms, held, extent)
+        return _accumulate_lanes(e, loop, forms, held, extent, part)
     form = forms.whole if e.s.lane is None else forms.run
 
     def body(i: Position, held: list[str]) -> list[str]:
@@ -88,7 +101,7 @@ def _accumulate(e: Emitter, loop: Loop, forms: AccumulatorLevels, held: list[str
         with e.s.inside(loop.axis, i, 0, extent):
             return _trip(e, loop, forms, form, held)
 
-    return _folded(e, loop, extent, 1, AccumulatorLevels(form, form, form), held, body, None)
+    return _folded(e, loop, extent, 1, AccumulatorLevels(form, form, form), held, body, None, part)
 
 
 def _folded(
@@ -100,6 +113,7 @@ def _folded(
     held: list[str],
     body: Body,
     rest: Body | None,
+    part: Part | None,
 ) -> list[str]:
     """The loop in its shape. Where a trip is short, those of a run are written out; of what has no
     shape that would only ask for more registers."""
@@ -110,7 +124,7 @@ def _folded(
     if multiple % step == 0:
         rest = None
     if not written:
-        return folded(e, extent, step, forms, held, body, rest, multiple=multiple)
+        return folded(e, extent, step, forms, held, body, rest, multiple=multiple, part=part)
     full = extent // step * step
 
     def whole(i: Position, held: list[str]) -> list[str]:
@@ -118,7 +132,7 @@ def _folded(
             held = body(e.sum(i, n * step), held)
         return held
 
-    def part(i: Position, held: list[str]) -> list[str]:
+    def short_run(i: Position, held: list[str]) -> list[str]:
         """The rounds of a run that is not whole."""
         if isinstance(extent, int):
             for n in range(extent // step % trips):
@@ -127,8 +141,8 @@ def _folded(
             held = e.loop(i, full, step, as_slots(forms.run, held), body, step * trips)
         return held if rest is None else rest(full, held)
 
-    left = part if multiple % (step * trips) else None
-    return folded(e, extent, step * trips, forms, held, whole, left, 1, multiple)
+    left = short_run if multiple % (step * trips) else None
+    return folded(e, extent, step * trips, forms, held, whole, left, 1, multiple, part)
 
 
 def _multiple(e: Emitter, extent: int, step: int) -> int:
@@ -173,7 +187,12 @@ def _trip(
 
 
 def _accumulate_lanes(
-    e: Emitter, loop: Loop, forms: AccumulatorLevels, held: list[str], extent: int
+    e: Emitter,
+    loop: Loop,
+    forms: AccumulatorLevels,
+    held: list[str],
+    extent: int,
+    part: Part | None,
 ) -> list[str]:
     copies = max((m.copies for m in forms.run), default=1)
     reach = LANES * copies
@@ -205,7 +224,7 @@ def _accumulate_lanes(
     else:
         last = _by_vectors(e, loop, forms, copies, extent)
     whole = body_of(copies, lambda _: [None] * copies)
-    return _folded(e, loop, extent, reach, forms, held, whole, last)
+    return _folded(e, loop, extent, reach, forms, held, whole, last, part)
 
 
 def _masks_well(e: Emitter, loop: Loop) -> bool:

@@ -59,12 +59,15 @@ def folded(
     rest: Body | None = None,
     trips: int = 0,
     multiple: int = 1,
+    part: tuple[Position, Position] | None = None,
 ) -> list[str]:
-    """The loop over an axis whose every trip is a round, and the `rest` less than one. What has a
-    shape begins anew, all else goes on from what is held; the answer is in the form of the whole.
+    """The loop over an axis, or over a part of it, whose every trip is a round, and the `rest` less
+    than one. What has a shape begins anew, all else goes on from what is held; the answer is in the
+    form of the whole.
     A run takes so many `trips`, where it is not as many as it has rounds. The extent is known to
     be a `multiple` of something."""
     fold, full = e.kernel.fold, extent // step * step
+    begin, end = part or (0, extent)
     unit = step * (trips or fold.run)
     held_bytes = sum(size_of(ty) for m in forms.run for ty, _ in m.slots())
     paired = trips == 1 and held_bytes <= _PAIR and multiple % (2 * unit) == 0
@@ -82,7 +85,7 @@ def folded(
         return e.loop(stop, high, step, more, lambda _, held: rest(full, held), step)
 
     if not any(m.shaped for m in forms.run):
-        return rounds(0, extent, begun(forms.run, forms.run, held), extent)
+        return rounds(begin, end, begun(forms.run, forms.run, held), extent)
 
     def run(low: Position, high: Position, held: list[str]) -> list[str]:
         made = rounds(low, high, begun(forms.chunk, forms.run, held), unit)
@@ -115,7 +118,7 @@ def folded(
         places = _PLACES if most is None else (most >> level).bit_length()
         if most is None and isinstance(extent, int):
             places = (-(-extent // size)).bit_length()
-        counter = _Counter(e, forms.chunk, places)
+        counter = PartialCounter(e, forms.chunk, places)
 
         def one(i: Position, held: list[str]) -> list[str]:
             made = nest(level, i, _ending(e, i, size, high, multiple % size == 0), held)
@@ -127,18 +130,20 @@ def folded(
         return counter.total(_count(e, low, high, size), made)
 
     if forms.whole is forms.chunk:
-        return chunk(0, extent, None, held)
+        return chunk(begin, end, None, held)
     size = unit * fold.chunk
     many = -(-extent // size)
-    counter = _Counter(e, forms.whole, many.bit_length() if isinstance(many, int) else _PLACES)
+    counter = PartialCounter(
+        e, forms.whole, many.bit_length() if isinstance(many, int) else _PLACES
+    )
 
     def one(i: Position, held: list[str]) -> list[str]:
-        end = _ending(e, i, size, extent, multiple % size == 0)
-        made = chunk(i, end, fold.chunk, [x for _, x in begun(forms.whole, forms.chunk, held)])
-        return counter.join(_count(e, 0, i, size), narrowed(forms.chunk, forms.whole, made))
+        stop = _ending(e, i, size, end, multiple % size == 0)
+        made = chunk(i, stop, fold.chunk, [x for _, x in begun(forms.whole, forms.chunk, held)])
+        return counter.join(_count(e, begin, i, size), narrowed(forms.chunk, forms.whole, made))
 
-    made = e.loop(0, extent, size, begun(forms.whole, forms.whole, held), one)
-    return counter.total(many, made)
+    made = e.loop(begin, end, size, begun(forms.whole, forms.whole, held), one)
+    return counter.total(many if part is None else _count(e, begin, end, size), made)
 
 
 def _levels(extent: int, unit: int) -> int | None:
@@ -146,7 +151,7 @@ def _levels(extent: int, unit: int) -> int | None:
     return next((n for n in range(_NEST.bit_length()) if extent <= unit << n), None)
 
 
-class _Counter:
+class PartialCounter:
     """Partial sums joined as a binary counter carries: that of 2**n waits in place n."""
 
     def __init__(self, e: Emitter, form: Accumulators, places: int) -> None:

@@ -168,6 +168,20 @@ class Reduction:
         op = "fmul" if self.kind == "prod" else "fadd"
         return [self.w.op(f"{op} {self.ty} {x}, {y}") for x, y in zip(a, b, strict=True)]
 
+    def combined(self, held: Sequence[str], more: Sequence[str]) -> list[str]:
+        """What is held after earlier and after later values as one; of what has no shape."""
+        out: list[str] = []
+        for copy in range(self.copies):
+            here = slice(len(out), len(out) + self._width(copy))
+            mine, theirs = list(held[here]), tuple(more[here])
+            if self.kind in ("argmin", "argmax"):
+                out += self._better(mine, theirs, None)
+                continue
+            out += self._join(tuple(mine[:1]), theirs[:1])
+            if self._watched(copy):
+                out.append(self.w.op(f"or {self._watch} {mine[-1]}, {theirs[-1]}"))
+        return out
+
     def joined(self, held: list[str]) -> list[str]:
         """The copies of a partial sum as one, by a balanced tree."""
         width = self._width(0)

@@ -15,12 +15,19 @@ from tenfold.backends.cpu.library.product import product_name
 from tenfold.backends.cpu.library.product.tiles import product_tiles
 from tenfold.backends.cpu.library.routine import NodeRoutine, routine_of
 from tenfold.backends.cpu.loop.walk import ASK, LITERAL, SLOT, Walk
-from tenfold.backends.cpu.run.opcodes import ARENA_BASE, NULL_BASE, POLL_ROWS, TABLE_BASE, Opcode
+from tenfold.backends.cpu.run.opcodes import (
+    ARENA_BASE,
+    JOINED,
+    NULL_BASE,
+    POLL_ROWS,
+    TABLE_BASE,
+    Opcode,
+)
 from tenfold.backends.cpu.run.overwrite import StepOrder, step_order
 from tenfold.backends.cpu.threads.cut import Cut, cut, share
 from tenfold.frozen import frozen
 from tenfold.graph.op import PRODUCT
-from tenfold.kernel.ir.kernel import SCRATCH
+from tenfold.kernel.ir.kernel import REDUCED, SCRATCH
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import (
     BranchStep,
@@ -55,8 +62,10 @@ class KernelPlace:
     grain: int
 
     def extent(self, call: SizedKernel) -> int:
-        """Of the outer axis, in a call: the whole kernel is [0, extent)."""
-        return 1 if self.outer is None else call.size(call.kernel.axes[self.outer].extent)
+        """Of the outer axis, in a call: the whole kernel is [0, extent). One that is reduced counts
+        for parts alone."""
+        axis = None if self.outer is None else call.kernel.axes[self.outer]
+        return 1 if axis is None or axis.kind == REDUCED else call.size(axis.extent)
 
 
 def weigh(plans: Sequence[Plan]) -> tuple[dict[int, int], dict[int, list[int]]]:
@@ -235,6 +244,9 @@ class Bytecode:
             words += places[slot]
         if found is None:
             return words
+        if found.joined and code.outer is not None:
+            extent = call.size(call.kernel.axes[code.outer].extent)
+            return [Opcode.CUT, *words[1:], found.chunk, found.parts, extent, JOINED]
         buffers = call.kernel.buffers
         scratch = [
             (n, plan.slots[s].type.nbytes)

@@ -244,4 +244,4 @@ def _modules(
 
 def _outer(code: KernelCode) -> tuple[int, int]:
     schedule = code.compiled.schedule
-    return -1 if schedule.outer is None else schedule.outer, schedule.grain
+    return -1 if schedule.cuttable is None else schedule.cuttable, schedule.grain

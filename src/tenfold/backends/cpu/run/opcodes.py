@@ -10,6 +10,7 @@ from enum import IntEnum
 
 POLL_ROWS = 3  # behind a kernel's buffers: how to poll, with what, and how to call Python
 HEADER = 3  # words before the first step: rows of the table, most buffers, most rows below
+JOINED = -1  # in place of how many pieces of scratch there are
 ARENA_BASE, NULL_BASE, TABLE_BASE = 0, 1, 2
 
 
@@ -24,6 +25,7 @@ class Opcode(IntEnum):
     LOOP = 5  # captures, carries, slices, stacks, length, reverse, weight, condition, body; …
     POLL = 6  # weight
     CUT = 7  # as KERNEL; then chunk, parts, bytes of scratch, its pieces; buffer and offset of each
+    # Of a reduction: chunk, parts, extent, JOINED.
 
 
 def load_word(name: str, at: str, plus: int | str, kind: str = "i64") -> str:

@@ -5,11 +5,15 @@ reaches along the outer axis, how many parts there are, and its scratch memory. 
 kernel's own code over ranges of the outer axis, so they compute what the whole does, and who runs
 which does not show. A worker has scratch memory of its own, and looks not for signals but for
 whether the caller was stopped.
+
+Parts of a reduction, stretches of its tree, each keep what they hold in a row of memory; then the
+kernel is called once more to join them (`emit/partial`).
 """
 
 from __future__ import annotations
 
 from tenfold.backends.cpu.run.opcodes import POLL_ROWS
+from tenfold.backends.cpu.threads.cut import MOST_ROWS, ROW_BYTES
 from tenfold.backends.cpu.threads.text import LIMIT
 from tenfold.backends.llvm.text import Fragment
 
@@ -91,6 +95,57 @@ piece:
 go:
   %found = call i32 %run(ptr %own, ptr %params, i64 %low, i64 %high)
   ret i32 %found
+}}
+
+define internal i32 @tn_stretch(ptr %context, i64 %i, i64 %worker) nounwind {{
+begin:
+{"".join(map(_given, CONTEXT))}\
+  %low = mul i64 %i, %chunk
+  %end = add i64 %low, %chunk
+  %high = call i64 @llvm.smin.i64(i64 %end, i64 %extent)
+  %from = xor i64 %low, -1
+  %rows = add i64 %count, {POLL_ROWS + 1}
+  %own = alloca ptr, i64 %rows, align 16
+  %known = add i64 %count, {POLL_ROWS}
+  %size = shl i64 %known, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %own, ptr %buffers, i64 %size, i1 false)
+  %poll = getelementptr ptr, ptr %own, i64 %count
+  %offset = mul i64 %i, {ROW_BYTES}
+  %row = getelementptr i8, ptr %scratch, i64 %offset
+  %row.at = getelementptr ptr, ptr %own, i64 %known
+  store ptr %row, ptr %row.at, align 8
+  %mine = icmp eq i64 %worker, 0
+  br i1 %mine, label %go, label %other
+other:
+  store ptr @tn_pool_stopped, ptr %poll, align 8
+  br label %go
+go:
+  %answer = call i32 %run(ptr %own, ptr %params, i64 %from, i64 %high)
+  ret i32 %answer
+}}
+
+define internal i32 @tn_reduce(ptr %context, i64 %parts, ptr %polls) nounwind noinline {{
+begin:
+{"".join(map(_given, ("run", "params", "buffers", "count")))}\
+  %held = alloca [{MOST_ROWS * ROW_BYTES} x i8], align 64
+{context_word("scratch")}\
+  store ptr %held, ptr %at.scratch, align 8
+  %answer = call i32 @tn_parallel_for(ptr @tn_stretch, ptr %context, i64 %parts, ptr %polls)
+  %good = icmp eq i32 %answer, 0
+  br i1 %good, label %join, label %end
+join:
+  %known = add i64 %count, {POLL_ROWS}
+  %rows = add i64 %known, 1
+  %own = alloca ptr, i64 %rows, align 16
+  %size = shl i64 %known, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %own, ptr %buffers, i64 %size, i1 false)
+  %row.at = getelementptr ptr, ptr %own, i64 %known
+  store ptr %held, ptr %row.at, align 8
+  %all = sub i64 0, %parts
+  %joined = call i32 %run(ptr %own, ptr %params, i64 -1, i64 %all)
+  ret i32 %joined
+end:
+  ret i32 %answer
 }}
 
 define internal void @tn_no_memory() nounwind noinline cold {{

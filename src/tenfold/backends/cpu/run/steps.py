@@ -70,7 +70,9 @@ cut:
     + load_word("%x.bytes", "%k.end", 2)
     + load_word("%x.pieces", "%k.end", 3)
     + """  %x.scratch = getelementptr i64, ptr %x.chunk.at, i64 4
-  %x.words = shl i64 %x.pieces, 1
+  %x.joined = icmp slt i64 %x.pieces, 0
+  %x.own = select i1 %x.joined, i64 0, i64 %x.pieces
+  %x.words = shl i64 %x.own, 1
   %x.first = add i64 %k.end, 4
   %x.next = add i64 %x.first, %x.words
   %x.several = call i1 @tn_several()
@@ -91,12 +93,18 @@ parts:
             ("bytes", "i64", "%x.bytes"),
         )
     )
-    + """  %x.fault = call i32 @tn_parallel_for(
+    + """  br i1 %x.joined, label %stretches, label %pieces
+pieces:
+  %x.fault = call i32 @tn_parallel_for(
     ptr @tn_part, ptr %context, i64 %x.parts, ptr %polls)
   br label %ran.kernel
+stretches:
+  store i64 %x.bytes, ptr %at.extent, align 8
+  %s.fault = call i32 @tn_reduce(ptr %context, i64 %x.parts, ptr %polls)
+  br label %ran.kernel
 ran.kernel:
-  %after = phi i64 [ %k.next, %whole ], [ %x.next, %parts ]
-  %fault = phi i32 [ %w.fault, %whole ], [ %x.fault, %parts ]
+  %after = phi i64 [ %k.next, %whole ], [ %x.next, %pieces ], [ %x.next, %stretches ]
+  %fault = phi i32 [ %w.fault, %whole ], [ %x.fault, %pieces ], [ %s.fault, %stretches ]
   %good = icmp eq i32 %fault, 0
   br i1 %good, label %next, label %bad
 bad:

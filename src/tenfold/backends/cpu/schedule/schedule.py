@@ -6,11 +6,13 @@ it. All else depends on the kernel and the target alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import gcd, lcm
 
 from tenfold.backends.cpu.schedule.row_blocking import row_block
 from tenfold.backends.cpu.schedule.traffic import prefetches, streamed
+from tenfold.backends.cpu.threads.cut import ROW_BYTES
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import LANES, SIZES, kind
 from tenfold.frozen import frozen
@@ -20,6 +22,7 @@ from tenfold.kernel.analyse.access import (
 )
 from tenfold.kernel.analyse.cost import size, small, work
 from tenfold.kernel.analyse.lanes import LaneChoice
+from tenfold.kernel.analyse.nest import Loop, nest
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, Index
 from tenfold.kernel.ir.kernel import (
     Free,
@@ -62,6 +65,7 @@ class Schedule:
     reduced: tuple[int, ...] = ()  # the order of reduced axes inside one reduction
     outer: int | None = None  # the axis that may be cut into parts
     grain: int = 1  # where it may be cut; not at all if that exceeds its extent
+    folded: int | None = None  # the reduced axis that may be, where there is no other
     cuts: tuple[tuple[int, int], ...] = ()  # (axis, position): where conditions change
     overlap: bool = False  # the last vector may redo elements of the one before
     tile: Tile | None = None
@@ -74,6 +78,11 @@ class Schedule:
     # what the next row reads: the axis of the loop that prefetches it, buffer and place
     prefetched: tuple[tuple[int, int, Index], ...] = ()
     small: bool = False  # a general kernel of few elements: one code for all their numbers
+
+    @property
+    def cuttable(self) -> int | None:
+        """The axis that threads share, if any."""
+        return self.folded if self.outer is None else self.outer
 
     def cuts_of(self, axis: int) -> tuple[int, ...]:
         return tuple(position for a, position in self.cuts if a == axis)
@@ -110,6 +119,11 @@ class _ScheduleChoice(LaneChoice):
         if period:
             copies = period
             grain = grain * period if outer == lane else grain
+        reduced = tuple(sorted(self.reduced, key=lambda a: (a in lanes, a)))
+        folded = None if few else self.folded(reduced)
+        if folded is not None:
+            # Whole chunks, or as many runs as are joined at once (`emit/fold`).
+            grain = kernel.fold.stretch if folded in lanes else 4 * kernel.fold.run
         stream = None
         if not (period or chunk or few):
             stream = streamed(kernel, lane, tile is not None, target)
@@ -125,9 +139,10 @@ class _ScheduleChoice(LaneChoice):
             order=tuple(order),
             lanes=lanes,
             copies=copies,
-            reduced=tuple(sorted(self.reduced, key=lambda a: (a in lanes, a))),
+            reduced=reduced,
             outer=outer,
             grain=grain,
+            folded=folded,
             cuts=() if tile is not None or chunk else self.cuts(),
             overlap=tile is None
             and not period
@@ -143,6 +158,24 @@ class _ScheduleChoice(LaneChoice):
             prefetched=fetched,
             small=few,
         )
+
+    def folded(self, reduced: Sequence[int]) -> int | None:
+        """The reduced axis along which parts are joined: of a kernel that is one reduction, or
+        several in one loop, and what is computed from their results."""
+        kernel = self.kernel
+        if self.parallel or self.sequential or any(b.rows for b in kernel.buffers):
+            return None
+        loops = [item for item in nest(kernel, (), reduced) if isinstance(item, Loop)]
+        if len(loops) != 1 or not isinstance(kernel.axes[loops[0].axis].extent, Number):
+            return None
+        room = 0
+        for i in (kernel.instructions[r] for r in self.reduces):
+            letter = kind(i.dtype)
+            if i.attr[0] == "prod" and letter == "c":
+                return None  # joined in any order, and so never in another
+            shaped = i.attr[0] in ("sum", "prod") and letter in "fc"
+            room += 2 * LANES * 8 if shaped else kernel.fold.round * (SIZES[i.dtype] + 8)
+        return loops[0].axis if room <= ROW_BYTES else None
 
     def period(self, lane: int | None) -> int:
         """How many vectors it takes until remainders by small numbers repeat; 0 without any."""

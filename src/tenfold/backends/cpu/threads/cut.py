@@ -20,6 +20,7 @@ from tenfold.kernel.ir.sized import SizedKernel
 LEAST = 30_000.0  # nanoseconds of work that is cut
 PART = 10_000.0  # of a part, at least
 _MOST = 64  # parts
+MOST_ROWS, ROW_BYTES = 32, 2048  # of what parts of a reduction hold in the end
 # Nanoseconds an element: of what is as cheap as an addition, of memory read or written at places
 # that follow each other, and at computed ones.
 _WORK, _MEMORY, _GATHERED = 0.03, 0.06, 1.0
@@ -32,6 +33,7 @@ class Cut:
 
     chunk: int
     parts: int
+    joined: bool = False  # they are parts of a reduction, to be joined in the end
 
 
 def cut(call: SizedKernel, outer: int | None, grain: int) -> Cut | None:
@@ -41,9 +43,24 @@ def cut(call: SizedKernel, outer: int | None, grain: int) -> Cut | None:
         return None
     extents = [call.size(axis.extent) for axis in kernel.axes]
     most = prod(max(extent, 1) for extent in extents) * len(kernel.instructions) * _DEAREST
-    if most < LEAST or not apart(kernel, outer):
+    if most < LEAST:
         return None
-    return share(cost(kernel, extents, outer), extents[outer], grain)
+    if kernel.axes[outer].kind == REDUCED:
+        return _stretches(cost(kernel, extents, outer), extents[outer], grain)
+    return (
+        share(cost(kernel, extents, outer), extents[outer], grain) if apart(kernel, outer) else None
+    )
+
+
+def _stretches(nanoseconds: float, extent: int, grain: int) -> Cut | None:
+    """Parts of a reduction: stretches of its tree, a power of two of grains each."""
+    found = share(nanoseconds, extent, grain)
+    if found is None:
+        return None
+    least = max(found.chunk, -(-extent // MOST_ROWS))
+    chunk = grain << (-(-least // grain) - 1).bit_length()
+    parts = -(-extent // chunk)
+    return Cut(chunk, parts, joined=True) if parts > 1 else None
 
 
 def share(nanoseconds: float, extent: int, grain: int) -> Cut | None:
