@@ -74,7 +74,7 @@ class NativeCode:
             return "it was made by a Tenfold whose code is called in another way"
         if route() != "elf":
             return NO_LOADER
-        if any(routine_imports(name) is None for _, name, _ in self.kernels):
+        if any(routine_imports(name) is None for _, name, *_ in self.kernels):
             return "it calls a library that is not here"
         return self.target.missing_on(host_target())
 
