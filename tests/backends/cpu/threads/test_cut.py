@@ -262,3 +262,10 @@ def test_ctrl_c_stops_all_threads_and_the_next_call_is_right(number: int) -> Non
         finally:
             signal.signal(signal.SIGINT, before)
     assert stopped
+
+
+def test_a_kernel_that_stands_for_a_larger_one_is_cut_as_that_is() -> None:
+    plan = tn.jit(np.tanh, verify="off").plan(draw(3000))
+    (call,) = plan.calls
+    assert cut(call, 0, 1024) is None
+    assert cut(call, 0, 1024, fine=True) == Cut(2048, 2)

@@ -138,12 +138,14 @@ class Bytecode:
         routines: Mapping[str, int],
         loops: Mapping[Which, str] = NO_LOOPS,
         alarms: Mapping[int, int] | None = None,
+        fine: bool = False,
     ) -> None:
         """`kernels` has where each lies; `ask(plan, step)` is the address of the callable for a
         host step, or for a kernel whose check fails; `routines` has the addresses of those in
         `routines_of(plan)`, and of the functions that `loops` names. `alarms` has for plans the
         address of a callable that is to be called when they are reached: what they are part of is
-        not run by a loop's function."""
+        not run by a loop's function. `fine`: kernels are cut where they can be, as those of larger
+        sizes are."""
         self.plan = plan
         self.alarms = alarms or {}
         self.loops = loops
@@ -158,6 +160,7 @@ class Bytecode:
         self.marks: dict[int, list[int]] = {}  # where each step of a plan begins, and the end
         self.weights, self._steps = weigh(plan.every)
         self._cuts: dict[SizedKernel, Cut | None] = {}
+        self._fine = fine
         for number, one in enumerate(plan.every):
             row = self.rows[id(one)] = np.array(self.write(one, number), np.int64)
             self.addresses[id(one)] = self.keep(row)
@@ -237,7 +240,7 @@ class Bytecode:
         call = plan.call(step)
         code = self.kernels[call]
         if call not in self._cuts:
-            self._cuts[call] = cut(call, code.outer, code.grain)
+            self._cuts[call] = cut(call, code.outer, code.grain, self._fine)
         found = self._cuts[call]
         words = [Opcode.KERNEL, code.address, params, code.extent(call), fault, len(step.slots)]
         for slot in step.slots:

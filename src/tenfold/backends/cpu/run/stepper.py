@@ -48,7 +48,9 @@ class NativeStepper:
             whole = program.plan if part else plan
             loops = program.loops if part else _fitting(plan, program)
             ask, callables = asking(whole, program.running, program.callbacks)
-            found = Bytecode(whole, program.places(), ask, program.routines(), loops), callables
+            places, routines = program.places(), program.routines()
+            # Another plan has smaller sizes, and stands for those of the program.
+            found = Bytecode(whole, places, ask, routines, loops, fine=not part), callables
             self._made.update(dict.fromkeys(whole.every, found))
         return found[0]
 

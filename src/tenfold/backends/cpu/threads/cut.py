@@ -20,6 +20,7 @@ from tenfold.kernel.ir.sized import SizedKernel
 LEAST = 30_000.0  # nanoseconds of work that is cut
 PART = 10_000.0  # of a part, at least
 _MOST = 64  # parts
+_FINE = 1e9  # nanoseconds of what is cut as finely as can be
 MOST_ROWS, ROW_BYTES = 32, 2048  # of what parts of a reduction hold in the end
 # Nanoseconds an element: of what is as cheap as an addition, of memory read or written at places
 # that follow each other, and at computed ones.
@@ -36,20 +37,30 @@ class Cut:
     joined: bool = False  # they are parts of a reduction, to be joined in the end
 
 
-def cut(call: SizedKernel, outer: int | None, grain: int) -> Cut | None:
-    """The parts of a kernel with this outer axis, cut at multiples of the grain; None for one."""
+def cut(call: SizedKernel, outer: int | None, grain: int, fine: bool = False) -> Cut | None:
+    """The parts of a kernel with this outer axis, cut at multiples of the grain; None for one.
+    `fine`: whatever it costs, it is cut where it can be."""
     kernel = call.kernel
     if outer is None:
         return None
     extents = [call.size(axis.extent) for axis in kernel.axes]
     most = prod(max(extent, 1) for extent in extents) * len(kernel.instructions) * _DEAREST
-    if most < LEAST:
+    if most < LEAST and not fine:
         return None
+    nanoseconds = _FINE if fine else cost(kernel, extents, outer)
     if kernel.axes[outer].kind == REDUCED:
-        return _stretches(cost(kernel, extents, outer), extents[outer], grain)
-    return (
-        share(cost(kernel, extents, outer), extents[outer], grain) if apart(kernel, outer) else None
-    )
+        return _stretches(nanoseconds, extents[outer], grain)
+    return share(nanoseconds, extents[outer], grain) if apart(kernel, outer) else None
+
+
+def share(nanoseconds: float, extent: int, grain: int) -> Cut | None:
+    """Parts of work that takes about so long."""
+    if nanoseconds < LEAST or extent < 2 * grain:
+        return None
+    wanted = min(_MOST, max(2, int(nanoseconds / PART)), extent // grain)
+    chunk = -(-extent // (wanted * grain)) * grain
+    parts = -(-extent // chunk)
+    return Cut(chunk, parts) if parts > 1 else None
 
 
 def _stretches(nanoseconds: float, extent: int, grain: int) -> Cut | None:
@@ -61,16 +72,6 @@ def _stretches(nanoseconds: float, extent: int, grain: int) -> Cut | None:
     chunk = grain << (-(-least // grain) - 1).bit_length()
     parts = -(-extent // chunk)
     return Cut(chunk, parts, joined=True) if parts > 1 else None
-
-
-def share(nanoseconds: float, extent: int, grain: int) -> Cut | None:
-    """Parts of work that takes about so long."""
-    if nanoseconds < LEAST or extent < 2 * grain:
-        return None
-    wanted = min(_MOST, max(2, int(nanoseconds / PART)), extent // grain)
-    chunk = -(-extent // (wanted * grain)) * grain
-    parts = -(-extent // chunk)
-    return Cut(chunk, parts) if parts > 1 else None
 
 
 def apart(kernel: Kernel, outer: int) -> bool:
