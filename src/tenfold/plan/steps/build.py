@@ -290,9 +290,16 @@ class _Planner:
         plans = tuple(self.sub(scope) for scope in node.scopes)
         arena = self.arena_for(plans)
         step = BranchStep(position, plans, reads[0], tuple(reads[1:]), tuple(writes), arena)
-        # What every branch may do in place is done in place.
-        for given, made in set.intersection(*(set(self.used[p].safe) for p in plans)):
-            self.cells.may_share(len(self.steps), reads[1 + given], writes[made])
+        # What every branch may do in place is done in place; one result in what is given once.
+        free, left = {r for r, n in Counter(reads).items() if n == 1}, set(writes)
+        for given, made in self.used[plans[0]].safe:
+            source, target = reads[1 + given], writes[made]
+            if source not in free or target not in left:
+                continue
+            if all((given, made) in self.used[p].safe for p in plans[1:]):
+                free.remove(source)
+                left.remove(target)
+                self.cells.may_share(len(self.steps), source, target)
         self.add(step, reads, [*writes, arena])
 
     def loop(
