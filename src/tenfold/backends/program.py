@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tenfold.graph import Graph
     from tenfold.kernel.ir.sized import SizedKernel
     from tenfold.plan import Plan
+    from tenfold.plan.steps.loops import Which
     from tenfold.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -162,6 +163,7 @@ class Program(ABC):
     turns = 0  # calls that could have gone on checking it
     reached = False  # whether a call came to what was not checked
     failed: BaseException | None = None  # what ended its check, until the user knows
+    loops: Mapping[Which, str] = {}  # the names of the functions that loops of the plan have
 
     graph: Graph  # that its plan was made of
     plan: Plan

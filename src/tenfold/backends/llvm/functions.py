@@ -68,6 +68,11 @@ def shared(body: str, needed: frozenset[Name], target: LLVMTarget) -> tuple[str,
     return body, frozenset([*kept, *away])
 
 
+def inlined(body: str, needed: Iterable[Name], target: LLVMTarget) -> int:
+    """How many lines of functions are put in place in a text."""
+    return sum(body.count(f"{symbol(*name)}(") * _length(name, target) for name in needed)
+
+
 @cache
 def _length(name: Name, target: LLVMTarget) -> int:
     """How many lines a function has where it is put in place."""

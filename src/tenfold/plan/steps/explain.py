@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tenfold.plan.steps.loops import native_loops
+from collections.abc import Container
+
+from tenfold.plan.steps.loops import Which, native_loops
 from tenfold.plan.steps.plan import (
     BranchStep,
     CopyStep,
@@ -26,8 +28,9 @@ def show(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def explain(plan: Plan) -> str:
-    """What runs, with the user's lines; what was not fused and why; host steps and why."""
+def explain(plan: Plan, functions: Container[Which] | None = None) -> str:
+    """What runs, with the user's lines; what was not fused and why; host steps and why; which loops
+    are functions, of those that may be: all, or those that a program has."""
     lines = [
         f"{sum(len(p.steps) for p in plan.every)} steps, {len(plan.kernels)} kernels, "
         f"{len(plan.host_steps)} host steps, {plan.peak_bytes} bytes of arena"
@@ -38,9 +41,9 @@ def explain(plan: Plan) -> str:
             lines.append(f"sub-plan {number}:")
         for at, step in enumerate(one.steps):
             lines.append(f"  {_line(one, step)}")
-            reason = loops.get((last - number, at))
-            if reason is not None:
-                lines.append(f"    step by step: {reason}" if reason else "    one native function")
+            which = last - number, at
+            if which in loops:
+                lines.append(f"    {_way(loops[which], functions is None or which in functions)}")
             if isinstance(step, KernelStep):
                 ops = [one.graph.nodes[n].op for n in step.nodes]
                 lines.append(f"    fused: {' '.join(ops[:40])}{' …' if len(ops) > 40 else ''}")
@@ -51,6 +54,13 @@ def explain(plan: Plan) -> str:
         for step in plan.host_steps
     ]
     return "\n".join(lines)
+
+
+def _way(reason: str, made: bool) -> str:
+    """How a loop is run."""
+    if not reason and made:
+        return "one native function"
+    return f"step by step: {reason or 'its code would be long, or a kernel polls'}"
 
 
 def _line(plan: Plan, step: Step) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from tenfold.frozen import frozen
@@ -207,11 +207,12 @@ class Plan:
         nodes = (self.graph.nodes[n].source for n in step.nodes)
         return tuple(dict.fromkeys(s for s in nodes if s is not None))
 
-    def explain(self) -> str:
-        """What runs, and why so: kernels with the user's lines, what was not fused, host steps."""
+    def explain(self, functions: Container[tuple[int, int]] | None = None) -> str:
+        """What runs, and why so: kernels with the user's lines, what was not fused, host steps.
+        `functions` are the loops that a program has functions for, a plan's number and a step's."""
         from tenfold.plan.steps.explain import explain
 
-        return explain(self)
+        return explain(self, functions)
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)

@@ -362,5 +362,15 @@ def test_loops_that_get_no_function_say_why() -> None:
     assert all(reasons)
     assert "rounds" in reasons[0]
     assert "elements" in reasons[2]
-    said = BACKEND.plan(tn.trace(few, 1.0)).explain()
-    assert reasons[0] in said
+    assert reasons[0] in BACKEND.plan(tn.trace(few, 1.0)).explain()
+    many = tn.jit(lambda x: tn.fori_loop(0, 50, lambda i, x: x * 2, x))
+    assert "one native function" in many.plan(1.0).explain()
+    many = tn.jit(lambda x: tn.fori_loop(0, 50, lambda i, x: _long(x), x))
+    assert "its code would be long" in many.plan(1.0).explain()
+
+
+def _long(x: Any) -> Any:
+    """Much, for one kernel."""
+    for n in range(12):
+        x = np.sin(np.cos(np.tanh(x + n)))
+    return x

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from tenfold.backends.cpu.emit.sizes import SIZE_BYTES
 from tenfold.backends.cpu.loop.inline import InlineKernel, inline
 from tenfold.backends.cpu.loop.walk import POLLED, STOP, OpenKernel, Walk
-from tenfold.backends.llvm.functions import Name, definitions, shared, widest
+from tenfold.backends.llvm.functions import Name, definitions, inlined, shared, widest
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import LoopStep, Plan
 
-LINES = 1200  # of a function: a longer one is left to the interpreter
+LINES = 1400  # of a function, with maths: a longer one is left to the interpreter
 
 
 class LoopTexts:
@@ -63,7 +63,7 @@ def _text(
         maths |= own.maths
     lines = [*walk.memory, *_given(walk), *head, *body, "  ret i32 0", STOP]
     text = "\n".join(("entry:", *lines))
-    if text.count("\n") > LINES:
+    if text.count("\n") + inlined(text, maths, target) > LINES:
         return None
     text, needed = shared(text, frozenset(maths), target)
     name = f"tn_loop_{hashlib.sha256(text.encode()).hexdigest()[:32]}"

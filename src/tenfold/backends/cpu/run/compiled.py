@@ -41,12 +41,12 @@ class CompiledProgram(NativeProgram):
         self.strict = strict
         self.target = target or host_target()
         request = request or Request(self.target, strict)
+        self.functions = loop_functions(plan, self.target, strict)  # while kernels are compiled
+        self.loops = names(self.functions)
         self.code = request.finish(plan.calls)
         self.compiled = request.compiled
         ask, self._callables = asking(plan, self.running, self.callbacks)
         self._routines = {name: routine_image(name, self.target) for name in routines_of(plan)}
-        self.functions = loop_functions(plan, self.target, strict)
-        self.loops = names(self.functions)
         self.bytecode = Bytecode(plan, self.places(), ask, self.routines(), self.loops)
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types

@@ -23,7 +23,6 @@ from tenfold.backends.program import OUTPUTS, Array, CurrentCallbacks, Dispatch,
 from tenfold.errors import TypeMismatch
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan
-from tenfold.plan.steps.loops import Which
 from tenfold.reference import Callbacks
 from tenfold.seam import passed
 from tenfold.types import DTYPES, SHORT, TensorType
@@ -44,7 +43,6 @@ class NativeProgram(Program):
     weight: int  # about how many nanoseconds it takes
     kept: tuple[object, ...]  # what the bytecode points at
     order: StepOrder
-    loops: Mapping[Which, str]  # the names of the functions of loops; they are among the routines
     bytecode: Bytecode | None = None  # its plan's as it was written, where it was written here
     _own: BoundPlan | None = None  # what `__call__` goes through
 
