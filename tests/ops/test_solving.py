@@ -60,6 +60,14 @@ def test_solve() -> None:
         np.testing.assert_allclose(a @ x, b, 10 * _loose(a), 10 * _loose(a))
 
 
+def test_inv() -> None:
+    for sample in TABLE["inv"].samples(np.random.default_rng(37)):
+        (a,) = sample.inputs
+        unit = np.broadcast_to(np.eye(a.shape[-1]), a.shape)
+        back = a @ TABLE["inv"].reference(a)
+        np.testing.assert_allclose(back, unit, 10 * _loose(a), 10 * _loose(a))
+
+
 def test_triangular_solve() -> None:
     for sample in TABLE["triangular_solve"].samples(np.random.default_rng(35)):
         (a, b), given = sample.inputs, sample.attributes
@@ -92,6 +100,8 @@ def test_determinants() -> None:
 
 def test_what_can_not_be_solved(one: Callable[..., Any], infer: Callable[..., Any]) -> None:
     flat = np.ones((2, 2))
+    with pytest.raises(MatrixProblem, match="inv: the matrix is singular"):
+        one("inv", flat)
     with pytest.raises(MatrixProblem, match="solve: the matrix is singular"):
         one("solve", flat, flat)
     with pytest.raises(np.linalg.LinAlgError, match="triangular_solve: the matrix is singular"):

@@ -69,7 +69,7 @@ def wrong(name: str, value: Array, at: tuple[int, ...]) -> Iterator[tuple[str, A
 
 MEASURED = (  # by other numbers than the one that is wrong
     *("reduce_sum", "reduce_prod", "contract", "conv", "cumsum", "scatter", "fft", "rfft", "irfft"),
-    *("lu", "qr", "svd", "cholesky", "eigh", "solve", "triangular_solve", "det", "slogdet"),
+    *("lu", "qr", "svd", "cholesky", "eigh", "solve", "inv", "triangular_solve", "det", "slogdet"),
 )
 UNSIGNED = ("max", "min", "fmax", "fmin", "reduce_max", "reduce_min", "cummax", "cummin", "clip",
             "scatter")  # fmt: skip

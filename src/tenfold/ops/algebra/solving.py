@@ -1,4 +1,5 @@
-"""Rows of linear algebra that solve: cholesky, eigh, eig, solve, triangular_solve, det, slogdet.
+"""Rows of linear algebra that solve: cholesky, eigh, eig, solve, inv, triangular_solve, det,
+slogdet.
 
 Bounds are as of factorings: relative to the greatest magnitude of the input times its extent,
 and for solutions times the condition of the matrix, and they hold for what is multiplied back.
@@ -99,6 +100,11 @@ def _infer_solve(name: str) -> TypeRule:
         return (b,)
 
     return infer
+
+
+def _infer_inv(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
+    square("inv", types[0])
+    return types
 
 
 def _substituted(a: Array, b: Array, lower: bool, unit: bool) -> Array:
@@ -255,6 +261,18 @@ ROWS = (
         _sides(_positive, {}),
         edges="a singular matrix raises MatrixProblem; NaN spreads",
         arity=2,
+    ),
+    row(
+        "inv",
+        _infer_inv,
+        _raising(
+            "inv",
+            "the matrix is singular",
+            "use np.linalg.pinv, or solve with np.linalg.lstsq",
+            np.linalg.inv,
+        ),
+        _drawn(_positive, {}),
+        edges="a singular matrix raises MatrixProblem; NaN spreads",
     ),
     row(
         "triangular_solve",

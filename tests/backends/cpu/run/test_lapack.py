@@ -80,8 +80,8 @@ ANY: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# The reference calls no routine of LAPACK, or goes by logarithms.
-OTHERWISE = ("lu", "det", "lower triangular", "upper triangular", "unit triangular")
+# The reference calls no routine of LAPACK, or goes by logarithms; or the matrices are small.
+OTHERWISE = ("lu", "det", "solve", "inv", "lower triangular", "upper triangular", "unit triangular")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -115,6 +115,48 @@ def test_bits_are_numpys(name: str, dtype: str) -> None:
         CompiledProgram(BACKEND.plan(graph))([a]), evaluate(graph, [a]), strict=True
     ):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["solve", "inv", "det"])
+def test_small_matrices(name: str, dtype: str) -> None:
+    """Of every size there is, with pivots in any row, and right sides of every width."""
+    for n in range(1, 10):
+        for seed in range(5):
+            a = draw(dtype, 7, n, n, seed=seed)
+            a[0] = np.roll(np.eye(n), seed, 0) * 3  # nothing but exchanged rows
+            agrees(SQUARE[name], a)
+    for k in range(1, 10):
+        agrees(lambda a, b: np.linalg.solve(a, b), draw(dtype, 3, 5, 5), draw(dtype, 3, 5, k))
+
+
+def test_any_number_of_threads_gives_the_same_bits() -> None:
+    a = positive(draw("f8", 300, 12, 12))
+    functions = [*SQUARE.values(), *ANY.values(), np.linalg.cholesky, np.fft.fft, np.cumsum]
+    before = tn.config.threads
+    try:
+        for function in functions:
+            program = CompiledProgram(BACKEND.plan(tn.trace(function, a)))
+            found = []
+            for threads in (1, 2, 3, 8):
+                tn.config.threads = threads
+                found.append(program([a]))
+            for other in found[1:]:
+                for one, two in zip(found[0], other, strict=True):
+                    np.testing.assert_array_equal(one, two)
+    finally:
+        tn.config.threads = before
+
+
+def test_one_singular_matrix_among_many_on_threads() -> None:
+    a = positive(draw("f8", 2000, 12, 12))
+    f = tn.jit(np.linalg.inv)
+    want = f(a)
+    a[1234] = 1.0
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        f(a)
+    a[1234] = np.eye(12)
+    np.testing.assert_array_equal(f(a)[:1234], want[:1234])
 
 
 def test_matrices_that_are_no_rows_in_memory() -> None:

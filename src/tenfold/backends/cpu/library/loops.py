@@ -11,19 +11,8 @@ from tenfold.backends.llvm.writer import Writer
 @contextmanager
 def each(w: Writer, low: str, high: str, by: int = 1) -> Iterator[str]:
     """A loop over i64 from `low` up to `high`."""
-    name, before = w.fresh("loop"), w.block
-    w.put(f"br label %{name}")
-    w.label(name)
-    at = len(w.lines)
-    w.put("")  # the phi, when the last block of the body is known
-    w.put(f"%{name}.on = icmp slt i64 %{name}.i, {high}")
-    w.put(f"br i1 %{name}.on, label %{name}.body, label %{name}.end")
-    w.label(f"{name}.body")
-    yield f"%{name}.i"
-    w.put(f"%{name}.more = add i64 %{name}.i, {by}")
-    w.lines[at] = f"  %{name}.i = phi i64 [ {low}, %{before} ], [ %{name}.more, %{w.block} ]"
-    w.put(f"br label %{name}")
-    w.label(f"{name}.end")
+    with carried(w, low, high, by) as (i, _, _):
+        yield i
 
 
 @contextmanager
@@ -39,24 +28,27 @@ def when(w: Writer, condition: str) -> Iterator[None]:
 
 @contextmanager
 def carried(
-    w: Writer, low: str, high: str, by: int, type: str, first: str
-) -> Iterator[tuple[str, str, Callable[[str], None]]]:
-    """A loop with a value that goes from round to round; the body says what it is next."""
+    w: Writer, low: str, high: str, by: int, *values: tuple[str, str]
+) -> Iterator[tuple[str, list[str], Callable[..., None]]]:
+    """A loop with values, each of a type and with a first one, that go from round to round; the
+    body says what they are next."""
     name, before = w.fresh("loop"), w.block
     w.put(f"br label %{name}")
     w.label(name)
     at = len(w.lines)
-    w.put("")
-    w.put("")
+    for _ in range(len(values) + 1):
+        w.put("")  # phis, when the last block of the body is known
     w.put(f"%{name}.on = icmp slt i64 %{name}.i, {high}")
     w.put(f"br i1 %{name}.on, label %{name}.body, label %{name}.end")
     w.label(f"{name}.body")
     onward: list[str] = []
-    yield f"%{name}.i", f"%{name}.value", onward.append
+    names = [f"%{name}.value{n}" for n in range(len(values))]
+    yield f"%{name}.i", names, lambda *made: onward.extend(made)
     w.put(f"%{name}.more = add i64 %{name}.i, {by}")
-    w.lines[at : at + 2] = [
-        f"  %{name}.i = phi i64 [ {low}, %{before} ], [ %{name}.more, %{w.block} ]",
-        f"  %{name}.value = phi {type} [ {first}, %{before} ], [ {onward[0]}, %{w.block} ]",
-    ]
+    every = [("i64", low), *values]
+    for n, (value, (type, first), made) in enumerate(
+        zip([f"%{name}.i", *names], every, [f"%{name}.more", *onward], strict=True)
+    ):
+        w.lines[at + n] = f"  {value} = phi {type} [ {first}, %{before} ], [ {made}, %{w.block} ]"
     w.put(f"br label %{name}")
     w.label(f"{name}.end")

@@ -23,7 +23,7 @@ Given = Mapping[str, Any]
 
 UNSOLVED = 1
 _SORTS = ("sort", "argsort")
-_LAPACK = ("cholesky", "det", "eig", "eigh", "lu", "qr", "slogdet", "solve", "svd",
+_LAPACK = ("cholesky", "det", "eig", "eigh", "inv", "lu", "qr", "slogdet", "solve", "svd",
            "triangular_solve")  # fmt: skip
 _FACTORINGS = (*_LAPACK, "eigvals", "eigvalsh", "r", "svdvals")  # with those of some results
 _FOURIER = ("fft", "rfft", "irfft")

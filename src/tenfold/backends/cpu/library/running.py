@@ -172,10 +172,11 @@ class _Fold:
         count = w.op(f"mul i64 %n, {span}")
         whole = w.op(f"and i64 {count}, {-LANES}")
         nothing = self.nothing(True)
-        with carried(w, "0", count, _STRETCH, wide, nothing) as (low, base, becomes):
+        first = (wide, nothing)
+        with carried(w, "0", count, _STRETCH, first) as (low, (base,), becomes):
             far = w.op(f"add i64 {low}, {_STRETCH}")
             high = w.intrinsic("smin", "i64", far, whole)
-            with carried(w, low, high, LANES, wide, nothing) as (i, carry, onward):
+            with carried(w, low, high, LANES, first) as (i, (carry,), onward):
                 at = i
                 if self.reverse:
                     at = w.op(f"sub i64 {w.op(f'sub i64 {count}, {i}')}, {LANES}")

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from tenfold.backends.cpu.library.lapack import factoring, solving, spectral
+from tenfold.backends.cpu.library.lapack import factoring, small, solving, spectral
 from tenfold.backends.cpu.library.lapack.driver import Driver
 from tenfold.backends.cpu.library.lapack.form import MatrixForm, MatrixRoutine
+from tenfold.backends.cpu.library.lapack.small import small_form
 from tenfold.backends.cpu.library.lapack.symbols import lapack_symbols
 from tenfold.backends.cpu.library.routine import NodeRoutine
 from tenfold.backends.llvm.target import LLVMTarget
@@ -23,13 +24,19 @@ _BY_OP: Mapping[str, Callable[[Sequence[TensorType], Given], MatrixForm]] = {
 }
 _BY_NAME: Mapping[str, MatrixRoutine] = {
     routine.name: routine
-    for routine in (*factoring.ROUTINES, *solving.ROUTINES, *spectral.ROUTINES)
+    for part in (factoring, small, solving, spectral)
+    for routine in part.ROUTINES
 }
+_SMALL = ("solve", "inv", "det")
 _POLLED = 100_000  # nanoseconds of work without a poll, but for one matrix
 
 
 def form_of(name: str, types: Sequence[TensorType], given: Given) -> MatrixForm:
     """What the routine of an op is given."""
+    if name in _SMALL:
+        form = small_form(name, types, given)
+        if form is not None:
+            return form
     return _BY_OP[name](types, given)
 
 

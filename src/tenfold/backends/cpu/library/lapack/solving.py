@@ -1,4 +1,4 @@
-"""Routines that solve: cholesky, solve, triangular_solve, det, slogdet."""
+"""Routines that solve: cholesky, solve, inv, triangular_solve, det, slogdet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tenfold.backends.cpu.library.lapack.driver import ONE, ZERO, Driver
-from tenfold.backends.cpu.library.lapack.form import MatrixForm, MatrixRoutine
+from tenfold.backends.cpu.library.lapack.form import BLOCK, MatrixForm, MatrixRoutine
 from tenfold.backends.cpu.library.loops import each, when
 from tenfold.backends.llvm.writer import float_text
 from tenfold.types import TensorType
@@ -49,6 +49,26 @@ def _solve(d: Driver) -> None:
     d.call("gesv", "%n.at", "%k.at", "%a", "%n.at", "%pivots", "%b", "%n.at", "%info")
     d.unsolved_by_info()
     d.give("%b", "%y0", "%n", "%k")
+
+
+def _inv_form(types: Types, given: Given) -> MatrixForm:
+    n = types[0].shape[-1]
+    form = MatrixForm("inv", types[0], 2 * n * n * n, n * n, n * n)
+    form.sizes(n=n, whole=n * n, one=1)
+    form.area("a", n * n)
+    form.reals("pivots", n)
+    form.workspace(BLOCK * n)
+    return form
+
+
+def _inv(d: Driver) -> None:
+    """Row by row it is LAPACK's transposed one, and so is its inverse."""
+    d.take("%x0", "%a", "%one", "%whole")
+    d.call("getrf", "%n.at", "%n.at", "%a", "%n.at", "%pivots", "%info")
+    d.unsolved_by_info()
+    d.call("getri", "%n.at", "%a", "%n.at", "%pivots", "%work", "%lwork.at", "%info")
+    d.unsolved_by_info()
+    d.give("%a", "%y0", "%whole", "%one")
 
 
 def _triangular_form(types: Types, given: Given) -> MatrixForm:
@@ -198,6 +218,7 @@ def _slogdet(d: Driver) -> None:
 BY_OP = {
     "cholesky": _cholesky_form,
     "solve": _solve_form,
+    "inv": _inv_form,
     "triangular_solve": _triangular_form,
     "det": _det_form,
     "slogdet": _slogdet_form,
@@ -205,6 +226,9 @@ BY_OP = {
 _FACTORED = ("n", "a.area", "pivots.area", "total.area")
 ROUTINES = (
     MatrixRoutine("cholesky", 1, 1, ("n", "uplo", "a.area"), _cholesky),
+    MatrixRoutine(
+        "inv", 1, 1, ("n", "whole", "one", "a.area", "pivots.area", "work.area", "lwork"), _inv
+    ),
     MatrixRoutine("solve", 2, 1, ("n", "k", "a.area", "b.area", "pivots.area"), _solve),
     MatrixRoutine(
         "triangular_solve",

@@ -8,7 +8,7 @@ from functools import cache
 
 from tenfold.backends.cpu.library.blas import blas
 
-_BOTH = ("geev", "geqrf", "gesdd", "gesv", "getrf", "potrf", "trtrs")
+_BOTH = ("geev", "geqrf", "gesdd", "gesv", "getrf", "getri", "potrf", "trtrs")
 NAMES = (
     *(f"d{name}" for name in (*_BOTH, "orgqr", "syevd")),
     *(f"z{name}" for name in (*_BOTH, "ungqr", "heevd")),
