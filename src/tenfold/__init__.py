@@ -58,7 +58,7 @@ _HOMES = {
     "tenfold.trace.control.control": "cond fori_loop map reduce scan switch while_loop",
     "tenfold.trace.control.custom": "custom",
     "tenfold.trace.control.effects": "call_host hook print",
-    "tenfold.trace.surface.algebra.convolution": "conv",
+    "tenfold.trace.surface.algebra.convolution": "conv conv_transpose",
     "tenfold.trace.surface.reducing.counting": "bincount",
     "tenfold.trace.surface.shaping.creation": "iota",
     "tenfold.trace.surface.indexing.indexing": "dynamic_slice dynamic_update",

@@ -205,6 +205,7 @@ from tenfold.trace.control.control import (
 from tenfold.trace.control.custom import custom as custom
 from tenfold.trace.control.effects import call_host as call_host, hook as hook, print as print
 from tenfold.trace.surface.algebra.convolution import conv as conv
+from tenfold.trace.surface.algebra.convolution import conv_transpose as conv_transpose
 from tenfold.trace.surface.reducing.counting import bincount as bincount
 from tenfold.trace.surface.shaping.creation import iota as iota
 from tenfold.trace.surface.indexing.indexing import (

@@ -176,8 +176,8 @@ def conditioned(op: Op, arrays: Any) -> Any:
 OWN = ("nextafter", "erf", "erfc", "shl", "shr")  # these have tests of their own below
 # These have tests of their own in the files of their kinds.
 _APART = """
-    erf_inv lgamma digamma gcd threefry cumsum cumprod cummax cummin windows conv searchsorted
-    top_k cholesky eigh eig solve inv triangular_solve det slogdet fft rfft irfft
+    erf_inv lgamma digamma gcd threefry cumsum cumprod cummax cummin windows conv conv_valid
+    searchsorted top_k cholesky eigh eig solve inv triangular_solve det slogdet fft rfft irfft
 """
 APART = tuple(_APART.split())
 ELEMENTWISE = [

@@ -33,11 +33,14 @@ def test_windows(same: Callable[..., None]) -> None:
             assert count == len(range(0, n - (w - 1) * d, s))
 
 
-def test_conv() -> None:
-    op = TABLE["conv"]
+@pytest.mark.parametrize("name", ["conv", "conv_valid"])
+def test_conv(name: str) -> None:
+    op = TABLE[name]
     for sample in op.samples(np.random.default_rng(24)):
-        (x, w), g = sample.inputs, sample.attributes
-        got = op.reference(x, w, **g)
+        (x, w), given = sample.inputs, sample.attributes
+        got = op.reference(x, w, **given)
+        none, one = (0,) * (x.ndim - 2), (1,) * (x.ndim - 2)
+        g = {"low": none, "high": none, "x_dilation": one, **given}
         wide = complex if x.dtype.kind == "c" else float if x.dtype.kind == "f" else object
         want = np.zeros(got.shape, wide)
         each, share = w.shape[1], w.shape[0] // g["groups"]
@@ -56,7 +59,7 @@ def test_conv() -> None:
                     seen = x[(n, o // share * each + c, *at)]
                     want[(n, o, *out)] += seen.item() * w[(o, c, *k)].item()
         if wide is object:
-            want = np.asarray(want % 2**32, np.uint64).astype(got.dtype)
+            want = np.asarray(want % 2**64, np.uint64).astype(got.dtype)
         loose = 1e-2 if got.dtype.itemsize == 2 else 1e-4
         np.testing.assert_allclose(got.astype(complex), want.astype(complex), loose, loose)
 

@@ -20,6 +20,7 @@ TypeRule = Callable[[Types, Mapping[str, Any], tuple[Graph, ...]], Types]
 
 
 PRODUCT = "product"  # the routine of a library that multiplies matrices
+CONVOLUTION = "convolution"  # the routine of convolutions in panels
 
 
 @frozen
@@ -53,13 +54,15 @@ class Routine:
     """Lowering: a routine that a backend may have by this name, or else runs on the host.
 
     Where `inline(types, result, attributes)` holds, a kernel by `generate` serves better. One over
-    `lines` works along the last axis, so `axis` is brought there.
+    `lines` works along the last axis, so `axis` is brought there. How it goes about it says
+    `words(types, result, attributes)`.
     """
 
     name: str
     generate: Callable[..., Generator[Any, Any, Any]] | None = None
     inline: Callable[..., bool] | None = None
     lines: bool = False
+    words: Callable[..., str] | None = None
 
 
 @frozen

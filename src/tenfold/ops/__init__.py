@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tenfold.graph.op import Op
-from tenfold.ops.algebra import fourier, linalg, solving, windows
+from tenfold.ops.algebra import convolution, fourier, linalg, solving, windows
 from tenfold.ops.numbers import divisors, powers, special, threefry
 from tenfold.ops.rows import (
     casts,
@@ -59,6 +59,7 @@ _ROWS = (
     *threefry.ROWS,
     *cumulative.ROWS,
     *windows.ROWS,
+    *convolution.ROWS,
     *searching.ROWS,
     *solving.ROWS,
     *fourier.ROWS,

@@ -367,6 +367,22 @@ def contract(site: Site) -> Generator[Read, Any, int]:
     return kernel.reduce("sum", numbers, kernel.op("mul", short, a, b))
 
 
+def conv(site: Site) -> Generator[Read, Any, int]:
+    """One element of a convolution without padding: a sum over channels and places."""
+    kernel, given = site.kernel, site.attributes
+    x, w = site.types
+    batch, out, *places = site.position
+    over = [kernel.reduced(n, site.stage, turn) for turn, n in enumerate(w.shape[1:])]
+    channel, *inner = (index for _, index in over)
+    group = out // (w.shape[0] // given["groups"])
+    rows = zip(places, given["strides"], inner, given["dilation"], strict=True)
+    at = [p * s + k * d for p, s, k, d in rows]
+    a = yield Read(0, (batch, group * w.shape[1] + channel, *at))
+    b = yield Read(1, (out, channel, *inner))
+    short = SHORT[x.dtype]
+    return kernel.reduce("sum", [n for n, _ in over], kernel.op("mul", short, a, b))
+
+
 def _sides(
     position: tuple[Any, ...],
     over: list[Any],

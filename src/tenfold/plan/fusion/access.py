@@ -12,7 +12,7 @@ from typing import Any
 
 from tenfold.frozen import frozen
 from tenfold.graph.node import Attributes
-from tenfold.graph.op import Element, Op, Pointwise, Ranges, Scatter
+from tenfold.graph.op import Element, Op, Pointwise, Ranges, Routine, Scatter
 from tenfold.kernel import Builder
 from tenfold.kernel.analyse.cost import length
 from tenfold.kernel.ir.index import AXIS, Index, flat, strides
@@ -93,6 +93,16 @@ def access_of(
         return _probe(Element(as_element(op.lowering)), types, dict(attributes), result)
     assert isinstance(op.lowering, Element)
     return _probe(op.lowering, types, dict(attributes), result)
+
+
+def summed_access(
+    lowering: Routine, types: Sequence[TensorType], attributes: dict[str, Any], result: TensorType
+) -> Access:
+    """The access of a sum of products that is a kernel: from memory, since each element is read
+    many times."""
+    assert lowering.generate is not None
+    found = _probe(Element(lowering.generate), types, attributes, result)
+    return Access(((), ()), (0, 0), (1, 1), found.reduced, weight=2)
 
 
 @cache

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold.graph import Graph, Node
-from tenfold.graph.op import Element, Pointwise, Ranges, Routine, Scatter, Table
+from tenfold.graph.op import PRODUCT, Element, Pointwise, Ranges, Routine, Scatter, Table
 from tenfold.ops.ranges import Start, WrittenRange
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import (
@@ -18,6 +18,7 @@ from tenfold.plan.fusion.access import (
     access_of,
     composed,
     scatter_access,
+    summed_access,
 )
 from tenfold.plan.lowering.product import product_access, reads_once
 from tenfold.types import TensorType
@@ -103,7 +104,7 @@ class FusionValues:
         elements of such a matrix are computed on the way, and never stored."""
         for position, node in enumerate(self.graph.nodes):
             lowering = self.table[node.op].lowering
-            if not isinstance(lowering, Routine) or lowering.inline is None:
+            if not isinstance(lowering, Routine) or lowering.name != PRODUCT:
                 continue
             types, given = [self.types[v] for v in node.inputs], dict(node.attributes)
             for operand, value in enumerate(node.inputs):
@@ -130,7 +131,9 @@ class FusionValues:
         if isinstance(lowering, Routine) and lowering.inline is not None:
             given = dict(node.attributes)
             if lowering.inline(types, node.types[0], given):
-                return product_access(types, given)
+                if lowering.name == PRODUCT:
+                    return product_access(types, given)
+                return summed_access(lowering, types, given, node.types[0])
         if len(node.types) != 1 or not isinstance(lowering, Pointwise | Element | Ranges):
             return None
         if isinstance(lowering, Ranges) and (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from tenfold.graph.op import Routine
+from tenfold.ops import TABLE
 from tenfold.plan.steps.loops import Which, native_loops
 from tenfold.plan.steps.plan import (
     BranchStep,
@@ -48,6 +50,8 @@ def explain(plan: Plan, functions: Container[Which] | None = None) -> str:
                 ops = [one.graph.nodes[n].op for n in step.nodes]
                 lines.append(f"    fused: {' '.join(ops[:40])}{' …' if len(ops) > 40 else ''}")
                 lines += [f"    from {line}" for line in one.lines(step)]
+            elif isinstance(step, RoutineStep):
+                lines += [f"    {words}" for words in _words(one, step)]
         lines += [f"  note: {note}" for note in one.notes]
     lines += [
         f"on the host: {step.op}: {step.reason}" + (f"  # {step.source}" if step.source else "")
@@ -61,6 +65,16 @@ def _way(reason: str, made: bool) -> str:
     if not reason and made:
         return "one native function"
     return f"step by step: {reason or 'its code would be long, or a kernel polls'}"
+
+
+def _words(plan: Plan, step: RoutineStep) -> list[str]:
+    """How a routine goes about a step, where its row says so."""
+    node = plan.graph.nodes[step.node]
+    lowering = TABLE[node.op].lowering
+    if not isinstance(lowering, Routine) or lowering.words is None:
+        return []
+    types = [plan.graph.types[v] for v in node.inputs]
+    return [lowering.words(types, node.types[0], dict(node.attributes))]
 
 
 def _line(plan: Plan, step: Step) -> str:

@@ -9,7 +9,7 @@ from tenfold.backends.llvm.writer import Writer
 
 
 @contextmanager
-def each(w: Writer, low: str, high: str, by: int = 1) -> Iterator[str]:
+def each(w: Writer, low: str, high: str, by: int | str = 1) -> Iterator[str]:
     """A loop over i64 from `low` up to `high`."""
     with carried(w, low, high, by) as (i, _, _):
         yield i

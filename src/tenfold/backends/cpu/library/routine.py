@@ -16,7 +16,7 @@ from typing import Any
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.frozen import frozen
-from tenfold.graph.op import PRODUCT
+from tenfold.graph.op import CONVOLUTION, PRODUCT
 from tenfold.types import SHORT, TensorType
 
 Given = Mapping[str, Any]
@@ -30,7 +30,8 @@ _FOURIER = ("fft", "rfft", "irfft")
 _TRANSFORMS = ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft")  # as NumPy names them
 _RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
 _FOLDS = tuple(f"{name}{way}" for name in _RUNNING for way in ("", "_reverse"))
-ROUTINES = frozenset((*_SORTS, *_LAPACK, *_FOURIER, *_RUNNING))
+PANELS, DIRECT = "panels", "direct"  # of convolutions
+ROUTINES = frozenset((*_SORTS, *_LAPACK, *_FOURIER, *_RUNNING, CONVOLUTION))
 
 
 @frozen
@@ -64,6 +65,10 @@ def routine_of(name: str, types: Sequence[TensorType], given: Given) -> NodeRout
         from tenfold.backends.cpu.library.running import running_routine
 
         return running_routine(name, types[0], given)
+    if name == CONVOLUTION:
+        from tenfold.backends.cpu.library.conv.sizes import convolution_routine
+
+        return convolution_routine(types, given)
     return None
 
 
@@ -98,6 +103,14 @@ def routine_text(symbol: str, target: LLVMTarget) -> str:
         from tenfold.backends.cpu.library.running import running_text
 
         return running_text(kind, dtype, target)
+    if kind == PANELS:
+        from tenfold.backends.cpu.library.conv.chunks import panels_text
+
+        return panels_text(symbol, target)
+    if kind == DIRECT:
+        from tenfold.backends.cpu.library.conv.direct import direct_text
+
+        return direct_text(symbol, target)
     from tenfold.backends.cpu.library.lapack.routines import lapack_text
 
     return lapack_text(kind, dtype, target)

@@ -1,4 +1,4 @@
-"""Convolution: tn.conv, np.convolve and np.correlate."""
+"""Convolution: tn.conv, tn.conv_transpose, np.convolve and np.correlate."""
 
 from __future__ import annotations
 
@@ -83,15 +83,9 @@ def conv(
     >>> tn.conv(x, w, padding="same")
     array([[[-1., -2., -2., -2.,  3.]]])
     """
-    x, w = (a if is_array(a) else traced(a) for a in (x, w))
-    dtype = common((dtype_key(x), dtype_key(w)))
-    left, right = traced(x, dtype), traced(w, dtype)
-    if left.ndim < 2 or left.ndim != right.ndim:
-        fail(
-            ShapeError,
-            f"conv: {left.type} and {right.type} do not have the same spatial axes",
-            "give (batch, channels, *space) and (out channels, channels, *space)",
-        )
+    left, right = _alike(
+        "conv", x, w, "give (batch, channels, *space) and (out channels, channels, *space)"
+    )
     rank = left.ndim - 2
     steps = per_axis("conv", "strides", strides, rank)
     spaced = per_axis("conv", "dilation", dilation, rank)
@@ -110,6 +104,79 @@ def conv(
         dilation=spaced,
         groups=static_int(groups, "conv: groups"),
     )
+
+
+@anywhere
+def conv_transpose(
+    x: Any,
+    w: Any,
+    *,
+    strides: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Array:
+    """The transposed convolution of x (batch, channels, *space) with a kernel w (channels, out
+    channels of a group, *space): each element of x puts the kernel, times itself, into the result.
+
+    It has the shape of what `tn.conv`, with the same kernel, strides, padding (numbers, or a pair
+    for each axis), dilation and groups, made x of; where several have, `output_padding` says how
+    many elements more there are behind.
+
+    >>> import numpy as np, tenfold as tn
+    >>> x, w = np.array([[[1.0, 2.0, 3.0]]]), np.array([[[1.0, 1.0, 0.5]]])
+    >>> tn.conv_transpose(x, w, strides=2)
+    array([[[1. , 1. , 2.5, 2. , 4. , 3. , 1.5]]])
+    """
+    name = "conv_transpose"
+    left, right = _alike(
+        name, x, w, "give (batch, channels, *space) and (channels, out channels, *space)"
+    )
+    rank, groups = left.ndim - 2, static_int(groups, f"{name}: groups")
+    if groups < 1 or left.shape[1] % groups or left.shape[1] != right.shape[0]:
+        fail(
+            ShapeError,
+            f"{name}: {left.type} and {right.type} do not meet in {groups} groups "
+            f"({left.shape[1]} channels against {right.shape[0]})",
+            "the kernel's first axis is x's channels, and groups divide them",
+        )
+    if padding == "same":
+        fail(ValueProblem, f"{name}: padding='same'", "give numbers, or pairs (before, behind)")
+    steps = per_axis(name, "strides", strides, rank)
+    spaced = per_axis(name, "dilation", dilation, rank)
+    more = per_axis(name, "output_padding", output_padding, rank)
+    spans = [(k - 1) * d for k, d in zip(right.shape[2:], spaced, strict=True)]
+    pairs = padding_of(name, padding, left.shape[2:], spans, steps)
+    channels, each, *space = right.shape
+    split = emit("reshape", right, shape=(groups, channels // groups, each, *space))
+    swapped = emit("transpose", split, axes=(0, 2, 1, *range(3, 3 + rank)))
+    kernel = emit("reshape", swapped, shape=(groups * each, channels // groups, *space))
+    return emit(
+        "conv",
+        left,
+        emit("reverse", kernel, axes=tuple(range(2, 2 + rank))) if rank else kernel,
+        strides=(1,) * rank,
+        low=tuple(span - a for span, (a, _) in zip(spans, pairs, strict=True)),
+        high=tuple(span - b + n for span, (_, b), n in zip(spans, pairs, more, strict=True)),
+        x_dilation=steps,
+        dilation=spaced,
+        groups=groups,
+    )
+
+
+def _alike(name: str, x: Any, w: Any, fix: str) -> tuple[Array, Array]:
+    """Two arrays in their common dtype, with as many spatial axes."""
+    x, w = (a if is_array(a) else traced(a) for a in (x, w))
+    dtype = common((dtype_key(x), dtype_key(w)))
+    left, right = traced(x, dtype), traced(w, dtype)
+    if left.ndim < 2 or left.ndim != right.ndim:
+        fail(
+            ShapeError,
+            f"{name}: {left.type} and {right.type} do not have the same spatial axes",
+            fix,
+        )
+    return left, right
 
 
 _MODES = {"valid": "valid", "same": "same", "full": "full", 0: "valid", 1: "same", 2: "full"}

@@ -1,0 +1,108 @@
+"""The sizes of a convolution, as its function takes them, and how its work is cut.
+
+In panels, a chunk is `COLUMNS` elements of each of `ROWS` out channels of a group, and sums go by
+runs of up to `TERMS` terms; directly, it is `BLOCK` elements of a plane. These follow from the
+shape alone, and so do bits, whatever the target's vectors and the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from tenfold.backends.cpu.library.routine import DIRECT, PANELS, NodeRoutine
+from tenfold.graph.op import CONVOLUTION
+from tenfold.ops.algebra import ways
+from tenfold.ops.algebra.windows import counts
+from tenfold.types import SHORT, TensorType
+
+COLUMNS, ROWS = 96, 256
+TERMS = ways.TERMS
+BLOCK = 2048  # elements of a plane that are computed directly, in a chunk
+WORDS = (
+    "terms", "taps", "rows", "columns", "column_chunks", "row_chunks",
+    "out0", "out1", "out2", "step0", "step1", "step2",
+    "image", "channel", "plane", "groups", "images",
+)  # fmt: skip
+DIRECT_WORDS = (
+    "terms", "taps", "rows", "channels", "outs", "planes", "lines", "all_lines", "pieces",
+    "out1", "out2", "step0", "step1", "step2",
+    "image", "channel", "plane", "elements",
+)  # fmt: skip
+
+
+def convolution_routine(
+    types: Sequence[TensorType], given: Mapping[str, Any]
+) -> NodeRoutine | None:
+    """The call of a convolution: the way that it goes is `ways.is_direct`'s."""
+    x, w = types
+    if not ways.has_routine(x):
+        return None
+    out = counts(CONVOLUTION, x.shape[2:], w.shape[2:], given["strides"], given["dilation"])
+    result = TensorType(x.dtype, (x.shape[0], w.shape[0], *out))
+    kind, call, speed = PANELS, _in_panels, 32
+    if ways.is_direct(types, result, given):
+        kind, call, speed = DIRECT, _direct, 16
+    words, chunks = call(types, result, given)
+    work = result.size * prod(w.shape[1:])
+    return NodeRoutine(routine_name(kind, x), tuple(words), chunks, 0, work // speed)
+
+
+def routine_name(kind: str, type: TensorType) -> str:
+    """The name of the function for a type; integers wrap alike.
+
+    >>> from tenfold.types import parse_type
+    >>> routine_name(PANELS, parse_type("u32[2]"))
+    'tn_panels_i32'
+    """
+    return f"tn_{kind}_{SHORT[type.dtype].replace('u', 'i')}"
+
+
+def _in_panels(
+    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
+) -> tuple[list[int], int]:
+    """The sizes, behind them the offset of each place of the kernel; and the number of chunks."""
+    x, w = types
+    groups = given["groups"]
+    out, steps, offsets = _laid(types, result, given)
+    rows, plane = w.shape[0] // groups, prod(out)
+    columns = x.shape[0] * plane
+    column_chunks, row_chunks = -(-columns // COLUMNS), -(-rows // ROWS)
+    words = [
+        prod(w.shape[1:]), len(offsets), rows, columns, column_chunks, row_chunks, *out, *steps,
+        prod(x.shape[1:]), prod(x.shape[2:]), plane, groups, x.shape[0],
+    ]  # fmt: skip
+    return [*words, *offsets], groups * column_chunks * row_chunks
+
+
+def _direct(
+    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
+) -> tuple[list[int], int]:
+    """The same for what is computed directly: blocks of lines, or of pieces of long ones."""
+    x, w = types
+    (*outer, length), steps, offsets = _laid(types, result, given)
+    all_lines = prod(outer)
+    lines, pieces = max(1, BLOCK // length), -(-length // BLOCK)
+    planes = x.shape[0] * w.shape[0]
+    words = [
+        prod(w.shape[1:]), len(offsets), w.shape[0] // given["groups"], w.shape[1], w.shape[0],
+        planes, lines, all_lines, pieces, outer[-1], length, *steps,
+        prod(x.shape[1:]), prod(x.shape[2:]), all_lines * length, x.size,
+    ]  # fmt: skip
+    return [*words, *offsets], planes * -(-all_lines // lines) * pieces
+
+
+def _laid(
+    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
+) -> tuple[list[int], list[int], list[int]]:
+    """The extents of the result and the steps of the input along the most axes there may be, and
+    the offset of each place of the kernel."""
+    (x, w), out = types, result.shape[2:]
+    strides = [prod(x.shape[i + 3 :]) for i in range(len(out))]
+    steps = [n * s for n, s in zip(strides, given["strides"], strict=True)]
+    offsets = [0]
+    for extent, stride, apart in zip(w.shape[2:], strides, given["dilation"], strict=True):
+        offsets = [at + n * stride * apart for at in offsets for n in range(extent)]
+    lead = ways.AXES - len(out)
+    return [*(1,) * lead, *out], [*(0,) * lead, *steps], offsets

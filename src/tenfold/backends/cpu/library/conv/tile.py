@@ -1,0 +1,78 @@
+"""The inner loop of a convolution: a tile of the result in registers.
+
+A tile is so many out channels (rows) by so many vectors of columns. For each term a vector of a
+packed panel meets the kernel's own element of each row, so terms are added one after the other, in
+the kernel's order, on every target.
+"""
+
+from __future__ import annotations
+
+from tenfold.backends.cpu.library.conv.lanes import Lanes
+from tenfold.backends.llvm import masks
+from tenfold.backends.llvm.target import LLVMTarget
+from tenfold.backends.llvm.writer import Writer
+
+VECTORS = 3  # of columns in a tile
+
+
+def rows_of(target: LLVMTarget) -> int:
+    """The rows of a tile: as many as registers hold, beside a panel's vectors and an element."""
+    many = target.vector_bytes == 64 or target.arch in ("aarch64", "arm64")  # 32 registers
+    return 8 if many else 4
+
+
+def tile_name(symbol: str, rows: int, vectors: int) -> str:
+    return f"{symbol}_{rows}x{vectors}"
+
+
+def tile(symbol: str, element: str, rows: int, vectors: int, w: Writer) -> str:
+    """A function that adds terms to a tile at %c, or sets it out where these are the first.
+
+    There are %valid rows; the last one stands for those that are missing, and is stored again.
+    """
+    made = Lanes(element, w)
+    ty, lanes = made.type, made.lanes
+    places = [(r, v) for r in range(rows) for v in range(vectors)]
+    w.block = "entry"
+    last = made.less("%valid", "1")
+    starts, targets = [], []
+    for r in range(rows):
+        row = made.least(str(r), last)
+        starts.append(made.at("%a", made.times(row, "%lda")))
+        targets.append(made.at("%c", made.times(row, "%ldc")))
+    w.put("br i1 %first, label %terms, label %more")
+    w.label("more")
+    here = {
+        (r, v): masks.load(w, made.at(targets[r], str(v * lanes)), element, None, lanes)
+        for r, v in places
+    }
+    w.put("br label %terms")
+    w.label("terms")
+    w.put("%i = phi i64 [ 0, %entry ], [ 0, %more ], [ %i.more, %terms ]")
+    for r, v in places:
+        w.put(
+            f"%s{r}.{v} = phi {ty} [ zeroinitializer, %entry ], [ {here[r, v]}, %more ], "
+            f"[ %t{r}.{v}, %terms ]"
+        )
+    panel = made.at("%b", made.times("%i", str(VECTORS * lanes)))
+    seen = [
+        masks.load(w, made.at(panel, str(v * lanes)), element, None, lanes) for v in range(vectors)
+    ]
+    for r in range(rows):
+        factor = made.every_lane(made.at(starts[r], "%i"))
+        for v in range(vectors):
+            made.add_product(factor, seen[v], f"%s{r}.{v}", f"%t{r}.{v}")
+    w.put("%i.more = add nuw i64 %i, 1")
+    w.put("%i.on = icmp ult i64 %i.more, %count")
+    w.put("br i1 %i.on, label %terms, label %end")
+    w.label("end")
+    for r, v in places:
+        masks.store(w, made.at(targets[r], str(v * lanes)), element, f"%t{r}.{v}", None, lanes)
+    w.put("ret void")
+    return f"""
+define internal void @{tile_name(symbol, rows, vectors)}(
+  ptr noalias %a, i64 %lda, i64 %valid, ptr noalias %b, i64 %count, ptr noalias %c, i64 %ldc,
+  i1 %first) noinline nounwind "prefer-vector-width"="512" {{
+entry:
+{w.taken()}}}
+"""
