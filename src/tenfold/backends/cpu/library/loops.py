@@ -28,7 +28,7 @@ def when(w: Writer, condition: str) -> Iterator[None]:
 
 @contextmanager
 def carried(
-    w: Writer, low: str, high: str, by: int, *values: tuple[str, str]
+    w: Writer, low: str, high: str, by: int | str, *values: tuple[str, str]
 ) -> Iterator[tuple[str, list[str], Callable[..., None]]]:
     """A loop with values, each of a type and with a first one, that go from round to round; the
     body says what they are next."""
