@@ -72,7 +72,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {  # and b
     "sort 1024 rows": (lambda x: np.sort(x, -1), (draw(1024, 1024),), 8 << 20),
 }
 
-# Work of nothing, cut again and again.
+# Work of ten times nothing, cut again and again.
 TEXT = """
 declare i32 @tn_parallel_for(ptr, ptr, i64, ptr)
 define internal i32 @nothing(ptr %context, i64 %i, i64 %worker) {
@@ -83,7 +83,7 @@ begin:
   br label %again
 again:
   %turn = phi i64 [ 0, %begin ], [ %more, %again ]
-  %done = call i32 @tn_parallel_for(ptr @nothing, ptr null, i64 2, ptr null)
+  %done = call i32 @tn_parallel_for(ptr @nothing, ptr null, i64 10, ptr null)
   %more = add i64 %turn, 1
   %on = icmp slt i64 %more, %times
   br i1 %on, label %again, label %end

@@ -18,7 +18,9 @@ from tenfold.backends.cpu.run.fixed import GATE, compile_ahead, fixed
 from tenfold.backends.cpu.run.kernels import Request, steps_image
 from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.backends.cpu.target import VARIABLE, host_target, llvmlite_version, machine
+from tenfold.backends.cpu.threads.limits import thread_limit
 from tenfold.backends.llvm.target import LLVMTarget, named
+from tenfold.config import config
 from tenfold.errors import TenfoldError
 from tenfold.plan import Plan
 from tenfold.plan.capabilities import Capabilities
@@ -76,8 +78,15 @@ def _describe() -> Mapping[str, str]:
         "compiler": f"llvmlite {llvmlite_version() or 'not installed'}",
         "loader": route(),
         "entry": "native" if missing is None else f"ctypes, because {missing}",
+        "threads": _threads(),
         "products": "OpenBLAS, one thread" if library else f"on the host, because {why_not()}",
     }
+
+
+def _threads() -> str:
+    if config.threads is not None:
+        return f"{thread_limit()}, as `tn.config.threads` says"
+    return f"{thread_limit()}, as many processors as this process may use"
 
 
 BACKEND = Backend(

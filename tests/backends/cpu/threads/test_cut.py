@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,15 @@ from tenfold.backends.cpu.threads.pool import thread_pool
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def woken() -> Iterator[None]:
+    """Workers are woken for little work, too."""
+    pool = thread_pool(host_target())
+    before, pool.moment = pool.moment, 1 << 62
+    yield
+    pool.moment = before
 
 
 def draw(*shape: int, dtype: str = "f4") -> Array:

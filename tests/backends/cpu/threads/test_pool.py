@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import cache
 
@@ -18,6 +19,7 @@ from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.fixed import fixed
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.cpu.threads.pool import ThreadPool, thread_pool
+from tenfold.backends.cpu.threads.text import SLEEPERS
 from tenfold.backends.llvm.assemble import assemble
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the caller runs everything")
@@ -89,6 +91,10 @@ def image() -> Image:
 
 def pool() -> ThreadPool:
     return thread_pool(host_target())
+
+
+def sleepers() -> int:
+    return ctypes.c_int32.from_address(pool().image.address("tn_pool") + SLEEPERS).value
 
 
 def run(name: str, count: int, times: int = 1, rows: int = 0) -> tuple[int, list[int]]:
@@ -203,6 +209,22 @@ def test_a_limit_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tn.config, "threads", limit)
         assert pool().limit == limit
         assert run("count", 1000, times=20) == (0, [20] * 1000)
+
+
+@linux
+def test_sleeping_workers_are_not_woken_for_little_that_comes_seldom(threads: int) -> None:
+    before, pool().moment = pool().moment, 0
+    try:
+        run("count", 64)  # all are there
+        while (counts := pool().counts()) and sleepers() < pool().started:
+            time.sleep(0.001)
+        assert run("count", 3) == (0, [1] * 3)
+        assert pool().counts() == counts
+        pool().moment = 1 << 62
+        assert run("count", 3) == (0, [1] * 3)
+        assert pool().counts()["regions"] == counts["regions"] + (threads > 1)
+    finally:
+        pool().moment = before
 
 
 def test_there_is_one_pool_for_all_targets() -> None:

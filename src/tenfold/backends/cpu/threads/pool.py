@@ -13,6 +13,8 @@ from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.config import on_threads
 from tenfold.locks import Lock
 
+_MOMENT = 200_000  # nanoseconds
+
 
 class ThreadPool:
     """The code of the pool, and its words in memory."""
@@ -22,6 +24,7 @@ class ThreadPool:
         # Workers run this code until the process ends, after the last of Python's objects.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.image))
         self._base = self.image.address("tn_pool")
+        self.moment = _MOMENT
         self.set_limit()
 
     @property
@@ -32,6 +35,15 @@ class ThreadPool:
     def set_limit(self, *_: object) -> None:
         """Have as many threads take part as settings and system allow now."""
         self._word(text.LIMIT).value = thread_limit()
+
+    @property
+    def moment(self) -> int:
+        """Nanoseconds between two pieces of little work for which workers are woken."""
+        return self._count(text.MOMENT)
+
+    @moment.setter
+    def moment(self, nanoseconds: int) -> None:
+        ctypes.c_int64.from_address(self._base + text.MOMENT).value = nanoseconds
 
     @property
     def started(self) -> int:
