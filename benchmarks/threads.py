@@ -4,8 +4,8 @@
 
 Calls take turns, with one thread and with several, and the least time of each counts: on a machine
 that others use, two processors are seldom free at once, and a median says more of them than of us.
-GB/s are bytes read and written. 'hot' is the cost of cutting work while workers spin, 'cold' that
-of the caller when they sleep: it wakes them and goes on by itself.
+GB/s are bytes read and written. 'hot' is the cost of cutting work while workers spin, 'cold' while
+they sleep.
 
 'callers': calls a second of so many Python threads, against the best of any number of them; and the
 processor's time of a call, which no other process disturbs.
@@ -72,18 +72,31 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {  # and b
     "sort 1024 rows": (lambda x: np.sort(x, -1), (draw(1024, 1024),), 8 << 20),
 }
 
-# Work of ten times nothing, cut again and again.
+# As many indices as threads, again and again, each of which waits for all others to be begun: so
+# every thread takes part.
 TEXT = """
 declare i32 @tn_parallel_for(ptr, ptr, i64, ptr)
-define internal i32 @nothing(ptr %context, i64 %i, i64 %worker) {
+define internal i32 @meet(ptr %context, i64 %i, i64 %worker) {
+  %threads.at = getelementptr i64, ptr %context, i64 8
+  %threads = load i64, ptr %threads.at
+  %before = atomicrmw add ptr %context, i64 1 monotonic
+  %round = udiv i64 %before, %threads
+  %next = add i64 %round, 1
+  %all = mul i64 %next, %threads
+  br label %wait
+wait:
+  %now = load atomic i64, ptr %context monotonic, align 8
+  %met = icmp uge i64 %now, %all
+  br i1 %met, label %end, label %wait
+end:
   ret i32 0
 }
-define dso_local i32 @cut(i64 %times) {
+define dso_local i32 @cut(ptr %context, i64 %threads, i64 %times) {
 begin:
   br label %again
 again:
   %turn = phi i64 [ 0, %begin ], [ %more, %again ]
-  %done = call i32 @tn_parallel_for(ptr @nothing, ptr null, i64 10, ptr null)
+  %done = call i32 @tn_parallel_for(ptr @meet, ptr %context, i64 %threads, ptr null)
   %more = add i64 %turn, 1
   %on = icmp slt i64 %more, %times
   br i1 %on, label %again, label %end
@@ -121,17 +134,19 @@ def speed_ups(names: list[str], threads: int, rounds: int) -> None:
 def fork_and_join(threads: int, rounds: int) -> None:
     tn.config.threads = threads
     pool = thread_pool(host_target())
+    pool.moment, before = 1 << 62, pool.moment  # workers are woken each time
     image = load([assemble(TEXT, host_target())], ["cut"], None, [pool.image])
-    cut = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(image.address("cut"))
-    cut(1000)
-    hot = min(timed(cut, 1000) / 1000 for _ in range(10 * rounds))
-    cold = []
+    kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    cut, context = kind(image.address("cut")), np.zeros(16, np.int64)
+    context[8] = threads
+    hot, cold = [], []
     for _ in range(10 * rounds):
         time.sleep(0.002)  # workers sleep by now
-        cold.append(timed(cut, 1))
-    print(
-        f"fork and join, {threads} threads: hot {hot * 1e6:.2f} µs, cold {min(cold) * 1e6:.1f} µs"
-    )
+        cold.append(timed(cut, context.ctypes.data, threads, 1))
+        hot.append(timed(cut, context.ctypes.data, threads, 100) / 100)
+    pool.moment = before
+    print(f"fork and join of {threads} threads, all of which take part: ", end="")
+    print(f"hot {min(hot) * 1e6:.2f} µs, cold {min(cold) * 1e6:.1f} µs")
 
 
 def callers(threads: int, seconds: float) -> None:
