@@ -273,6 +273,31 @@ def test_ctrl_c_stops_all_threads_and_the_next_call_is_right(number: int) -> Non
     assert stopped
 
 
+def test_ctrl_c_leaves_no_argument_half_written() -> None:
+    def update(x: Array) -> None:
+        x[:] = np.sin(x) + np.cos(x) * 2
+
+    f, x = tn.jit(update, verify="off"), draw(1_000_000)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with on_threads(2):
+            f(x.copy())
+            expected = x.copy()
+            f(expected)
+            for _ in range(30):
+                made = x.copy()
+                timer = threading.Timer(0.001, os.kill, (os.getpid(), signal.SIGINT))
+                with contextlib.suppress(KeyboardInterrupt):
+                    timer.start()
+                    f(made)
+                    timer.join()
+                with contextlib.suppress(KeyboardInterrupt):
+                    timer.join()
+                assert made.tobytes() in (x.tobytes(), expected.tobytes())
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_kernel_that_stands_for_a_larger_one_is_cut_as_that_is() -> None:
     plan = tn.jit(np.tanh, verify="off").plan(draw(3000))
     (call,) = plan.calls

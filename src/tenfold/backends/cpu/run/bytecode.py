@@ -55,11 +55,12 @@ _COPIED = 1 << 28  # bytes that are copied without a poll
 @frozen(ready=True)
 class KernelPlace:
     """Where the code of a kernel lies, and where a call of it may be cut: at multiples of the grain
-    along the outer axis, if it has one."""
+    along the outer axis, if it has one. `polls`: it may be stopped by a signal."""
 
     address: int
     outer: int | None
     grain: int
+    polls: bool
 
     def extent(self, call: SizedKernel) -> int:
         """Of the outer axis, in a call: the whole kernel is [0, extent). One that is reduced counts
@@ -249,14 +250,14 @@ class Bytecode:
             return words
         if found.joined and code.outer is not None:
             extent = call.size(call.kernel.axes[code.outer].extent)
-            return [Opcode.CUT, *words[1:], found.chunk, found.parts, extent, JOINED]
+            return [Opcode.CUT, *words[1:], code.polls, found.chunk, found.parts, extent, JOINED]
         buffers = call.kernel.buffers
         scratch = [
             (n, plan.slots[s].type.nbytes)
             for n, s in enumerate(step.slots)
             if buffers[n].role == SCRATCH
         ]
-        return _cut_words(words, found, scratch)
+        return _cut_words(words, found, scratch, code.polls)
 
     def polls_after(self, plan: Plan, at: int) -> bool:
         """Whether signals are looked for after a step. Those that come with the last one of all
@@ -406,14 +407,17 @@ class Bytecode:
         return words
 
 
-def _cut_words(words: list[int], found: Cut, scratch: Sequence[tuple[int, int]]) -> list[int]:
+def _cut_words(
+    words: list[int], found: Cut, scratch: Sequence[tuple[int, int]], polls: bool = True
+) -> list[int]:
     """The words of a kernel that is cut: its own and those of its parts. Of the scratch buffers
     each worker has its own, one behind the other."""
     pieces, size = list[int](), 0
     for number, nbytes in scratch:
         pieces += (number, size)
         size += -(-nbytes // 64) * 64
-    return [Opcode.CUT, *words[1:], found.chunk, found.parts, size, len(scratch), *pieces]
+    more = [polls, found.chunk, found.parts, size, len(scratch), *pieces]
+    return [Opcode.CUT, *words[1:], *more]
 
 
 def _aligned(raw: Array) -> Array:

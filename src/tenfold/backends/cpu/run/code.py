@@ -45,8 +45,8 @@ class NativeCode:
     interface: str
     strict: bool
     modules: tuple[bytes, ...]  # linked images, or object code
-    # module, name, outer axis or -1, its grain: of the plan, then routines
-    kernels: tuple[tuple[int, str, int, int], ...]
+    # module, name, outer axis or -1, its grain, whether it polls: of the plan, then routines
+    kernels: tuple[tuple[int, str, int, int, bool], ...]
     codes: tuple[int, ...]  # the kernel of each of the plan's calls
     memory: bytes
     start: int  # where in it the bytecode of the plan itself begins

@@ -103,7 +103,7 @@ def make_native(
     }
     loops = tuple((*which, routines[f.name] >> _WHICH & (1 << _KIND - _WHICH) - 1)
                   for which, f in functions.items())  # fmt: skip
-    kernels += tuple((n, name, -1, 1) for n, name in enumerate(objects, len(modules)))
+    kernels += tuple((n, name, -1, 1, True) for n, name in enumerate(objects, len(modules)))
     modules += tuple(objects.values())
     bytecode = _RelocatableBytecode(plan, numbers, ask, routines, loop_names(functions))
     offsets, size = [], 0
@@ -206,7 +206,7 @@ def _modules(
     target: LLVMTarget,
     strict: bool,
     whole: bool,
-) -> tuple[tuple[bytes, ...], tuple[tuple[int, str, int, int], ...]]:
+) -> tuple[tuple[bytes, ...], tuple[tuple[int, str, int, int, bool], ...]]:
     """Object code that has every kernel of the plan, and little else; kernels by module."""
     calls: dict[str, SizedKernel] = {}  # one for each code
     for call in plan.calls:
@@ -242,6 +242,6 @@ def _modules(
     return tuple(modules), tuple((where[name], name, *_outer(code[calls[name]])) for name in calls)
 
 
-def _outer(code: KernelCode) -> tuple[int, int]:
-    schedule = code.compiled.schedule
-    return -1 if schedule.cuttable is None else schedule.cuttable, schedule.grain
+def _outer(code: KernelCode) -> tuple[int, int, bool]:
+    schedule, polls = code.compiled.schedule, code.compiled.polls
+    return -1 if schedule.cuttable is None else schedule.cuttable, schedule.grain, polls

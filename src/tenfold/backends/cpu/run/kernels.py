@@ -36,7 +36,7 @@ class KernelCode:
         schedule = self.compiled.schedule
         if address is None:
             address = self.image.address(self.compiled.name)
-        return KernelPlace(address, schedule.cuttable, schedule.grain)
+        return KernelPlace(address, schedule.cuttable, schedule.grain, self.compiled.polls)
 
 
 class KernelCodes:

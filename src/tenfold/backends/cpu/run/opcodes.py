@@ -24,8 +24,9 @@ class Opcode(IntEnum):
     BRANCH = 4  # bytes of the index, signed, branches, rows; index, arena, rows; codes
     LOOP = 5  # captures, carries, slices, stacks, length, reverse, weight, condition, body; …
     POLL = 6  # weight
-    CUT = 7  # as KERNEL; then chunk, parts, bytes of scratch, its pieces; buffer and offset of each
-    # Of a reduction: chunk, parts, extent, JOINED.
+    # As KERNEL; then whether it polls, chunk, parts, bytes of scratch, its pieces; of each piece
+    # its buffer and offset. Of a reduction: whether it polls, chunk, parts, extent, JOINED.
+    CUT = 7
 
 
 def load_word(name: str, at: str, plus: int | str, kind: str = "i64") -> str:

@@ -4,7 +4,8 @@ A step that is cut (`Opcode.CUT`) has the words of a kernel, and behind its oper
 reaches along the outer axis, how many parts there are, and its scratch memory. The parts are the
 kernel's own code over ranges of the outer axis, so they compute what the whole does, and who runs
 which does not show. A worker has scratch memory of its own, and looks not for signals but for
-whether the caller was stopped.
+whether the caller was stopped. Between parts the caller looks for signals only if the kernel does:
+one that does not may be writing over an argument (`overwrite`), and is never stopped.
 
 Parts of a reduction, stretches of its tree, each keep what they hold in a row of memory; then the
 kernel is called once more to join them (`emit/partial`).

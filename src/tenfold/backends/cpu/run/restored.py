@@ -64,9 +64,9 @@ class RestoredProgram(NativeProgram):
     def places(self) -> Mapping[SizedKernel, KernelPlace]:
         found = {}
         for call, number in zip(self.plan.calls, self.native.codes, strict=True):
-            module, name, outer, grain = self.native.kernels[number]
+            module, name, outer, grain, polls = self.native.kernels[number]
             address = self._images[module].address(name)
-            found[call] = KernelPlace(address, outer if outer >= 0 else None, grain)
+            found[call] = KernelPlace(address, outer if outer >= 0 else None, grain, polls)
         return found
 
     def code_name(self, call: SizedKernel) -> str:
