@@ -58,7 +58,11 @@ def _text(
         head += (_bound(line), own.head)
         body += (f"  br label %{line.name}.entry", own.body)
         if line.fault:
-            body.append(f"  %{line.fault} = icmp ne i32 {own.answer}, 0")
+            body += (
+                f"  %{line.fault} = icmp ne i32 {own.answer}, 0",
+                f"  br label %{line.name}.done\n{line.name}.bad:",
+                f"  br label %{line.fault}.look\n{line.name}.done:",
+            )
         declared |= own.declared
         maths |= own.maths
     lines = [*walk.memory, *_given(walk), *head, *body, "  ret i32 0", STOP]
