@@ -177,7 +177,8 @@ OWN = ("nextafter", "erf", "erfc", "shl", "shr")  # these have tests of their ow
 # These have tests of their own in the files of their kinds.
 _APART = """
     erf_inv lgamma digamma gcd threefry cumsum cumprod cummax cummin windows conv conv_valid
-    searchsorted top_k cholesky eigh eig solve inv triangular_solve det slogdet fft rfft irfft
+    searchsorted top_k top_few cholesky eigh eig solve inv triangular_solve det slogdet fft rfft
+    irfft
 """
 APART = tuple(_APART.split())
 ELEMENTWISE = [

@@ -32,8 +32,9 @@ def test_searchsorted() -> None:
             assert got[at] == find(keys, key(values[at]))
 
 
-def test_top_k() -> None:
-    op = TABLE["top_k"]
+@pytest.mark.parametrize("name", ["top_k", "top_few"])
+def test_top_k(name: str) -> None:
+    op = TABLE[name]
     for sample in op.samples(np.random.default_rng(26)):
         (x,), k = sample.inputs, sample.attributes["k"]
         values, places = op.reference(x, k)

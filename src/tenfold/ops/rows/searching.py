@@ -1,4 +1,4 @@
-"""Rows of searching: searchsorted and top_k."""
+"""Rows of searching: searchsorted, top_k and top_few, of few among many."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from tenfold.errors import ShapeError
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Composition, Op, Sample, Types
+from tenfold.graph.op import Composition, Lowering, Op, Routine, Sample, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import reads, rules, samples
 from tenfold.ops.batching import rules as batching
@@ -96,6 +96,8 @@ def _search_samples(random: samples.Random) -> list[Sample]:
 
 # Top k.
 
+FEW, MANY = 32, 8  # the greatest that are kept in order, and how many elements there are for each
+
 
 def _infer_top(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
     (x,) = types
@@ -123,6 +125,8 @@ def _compose_top(builder: Builder, inputs: Sequence[int], given: Given) -> tuple
     x = Expression(builder, inputs[0])
     last, k = len(x.shape) - 1, given["k"]
     n = x.shape[last]
+    if 0 < k <= FEW and MANY * k <= n and 0 not in x.shape:
+        return builder.node("top_few", (x.value,), {"k": k})
     order = x.op("reverse", axes=(last,)).op("argsort", axis=last).op("reverse", axes=(last,))
     places = order.part(last, 0, k)
     places = places.number(n - 1) - places
@@ -133,6 +137,22 @@ def _compose_top(builder: Builder, inputs: Sequence[int], given: Given) -> tuple
     at = Expression(builder, starts) * n + places.reshape(lines, k)
     taken = x.reshape(lines * n).op("gather", at, axes=(0,), at=0, mode="clip")
     return taken.reshape(*places.shape).value, places.value
+
+
+def _top_row(name: str, lowering: Lowering, edges: str, *forms: Any) -> Op:
+    return Op(
+        name=name,
+        arity=1,
+        infer=_infer_top,
+        reference=_top,
+        lowering=lowering,
+        edges=edges,
+        bound=0,
+        batch=batching.shifted(name, batching.unchanged),
+        samples=samples.listed("biuf", *forms),
+        attributes=(attribute.count("k"),),
+        reads=reads.lines,
+    )
 
 
 ROWS = (
@@ -149,24 +169,22 @@ ROWS = (
         attributes=(attribute.choice("side", "left", "right"),),
         reads=reads.lines,
     ),
-    Op(
-        name="top_k",
-        arity=1,
-        infer=_infer_top,
-        reference=_top,
-        lowering=Composition(_compose_top),
-        edges="the greatest first; of equals the first comes first; NaN counts as the greatest",
-        bound=0,
-        batch=batching.shifted("top_k", batching.unchanged),
-        samples=samples.listed(
-            "biuf",
-            (((5,),), {"k": 3}),
-            (((3, 4),), {"k": 1}),
-            (((2, 3),), {"k": 3}),
-            (((2, 3),), {"k": 0}),
-            (((0, 3),), {"k": 2}),
-        ),
-        attributes=(attribute.count("k"),),
-        reads=reads.lines,
+    _top_row(
+        "top_k",
+        Composition(_compose_top),
+        "the greatest first; of equals the first comes first; NaN counts as the greatest",
+        (((5,),), {"k": 3}),
+        (((3, 4),), {"k": 1}),
+        (((2, 3),), {"k": 3}),
+        (((2, 3),), {"k": 0}),
+        (((0, 3),), {"k": 2}),
+    ),
+    _top_row(
+        "top_few",
+        Routine("top_few"),
+        "as top_k; what is made of it where few of many are asked for",
+        (((40,),), {"k": 3}),
+        (((3, 17),), {"k": 1}),
+        (((0, 30),), {"k": 2}),
     ),
 )

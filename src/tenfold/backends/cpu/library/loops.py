@@ -1,10 +1,11 @@
-"""Loops and branches in LLVM IR that is written as text."""
+"""Loops, branches and polls in LLVM IR that is written as text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.llvm.writer import Writer
 
 
@@ -52,3 +53,30 @@ def carried(
         w.lines[at + n] = f"  {value} = phi {type} [ {first}, %{before} ], [ {made}, %{w.block} ]"
     w.put(f"br label %{name}")
     w.label(f"{name}.end")
+
+
+def poll(w: Writer) -> None:
+    """Return where somebody wants the routine to stop; in a module that has `look_text`."""
+    answer = w.op("call i32 @tn_look(ptr %buffers)")
+    with when(w, w.op(f"icmp ne i32 {answer}, 0")):
+        w.put(f"ret i32 {STOPPED}")
+        w.label(w.fresh("never"))
+
+
+def look_text(rows: int) -> str:
+    """The function that polls by the addresses behind so many buffers."""
+    return f"""
+define internal i32 @tn_look(ptr %buffers) noinline cold nounwind {{
+  %run.at = getelementptr ptr, ptr %buffers, i64 {rows}
+  %run = load ptr, ptr %run.at, align 8
+  %nobody = icmp eq ptr %run, null
+  br i1 %nobody, label %on, label %ask
+ask:
+  %given.at = getelementptr ptr, ptr %buffers, i64 {rows + 1}
+  %given = load ptr, ptr %given.at, align 8
+  %answer = call i32 %run(ptr %given)
+  ret i32 %answer
+on:
+  ret i32 0
+}}
+"""

@@ -30,8 +30,9 @@ _FOURIER = ("fft", "rfft", "irfft")
 _TRANSFORMS = ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft")  # as NumPy names them
 _RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
 _FOLDS = tuple(f"{name}{way}" for name in _RUNNING for way in ("", "_reverse"))
+_FEW, _GREATEST = "top_few", "greatest"
 PANELS, DIRECT = "panels", "direct"  # of convolutions
-ROUTINES = frozenset((*_SORTS, *_LAPACK, *_FOURIER, *_RUNNING, CONVOLUTION))
+ROUTINES = frozenset((*_SORTS, *_LAPACK, *_FOURIER, *_RUNNING, _FEW, CONVOLUTION))
 
 
 @frozen
@@ -65,6 +66,10 @@ def routine_of(name: str, types: Sequence[TensorType], given: Given) -> NodeRout
         from tenfold.backends.cpu.library.running import running_routine
 
         return running_routine(name, types[0], given)
+    if name == _FEW:
+        from tenfold.backends.cpu.library.greatest import greatest_routine
+
+        return greatest_routine(types[0], given["k"])
     if name == CONVOLUTION:
         from tenfold.backends.cpu.library.conv.sizes import convolution_routine
 
@@ -103,6 +108,10 @@ def routine_text(symbol: str, target: LLVMTarget) -> str:
         from tenfold.backends.cpu.library.running import running_text
 
         return running_text(kind, dtype, target)
+    if kind == _GREATEST:
+        from tenfold.backends.cpu.library.greatest import greatest_text
+
+        return greatest_text(dtype, target)
     if kind == PANELS:
         from tenfold.backends.cpu.library.conv.chunks import panels_text
 

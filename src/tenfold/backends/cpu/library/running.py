@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cpu.entry.abi import STOPPED
-from tenfold.backends.cpu.library.loops import carried, each, when
+from tenfold.backends.cpu.library.loops import carried, each, look_text, poll, when
 from tenfold.backends.cpu.library.routine import NodeRoutine
 from tenfold.backends.llvm.casts import from_half, to_half
 from tenfold.backends.llvm.target import LLVMTarget
@@ -187,7 +186,7 @@ class _Fold:
             becomes(self.joined(base, carry, True))
             past = w.op(f"and i64 {far}, {_POLLED - 1}")
             with when(w, w.op(f"icmp eq i64 {past}, 0")):
-                self.poll()
+                poll(w)
         w.put(f"store {wide} {base}, ptr %base, align 64")
         # What is left goes on from there, an element after the other.
         with each(w, whole, count, span) as i:
@@ -228,7 +227,7 @@ class _Fold:
                     self.store(value, self.at(y, j), is_wide)
             past = w.op(f"and i64 {i}, {_POLLED // LANES - 1}")
             with when(w, w.op(f"icmp eq i64 {past}, 1")):
-                self.poll()
+                poll(w)
         return w.taken()
 
     # Complex products.
@@ -259,16 +258,8 @@ class _Fold:
                 self.store(value, self.at(y, str(n)), False)
             past = w.op(f"and i64 {i}, {_POLLED - 1}")
             with when(w, w.op(f"icmp eq i64 {past}, 1")):
-                self.poll()
+                poll(w)
         return w.taken()
-
-    def poll(self) -> None:
-        """Stop where somebody wants that."""
-        w = self.w
-        answer = w.op("call i32 @tn_look(ptr %buffers)")
-        with when(w, w.op(f"icmp ne i32 {answer}, 0")):
-            w.put(f"ret i32 {STOPPED}")
-            w.label(w.fresh("never"))
 
     # The whole.
 
@@ -299,20 +290,6 @@ many:
         )
         folded = f"[{max(_WIDTH, LANES)} x {self.type}]"
         text = f"""
-define internal i32 @tn_look(ptr %buffers) noinline cold nounwind {{
-  %run.at = getelementptr ptr, ptr %buffers, i64 2
-  %run = load ptr, ptr %run.at, align 8
-  %nobody = icmp eq ptr %run, null
-  br i1 %nobody, label %on, label %ask
-ask:
-  %given.at = getelementptr ptr, ptr %buffers, i64 3
-  %given = load ptr, ptr %given.at, align 8
-  %answer = call i32 %run(ptr %given)
-  ret i32 %answer
-on:
-  ret i32 0
-}}
-
 define dso_local i32 @{self.symbol}(
   ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind "prefer-vector-width"="512" {{
 entry:
@@ -347,4 +324,4 @@ end:
 }}
 """
         needs = ("declare i64 @llvm.smin.i64(i64, i64)", *sorted(self.w.declared))
-        return join([Fragment(needs, text)])
+        return join([Fragment(needs, look_text(2) + text)])
