@@ -1,4 +1,4 @@
-"""Matrix products, plain and with what commonly follows one."""
+"""Matrix products, plain and with what commonly goes before or follows one."""
 
 from __future__ import annotations
 
@@ -22,8 +22,54 @@ def epilogue_torch(torch: Any, a: Any, b: Any, c: Any) -> Any:
     return torch.relu(torch.addmm(c, a, b))
 
 
+def residual(np: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    return np.tanh(a @ b * 0.125 + c) + d
+
+
+def by_itself(np: Any, a: Any) -> Any:
+    return a.T @ a
+
+
+def transposed(np: Any, a: Any, b: Any) -> Any:
+    return a @ b.T
+
+
+def scaled(np: Any, a: Any, x: Any) -> Any:
+    return (1.5 * a) @ x
+
+
+def attention(np: Any, q: Any, k: Any, v: Any) -> Any:
+    scores = q @ np.swapaxes(k, -1, -2) * 0.125
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True) @ v
+
+
+def attention_torch(torch: Any, q: Any, k: Any, v: Any) -> Any:
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+# The name, shapes, NumPy's way, torch's.
+OTHERS: list[tuple[str, tuple[tuple[int, ...], ...], Any, Any]] = [
+    ("aᵀ·a, 600×1000", ((600, 1000),), by_itself, by_itself),
+    ("a·bᵀ, 512²", ((512, 512), (512, 512)), transposed, transposed),
+    ("a vector by 400²", ((400,), (400, 400)), product, product),
+    ("a vector by 2000²", ((2000,), (2000, 2000)), product, product),
+    ("a scaled matrix by a vector, 1000²", ((1000, 1000), (1000,)), scaled, scaled),
+    ("thin, 4096×512 by 8", ((4096, 512), (512, 8)), product, product),
+    ("batch of 500, 16²", ((500, 16, 16), (500, 16, 16)), product, product),
+    ("batch of 48, 128×64×128", ((48, 128, 64), (48, 64, 128)), product, product),
+    ("batch of 8, 512²", ((8, 512, 512), (8, 512, 512)), product, product),
+    ("tanh(a·b/8+c)+d, 512²", ((512, 512), (512, 512), (512,), (512, 512)), residual, residual),
+    ("attention, 12×256×64", ((1, 12, 256, 64),) * 3, attention, attention_torch),
+    ("attention, 12×1024×64", ((1, 12, 1024, 64),) * 3, attention, attention_torch),
+]
+
+
 def cases() -> list[Case]:
-    found = []
+    found = [
+        Case("products", f"{name}, f32", normal(*shapes), array, {"torch": torch})
+        for name, shapes, array, torch in OTHERS
+    ]
     for n in SIZES:
         square = ((n, n), (n, n))
         for dtype, short in ((np.float32, "f32"), (np.float64, "f64")):
