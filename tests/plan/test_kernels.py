@@ -308,6 +308,13 @@ PRODUCTS: dict[str, tuple[Function, tuple[Any, ...], int, int]] = {
         lambda a, x, y: (a @ x, y @ a), (some(80, 80), some(80), some(80)), 0, 2,
     ),
     "a vector and a matrix": (lambda a, b: a @ b, (some(200, 300), some(300)), 1, 0),
+    "sixteen bits": (
+        lambda a, b: a @ b, (some(64, 99).astype("f2"), some(99, 64).astype("f2")), 1, 3,
+    ),
+    "sixteen bits, by few rows": (
+        lambda a, b: a @ b, (some(4, 990).astype("f2"), some(990, 64).astype("f2")), 0, 1,
+    ),
+    "truths": (lambda a, b: a @ b, (some(64, 99) > 0.9, some(99, 64) > 0.9), 1, 3),
     "integers": (
         lambda a, b: a @ b,
         (random.integers(0, 9, (32, 40)), random.integers(0, 9, (40, 32))), 0, 1,

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from tenfold.types import SHORT, Shape, TensorType
+from tenfold.types import DTYPES, SHORT, DType, Shape, TensorType
 
 SMALL = 16384  # multiplications; more are the library's
 READ = 8192  # elements of a matrix that is read once, to multiply a vector
 TERMS = 32  # of a sum; with fewer the library is slow
 SIDES = ("lhs", "rhs")
 BLAS = ("f32", "f64", "c64", "c128")
+# What large products of other dtypes are computed in: sixteen-bit floats add up in f32 anyway, and
+# of bools it is asked whether any term is 1.
+WIDER = {"f16": "f32", "bf16": "f32", "bool": "f32"}
+REUSED = 32  # times that each element is multiplied at least: it is cast first
 
 
 def sides(rank: int, batch: Shape, contracted: Shape) -> list[int]:
     """The axes of an operand that are neither batched nor contracted."""
     return [a for a in range(rank) if a not in batch and a not in contracted]
+
+
+def wider(
+    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
+) -> DType | None:
+    """The dtype that a product is cast to for the library, None for one that is not."""
+    dtype = WIDER.get(SHORT[result.dtype])
+    if dtype is None or any(n < REUSED for n in _extents(types, given)):
+        return None
+    result, *operands = (TensorType(DTYPES[dtype], t.shape) for t in (result, *types))
+    return None if inline(operands, result, given) else DTYPES[dtype]
+
+
+def _extents(types: Sequence[TensorType], given: Mapping[str, Any]) -> Iterator[int]:
+    """The rows of the left operand of a product, and the columns of the right one."""
+    for type, side in zip(types, SIDES, strict=True):
+        free = sides(type.rank, given[f"{side}_batch"], given[f"{side}_contract"])
+        yield prod(type.shape[a] for a in free)
 
 
 def inline(types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]) -> bool:
@@ -31,13 +53,7 @@ def inline(types: Sequence[TensorType], result: TensorType, given: Mapping[str, 
         return True
     over = prod(types[0].shape[a] for a in given["lhs_contract"])
     work = result.size * over
-    left, right = (
-        prod(
-            type.shape[a]
-            for a in sides(type.rank, given[f"{side}_batch"], given[f"{side}_contract"])
-        )
-        for type, side in zip(types, SIDES, strict=True)
-    )
+    left, right = _extents(types, given)
     if left != 1 and right != 1:
         return bool(work <= SMALL)
     several = left * right < result.size

@@ -1,4 +1,5 @@
-"""Lay products out as a library wants them: transposes go into the product, or come before it."""
+"""Lay products out as a library wants them: transposes go into the product, or come before it; and
+what it lacks the dtype of is cast to one that it has, and back."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from tenfold.frozen import frozen
 from tenfold.graph import Builder, Graph, Node
 from tenfold.graph.op import PRODUCT, Routine, Table
 from tenfold.graph.rewrite import rewrite
-from tenfold.ops.algebra.products import SIDES, sides
-from tenfold.types import Shape, TensorType
+from tenfold.ops.algebra.products import SIDES, inline, sides, wider
+from tenfold.types import DType, Shape, TensorType
 
 # Values that are others with axes in another order: which, and that order.
 Permuted = dict[int, tuple[int, Shape]]
@@ -59,14 +60,40 @@ def lay_products(graph: Graph, table: Table) -> Graph:
     return rewrite(graph, table, visit) if changed else graph
 
 
+def widen_products(graph: Graph, table: Table) -> Graph:
+    """The graph with every product that is better cast for the library computed so."""
+
+    def cast_to(node: Node, types: Sequence[TensorType], values: Sequence[int]) -> DType | None:
+        if not _is_product(node, table):
+            return None
+        return wider([types[v] for v in values], node.types[0], dict(node.attributes))
+
+    if not any(cast_to(node, graph.types, node.inputs) for node in graph.nodes):
+        return graph
+
+    def visit(builder: Builder, node: Node, inputs: Sequence[int]) -> Sequence[int] | None:
+        dtype = cast_to(node, builder.types, inputs)
+        if dtype is None:
+            return None
+        given = [builder.node("cast", [v], {"dtype": dtype})[0] for v in inputs]
+        made = builder.node(node.op, given, dict(node.attributes))
+        return builder.node("cast", made, {"dtype": node.types[0].dtype})
+
+    return rewrite(graph, table, visit)
+
+
+def _is_product(node: Node, table: Table) -> bool:
+    lowering = table[node.op].lowering
+    product = isinstance(lowering, Routine) and lowering.name == PRODUCT
+    return product and bool(node.types[0].size)
+
+
 def _by_library(node: Node, graph: Graph, table: Table) -> bool:
     """Whether a node is a product that is the library's."""
-    lowering = table[node.op].lowering
-    if not isinstance(lowering, Routine) or lowering.name != PRODUCT or not node.types[0].size:
+    if not _is_product(node, table):
         return False
     types = tuple(graph.types[v] for v in node.inputs)
-    inline = lowering.inline
-    return inline is None or not inline(types, node.types[0], dict(node.attributes))
+    return not inline(types, node.types[0], dict(node.attributes))
 
 
 def _laid(

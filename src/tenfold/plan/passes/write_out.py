@@ -8,7 +8,7 @@ from tenfold.graph import Graph
 from tenfold.graph.op import Table
 from tenfold.plan.passes.expand import expand
 from tenfold.plan.passes.lines import lay_lines
-from tenfold.plan.passes.products import lay_products
+from tenfold.plan.passes.products import lay_products, widen_products
 from tenfold.plan.passes.reroll.reroll import FoundLoop, reroll
 
 Written = tuple[Graph, tuple[FoundLoop, ...]]
@@ -40,4 +40,4 @@ def note(graph: Graph, table: Table, made: Graph, found: tuple[FoundLoop, ...]) 
 
 def lay(graph: Graph, table: Table) -> Graph:
     """A graph without compositions, its routines laid out as libraries want them."""
-    return lay_lines(lay_products(graph, table), table)
+    return lay_lines(lay_products(widen_products(graph, table), table), table)
