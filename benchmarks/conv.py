@@ -1,6 +1,8 @@
-"""Convolutions, pooling and sums over windows beside torch: one thread, interleaved rounds, minima.
+"""Convolutions, pooling and sums over windows beside torch: interleaved rounds, minima.
 
-    python benchmarks/conv.py [--rounds N] [--explain] [case ...]
+    python benchmarks/conv.py [--threads N] [--rounds N] [--explain] [case ...]
+
+On one thread, which is the default, the processor's time is told; on several, the clock's.
 
 Figures are µs and, for torch, how many times longer than ours it took in the same run; below 0.9
 stands a '<'. Both hand out a new array. Results are compared with torch's. Where torch has no such
@@ -13,7 +15,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import prod
-from time import thread_time_ns
+from time import perf_counter_ns, thread_time_ns
 from typing import Any
 
 import numpy as np
@@ -183,7 +185,7 @@ def cases() -> Iterator[Case]:
     yield line("convolve 1000 5", 1000, 5)
 
 
-def measure(case: Case, rounds: int) -> None:
+def measure(case: Case, rounds: int, now: Callable[[], int]) -> None:
     ours = case.run
     given = case.arguments
     result = ours(*given)
@@ -197,26 +199,29 @@ def measure(case: Case, rounds: int) -> None:
         run()
     for _ in range(rounds):
         for name, run in runs.items():
-            start = thread_time_ns()
+            start = now()
             run()
-            took = (thread_time_ns() - start) / 1000
+            took = (now() - start) / 1000
             case.best[name] = min(took, case.best.get(name, took))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", help="names, or how they begin")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--explain", action="store_true")
     options = parser.parse_args()
-    torch.set_num_threads(1)
+    torch.set_num_threads(options.threads)
+    tn.config.threads = options.threads
+    now = thread_time_ns if options.threads == 1 else perf_counter_ns
     torch.set_grad_enabled(False)
     ratios = []
     print(f"{'case':32}{'tenfold':>10}{'Gmul/s':>8}  peers, × ours")
     for case in cases():
         if options.cases and not any(case.name.startswith(c) for c in options.cases):
             continue
-        measure(case, options.rounds)
+        measure(case, options.rounds, now)
         own = case.best.pop("tenfold")
         row = "  ".join(
             f"{n} {t / own:5.2f}{'<' if t / own < LOST else ' '}" for n, t in case.best.items()
