@@ -11,7 +11,7 @@ def backends() -> dict[str, dict[str, str]]:
 
     >>> import tenfold as tn
     >>> sorted(tn.backends()["cpu"])
-    ['compiler', 'entry', 'loader', 'products', 'target']
+    ['compiler', 'entry', 'loader', 'products', 'target', 'threads']
     """
     from tenfold.backends.registry import backend_names, backend_record
 
