@@ -57,6 +57,45 @@ def test_beside_numpy(name: str, norm: str) -> None:
                     assert disagreement(got, judged(graph, [x])[0]) is None
 
 
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("name", ["fft", "ifft"])
+def test_many_columns(name: str, dtype: str) -> None:
+    """Of a power of 2 of points, by a routine of our own."""
+    shapes = ((8, 16), (16, 17), (32, 40), (64, 33), (2, 128, 16), (3, 256, 18), (1024, 16))
+    for n, shape in enumerate(shapes):
+        x = draw(dtype, *shape)
+
+        def transform(x: Any, norm: str = NORMS[n % 3]) -> Any:
+            return KINDS[name](x, axis=-2, norm=norm)
+
+        graph = tn.trace(transform, x)
+        plan = BACKEND.plan(graph)
+        program = CompiledProgram(plan)
+        assert any("columns" in routine for routine in program.routines())
+        (got,) = program([x])
+        assert disagreement(got, judged(graph, [x])[0]) is None
+        exact = transform(x.astype("c16"))
+        off = np.abs(got - exact).max() / np.abs(exact).max()
+        assert off < 2 * np.finfo(dtype).eps * np.log2(shape[-2])
+
+
+def test_columns_with_nan_and_any_number_of_threads() -> None:
+    x = draw("c16", 64, 300)
+    x[3, 7], x[5, 20] = np.nan, np.inf
+    program = CompiledProgram(BACKEND.plan(tn.trace(lambda x: np.fft.fft(x, axis=0), x)))
+    before, found = tn.config.threads, []
+    try:
+        for threads in (1, 2, 3):
+            tn.config.threads = threads
+            found.append(program([x])[0])
+    finally:
+        tn.config.threads = before
+    bad = ~np.isfinite(found[0]).all(axis=0)
+    assert list(np.flatnonzero(bad)) == [7, 20]
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
 def test_many_axes() -> None:
     x = draw("c16", 3, 4, 5)
     f = tn.jit(lambda x: (np.fft.fftn(x), np.fft.irfft2(x), np.fft.fft(x, 9), np.fft.rfftn(x.real)))

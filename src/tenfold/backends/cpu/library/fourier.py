@@ -2,7 +2,8 @@
 
 The transforms of `np.fft` are ufuncs over lines. A ufunc's loops are functions of C: they take any
 strides, need no GIL, and keep what they know of a length. So a transform along any axis is a call
-for each part before the axis, with the parts behind it as lines, and its bits are NumPy's.
+for each part before the axis, with the parts behind it as lines, and its bits are NumPy's. Many
+columns with a power of 2 of points are transformed by a routine of our own (`columns`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.entry.abi import STOPPED
+from tenfold.backends.cpu.library import columns
 from tenfold.backends.cpu.library.routine import NodeRoutine
+from tenfold.backends.llvm.writer import LANES
 from tenfold.types import SHORT, TensorType
 
 Given = Mapping[str, Any]
@@ -40,15 +43,22 @@ def fourier_routine(name: str, type: TensorType, given: Given) -> NodeRoutine | 
     if fourier_loops(kind, SHORT[real]) is None:
         return None
     before, behind = prod(type.shape[:axis]), prod(type.shape[axis + 1 :])
+    factor = _bits(_factor(points, given["norm"], inverse, real))
+    weight = 100 + 2 * type.size * points.bit_length()
+    if name == "fft" and columns.fits(n, behind):
+        words = columns.params(n, behind, factor, inverse)
+        return NodeRoutine(
+            f"tn_columns_{kind}_{SHORT[real]}", words, before * -(-behind // LANES),
+            columns.scratch(n, SHORT[real]), weight // 2,
+        )  # fmt: skip
     size, made = type.dtype.itemsize, real.itemsize * (1 if name == "irfft" else 2)
     # Behind the last axis there is one line: then parts are the lines, some of them at a time.
     block = max(1, _POLLED // points) if behind == 1 else 1
     lines = (n * size, m * made) if behind == 1 else (size, made)
     params = (
         block, behind, n, m, n * behind * size, m * behind * made, *lines, behind * size,
-        behind * made, _bits(_factor(points, given["norm"], inverse, real)),
+        behind * made, factor,
     )  # fmt: skip
-    weight = 100 + 2 * type.size * points.bit_length()
     return NodeRoutine(f"tn_{kind}_{SHORT[real]}", params, before, 0, weight)
 
 

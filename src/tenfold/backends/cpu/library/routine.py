@@ -28,6 +28,7 @@ _LAPACK = ("cholesky", "det", "eig", "eigh", "inv", "lu", "qr", "slogdet", "solv
 _FACTORINGS = (*_LAPACK, "eigvals", "eigvalsh", "r", "svdvals")  # with those of some results
 _FOURIER = ("fft", "rfft", "irfft")
 _TRANSFORMS = ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft")  # as NumPy names them
+_COLUMNS = ("columns_fft", "columns_ifft")
 _RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
 _FOLDS = tuple(f"{name}{way}" for name in _RUNNING for way in ("", "_reverse"))
 _FEW, _GREATEST = "top_few", "greatest"
@@ -104,6 +105,10 @@ def routine_text(symbol: str, target: LLVMTarget) -> str:
         from tenfold.backends.cpu.library.fourier import fourier_text
 
         return fourier_text(kind, dtype)
+    if kind in _COLUMNS:
+        from tenfold.backends.cpu.library.columns import columns_text
+
+        return columns_text(symbol, dtype, kind == "columns_ifft", target)
     if kind in _FOLDS:
         from tenfold.backends.cpu.library.running import running_text
 
