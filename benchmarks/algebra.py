@@ -132,6 +132,9 @@ def searching() -> Iterator[Case]:
         )
         yield Case("searching", f"unique {n}", lambda np, i: np.unique(i), (few,),
                    lambda i: tn.unique(i, size=256))  # fmt: skip
+        if n > 10:
+            yield Case("searching", f"top 8 of {n}", lambda np, x: np.sort(x)[-8:], (x,),
+                       lambda x: tn.top_k(x, 8))  # fmt: skip
         yield Case("searching", f"median {n}", lambda np, x: np.median(x), (x,))
         yield Case("searching", f"percentile {n}", lambda np, x: np.percentile(x, [5, 95]), (x,))
         yield Case("searching", f"partition {n}", lambda np, x: np.partition(x, 5), (x,))

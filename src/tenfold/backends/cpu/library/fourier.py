@@ -24,7 +24,8 @@ from tenfold.types import SHORT, TensorType
 
 Given = Mapping[str, Any]
 
-_FUNCTIONS, _DATA = 32, 40  # of a ufunc: where these fields lie in NumPy's binary interface
+# Of a ufunc: where these fields lie in NumPy's binary interface.
+_COUNTS, _FUNCTIONS, _DATA, _LOOPS = 16, 32, 40, 48
 _POLLED = 1 << 16  # points that are transformed without a poll, but for one part
 _WORDS = ("block", "lines", "n", "m", "x.part", "y.part", "x.line", "y.line", "x.point", "y.point",
           "factor")  # fmt: skip
@@ -83,13 +84,20 @@ def fourier_loops(kind: str, dtype: str) -> Mapping[str, int] | None:
         return None
     types = [loop.lower() for loop in ufunc.types]
     wanted = {"f64": "dd->d", "f32": "ff->f"}[dtype]
-    if wanted not in types:
+    if wanted not in types or not _laid_out(ufunc):
         return None
     which = types.index(wanted)
     functions, data = (_word(id(ufunc) + field) for field in (_FUNCTIONS, _DATA))
     # Those of real numbers are given nothing: any address will do.
     given = _word(data + 8 * which) if data else id(ufunc)
     return {"tn_transform": _word(functions + 8 * which), "tn_given": given}
+
+
+def _laid_out(ufunc: np.ufunc) -> bool:
+    """Whether the fields of a ufunc are where they are taken to be."""
+    counts = (ctypes.c_int32 * 3).from_address(id(ufunc) + _COUNTS)
+    loops = ctypes.c_int32.from_address(id(ufunc) + _LOOPS).value
+    return [*counts, loops] == [ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes]
 
 
 def _word(address: int) -> int:
