@@ -1,18 +1,18 @@
 """Small real matrices, solved without LAPACK, whose calls would take longer than the work.
 
 Rows have room for 8 columns and, behind them, for 8 of the right sides; rows are eliminated with
-partial pivoting, a whole row at a time, then substituted backwards. Matrices that are singular, or
-have an infinity or a NaN in them, are left to the evaluator.
+partial pivoting, a whole row at a time, then substituted backwards. Matrices that can't be solved,
+or have an infinity or a NaN in them, are left to the evaluator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenfold.backends.cpu.library.lapack.driver import ONE, ZERO, Driver
 from tenfold.backends.cpu.library.lapack.form import MatrixForm, MatrixRoutine
-from tenfold.backends.cpu.library.loops import carried, each
+from tenfold.backends.cpu.library.loops import carried, each, when
 from tenfold.backends.llvm.writer import float_text
 from tenfold.types import KIND, TensorType
 
@@ -82,8 +82,9 @@ def _unsolved_unless_finite(d: Driver, *, right: bool) -> None:
     d.unsolved_if(w.op(f"icmp ne i{MOST} {bits}, 0"))
 
 
-def _eliminate(d: Driver, rights: bool) -> str:
-    """The upper triangle; whether an odd number of rows was exchanged."""
+def _eliminate(d: Driver, rights: bool, singular: Callable[[str], None]) -> str:
+    """The upper triangle; whether an odd number of rows was exchanged. `singular` writes what is
+    done where a condition holds."""
     w = d.w
     halves = (False, True) if rights else (False,)
     with carried(w, "0", "%n", 1, ("i1", "false")) as (j, (odd,), turned):
@@ -95,8 +96,8 @@ def _eliminate(d: Driver, rights: bool) -> str:
                 w.select(larger, "double", size, most),
                 w.select(larger, "i64", i, best),
             )
-        for test, limit in (("ule", ZERO), ("uge", _INFINITY)):
-            d.unsolved_if(w.op(f"fcmp {test} double {most}, {limit}"))
+        d.unsolved_if(w.op(f"fcmp uge double {most}, {_INFINITY}"))
+        singular(w.op(f"fcmp ule double {most}, {ZERO}"))
         rows = {}
         for right in halves:
             places = _row(d, j, right), _row(d, best, right)
@@ -145,7 +146,7 @@ def _solve(d: Driver) -> None:
     _take(d, "%x0", "%n", False)
     _take(d, "%x1", "%k", True)
     _unsolved_unless_finite(d, right=False)
-    _eliminate(d, True)
+    _eliminate(d, True, d.unsolved_if)
     _substitute(d)
 
 
@@ -156,7 +157,7 @@ def _inv(d: Driver) -> None:
         _store(d, "zeroinitializer", row)
         d.store(ONE, row, i, "double")
     _unsolved_unless_finite(d, right=False)
-    _eliminate(d, True)
+    _eliminate(d, True, d.unsolved_if)
     _substitute(d)
 
 
@@ -165,7 +166,14 @@ def _det(d: Driver) -> None:
     w = d.w
     _take(d, "%x0", "%n", False)
     _unsolved_unless_finite(d, right=False)
-    odd = _eliminate(d, False)
+
+    def singular(condition: str) -> None:
+        with when(w, condition):
+            d.put(ZERO, "%y0", "0")
+            w.put("br label %done")
+            w.label(w.fresh("never"))
+
+    odd = _eliminate(d, False, singular)
     first = w.select(odd, "double", float_text("double", -1.0), ONE)
     with carried(w, "0", "%n", 1, ("double", first)) as (i, (so_far,), onward):
         made = w.op(f"fmul double {so_far}, {d.load(_row(d, i), i, 'double')}")
