@@ -19,7 +19,7 @@ from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.fixed import fixed
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.cpu.threads.pool import ThreadPool, thread_pool
-from tenfold.backends.cpu.threads.text import SLEEPERS
+from tenfold.backends.cpu.threads.words import SLEEPERS
 from tenfold.backends.llvm.assemble import assemble
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the caller runs everything")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from tenfold.backends.cpu.run.opcodes import POLL_ROWS
 from tenfold.backends.cpu.threads.cut import MOST_ROWS, ROW_BYTES
-from tenfold.backends.cpu.threads.text import LIMIT
+from tenfold.backends.cpu.threads.words import LIMIT
 from tenfold.backends.llvm.text import Fragment
 
 NO_MEMORY = 1 << 30  # among the bits of failed checks

@@ -7,7 +7,7 @@ import os
 
 from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.fixed import EXPORTS, POOL, fixed
-from tenfold.backends.cpu.threads import text
+from tenfold.backends.cpu.threads import words
 from tenfold.backends.cpu.threads.limits import thread_limit
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.config import on_threads
@@ -30,45 +30,45 @@ class ThreadPool:
     @property
     def limit(self) -> int:
         """How many threads take part at most, the caller among them."""
-        return self._word(text.LIMIT).value
+        return self._word(words.LIMIT).value
 
     def set_limit(self, *_: object) -> None:
         """Have as many threads take part as settings and system allow now."""
-        self._word(text.LIMIT).value = thread_limit()
+        self._word(words.LIMIT).value = thread_limit()
 
     @property
     def moment(self) -> int:
         """Nanoseconds between two pieces of little work for which workers are woken."""
-        return self._count(text.MOMENT)
+        return self._count(words.MOMENT)
 
     @moment.setter
     def moment(self, nanoseconds: int) -> None:
-        ctypes.c_int64.from_address(self._base + text.MOMENT).value = nanoseconds
+        ctypes.c_int64.from_address(self._base + words.MOMENT).value = nanoseconds
 
     @property
     def started(self) -> int:
         """How many workers there are."""
-        return self._word(text.STARTED).value
+        return self._word(words.STARTED).value
 
     def counts(self) -> dict[str, int]:
         """What happened in this process: threads that were started, pieces of work that were cut,
         their indices, and how many of these ran on workers."""
         on_workers = sum(
-            self._count(text.WORKERS + n * text.WORKER_BYTES + text.RUN)
+            self._count(words.WORKERS + n * words.WORKER_BYTES + words.RUN)
             for n in range(1, self.started + 1)
         )
         return {
-            "threads_started": self._count(text.CREATED),
-            "regions": self._count(text.REGIONS),
-            "indices": self._count(text.INDICES),
+            "threads_started": self._count(words.CREATED),
+            "regions": self._count(words.REGIONS),
+            "indices": self._count(words.INDICES),
             "indices_on_workers": on_workers,
         }
 
     def reset(self) -> None:
         """Forget workers and work: in the child of a fork there are none."""
-        for word in (text.BUSY, text.STARTED, text.SLEEPERS, text.GATE):
+        for word in (words.BUSY, words.STARTED, words.SLEEPERS, words.GATE):
             self._word(word).value = 0
-        ctypes.c_int64.from_address(self._base + text.CREATED).value = 0
+        ctypes.c_int64.from_address(self._base + words.CREATED).value = 0
         self.set_limit()
 
     def _word(self, offset: int) -> ctypes.c_int32:
