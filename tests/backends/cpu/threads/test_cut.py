@@ -18,7 +18,7 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.target import host_target
-from tenfold.backends.cpu.threads.cut import LEAST, MOST_ROWS, Cut, cut, share
+from tenfold.backends.cpu.threads.cut import LEAST, MOST_ROWS, Cut, KernelPlace, cut, share
 from tenfold.backends.cpu.threads.pool import thread_pool
 
 Array = np.ndarray[Any, Any]
@@ -191,7 +191,7 @@ def test_parts_of_a_reduction_are_stretches_of_its_tree() -> None:
     plan = tn.jit(lambda x: x.sum(), verify="off").plan(x)
     (call,) = plan.calls
     with everything_cut():
-        found = cut(call, 0, 8192)
+        found = cut(call, KernelPlace(0, 0, 8192))
     assert found is not None
     assert found.joined
     assert found.parts <= MOST_ROWS
@@ -301,5 +301,6 @@ def test_ctrl_c_leaves_no_argument_half_written() -> None:
 def test_a_kernel_that_stands_for_a_larger_one_is_cut_as_that_is() -> None:
     plan = tn.jit(np.tanh, verify="off").plan(draw(3000))
     (call,) = plan.calls
-    assert cut(call, 0, 1024) is None
-    assert cut(call, 0, 1024, fine=True) == Cut(2048, 2)
+    place = KernelPlace(0, 0, 1024)
+    assert cut(call, place) is None
+    assert cut(call, place, fine=True) == Cut(2048, 2)

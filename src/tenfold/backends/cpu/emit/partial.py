@@ -67,8 +67,8 @@ def fold_in_parts(
 
 def _joined(e: Emitter, form: Accumulators) -> list[str]:
     """The rows of all parts as one: sums by position, all else one after the other."""
-    w, counter = e.w, PartialCounter(e, form, _PLACES)
-    count = w.op("sub i64 0, %high")
+    w, count = e.w, e.w.op("sub i64 0, %high")
+    counter = PartialCounter(e, form, _PLACES) if any(m.shaped for m in form) else None
 
     def one(part: Position, held: list[str]) -> list[str]:
         row = [
@@ -79,11 +79,11 @@ def _joined(e: Emitter, form: Accumulators) -> list[str]:
         for maker in form:
             here = slice(len(made), len(made) + len(maker.slots()))
             made += row[here] if maker.shaped else maker.combined(held[here], row[here])
-        return counter.join(part, made)
+        return made if counter is None else counter.join(part, made)
 
     first = [x for _, x in _slots(form)]
     made = e.loop(0, count, 1, begun(form, form, first), one, MOST_ROWS, empty=False)
-    return counter.total(count, made)
+    return made if counter is None else counter.total(count, made)
 
 
 def _slots(form: Accumulators) -> list[tuple[str, str]]:

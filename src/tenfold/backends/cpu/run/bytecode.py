@@ -24,10 +24,9 @@ from tenfold.backends.cpu.run.opcodes import (
     Opcode,
 )
 from tenfold.backends.cpu.run.overwrite import StepOrder, step_order
-from tenfold.backends.cpu.threads.cut import Cut, cut, share
-from tenfold.frozen import frozen
+from tenfold.backends.cpu.threads.cut import Cut, KernelPlace, cut, share
 from tenfold.graph.op import PRODUCT
-from tenfold.kernel.ir.kernel import REDUCED, SCRATCH
+from tenfold.kernel.ir.kernel import SCRATCH
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import (
     BranchStep,
@@ -50,23 +49,6 @@ NO_LOOPS: Mapping[Which, str] = {}
 _TURNS = 1000  # of a loop whose length nobody knows: it may be endless
 _POLLED = 20_000  # nanoseconds of work after which a step polls
 _COPIED = 1 << 28  # bytes that are copied without a poll
-
-
-@frozen(ready=True)
-class KernelPlace:
-    """Where the code of a kernel lies, and where a call of it may be cut: at multiples of the grain
-    along the outer axis, if it has one. `polls`: it may be stopped by a signal."""
-
-    address: int
-    outer: int | None
-    grain: int
-    polls: bool
-
-    def extent(self, call: SizedKernel) -> int:
-        """Of the outer axis, in a call: the whole kernel is [0, extent). One that is reduced counts
-        for parts alone."""
-        axis = None if self.outer is None else call.kernel.axes[self.outer]
-        return 1 if axis is None or axis.kind == REDUCED else call.size(axis.extent)
 
 
 def weigh(plans: Sequence[Plan]) -> tuple[dict[int, int], dict[int, list[int]]]:
@@ -241,7 +223,7 @@ class Bytecode:
         call = plan.call(step)
         code = self.kernels[call]
         if call not in self._cuts:
-            self._cuts[call] = cut(call, code.outer, code.grain, self._fine)
+            self._cuts[call] = cut(call, code, self._fine)
         found = self._cuts[call]
         words = [Opcode.KERNEL, code.address, params, code.extent(call), fault, len(step.slots)]
         for slot in step.slots:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tenfold.backends.cpu.loop.compile import loop_functions, names
-from tenfold.backends.cpu.run.bytecode import Bytecode, KernelPlace, routines_of
+from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
 from tenfold.backends.cpu.run.kernels import (
     Request,
     judged_kernels,
@@ -15,6 +15,7 @@ from tenfold.backends.cpu.run.kernels import (
 )
 from tenfold.backends.cpu.run.native import NativeProgram, asking
 from tenfold.backends.cpu.target import host_target
+from tenfold.backends.cpu.threads.cut import KernelPlace
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan

@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 from tenfold.backends.cpu.library.routine import routine_imports
 from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.ahead import Course, coming
-from tenfold.backends.cpu.run.bytecode import KernelPlace
 from tenfold.backends.cpu.run.fixed import EXPORTS, STEPS, find_object, fixed, keep_object
+from tenfold.backends.cpu.threads.cut import KernelPlace
 from tenfold.backends.cpu.threads.pool import thread_pool
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel.ir.sized import SizedKernel

@@ -13,10 +13,11 @@ from tenfold.backends.cpu.entry.abi import Argument, CallSpec
 from tenfold.backends.cpu.entry.bind import BoundPlan, NativeBinding, gate, make_entry
 from tenfold.backends.cpu.entry.table import make_dispatch
 from tenfold.backends.cpu.link.loader import Image
-from tenfold.backends.cpu.run.bytecode import Bytecode, KernelPlace
+from tenfold.backends.cpu.run.bytecode import Bytecode
 from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.fixed import GATE, fixed
 from tenfold.backends.cpu.run.overwrite import StepOrder
+from tenfold.backends.cpu.threads.cut import KernelPlace
 from tenfold.backends.guard import Guard, kind_of
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.program import OUTPUTS, Array, CurrentCallbacks, Dispatch, Program

@@ -11,12 +11,12 @@ import numpy as np
 from tenfold.backends.cpu.library.routine import routine_imports
 from tenfold.backends.cpu.link import prelink  # noqa: F401  what `load` will want
 from tenfold.backends.cpu.link.loader import load
-from tenfold.backends.cpu.run.bytecode import KernelPlace
 from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.code import NativeCode
 from tenfold.backends.cpu.run.fixed import bring
 from tenfold.backends.cpu.run.kernels import judged_kernels, steps_image
 from tenfold.backends.cpu.run.native import NativeProgram
+from tenfold.backends.cpu.threads.cut import KernelPlace
 from tenfold.backends.cpu.threads.pool import thread_pool
 from tenfold.backends.program import Array
 from tenfold.errors import PlanError

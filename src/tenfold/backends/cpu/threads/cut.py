@@ -37,10 +37,27 @@ class Cut:
     joined: bool = False  # they are parts of a reduction, to be joined in the end
 
 
-def cut(call: SizedKernel, outer: int | None, grain: int, fine: bool = False) -> Cut | None:
-    """The parts of a kernel with this outer axis, cut at multiples of the grain; None for one.
-    `fine`: whatever it costs, it is cut where it can be."""
-    kernel = call.kernel
+@frozen(ready=True)
+class KernelPlace:
+    """Where the code of a kernel lies, and where a call of it may be cut: at multiples of the grain
+    along the outer axis, if it has one. `polls`: it may be stopped by a signal."""
+
+    address: int
+    outer: int | None
+    grain: int
+    polls: bool = False
+
+    def extent(self, call: SizedKernel) -> int:
+        """Of the outer axis, in a call: the whole kernel is [0, extent). One that is reduced counts
+        for parts alone."""
+        axis = None if self.outer is None else call.kernel.axes[self.outer]
+        return 1 if axis is None or axis.kind == REDUCED else call.size(axis.extent)
+
+
+def cut(call: SizedKernel, place: KernelPlace, fine: bool = False) -> Cut | None:
+    """The parts of a call of a kernel; None for one. `fine`: whatever it costs, it is cut where it
+    can be."""
+    kernel, outer, grain = call.kernel, place.outer, place.grain
     if outer is None:
         return None
     extents = [call.size(axis.extent) for axis in kernel.axes]
