@@ -11,7 +11,8 @@ the same in every process:
 - a round is short: where each kernel has thousands of elements, what is saved does not count;
 - the code is not long: kernels are put in place where they stand, so each counts as often.
 
-A loop inside such a loop is part of it. `plan.explain()` says it of each loop.
+A loop inside such a loop is part of it. A backend may still leave a loop to its interpreter, where
+its code turns out to be long. `plan.explain()` says it of each loop.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run import compiled
 from tenfold.backends.cpu.run.compiled import CompiledProgram
-from tenfold.plan import Plan
+from tenfold.plan import KernelStep, Plan
 from tenfold.plan.steps.loops import native_loops
 from tenfold.reference import evaluate
 
@@ -277,6 +278,46 @@ def test_updates_in_place_copy_no_array(name: str, monkeypatch: pytest.MonkeyPat
     big = [n for n, s in enumerate(outer.outputs) if plan.slots[s].type.nbytes == a.nbytes]
     assert all(outer.second[n] == outer.outputs[n] for n in big), plan  # it is updated in place
     assert all(inner.greatest_live < a.nbytes for inner in plan.every), plan
+
+
+def rows_by_python(a: Any) -> Any:
+    for i in range(1, a.shape[0]):
+        a[i] = a[i] + a[i - 1]
+        a[i - 1] = a[i] * 0.5
+    return a
+
+
+def elements_by_python(a: Any) -> Any:
+    for i in range(1, a.shape[0]):
+        a[i, 1] += a[i - 1, 2]
+        a[i, 1] /= 3.0
+    return a
+
+
+def rows_by_slices(a: Any) -> Any:
+    def step(i: Any, a: Any) -> Any:
+        row = tn.dynamic_slice(a, (i - 1, 0), (1, a.shape[1]))
+        a = tn.dynamic_update(a, row * 0.5, (i, 0))
+        return tn.dynamic_update(a, row + 1, (i - 1, 0))
+
+    return tn.fori_loop(1, a.shape[0], step, a)
+
+
+@pytest.mark.parametrize("function", [rows_by_python, elements_by_python, rows_by_slices])
+@pytest.mark.parametrize("columns", [4, 40])
+def test_a_round_touches_what_it_updates_and_no_more(
+    function: Callable[..., Any], columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An array of more than a few numbers is updated in place, twice in a round too."""
+    a = np.random.default_rng(4).standard_normal((50, columns))
+    run_both(function, (a,), monkeypatch)
+    plan = BACKEND.plan(tn.trace(function, a))
+    (step,) = (s for s in plan.steps if s.kind == "loop")
+    body = plan.plans[step.plans[-1]]
+    for kernel in (s for s in body.steps if isinstance(s, KernelStep)):
+        call = body.call(kernel)
+        assert prod(call.size(axis.extent) for axis in call.kernel.axes) <= columns
+    assert body.greatest_live < a.nbytes
 
 
 def reads_beyond(a: Any) -> Any:

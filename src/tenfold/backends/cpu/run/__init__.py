@@ -6,7 +6,8 @@ sub-plans. The blueprint links a plan into native code of its own; here a plan i
 bytecode that one native interpreter reads (`backends/cpu/run/steps`). Native code of its own cost
 about 1.5 ms a step to compile; bytecode costs none of that, and makes a plan on disk plain data.
 
-- Loops and branches run inside the interpreter; a hook or host step calls back into Python.
+- Loops and branches run inside the interpreter; a hook or host step calls back into Python. A loop
+  of many short rounds is one native function instead (`backends/cpu/loop`).
 - Carries alternate between two slots; outputs alias nothing; a loop of no trips copies.
 - Back edges poll, so that Ctrl-C stops a plan within 0.2 s. Long kernels poll too, in the loop
   that is long while each of its trips is short (`backends/cpu/emit/polling`); long products and
