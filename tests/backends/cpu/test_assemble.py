@@ -67,6 +67,8 @@ target = host_target()
 texts = [text(target) for text in TEXTS.values()]
 assert library(target.llvmlite) is not None
 made = [assemble(text, target) for text in texts]
+looped = [assemble(text, target, loops=True) for text in texts]
+assert looped != made  # memory on the stack became registers
 for _ in range(2):
     try:
         assemble("define nonsense", target)
@@ -77,6 +79,8 @@ for _ in range(2):
 assert "llvmlite" not in sys.modules
 tools = _Tools(target)
 assert [tools.assemble(text) for text in texts] == made
+tools = _Tools(target, loops=True)
+assert [tools.assemble(text) for text in texts] == looped
 assert library(target.llvmlite) is None  # llvmlite is there: its own way is taken
 assert [assemble(text, target) for text in texts] == made
 """

@@ -21,7 +21,7 @@ class _Tools:
     serve one module at a time, and are used again: each call into LLVM gives the GIL up, and gets
     it back late where another thread is busy."""
 
-    def __init__(self, target: LLVMTarget, loops: bool) -> None:
+    def __init__(self, target: LLVMTarget, loops: bool = False) -> None:
         import llvmlite.binding as llvm
 
         self.machine = target_machine(target)
