@@ -2,9 +2,10 @@
 answers before its own check is made.
 
 The wiring of a plan is all that does not grow with its arguments: its graph with a mark in place of
-each extent, offset and literal; its kernels, which are general; its steps and the slots that they
-read and write; which slots are inputs, outputs and constants; which of them share memory while both
-are in use. Two plans of one wiring differ in sizes alone, and in the literals that they pass on.
+each extent, offset and literal; its kernels, which are general; the functions that its loops have;
+its steps and the slots that they read and write; which slots are inputs, outputs and constants;
+which of them share memory while both are in use. Two plans of one wiring differ in sizes alone, and
+in the literals that they pass on.
 
 Where a plan of an equal wiring was checked, in brief or in full, and all kernels of this one were
 judged on drawn values with the very code it runs, only what hangs on its sizes could be wrong. Of
@@ -168,7 +169,8 @@ def wiring_of(program: Program, graph: Graph) -> str | None:
         return None
     every = program.plan.every
     number = {id(plan): n for n, plan in enumerate(every)}
-    forms: list[Any] = [program.target.digest, program.strict, graph_form(graph)]
+    loops = sorted(program.loops.items())
+    forms: list[Any] = [program.target.digest, program.strict, graph_form(graph), loops]
     for plan in every:
         form = _plan_form(plan, graph, number)
         if form is None:

@@ -15,6 +15,7 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run import compiled
 from tenfold.backends.cpu.run.compiled import CompiledProgram
+from tenfold.parity.wiring import wiring_of
 from tenfold.plan import KernelStep, Plan
 from tenfold.plan.steps.loops import native_loops
 from tenfold.reference import evaluate
@@ -418,6 +419,23 @@ def test_other_lengths_and_sizes_share_a_function() -> None:
         for n in (100, 1000, 5000)
     }
     assert len(names) == 1
+
+
+def test_a_plan_with_another_function_is_wired_in_another_way() -> None:
+    """It does not answer before its own check: its function was not judged."""
+
+    def function(a: Any) -> Any:
+        return tn.fori_loop(0, MANY, lambda i, a: a * 0.5 + i, a)
+
+    found = []
+    for n in (20, 100, 200):  # kept on the stack, or not
+        graph = tn.trace(function, np.zeros(n))
+        program = CompiledProgram(BACKEND.plan(graph))
+        found.append((wiring_of(program, graph), *program.loops.values()))
+    assert found[0][0] != found[1][0]
+    assert found[0][1] != found[1][1]
+    assert found[1] == found[2]
+    assert found[1][0] is not None
 
 
 def test_a_function_goes_to_a_file_and_comes_back(tmp_path: Path) -> None:
