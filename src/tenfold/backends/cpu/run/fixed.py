@@ -18,6 +18,7 @@ from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.entry.bind import GATE_TEXT
 from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
 from tenfold.backends.cpu.link.loader import route
+from tenfold.backends.cpu.loop.walk import LAYOUT
 from tenfold.backends.cpu.run.steps import STEPS_TEXT
 from tenfold.backends.cpu.threads.text import POOL_EXPORTS, pool_text
 from tenfold.backends.llvm.target import LLVMTarget
@@ -47,10 +48,10 @@ _thread: threading.Thread | None = None
 
 @cache
 def interface(target: LLVMTarget) -> str:
-    """The name of how kernels, steps, the pool and the gate call each other: code of another does
-    not fit."""
+    """The name of how kernels, loops, steps, the pool and the gate call each other: code of another
+    does not fit."""
     texts = sorted((part, text(target)) for part, text in TEXTS.items())
-    made = hashlib.sha256(repr((2, PARAM_BYTES, texts)).encode())
+    made = hashlib.sha256(repr((2, PARAM_BYTES, LAYOUT, texts)).encode())
     return made.hexdigest()[:32]
 
 
