@@ -33,6 +33,8 @@ FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], bool]]
     "matrix and column": ((1500, 400), (400, 1), (1, 0), False),
     "turned matrix and vector": ((400, 5000), (400,), (0, 0), False),
     "vector and matrix": ((1100,), (1100, 4500), (0, 0), False),
+    "vector and matrix in parts": ((2500,), (2500, 300), (0, 0), False),
+    "turned matrix and vector in parts": ((1100, 1000), (1100,), (0, 0), False),
     "vector and turned matrix": ((1000,), (900, 1000), (0, 1), False),
     "itself on the left": ((300, 500), (300, 500), (0, 0), True),
     "itself on the right": ((333, 60), (333, 60), (1, 1), True),
@@ -87,8 +89,8 @@ def test_tiles_in_any_order_give_the_same_bits(form: str, dtype: str) -> None:
 def test_bits_do_not_depend_on_the_number_of_threads(dtype: str) -> None:
     drawn = np.random.default_rng(3)
     a, b = drawn.standard_normal((2, 301, 290)).astype(dtype)
-    c, x = drawn.standard_normal((1200, 290)).astype(dtype), drawn.standard_normal(290)
-    f = tn.jit(lambda a, b, c, x: (a @ b.T, a.T @ a, c @ x, x @ b.T, (c @ b.T)[:, None] @ a))
+    c, x = drawn.standard_normal((2800, 290)).astype(dtype), drawn.standard_normal(290)
+    f = tn.jit(lambda a, b, c, x: (a @ b.T, a.T @ a, c @ x, x @ c.T @ c, (c @ b.T)[:, None] @ a))
     args = (a, b, c, x.astype(dtype))
     found = []
     try:

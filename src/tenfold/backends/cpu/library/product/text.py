@@ -40,6 +40,10 @@ _OF_MATRICES = (
     *("left", "right", "m", "n", "k", "lda", "ldb", "batch", "sa", "sb", "sc"),
     *("rows", "columns", "lanes", "across", "per", "ai", "bj", "size"),
 )
+_OF_VECTOR = (
+    *("first", "m", "k", "ld", "row", "step"),
+    *("size", "rows", "runs", "span", "parts"),
+)
 
 
 def product_text(dtype: str) -> str:
@@ -48,7 +52,7 @@ def product_text(dtype: str) -> str:
     one, zero = _FACTORS.get(letter, ("ptr @tn_one", "ptr @tn_zero"))
     body = "" if letter in _FACTORS else _COMPLEX.format("float" if letter == "c" else "double")
     body += _matrices(letter, one, zero) + _vector(letter, one, _SIZES[dtype])
-    body += _mirror(8 * _SIZES[dtype]) + _symmetric(letter, one, zero) + _entry(dtype)
+    body += _mirror(8 * _SIZES[dtype]) + _symmetric(letter, one, zero) + _entry(dtype, one)
     return join([BLAS, Fragment(_NEEDS, body)])
 
 
@@ -143,46 +147,59 @@ def _operands(*names: str) -> str:
 def _vector(letter: str, one: str, size: int) -> str:
     """A tile of a matrix, which is the operand `%which`, times a vector: the result's axis is
     that of the matrix's rows where `first` is 1, else that of its columns. It is added up in runs,
-    each from nothing: those after the first beside the result."""
+    each from nothing: those after the first beside the result. Of several parts of what is added
+    up, those after the first go to sums of their own."""
     return (
-        "define internal void @tn_vector(ptr %buffers, ptr %params, i64 %tile, i64 %which) "
-        "nounwind {\nentry:\n"
+        "define internal void @tn_vector(ptr %buffers, ptr %params, i64 %index, i64 %which, "
+        "ptr %sums) nounwind {\nentry:\n"
         + f"  %beside = alloca [{WIDEST * size} x i8], align 64\n"
-        + _words("first", "m", "k", "ld", "row", "step", "size", "rows", "runs")
+        + _words(*_OF_VECTOR)
         + _operands("one", "two", "c")
         + """  %swapped = icmp ne i64 %which, 0
   %a = select i1 %swapped, ptr %two, ptr %one
   %x = select i1 %swapped, ptr %one, ptr %two
+  %whole = icmp eq i64 %parts, 1
+  %tile = select i1 %whole, i64 %index, i64 0
+  %part = select i1 %whole, i64 0, i64 %index
   %i = mul i64 %tile, %rows
+  %begin = mul i64 %part, %span
+  %beyond = add i64 %begin, %span
+  %k.end = call i64 @llvm.umin.i64(i64 %beyond, i64 %k)
+  %before = sub i64 %part, 1
+  %line = mul i64 %m, %size
 """
         + _least("high", "%rows", "%m", "%i")
         + _moved("a.first", "%a", ("%i", "%row"))
-        + _moved("y", "%c", ("%i", "%size"))
+        + _moved("result", "%c", ("%i", "%size"))
+        + _moved("own", "%sums", ("%before", "%line"))
+        + """  %leads = icmp eq i64 %part, 0
+  %y = select i1 %leads, ptr %result, ptr %own
+"""
         + "  %turned = sub i64 1, %first\n"
         + _trans("t", "%turned")
         + """  %bytes = mul i64 %high, %size
   %plain = icmp ne i64 %first, 0
   br label %run
 run:
-  %k.now = phi i64 [ 0, %entry ], [ %k.next, %on ]
+  %k.now = phi i64 [ %begin, %entry ], [ %k.next, %on ]
   %to = phi ptr [ %y, %entry ], [ %beside, %on ]
   call void @llvm.memset.p0.i64(ptr %to, i8 0, i64 %bytes, i1 false)
 """
-        + _least("terms", "%runs", "%k", "%k.now")
+        + _least("terms", "%runs", "%k.end", "%k.now")
         + _moved("a.now", "%a.first", ("%k.now", "%step"))
         + _moved("x.now", "%x", ("%k.now", "%size"))
         + f"""  %down = select i1 %plain, i64 %high, i64 %terms
   %across = select i1 %plain, i64 %terms, i64 %high
   call void @tn_{letter}gemv(i32 {ROW_MAJOR}, i32 %t, i64 %down, i64 %across, {one},
     ptr %a.now, i64 %ld, ptr %x.now, i64 1, {one}, ptr %to, i64 1)
-  %begun = icmp eq i64 %k.now, 0
+  %begun = icmp eq i64 %k.now, %begin
   br i1 %begun, label %on, label %add
 add:
   call void @tn_{letter}axpy(i64 %high, {one}, ptr %beside, i64 1, ptr %y, i64 1)
   br label %on
 on:
   %k.next = add i64 %k.now, %runs
-  %more = icmp ult i64 %k.next, %k
+  %more = icmp ult i64 %k.next, %k.end
   br i1 %more, label %run, label %end
 end:
   ret void
@@ -287,13 +304,16 @@ copy:
     )
 
 
-def _entry(dtype: str) -> str:
-    return f"""define internal i32 @tn_tile(ptr %context, i64 %index, i64 %worker) nounwind {{
+def _entry(dtype: str, one: str) -> str:
+    return (
+        f"""define internal i32 @tn_tile(ptr %context, i64 %index, i64 %worker) nounwind {{
   %params.at = getelementptr ptr, ptr %context, i64 1
   %low.at = getelementptr ptr, ptr %context, i64 2
+  %sums.at = getelementptr ptr, ptr %context, i64 3
   %buffers = load ptr, ptr %context, align 8
   %params = load ptr, ptr %params.at, align 8
   %low = load i64, ptr %low.at, align 8
+  %sums = load ptr, ptr %sums.at, align 8
   %t = add i64 %low, %index
   %kind = load i64, ptr %params, align 8
   switch i64 %kind, label %matrices [ i64 {MATRIX_VECTOR}, label %matrix.vector
@@ -302,10 +322,10 @@ matrices:
   call void @tn_matrices(ptr %buffers, ptr %params, i64 %t)
   ret i32 0
 matrix.vector:
-  call void @tn_vector(ptr %buffers, ptr %params, i64 %t, i64 0)
+  call void @tn_vector(ptr %buffers, ptr %params, i64 %t, i64 0, ptr %sums)
   ret i32 0
 vector.matrix:
-  call void @tn_vector(ptr %buffers, ptr %params, i64 %t, i64 1)
+  call void @tn_vector(ptr %buffers, ptr %params, i64 %t, i64 1, ptr %sums)
   ret i32 0
 symmetric:
   call void @tn_symmetric(ptr %buffers, ptr %params, i64 %t)
@@ -314,16 +334,47 @@ symmetric:
 
 define dso_local i32 @tn_product_{dtype}(
   ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind {{
-  %context = alloca [3 x i64], align 16
-  %params.at = getelementptr i64, ptr %context, i64 1
-  %low.at = getelementptr i64, ptr %context, i64 2
+entry:
+  %context = alloca [4 x i64], align 16
+  %params.to = getelementptr i64, ptr %context, i64 1
+  %low.to = getelementptr i64, ptr %context, i64 2
+  %sums.to = getelementptr i64, ptr %context, i64 3
   store ptr %buffers, ptr %context, align 8
-  store ptr %params, ptr %params.at, align 8
-  store i64 %low, ptr %low.at, align 8
-  %count = sub i64 %high, %low
+  store ptr %params, ptr %params.to, align 8
+  store i64 %low, ptr %low.to, align 8
+  %tiles = sub i64 %high, %low
   %polls.at = getelementptr ptr, ptr %buffers, i64 4
   %polls = load ptr, ptr %polls.at, align 8
-  %answer = call i32 @tn_parallel_for(ptr @tn_tile, ptr %context, i64 %count, ptr %polls)
+  %kind = load i64, ptr %params, align 8
+  switch i64 %kind, label %whole [ i64 {MATRIX_VECTOR}, label %vector
+    i64 {VECTOR_MATRIX}, label %vector ]
+whole:
+  %answer = call i32 @tn_parallel_for(ptr @tn_tile, ptr %context, i64 %tiles, ptr %polls)
   ret i32 %answer
+vector:
+"""
+        + _words(*_OF_VECTOR)
+        + _operands("one", "two", "c")
+        + f"""  %cut = icmp ugt i64 %parts, 1
+  br i1 %cut, label %divide, label %whole
+divide:
+  %others = sub i64 %parts, 1
+  %line = mul i64 %m, %size
+  %bytes = mul i64 %others, %line
+  %sums = alloca i8, i64 %bytes, align 64
+  store ptr %sums, ptr %sums.to, align 8
+  %done = call i32 @tn_parallel_for(ptr @tn_tile, ptr %context, i64 %parts, ptr %polls)
+  br label %add
+add:
+  %p = phi i64 [ 0, %divide ], [ %p.next, %add ]
+  %from.by = mul i64 %p, %line
+  %from = getelementptr i8, ptr %sums, i64 %from.by
+  call void @tn_{_LETTERS[dtype]}axpy(i64 %m, {one}, ptr %from, i64 1, ptr %c, i64 1)
+  %p.next = add i64 %p, 1
+  %more = icmp ult i64 %p.next, %others
+  br i1 %more, label %add, label %end
+end:
+  ret i32 %done
 }}
 """
+    )

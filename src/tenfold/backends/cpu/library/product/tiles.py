@@ -27,6 +27,7 @@ _ALIGNED = 32  # rows and columns of a tile are multiples of this
 _READ = 1 << 18  # elements of the matrix that a tile of a product with a vector reads
 _WIDE = 2048  # columns of such a tile where the matrix is cut between columns: less is slow
 WIDEST = 4096  # columns of such a tile, at most: its sums have a place on the stack
+_PARTS = 4  # of the rows of a matrix of fewer columns, at most: sums of each are added in order
 # Terms that the library adds up of a product with a vector, before what comes of them is added.
 # Along rows it adds in many lanes, else one after the other: the error grows with their number.
 _RUN_ALONG, _RUN_ACROSS = 1 << 14, 512
@@ -79,11 +80,17 @@ def product_tiles(
 
 
 def _with_vector(kind: int, m: int, k: int, first: bool, size: int) -> ProductTiles:
+    """A product with a vector. Its rows are cut where the result's axis comes first in memory. Else
+    columns are, if there are many; what is added up to few columns is one tile, which takes parts
+    of the rows, each to sums of its own."""
     rows = _READ // k if first else max(_WIDE, _READ // k)
     rows = min(m, WIDEST, max(1, -(-rows // _ALIGNED)) * _ALIGNED)
     steps = (k * size, size) if first else (size, m * size)
     run = _RUN_ALONG if first else _RUN_ACROSS
-    params = (kind, first, m, k, k if first else m, *steps, size, rows, run)
+    parts = 1 if first or rows < m else max(1, min(_PARTS, m * k // _READ))
+    span = -(-k // parts)
+    parts = -(-k // span)
+    params = (kind, first, m, k, k if first else m, *steps, size, rows, run, span, parts)
     return ProductTiles(tuple(map(int, params)), -(-m // rows))
 
 
