@@ -301,6 +301,10 @@ PRODUCTS: dict[str, tuple[Function, tuple[Any, ...], int, int]] = {
     "a vector and a computed matrix": (
         lambda a, x, b: 1.5 * a @ x + (b + 1) @ x, (some(99, 300), some(300), some(99, 300)), 0, 1,
     ),
+    "a vector and a part of a matrix": (
+        lambda a, x: (x @ a[:, 5:], a[3:] @ a[0]), (some(300, 305), some(300)), 0, 2,
+    ),
+    "a vector and a transposed matrix": (lambda a, x: a.T @ x, (some(300, 305), some(300)), 1, 0),
     "a computed matrix that others read": (
         lambda a, x: ((a + 1) @ x, a + 1), (some(300, 300), some(300)), 1, 1,
     ),

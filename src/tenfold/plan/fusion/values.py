@@ -100,16 +100,22 @@ class FusionValues:
                     self.uses[value] += 1
 
     def compute_once(self) -> None:
-        """Make kernels of products of vectors by matrices that are computed for them alone: the
-        elements of such a matrix are computed on the way, and never stored."""
+        """Make kernels of products of vectors by matrices that are computed for them alone, or are
+        parts of others: the elements of such a matrix are found on the way, and never stored."""
         for position, node in enumerate(self.graph.nodes):
             lowering = self.table[node.op].lowering
             if not isinstance(lowering, Routine) or lowering.name != PRODUCT:
                 continue
             types, given = [self.types[v] for v in node.inputs], dict(node.attributes)
             for operand, value in enumerate(node.inputs):
-                if self.elementwise_for_one(value) and reads_once(types, given, operand):
+                apart = self.elementwise_for_one(value) or self.is_part(value)
+                if apart and reads_once(types, given, operand):
                     self.accesses[position] = product_access(types, given, operand)
+
+    def is_part(self, value: int) -> bool:
+        """Whether a value is a view with no memory of its own, of some elements of another."""
+        apart = self.view[value] and self.alias[value] == value != self.root[value]
+        return apart and self.pattern[value] is None
 
     def elementwise_for_one(self, value: int) -> bool:
         """Whether a value is computed element by element, and read by one node alone."""
