@@ -29,6 +29,7 @@ _COMPLEX = """
 @tn_one = private constant [2 x {0}] [{0} 1.0, {0} 0.0], align 16
 @tn_zero = private constant [2 x {0}] zeroinitializer, align 16
 """
+_QUICK = "nounwind noinline optnone"  # to compile: the work lies in the library
 _STRIP = 16  # rows that are copied above the diagonal side by side
 _NEEDS = (
     "declare i32 @tn_parallel_for(ptr, ptr, i64, ptr)",
@@ -94,7 +95,7 @@ def _moved(name: str, base: str, *terms: tuple[str, str]) -> str:
 
 def _matrices(letter: str, one: str, zero: str) -> str:
     return (
-        "define internal void @tn_matrices(ptr %buffers, ptr %params, i64 %tile) nounwind {\n"
+        f"define internal void @tn_matrices(ptr %buffers, ptr %params, i64 %tile) {_QUICK} {{\n"
         "entry:\n"
         + _words(*_OF_MATRICES)
         + _operands("a", "b", "c")
@@ -151,7 +152,7 @@ def _vector(letter: str, one: str, size: int) -> str:
     up, those after the first go to sums of their own."""
     return (
         "define internal void @tn_vector(ptr %buffers, ptr %params, i64 %index, i64 %which, "
-        "ptr %sums) nounwind {\nentry:\n"
+        f"ptr %sums) {_QUICK} {{\nentry:\n"
         + f"  %beside = alloca [{WIDEST * size} x i8], align 64\n"
         + _words(*_OF_VECTOR)
         + _operands("one", "two", "c")
@@ -258,7 +259,7 @@ def _symmetric(letter: str, one: str, zero: str) -> str:
     """A tile of a matrix times itself transposed: tiles below the diagonal are counted row by
     row."""
     return (
-        "define internal void @tn_symmetric(ptr %buffers, ptr %params, i64 %tile) nounwind {\n"
+        f"define internal void @tn_symmetric(ptr %buffers, ptr %params, i64 %tile) {_QUICK} {{\n"
         "entry:\n"
         + _words("turned", "m", "k", "ld", "row", "size", "rows")
         + _operands("a", "b", "c")
@@ -306,7 +307,7 @@ copy:
 
 def _entry(dtype: str, one: str) -> str:
     return (
-        f"""define internal i32 @tn_tile(ptr %context, i64 %index, i64 %worker) nounwind {{
+        f"""define internal i32 @tn_tile(ptr %context, i64 %index, i64 %worker) {_QUICK} {{
   %params.at = getelementptr ptr, ptr %context, i64 1
   %low.at = getelementptr ptr, ptr %context, i64 2
   %sums.at = getelementptr ptr, ptr %context, i64 3
@@ -333,7 +334,7 @@ symmetric:
 }}
 
 define dso_local i32 @tn_product_{dtype}(
-  ptr %buffers, ptr %params, i64 %low, i64 %high) nounwind {{
+  ptr %buffers, ptr %params, i64 %low, i64 %high) {_QUICK} {{
 entry:
   %context = alloca [4 x i64], align 16
   %params.to = getelementptr i64, ptr %context, i64 1
