@@ -169,6 +169,34 @@ def test_bias_and_activation_follow() -> None:
     assert "in panels" not in small.explain()
 
 
+def test_bits_do_not_depend_on_threads() -> None:
+    random = np.random.default_rng(4)
+    x, w, v, each = (
+        random.standard_normal(s).astype("f4")
+        for s in ((4, 16, 30, 30), (24, 16, 3, 3), (16, 24, 4, 4), (16, 1, 5, 5))
+    )
+
+    def all_ways(x: Any, w: Any, v: Any, each: Any) -> Any:
+        return (
+            tn.conv(x, w, padding=1),
+            tn.conv_transpose(x, v, strides=2, padding=1),
+            tn.conv(x, each, strides=2, padding=2, groups=16),
+        )
+
+    f = tn.jit(all_ways)
+    words = f.plan(x, w, v, each).explain()
+    assert "directly: 16 groups of 1 out channels by 25 terms" in words
+    assert "in panels: 24 out channels by 144 terms" in words
+    before, found = tn.config.threads, set()
+    try:
+        for threads in (1, 2, 3, 8):
+            tn.config.threads = threads
+            found.add(b"".join(y.tobytes() for y in f(x, w, v, each)))
+    finally:
+        tn.config.threads = before
+    assert len(found) == 1
+
+
 def test_other_sizes_come_by_the_same_code() -> None:
     random = np.random.default_rng(3)
     f = tn.jit(lambda x, w: tn.conv(x, w, padding=1, strides=2))

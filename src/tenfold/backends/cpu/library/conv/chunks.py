@@ -8,8 +8,9 @@ function serves every plan and every size.
 
 It is a product of matrices whose right one is never in memory as a whole. What so many columns as
 a tile has see of the input is packed into a panel on the stack, a run of terms at a time
-(`panel`); then tile after tile of out channels goes over it (`tile`). Tiles that lie in the result
-as they are add up there, others on the stack.
+(`panel`); then tile after tile of out channels goes over it (`tile`). Where columns are neighbours
+in the input and out channels few, it is read as it lies. Tiles that lie in the result as they are
+add up there, others on the stack.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.cpu.library.conv.lanes import Lanes
 from tenfold.backends.cpu.library.conv.panel import PAIR, PIECE, packing
 from tenfold.backends.cpu.library.conv.sizes import COLUMNS, ROWS, TERMS, WORDS
-from tenfold.backends.cpu.library.conv.tile import VECTORS, rows_of, tile, tile_name
+from tenfold.backends.cpu.library.conv.tile import VECTORS, rows_near, rows_of, tile, tile_name
 from tenfold.backends.cpu.library.loops import each, when
 from tenfold.backends.cpu.library.sort.poll import LOOK
 from tenfold.backends.llvm.target import LLVMTarget
@@ -33,7 +34,8 @@ def panels_text(symbol: str, target: LLVMTarget) -> str:
     functions = LOOK + packing(symbol, element, w)
     for rows in _heights(target):
         for vectors in range(1, VECTORS + 1):
-            functions += tile(symbol, element, rows, vectors, w)
+            functions += tile(symbol, element, rows, vectors, False, w)
+        functions += tile(symbol, element, rows, VECTORS, True, w)
     body = functions + _Chunks(symbol, element, w).text()
     return join([Fragment(tuple(sorted(w.declared)), body)])
 
@@ -41,7 +43,7 @@ def panels_text(symbol: str, target: LLVMTarget) -> str:
 def _heights(target: LLVMTarget) -> tuple[int, ...]:
     """The rows of tiles: what is left over goes by the least that has as many."""
     most = rows_of(target)
-    return most, most // 2, 1
+    return most, most // 2
 
 
 class _Chunks(Lanes):
@@ -103,8 +105,8 @@ entry:
         self.put(rest, self.cells["image"])
         with each(w, first, end, str(self.wide)) as column:
             columns = self.least(str(self.wide), self.less(end, column))
-            image, pixel = self.split(column, given["plane"])
-            inside = w.op(f"icmp sle i64 {self.total(pixel, columns)}, {given['plane']}")
+            image, pixel = self.split(column, given["span"])
+            inside = w.op(f"icmp sle i64 {self.total(pixel, columns)}, {given['straight']}")
             vectors = w.op(f"sdiv i64 {self.total(columns, str(self.lanes - 1))}, {self.lanes}")
             even = w.op(f"icmp eq i64 {self.times(vectors, str(self.lanes))}, {columns}")
             whole = w.op(f"and i1 {inside}, {even}")  # its vectors lie in the result as they are
@@ -116,11 +118,17 @@ entry:
                 with when(w, w.op(f"or i1 {begins}, {several}")):
                     self.offset(k, count)
                 many, most = self.get(self.cells["many"]), self.get(self.cells["most"])
-                w.put(
-                    f"call void @{self.symbol}_pack(ptr {self.panel}, ptr {seen}, "
-                    f"ptr {self.pieces}, i64 {many}, ptr {self.pairs}, i64 {most}, "
-                    f"ptr {self.offsets}, i64 {count}, i64 {given['step2']})"
-                )
+                run = w.op(f"icmp eq i64 {most}, 0")
+                few = w.op(f"icmp sle i64 {given['rows']}, {rows_near(w.target)}")
+                near = w.op(f"and i1 {run}, {few}")
+                with when(w, w.op(f"xor i1 {near}, true")):
+                    w.put(
+                        f"call void @{self.symbol}_pack(ptr {self.panel}, ptr {seen}, "
+                        f"ptr {self.pieces}, i64 {many}, ptr {self.pairs}, i64 {most}, "
+                        f"ptr {self.offsets}, i64 {count}, i64 {given['step2']})"
+                    )
+                begin = self.at(seen, self.get(self.pieces))
+                panel = w.select(near, "ptr", begin, self.panel)
                 with each(w, top, bottom, str(rows_of(w.target))) as row:
                     inner = self.total(own, row)
                     to = self.times(self.channel(image, inner), given["plane"])
@@ -131,11 +139,12 @@ entry:
                     self.tiles(
                         self.less(bottom, row),
                         vectors,
+                        near,
                         f"ptr {a}, i64 {given['terms']}",
-                        f"ptr {self.panel}, i64 {count}, "
+                        f"ptr {panel}, i64 {count}, "
                         f"ptr {w.select(whole, 'ptr', there, here)}, "
                         f"i64 {w.select(whole, 'i64', given['plane'], str(self.wide))}, "
-                        f"i1 {w.op(f'icmp eq i64 {k}, 0')}",
+                        f"i1 {w.op(f'icmp eq i64 {k}, 0')}, ptr {self.offsets}",
                     )
             with when(w, w.op(f"xor i1 {whole}, true")):
                 self.hand_out(image, pixel, columns, own, top, bottom)
@@ -149,7 +158,9 @@ entry:
             self.put("0", self.pairs, str(n))
         self.put("0", cells["at"])  # pieces of the vector
         run = self.less(given["out2"], self.get(cells["out2"]))
+        side_by_side = w.op(f"icmp eq i64 {given['step2']}, 1")
         enough = w.op(f"icmp sge i64 {run}, {self.wide}")
+        enough = w.op(f"and i1 {side_by_side}, {enough}")
         with each(w, "0", columns) as _:
             done = self.get(cells["done"])
             with when(w, w.op(f"icmp slt i64 {done}, {columns}")):
@@ -220,17 +231,22 @@ entry:
         w.put("br i1 %term.on, label %terms, label %terms.end")
         w.label("terms.end")
 
-    def tiles(self, left: str, vectors: str, kernel: str, others: str) -> None:
+    def tiles(self, left: str, vectors: str, near: str, kernel: str, others: str) -> None:
         """The call of the tile for so many rows, at most, and vectors."""
         w, heights = self.w, _heights(self.w.target)
         rows = self.least(left, str(heights[0]))
         after = w.fresh("tiled")
         for height, below in zip(heights, (*heights[1:], 0), strict=True):
             with when(w, w.op(f"icmp sgt i64 {rows}, {below}")):
+                packed = w.op(f"xor i1 {near}, true")
                 for wide in range(1, VECTORS + 1):
-                    with when(w, w.op(f"icmp eq i64 {vectors}, {wide}")):
-                        name = tile_name(self.symbol, height, wide)
+                    so_wide = w.op(f"icmp eq i64 {vectors}, {wide}")
+                    with when(w, w.op(f"and i1 {packed}, {so_wide}")):
+                        name = tile_name(self.symbol, height, wide, False)
                         w.put(f"call void @{name}({kernel}, i64 {rows}, {others})")
+                with when(w, near):
+                    name = tile_name(self.symbol, height, VECTORS, True)
+                    w.put(f"call void @{name}({kernel}, i64 {rows}, {others})")
                 w.put(f"br label %{after}")
                 w.label(w.fresh("unreached"))
         w.put(f"br label %{after}")
@@ -239,26 +255,36 @@ entry:
     def hand_out(
         self, image: str, pixel: str, columns: str, own: str, top: str, bottom: str
     ) -> None:
-        """Bring sums from the stack into the result, image by image."""
+        """Bring sums from the stack into the result: from each line what is kept of it."""
         w, given, cells = self.w, self.given, self.cells
         w.declare("void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         self.put("0", cells["done"])
-        self.put(pixel, cells["at"])
-        with each(w, image, given["images"]) as one:
-            done, first = self.get(cells["done"]), self.get(cells["at"])
-            length = self.least(self.less(given["plane"], first), self.less(columns, done))
-            with when(w, w.op(f"icmp sgt i64 {length}, 0")), each(w, top, bottom) as row:
-                to = self.times(self.channel(one, self.total(own, row)), given["plane"])
-                to = self.at(self.y, self.total(to, first))
-                line = self.times(self.less(row, top), str(self.wide))
-                source = self.at(self.sums, self.total(line, done))
-                size = self.times(length, str(self.size))
-                w.put(
-                    f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, "
-                    "i1 false)"
+        start = self.total(self.times(image, given["span"]), pixel)
+        with each(w, "0", columns) as _:
+            done = self.get(cells["done"])
+            with when(w, w.op(f"icmp slt i64 {done}, {columns}")):
+                one, place = self.split(self.total(start, done), given["span"])
+                slab, place = self.split(place, given["slab"])
+                number, column = self.split(place, given["pitch"])
+                kept = w.op(f"icmp slt i64 {column}, {given['line']}")
+                end = w.select(kept, "i64", given["line"], given["pitch"])
+                length = self.least(
+                    self.least(self.less(end, column), self.less(given["slab"], place)),
+                    self.less(columns, done),
                 )
-            self.put(self.total(done, length), cells["done"])
-            self.put("0", cells["at"])
+                lines = self.total(self.times(slab, given["lines"]), number)
+                first = self.total(self.times(lines, given["line"]), column)
+                size = self.times(length, str(self.size))
+                with when(w, kept), each(w, top, bottom) as row:
+                    to = self.times(self.channel(one, self.total(own, row)), given["plane"])
+                    to = self.at(self.y, self.total(to, first))
+                    above = self.times(self.less(row, top), str(self.wide))
+                    source = self.at(self.sums, self.total(above, done))
+                    w.put(
+                        f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, "
+                        "i1 false)"
+                    )
+                self.put(self.total(done, length), cells["done"])
 
     # What they are made of.
 

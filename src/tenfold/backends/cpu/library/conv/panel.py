@@ -55,7 +55,7 @@ class _Packing(Lanes):
 
     def run(self) -> None:
         w = self.w
-        start = self.get("%pieces", "0")
+        start = self.get("%pieces")
         with each(w, "0", "%count") as k:
             seen, row = self.term(k)
             source = self.at(seen, start)

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from tenfold.backends.cpu.library.routine import DIRECT, PANELS, NodeRoutine
+from tenfold.frozen import frozen
 from tenfold.graph.op import CONVOLUTION
 from tenfold.ops.algebra import ways
 from tenfold.ops.algebra.windows import counts
@@ -19,11 +20,12 @@ from tenfold.types import SHORT, TensorType
 
 COLUMNS, ROWS = 96, 256
 TERMS = ways.TERMS
+FOLDED, WASTED = 32, 2  # rows of a fold; those whose columns may be wasted
 BLOCK = 2048  # elements of a plane that are computed directly, in a chunk
 WORDS = (
     "terms", "taps", "rows", "columns", "column_chunks", "row_chunks",
     "out0", "out1", "out2", "step0", "step1", "step2",
-    "image", "channel", "plane", "groups", "images",
+    "image", "channel", "plane", "groups", "span", "straight", "slab", "pitch", "line", "lines",
 )  # fmt: skip
 DIRECT_WORDS = (
     "terms", "taps", "rows", "channels", "outs", "planes", "lines", "all_lines", "pieces",
@@ -65,15 +67,54 @@ def _in_panels(
     """The sizes, behind them the offset of each place of the kernel; and the number of chunks."""
     x, w = types
     groups = given["groups"]
-    out, steps, offsets = _laid(types, result, given)
-    rows, plane = w.shape[0] // groups, prod(out)
-    columns = x.shape[0] * plane
+    laid, steps, offsets = _laid(types, result, given)
+    rows, plane = w.shape[0] // groups, prod(laid)
+    lines = _lines(laid, steps, rows)
+    columns = x.shape[0] * lines.span
     column_chunks, row_chunks = -(-columns // COLUMNS), -(-rows // ROWS)
     words = [
-        prod(w.shape[1:]), len(offsets), rows, columns, column_chunks, row_chunks, *out, *steps,
-        prod(x.shape[1:]), prod(x.shape[2:]), plane, groups, x.shape[0],
+        prod(w.shape[1:]), len(offsets), rows, columns, column_chunks, row_chunks,
+        *lines.out, *lines.steps, prod(x.shape[1:]), prod(x.shape[2:]), plane, groups, lines.span,
+        plane if lines.pitch == lines.line else -1,
+        lines.slab, lines.pitch, lines.line, lines.lines,
     ]  # fmt: skip
     return [*words, *offsets], groups * column_chunks * row_chunks
+
+
+@frozen
+class _Lines:
+    """How columns run through the input: extents and steps, the last along neighbours. A slab of
+    columns has so many lines, `pitch` apart, each a line of the result."""
+
+    out: tuple[int, ...]
+    steps: tuple[int, ...]
+    slab: int
+    pitch: int
+    line: int
+    lines: int = 1
+
+    @property
+    def span(self) -> int:
+        """Columns of an image."""
+        return prod(self.out)
+
+
+def _lines(out: Sequence[int], steps: Sequence[int], rows: int) -> _Lines:
+    """Lines of the result that lie side by side in the input are one. So are those with something
+    between them, if that is little and rows are few: columns that nobody wants are computed, and
+    nothing is packed."""
+    slabs, lines, line = out
+    outer, pitch, step = steps
+    little = pitch == line or (rows <= FOLDED and (pitch - line) * rows <= WASTED * pitch)
+    if step == 1 and lines > 1 and line <= pitch and little:
+        length = (lines - 1) * pitch + line
+        if pitch > line:
+            return _Lines((1, slabs, length), (0, outer, 1), length, pitch, line, lines)
+        out, steps = (1, slabs, length), (0, outer, 1)
+        if outer == length:
+            out, steps = (1, 1, slabs * length), (0, 0, 1)
+    plane = prod(out)
+    return _Lines(tuple(out), tuple(steps), plane, plane, plane)
 
 
 def _direct(

@@ -1,8 +1,8 @@
 """The inner loop of a convolution: a tile of the result in registers.
 
 A tile is so many out channels (rows) by so many vectors of columns. For each term a vector of a
-packed panel meets the kernel's own element of each row, so terms are added one after the other, in
-the kernel's order, on every target.
+panel, or of the input, meets the kernel's own element of each row, so terms are added one after the
+other, in the kernel's order, on every target.
 """
 
 from __future__ import annotations
@@ -21,13 +21,20 @@ def rows_of(target: LLVMTarget) -> int:
     return 8 if many else 4
 
 
-def tile_name(symbol: str, rows: int, vectors: int) -> str:
-    return f"{symbol}_{rows}x{vectors}"
+def rows_near(target: LLVMTarget) -> int:
+    """How many rows may see the input as it lies: more of them read it more often, line by line
+    from farther away, than packing takes."""
+    return 128 if rows_of(target) == 8 else 32
 
 
-def tile(symbol: str, element: str, rows: int, vectors: int, w: Writer) -> str:
+def tile_name(symbol: str, rows: int, vectors: int, near: bool) -> str:
+    return f"{symbol}_{rows}x{vectors}{'_near' if near else ''}"
+
+
+def tile(symbol: str, element: str, rows: int, vectors: int, near: bool, w: Writer) -> str:
     """A function that adds terms to a tile at %c, or sets it out where these are the first.
 
+    What it sees is a packed panel; or, if `near`, the input itself, by the offset of each term.
     There are %valid rows; the last one stands for those that are missing, and is stored again.
     """
     made = Lanes(element, w)
@@ -54,7 +61,8 @@ def tile(symbol: str, element: str, rows: int, vectors: int, w: Writer) -> str:
             f"%s{r}.{v} = phi {ty} [ zeroinitializer, %entry ], [ {here[r, v]}, %more ], "
             f"[ %t{r}.{v}, %terms ]"
         )
-    panel = made.at("%b", made.times("%i", str(VECTORS * lanes)))
+    row = made.get("%offsets", "%i") if near else made.times("%i", str(VECTORS * lanes))
+    panel = made.at("%b", row)
     seen = [
         masks.load(w, made.at(panel, str(v * lanes)), element, None, lanes) for v in range(vectors)
     ]
@@ -70,9 +78,9 @@ def tile(symbol: str, element: str, rows: int, vectors: int, w: Writer) -> str:
         masks.store(w, made.at(targets[r], str(v * lanes)), element, f"%t{r}.{v}", None, lanes)
     w.put("ret void")
     return f"""
-define internal void @{tile_name(symbol, rows, vectors)}(
+define internal void @{tile_name(symbol, rows, vectors, near)}(
   ptr noalias %a, i64 %lda, i64 %valid, ptr noalias %b, i64 %count, ptr noalias %c, i64 %ldc,
-  i1 %first) noinline nounwind "prefer-vector-width"="512" {{
+  i1 %first, ptr noalias %offsets) noinline nounwind "prefer-vector-width"="512" {{
 entry:
 {w.taken()}}}
 """
