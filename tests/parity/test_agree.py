@@ -68,7 +68,8 @@ def wrong(name: str, value: Array, at: tuple[int, ...]) -> Iterator[tuple[str, A
 
 
 MEASURED = (  # by other numbers than the one that is wrong
-    *("reduce_sum", "reduce_prod", "contract", "conv", "cumsum", "scatter", "fft", "rfft", "irfft"),
+    *("reduce_sum", "reduce_prod", "contract", "conv", "conv_valid", "cumsum", "scatter"),
+    *("fft", "rfft", "irfft"),
     *("lu", "qr", "svd", "cholesky", "eigh", "solve", "inv", "triangular_solve", "det", "slogdet"),
 )
 UNSIGNED = ("max", "min", "fmax", "fmin", "reduce_max", "reduce_min", "cummax", "cummin", "clip",
@@ -318,7 +319,7 @@ def test_a_large_product_is_held_to_the_exact_one(rows: int, columns: int) -> No
     lost = exact.copy()
     lost[columns // 2] -= 0.01  # one of the terms
     assert refused(found, lost)
-    assert refused(found, exact * (1 + 1e-11))
+    assert refused(found, exact * (1 + 1e-10))
 
 
 def test_a_library_s_product_may_add_one_term_after_the_other() -> None:
@@ -328,9 +329,9 @@ def test_a_library_s_product_may_add_one_term_after_the_other() -> None:
     serial = np.add.accumulate(np.full(30_000, a[0, 0] * b[0, 0]))[-1]
     assert not refused(found, np.full((40, 20), serial))
     assert refused(found, np.full((40, 20), serial) * np.float32(1.01))
-    # A kernel does better: of a vector alone that would be wrong.
-    found = one("contract", a[0], b, **(axes | {"lhs_contract": (0,)}))
-    assert refused(found, np.full(20, serial))
+    # A kernel does better: of two vectors that would be wrong.
+    found = one("contract", a[0], b[:, 0], **(axes | {"lhs_contract": (0,)}))
+    assert refused(found, np.asarray(serial))
 
 
 def test_any_of_many_near_ties_may_be_the_extreme() -> None:

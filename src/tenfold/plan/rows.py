@@ -192,16 +192,17 @@ def _same(
         for read in one.reads:
             axis = inputs[read.input]
             if axis is not None and read.position[axis] != own:
-                raise _RowDependence(_elsewhere(read.position[axis], one.whole, own))
+                several = len({r.position[axis] for r in one.reads if r.input == read.input}) > 1
+                raise _RowDependence(_elsewhere(read.position[axis], one.whole, own, several))
     one, other = asked
     if (one.reads, one.work, one.result) != (other.reads, other.work, other.result):
         where = node.source
         raise different(f"a {node.op} at {where}" if where else node.op, node)
 
 
-def _elsewhere(index: Index, whole: frozenset[int], own: Index | None) -> str:
-    """What it is to read rows at this index."""
-    if index.axes() & whole:
+def _elsewhere(index: Index, whole: frozenset[int], own: Index | None, several: bool) -> str:
+    """What it is to read rows at this index, one of several or the only one."""
+    if index.axes() & whole or (own is None and several and not index.axes()):
         return "runs over the rows"
     if index.values():
         return "picks among the rows"
