@@ -19,7 +19,9 @@ from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.fixed import fixed
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.cpu.threads.pool import ThreadPool, thread_pool
+from tenfold.backends.cpu.threads.text import pool_text
 from tenfold.backends.llvm.assemble import assemble
+from tenfold.backends.llvm.target import target_with
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the caller runs everything")
 
@@ -232,6 +234,19 @@ def test_sleeping_workers_are_not_woken_for_little_that_comes_seldom(threads: in
 def test_there_is_one_pool_for_all_targets() -> None:
     assert thread_pool(host_target()) is pool()
     assert fixed("pool", host_target())
+
+
+@pytest.mark.parametrize(
+    ("triple", "workers"),
+    [("aarch64-unknown-linux-gnu", True), ("arm64-apple-darwin", False)],
+)
+def test_the_text_for_other_systems(triple: str, workers: bool) -> None:
+    import llvmlite.binding as llvm
+
+    text = pool_text(target_with(triple, (), host_target().llvmlite))
+    llvm.parse_assembly(text).verify()
+    assert ("@pthread_create" in text) == workers
+    assert "define dso_local i32 @tn_parallel_for(" in text
 
 
 EXIT = """
