@@ -21,6 +21,7 @@ COUNTS = (
     "templates",  # of outlines: for other sizes none are made
     "kernels_compiled",
     "kernels_reused",
+    "loops_compiled",  # to functions of their own
     "cache_hits",
     "cache_misses",
     "slow_calls",  # that native code did not answer by itself

@@ -20,11 +20,13 @@ def test_other_lengths_and_sizes_share_a_function() -> None:
     def function(a: Any) -> Any:
         return tn.fori_loop(1, a.shape[0], UPDATES["twice"], a)
 
-    names = {
-        next(iter(CompiledProgram(BACKEND.plan(tn.trace(function, np.zeros(n)))).loops.values()))
-        for n in (100, 1000, 5000)
-    }
-    assert len(names) == 1
+    tn.stats.reset()
+    made = [
+        CompiledProgram(BACKEND.plan(tn.trace(function, np.zeros(n)))) for n in (100, 1000, 5000)
+    ]
+    (name,) = {name for program in made for name in program.loops.values()}
+    assert name
+    assert tn.stats()["loops_compiled"] <= 1  # another test may have asked for it
 
 
 def test_a_plan_with_another_function_is_wired_in_another_way() -> None:
