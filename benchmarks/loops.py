@@ -1,12 +1,11 @@
-"""Loops of small bodies beside numba, JAX and NumPy: nanoseconds a round, on one thread.
+"""Loops of small bodies beside numba: nanoseconds a round, on one thread.
 
     python benchmarks/loops.py [case ...] [--rounds N]
 
-Each case is the same loop three times: by `tn.fori_loop`, `tn.while_loop` or `tn.scan`, as plain
-Python that numba compiles, and as the same Python run by the interpreter (fewer rounds, since it is
-slow; `-` where that would take too long). Results are checked against one another. Rounds of the
-measurement are interleaved, and the least is taken. 'native' says how many of the plan's loops are
-native code of their own.
+Each case is the same loop twice: by `tn.fori_loop`, `tn.while_loop` or `tn.scan`, and as plain
+Python that numba compiles; without numba that is the interpreter's own time. Results are checked
+against each other. Rounds of the measurement are interleaved, and the least of the thread's time is
+taken.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ carries live in registers, captures are read once, and an array that is updated 
 where it is.
 
     walk     the steps of a loop, with all below it, as text with kernels left open, and what the
-             function is given: addresses of slots, numbers, parameters
+             function is given: addresses of slots, numbers, parameters (`writer` collects both)
     inline   a kernel as text to be put in place
     text     the whole text of a loop's function, named by itself
     compile  its object code, from memory, disk or LLVM

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from tenfold.backends.cpu.emit.sizes import SIZE_BYTES
 from tenfold.backends.cpu.loop.inline import InlineKernel, inline
-from tenfold.backends.cpu.loop.walk import POLLED, STOP, OpenKernel, Walk
+from tenfold.backends.cpu.loop.walk import POLLED, STOP, Walk
+from tenfold.backends.cpu.loop.writer import OpenKernel
 from tenfold.backends.llvm.functions import Name, definitions, inlined, shared, widest
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join

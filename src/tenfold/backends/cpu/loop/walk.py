@@ -16,11 +16,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES, STOPPED
-from tenfold.frozen import frozen
-from tenfold.kernel.ir.sized import SizedKernel
+from tenfold.backends.cpu.loop.writer import ASK, LITERAL, SLOT, LoopWriter, OpenKernel, Place
 from tenfold.plan import BranchStep, CopyStep, KernelStep, LoopStep, Plan
 from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
 from tenfold.types import KIND
@@ -31,42 +29,6 @@ SCALAR = 16  # bytes of a slice that is
 POLLED = 4000  # nanoseconds of work between two looks at the clock
 _UNTIMED = 1_000_000_000  # weight of a round, at most
 _SELDOM = '!prof !{!"branch_weights", i32 1, i32 2000}'
-
-
-class Operand(NamedTuple):
-    """An address that the function is given: a slot of the plan that the loop stands in, from some
-    byte on; a constant of an inner plan; or the callable for an inner plan's step."""
-
-    kind: str
-    number: int
-    at: int
-
-
-SLOT, LITERAL, ASK = "slot", "literal", "ask"
-
-
-@frozen
-class Place:
-    """Where a slot lies: some bytes behind an address, on the stack or in the caller's memory."""
-
-    base: str
-    shift: int = 0
-    stack: bool = False
-
-    def behind(self, shift: int) -> Place:
-        return Place(self.base, self.shift + shift, self.stack)
-
-
-@frozen
-class OpenKernel:
-    """A kernel that is to be put in place: its name in the text, its buffers' addresses, where its
-    parameters lie, the number that has its extent, and what to do where a check fails."""
-
-    name: str
-    call: SizedKernel
-    params: int
-    extent: str
-    fault: str = ""
 
 
 @dataclass
@@ -80,24 +42,18 @@ class Scope:
     stacked: Mapping[int, Place] = field(default_factory=dict)  # by slot
 
 
-class Walk:
+class Walk(LoopWriter):
     """One loop of a plan, written down."""
 
     def __init__(self, plan: Plan, step: LoopStep, numbers: Mapping[int, int]) -> None:
         """`numbers` has the number of each plan below, by id."""
+        super().__init__()
         self.plan = plan
         self.plans = numbers
-        self.operands: dict[Operand, int] = {}
-        self.numbers: list[int | SizedKernel] = []  # a kernel stands for the extent it runs over
         self.chunks: list[KernelStep] = []
         self.size = 0  # bytes of the chunks
-        self.memory: list[str] = []  # lines that reserve the stack
-        self.lines: list[str | OpenKernel] = []
-        self.count = 0
         outer = Scope(plan, -1, [], (0, 0))
         self.loop(outer, step)
-
-    # What the function is given.
 
     @property
     def params(self) -> bytes:
@@ -107,63 +63,6 @@ class Walk:
         for step in self.chunks:
             raw += _chunk(step)
         return bytes(raw)
-
-    def operand(self, kind: str, number: int, at: int) -> str:
-        return f"%o{self.operands.setdefault(Operand(kind, number, at), len(self.operands))}"
-
-    def amount(self, value: int | SizedKernel) -> str:
-        """A number that the caller gives."""
-        self.numbers.append(value)
-        return f"%q{len(self.numbers) - 1}"
-
-    # Text.
-
-    def fresh(self, letter: str) -> str:
-        self.count += 1
-        return f"{letter}{self.count}"
-
-    def put(self, line: str) -> None:
-        self.lines.append("  " + line)
-
-    def label(self, name: str) -> None:
-        self.put(f"br label %{name}")
-        self.lines.append(f"{name}:")
-
-    def op(self, text: str) -> str:
-        name = "%" + self.fresh("v")
-        self.put(f"{name} = {text}")
-        return name
-
-    def reserve(self, what: str) -> str:
-        name = "%" + self.fresh("m")
-        self.memory.append(f"  {name} = alloca {what}, align 64")
-        return name
-
-    def stack(self, size: int) -> Place:
-        """Memory on the stack for so many bytes."""
-        return Place(self.reserve(f"[{max(1, -(-size // 64)) * 64} x i8]"), 0, True)
-
-    def pointer(self, place: Place) -> str:
-        if not place.shift:
-            return place.base
-        shift = str(place.shift) if place.stack else self.amount(place.shift)
-        return self.op(f"getelementptr i8, ptr {place.base}, i64 {shift}")
-
-    def copy(self, target: Place, source: Place, nbytes: int) -> None:
-        """Bytes from one place to another; nothing where they are one."""
-        if target == source or not nbytes:
-            return
-        size = str(nbytes) if target.stack or source.stack else self.amount(nbytes)
-        given = f"ptr {self.pointer(target)}, ptr {self.pointer(source)}, i64 {size}, i1 false"
-        if target.stack or source.stack:
-            self.put(f"call void @llvm.memcpy.p0.p0.i64({given})")
-            return
-        same = self.op(f"icmp eq ptr {self.pointer(target)}, {self.pointer(source)}")
-        move, on = self.fresh("move"), self.fresh("on")
-        self.put(f"br i1 {same}, label %{on}, label %{move}")
-        self.lines.append(f"{move}:")
-        self.put(f"call void @llvm.memcpy.p0.p0.i64({given})")
-        self.label(on)
 
     # Slots.
 

@@ -14,7 +14,8 @@ from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.library.product import product_name
 from tenfold.backends.cpu.library.product.tiles import product_tiles
 from tenfold.backends.cpu.library.routine import NodeRoutine, routine_of
-from tenfold.backends.cpu.loop.walk import ASK, LITERAL, SLOT, Walk
+from tenfold.backends.cpu.loop.walk import Walk
+from tenfold.backends.cpu.loop.writer import ASK, LITERAL, SLOT
 from tenfold.backends.cpu.run.opcodes import (
     ARENA_BASE,
     JOINED,
