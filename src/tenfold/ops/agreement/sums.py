@@ -2,7 +2,8 @@
 
 - Sums are judged by the exact one. A kernel's is off from that by a unit of the sum of magnitudes
   for each doubling of the number of terms (`kernel.Fold`), a library's product by half a unit for
-  each term, as it adds one after the other. What the reference itself is off by, which does so
+  each term, as it adds one after the other; of a product with a vector, in runs of `SERIAL`
+  terms. What the reference itself is off by, which does so
   along some axes, is measured by asking it again in a wider type, or for large products in short
   parts. Where the magnitudes of finite terms
   add up to more than the type holds, a partial sum may overflow in one order and not in another:
@@ -28,7 +29,7 @@ from tenfold.graph.op import ErrorRule
 from tenfold.ops.agreement.errors import by_bound, either_zero, of_floats
 from tenfold.ops.agreement.evaluation import Evaluation, joined
 from tenfold.ops.agreement.units import EPS, SIGN, WIDER, added_in, finite_size, size_of, unit
-from tenfold.ops.algebra.products import inline
+from tenfold.ops.algebra.products import serial
 from tenfold.types import KIND, TensorType
 
 Array = np.ndarray[Any, Any]
@@ -43,17 +44,17 @@ _PART, _PARTS = 64, 512  # terms of its parts, and how many of those there are a
 
 
 def _of_sum(
-    case: Evaluation, measure: Measure, *, products: bool = False, library: bool = False
+    case: Evaluation, measure: Measure, *, products: bool = False, serial: float = 1
 ) -> Array:
-    """A sum, of `products` perhaps, that may be a `library`'s."""
+    """A sum, of `products` perhaps, of which so many terms are added one after the other."""
     values, result, short = case.values, case.result, case.short
     terms = [np.ones(v.shape) if KIND[v.dtype] in "fc" else v for v in values]
     sizes = [finite_size(v) if KIND[v.dtype] in "fc" else v for v in values]
     (count,), (whole,) = case.ask(case.node, terms), case.ask(case.node, sizes)
     limits = added_in(short)
     depth = case.row.bound * (np.log2(np.maximum(count, 1)) + 1)
-    if library:
-        depth = np.maximum(depth, count / 2)
+    if serial > 1:
+        depth = np.maximum(depth, np.minimum(count, serial) / 2 + count / serial)
     own = depth * float(limits.eps) * whole + measure(case, count, whole)
     if products:
         own = own + count * float(limits.smallest_subnormal)
@@ -128,14 +129,14 @@ def _of_plain_sum(case: Evaluation) -> Array:
 def _of_contraction(case: Evaluation) -> Array:
     """A sum of products, which may be a library's."""
     types = [TensorType(v.dtype, v.shape) for v in case.values]
-    library = not inline(types, case.node.types[0], dict(case.node.attributes))
-    return _of_sum(case, _measured_in_parts, products=True, library=library)
+    added = serial(types, case.node.types[0], dict(case.node.attributes))
+    return _of_sum(case, _measured_in_parts, products=True, serial=added)
 
 
 @of_floats
 def _of_convolution(case: Evaluation) -> Array:
     """A sum of products that is made of a library's."""
-    return _of_sum(case, _measured_unless_large, products=True, library=True)
+    return _of_sum(case, _measured_unless_large, products=True, serial=math.inf)
 
 
 def _one_term(case: Evaluation) -> Array | float:

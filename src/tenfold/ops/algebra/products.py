@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
@@ -11,6 +12,7 @@ from tenfold.types import DTYPES, SHORT, DType, Shape, TensorType
 SMALL = 16384  # multiplications; more are the library's
 READ = 8192  # elements of a matrix that is read once, to multiply a vector
 TERMS = 32  # of a sum; with fewer the library is slow
+SERIAL = 512  # terms of a product with a vector that are added one after the other, at most
 SIDES = ("lhs", "rhs")
 BLAS = ("f32", "f64", "c64", "c128")
 # What large products of other dtypes are computed in: sixteen-bit floats add up in f32 anyway, and
@@ -33,6 +35,15 @@ def wider(
         return None
     result, *operands = (TensorType(DTYPES[dtype], t.shape) for t in (result, *types))
     return None if inline(operands, result, given) else DTYPES[dtype]
+
+
+def serial(types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]) -> float:
+    """How many terms of a product are added one after the other at most, before what comes of them
+    is: by the library all, but of products with vectors. 1 for a kernel."""
+    if inline(types, result, given):
+        return 1
+    left, right = _extents(types, given)
+    return SERIAL if left == 1 or right == 1 else math.inf
 
 
 def _extents(types: Sequence[TensorType], given: Mapping[str, Any]) -> Iterator[int]:

@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 from tenfold.frozen import frozen
+from tenfold.ops.algebra.products import SERIAL
 from tenfold.types import KIND, TensorType
 
 # The kinds of products, as the text knows them.
@@ -29,8 +30,9 @@ _WIDE = 2048  # columns of such a tile where the matrix is cut between columns: 
 WIDEST = 4096  # columns of such a tile, at most: its sums have a place on the stack
 _PARTS = 4  # of the rows of a matrix of fewer columns, at most: sums of each are added in order
 # Terms that the library adds up of a product with a vector, before what comes of them is added.
-# Along rows it adds in many lanes, else one after the other: the error grows with their number.
-_RUN_ALONG, _RUN_ACROSS = 1 << 14, 512
+# The error grows with how many it adds one after the other: along rows it has eight sums or more,
+# vectors of them, else one.
+_RUN_ALONG, _RUN_ACROSS = 8 * SERIAL, SERIAL
 _TRIANGLE = 512  # rows of a tile of a symmetric product, at most
 
 
