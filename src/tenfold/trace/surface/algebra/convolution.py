@@ -76,7 +76,8 @@ def conv(
 
     `padding` is 'valid', 'same', a number, or a pair (before, behind) for each axis; `dilation`
     spaces out the kernel, `x_dilation` the input; with `groups`, channels are split into so many
-    groups, each with its own out channels.
+    groups, each with its own out channels. Which way it is computed follows from the shapes alone,
+    and stands in `plan.explain()`.
 
     >>> import numpy as np, tenfold as tn
     >>> x, w = np.arange(5.0).reshape(1, 1, 5), np.array([[[1.0, 0.0, -1.0]]])
