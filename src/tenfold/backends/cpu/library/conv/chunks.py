@@ -19,7 +19,14 @@ from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.cpu.library.conv.lanes import Lanes
 from tenfold.backends.cpu.library.conv.panel import PAIR, PIECE, packing
 from tenfold.backends.cpu.library.conv.sizes import COLUMNS, ROWS, TERMS, WORDS
-from tenfold.backends.cpu.library.conv.tile import VECTORS, rows_near, rows_of, tile, tile_name
+from tenfold.backends.cpu.library.conv.tile import (
+    VECTORS,
+    pitch_of,
+    rows_near,
+    rows_of,
+    tile,
+    tile_name,
+)
 from tenfold.backends.cpu.library.loops import each, when
 from tenfold.backends.cpu.library.sort.poll import LOOK
 from tenfold.backends.llvm.target import LLVMTarget
@@ -60,7 +67,8 @@ class _Chunks(Lanes):
         self.x, self.kernel, self.y = (self.buffer(n) for n in range(3))
         self.given = {name: self.get("%params", str(n)) for n, name in enumerate(WORDS)}
         self.taps = w.op(f"getelementptr i64, ptr %params, i64 {len(WORDS)}")
-        self.panel = w.op(f"alloca {self.element}, i64 {TERMS * self.wide + self.lanes}, align 64")
+        room = (TERMS * pitch_of(w.target) + 1) * self.lanes
+        self.panel = w.op(f"alloca {self.element}, i64 {room}, align 64")
         self.sums = w.op(f"alloca {self.element}, i64 {ROWS * self.wide}, align 64")
         self.pieces = w.op(f"alloca i64, i64 {PIECE * self.wide}, align 16")
         self.pairs = w.op(f"alloca i64, i64 {PAIR * VECTORS}, align 16")

@@ -9,11 +9,11 @@ A panel is one run of neighbours, or has at most two pieces a vector, or pieces 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tenfold.backends.cpu.library.conv.lanes import Lanes
-from tenfold.backends.cpu.library.conv.tile import VECTORS
+from tenfold.backends.cpu.library.conv.tile import VECTORS, pitch_of
 from tenfold.backends.cpu.library.loops import each, when
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import Writer, vector
@@ -91,36 +91,34 @@ class _Packing(Lanes):
         self.end()
 
     def pieces(self, step: int) -> None:
-        """Pieces of elements 1 or 2 apart. What is stored beyond one is stored over by the next,
-        or by the next row."""
-        if not self.masked:
+        """Pieces of elements 1 or 2 apart. What is stored beyond one is stored over by the next, or
+        by the next row: row by row where masks cost nothing, else piece by piece, and there rows
+        have room behind them."""
+        if self.w.masked:
+            with each(self.w, "0", "%count") as k, self.each_piece() as (source, column, length):
+                self.piece(k, source, column, self.reach(length, step))
+        elif self.masked:
+            with self.each_piece() as (source, column, length):
+                reach = self.reach(length, step)
+                with each(self.w, "0", "%count") as k:
+                    self.piece(k, source, column, reach)
+        else:
             self.singly(str(step))
             return
-        w, lanes = self.w, self.lanes
-        with each(w, "0", "%count") as k, self.each_piece(k) as (source, target, length):
-            parts = [
-                masks.load(
-                    w,
-                    self.at(source, str(part * lanes)),
-                    self.element,
-                    self.reached(length, step, part),
-                    lanes,
-                )
-                for part in range(step)
-            ]
-            self.store(self.apart(parts), target, 0)
         self.end()
 
     def singly(self, step: str = "%step") -> None:
         w = self.w
         with (
+            self.each_piece() as (source, column, length),
             each(w, "0", "%count") as k,
-            self.each_piece(k) as (source, target, length),
             each(w, "0", length) as e,
         ):
-            here = self.at(source, w.op(f"mul i64 {e}, {step}"))
+            seen, row = self.term(k)
+            here = self.at(seen, self.total(source, self.times(e, step)))
             x = w.op(f"load {self.element}, ptr {here}, align {self.size}")
-            w.put(f"store {self.element} {x}, ptr {self.at(target, e)}, align {self.size}")
+            to = self.at(row, self.total(column, e))
+            w.put(f"store {self.element} {x}, ptr {to}, align {self.size}")
         self.end()
 
     # What they are made of.
@@ -133,19 +131,30 @@ class _Packing(Lanes):
     def term(self, k: str) -> tuple[str, str]:
         """What a term's pieces begin from, and its row of the panel."""
         seen = self.at("%x", self.get("%offsets", k))
-        first = self.w.op(f"mul i64 {k}, {VECTORS * self.lanes}")
+        first = self.times(k, str(pitch_of(self.w.target) * self.lanes))
         return seen, self.at("%panel", first)
 
-    @contextmanager
-    def each_piece(self, k: str) -> Iterator[tuple[str, str, str]]:
-        """Where each piece of a term begins, where it goes, and its length."""
+    def reach(self, length: str, step: int) -> list[str]:
+        return [self.reached(length, step, part) for part in range(step)]
+
+    def piece(self, k: str, source: str, column: str, reach: Sequence[str]) -> None:
         seen, row = self.term(k)
+        here = self.at(seen, source)
+        parts = [
+            masks.load(self.w, self.at(here, str(n * self.lanes)), self.element, mask, self.lanes)
+            for n, mask in enumerate(reach)
+        ]
+        self.store(self.apart(parts), self.at(row, column), 0)
+
+    @contextmanager
+    def each_piece(self) -> Iterator[tuple[str, str, str]]:
+        """Where each piece begins, less the offset of a term, its first column, and its length."""
         with each(self.w, "0", "%many") as number:
-            first = self.w.op(f"mul i64 {number}, {PIECE}")
+            first = self.times(number, str(PIECE))
             source, column, length = (
-                self.get("%pieces", self.w.op(f"add i64 {first}, {n}")) for n in range(PIECE)
+                self.get("%pieces", self.total(first, str(n))) for n in range(PIECE)
             )
-            yield self.at(seen, source), self.at(row, column), length
+            yield source, column, length
 
     def store(self, x: str, row: str, number: int) -> None:
         here = self.at(row, str(number * self.lanes))

@@ -21,6 +21,12 @@ def rows_of(target: LLVMTarget) -> int:
     return 8 if many else 4
 
 
+def pitch_of(target: LLVMTarget) -> int:
+    """Vectors from a row of a panel to the next: one more where what is packed last reaches beyond
+    its row (`panel`)."""
+    return VECTORS if target.masked else VECTORS + 1
+
+
 def rows_near(target: LLVMTarget) -> int:
     """How many rows may see the input as it lies: more of them read it more often, line by line
     from farther away, than packing takes."""
@@ -61,7 +67,7 @@ def tile(symbol: str, element: str, rows: int, vectors: int, near: bool, w: Writ
             f"%s{r}.{v} = phi {ty} [ zeroinitializer, %entry ], [ {here[r, v]}, %more ], "
             f"[ %t{r}.{v}, %terms ]"
         )
-    row = made.get("%offsets", "%i") if near else made.times("%i", str(VECTORS * lanes))
+    row = made.get("%offsets", "%i") if near else made.times("%i", str(pitch_of(w.target) * lanes))
     panel = made.at("%b", row)
     seen = [
         masks.load(w, made.at(panel, str(v * lanes)), element, None, lanes) for v in range(vectors)
