@@ -20,7 +20,7 @@ from tenfold.kernel.analyse.access import (
     affine,
     in_place,
 )
-from tenfold.kernel.analyse.cost import size, small, work
+from tenfold.kernel.analyse.cost import size, small, space, work
 from tenfold.kernel.analyse.lanes import LaneChoice
 from tenfold.kernel.analyse.nest import Loop, nest
 from tenfold.kernel.ir.index import AXIS, DIV, MOD, Index
@@ -39,6 +39,7 @@ CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
 STACK = 65536  # bytes of it that tiles or accumulators may take
 _LEAST_CHUNK = 128
 _GRAIN = 1024  # a lane axis is cut between threads at multiples of this
+_SHARED = 1 << 17  # elements of a whole reduction whose code can be cut: it takes longer to compile
 _COLUMNS = 128  # and so, where each of its elements is a column that is reduced
 _BUDGET = 3000  # copies × instructions, of all rows
 _HEAVY = 30  # work that is bound by latency unless several vectors are interleaved
@@ -175,7 +176,7 @@ class _ScheduleChoice(LaneChoice):
                 return None  # joined in any order, and so never in another
             shaped = i.attr[0] in ("sum", "prod") and letter in "fc"
             room += 2 * LANES * 8 if shaped else kernel.fold.round * (SIZES[i.dtype] + 8)
-        return loops[0].axis if room <= ROW_BYTES else None
+        return loops[0].axis if room <= ROW_BYTES and space(kernel) >= _SHARED else None
 
     def period(self, lane: int | None) -> int:
         """How many vectors it takes until remainders by small numbers repeat; 0 without any."""
