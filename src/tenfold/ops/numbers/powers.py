@@ -9,12 +9,11 @@ All others are pow.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenfold.graph.op import Element, Op
-from tenfold.kernel import Builder
 from tenfold.ops import attributes as attribute
 from tenfold.ops import rules, samples
 from tenfold.ops.batching import rules as batching
@@ -22,6 +21,9 @@ from tenfold.ops.elements import Read, Site
 from tenfold.ops.reference import Array, direct
 from tenfold.ops.rows.elementwise import POW_BOUND, raised
 from tenfold.types import SHORT, Shape
+
+if TYPE_CHECKING:
+    from tenfold.kernel import Builder
 
 _NAME = "constant_pow"
 _SHORT = (-4, -2, -1, 1, 3, 4, 5, 6, 8, 10)  # twice the exponents of few products
