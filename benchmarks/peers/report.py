@@ -20,7 +20,23 @@ from worker import PEERS
 NOISE = 0.95  # of Tenfold's time: a peer that took less has won
 
 # Why a case is lost, and what would win it, by the beginning of its title.
-LOST: dict[str, str] = {}
+LOST: dict[str, str] = {
+    "rows: argmax": "NumPy looks for the greatest of a block, and for its place after that; ours "
+    "carries the place in every lane. Two passes would win it.",
+    "rows: sort": "NumPy's sort is not stable, ours is. Sorting networks for short lines would "
+    "win it.",
+    "products: thin": "the library packs the thin side as any other; JAX's kernel is made for it. "
+    "A kernel of our own would win it.",
+    "products: attention": "torch never stores the scores. One routine by blocks would win it.",
+    "products": "on one thread it is the library's time; JAX's inner kernel is some 5 % faster. "
+    "On two, workers that sleep are not woken for fewer than ten parts, and a product has two to "
+    "eight long ones: waking by the work instead of the number of parts would win it.",
+    "programs: n-body": "numba keeps three sums in registers for what is computed once; ours "
+    "computes it for each.",
+    "programs: stencil": "a step that reads what it updates goes through a temporary; numba's "
+    "program has two arrays by hand.",
+    "programs": "products take most of it: see there.",
+}
 
 
 def mean(ratios: Iterable[float]) -> float:
