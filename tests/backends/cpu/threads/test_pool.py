@@ -28,7 +28,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the caller
 # `count` counts calls by index, and by worker behind them; `stop` answers by index; `nest` has
 # each index cut its row; `keep` writes its worker into memory of its own and reads it again.
 TEXT = """
-declare i32 @tn_parallel_for(ptr, ptr, i64, ptr)
+declare i32 @tn_parallel_for(ptr, ptr, i64, i64, ptr)
 declare ptr @tn_worker_memory(i64, i64)
 
 define dso_local i32 @count(ptr %rows, i64 %i, i64 %worker) {
@@ -47,7 +47,7 @@ define dso_local i32 @stop(ptr %rows, i64 %i, i64 %worker) {
 define dso_local i32 @nest(ptr %rows, i64 %i, i64 %worker) {
   %shift = mul i64 %i, 10
   %row = getelementptr i64, ptr %rows, i64 %shift
-  %answer = call i32 @tn_parallel_for(ptr @count, ptr %row, i64 10, ptr null)
+  %answer = call i32 @tn_parallel_for(ptr @count, ptr %row, i64 10, i64 0, ptr null)
   ret i32 %answer
 }
 define dso_local i32 @keep(ptr %rows, i64 %i, i64 %worker) {
@@ -67,13 +67,14 @@ own:
 end:
   ret i32 0
 }
-define dso_local i32 @run(ptr %function, ptr %rows, i64 %count, i64 %times) {
+define dso_local i32 @run(ptr %function, ptr %rows, i64 %count, i64 %times, i64 %nanoseconds) {
 begin:
   br label %again
 again:
   %turn = phi i64 [ 0, %begin ], [ %more, %again ]
   %so.far = phi i32 [ 0, %begin ], [ %whole, %again ]
-  %answer = call i32 @tn_parallel_for(ptr %function, ptr %rows, i64 %count, ptr null)
+  %answer = call i32 @tn_parallel_for(
+    ptr %function, ptr %rows, i64 %count, i64 %nanoseconds, ptr null)
   %whole = or i32 %so.far, %answer
   %more = add i64 %turn, 1
   %on = icmp slt i64 %more, %times
@@ -94,13 +95,16 @@ def pool() -> ThreadPool:
     return thread_pool(host_target())
 
 
-def run(name: str, count: int, times: int = 1, rows: int = 0) -> tuple[int, list[int]]:
+def run(
+    name: str, count: int, times: int = 1, rows: int = 0, nanoseconds: int = 1_000_000
+) -> tuple[int, list[int]]:
     """The answer of so many pieces of work, and how often each row was counted."""
     made = np.zeros(max(rows, count), np.int64)
     number, pointer = ctypes.c_int64, ctypes.c_void_p
-    kind = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, number, number)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, number, number, number)
     call: Callable[..., int] = kind(image().address("run"))
-    return call(image().address(name), made.ctypes.data, count, times), made.tolist()
+    answer = call(image().address(name), made.ctypes.data, count, times, nanoseconds)
+    return answer, made.tolist()
 
 
 @pytest.fixture(params=[1, 2, 3, 8], autouse=True)
@@ -210,10 +214,10 @@ def test_a_limit_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @linux
 def test_sleeping_workers_are_not_woken_for_little_that_comes_seldom(threads: int) -> None:
-    def cut() -> int:
-        """How many pieces of little work were cut: none or one."""
+    def cut(nanoseconds: int = 30_000) -> int:
+        """How many pieces of work were cut, little work unless told: none or one."""
         before = pool().counts()["regions"]
-        assert run("count", 3) == (0, [1] * 3)
+        assert run("count", 3, nanoseconds=nanoseconds) == (0, [1] * 3)
         return pool().counts()["regions"] - before
 
     run("count", 64)
@@ -225,6 +229,11 @@ def test_sleeping_workers_are_not_woken_for_little_that_comes_seldom(threads: in
                 break
         else:
             raise AssertionError("they were woken each time")
+        assert cut(1_000_000) == (threads > 1)  # few parts of long work
+        for _ in range(100):
+            time.sleep(0.01)
+            if not cut():
+                break
         pool().moment = 1 << 62
         assert cut() == (threads > 1)
     finally:

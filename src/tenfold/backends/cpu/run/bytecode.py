@@ -233,7 +233,8 @@ class Bytecode:
             return words
         if found.joined and code.outer is not None:
             extent = call.size(call.kernel.axes[code.outer].extent)
-            return [Opcode.CUT, *words[1:], code.polls, found.chunk, found.parts, extent, JOINED]
+            more = [code.polls, found.chunk, found.parts, found.nanoseconds, extent, JOINED]
+            return [Opcode.CUT, *words[1:], *more]
         buffers = call.kernel.buffers
         scratch = [
             (n, plan.slots[s].type.nbytes)
@@ -399,7 +400,7 @@ def _cut_words(
     for number, nbytes in scratch:
         pieces += (number, size)
         size += -(-nbytes // 64) * 64
-    more = [polls, found.chunk, found.parts, size, len(scratch), *pieces]
+    more = [polls, found.chunk, found.parts, found.nanoseconds, size, len(scratch), *pieces]
     return [Opcode.CUT, *words[1:], *more]
 
 

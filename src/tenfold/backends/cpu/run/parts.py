@@ -36,7 +36,7 @@ def _given(name: str) -> str:
 PARTS = Fragment(
     (
         "@tn_pool = external global i8",
-        "declare i32 @tn_parallel_for(ptr, ptr, i64, ptr)",
+        "declare i32 @tn_parallel_for(ptr, ptr, i64, i64, ptr)",
         "declare i32 @tn_pool_stopped(ptr)",
         "declare ptr @tn_worker_memory(i64, i64)",
         "declare ptr @PyErr_NoMemory()",
@@ -125,13 +125,15 @@ go:
   ret i32 %answer
 }}
 
-define internal i32 @tn_reduce(ptr %context, i64 %parts, ptr %polls) nounwind noinline {{
+define internal i32 @tn_reduce(
+    ptr %context, i64 %parts, i64 %nanoseconds, ptr %polls) nounwind noinline {{
 begin:
 {"".join(map(_given, ("run", "params", "buffers", "count")))}\
   %held = alloca [{MOST_ROWS * ROW_BYTES} x i8], align 64
 {context_word("scratch")}\
   store ptr %held, ptr %at.scratch, align 8
-  %answer = call i32 @tn_parallel_for(ptr @tn_stretch, ptr %context, i64 %parts, ptr %polls)
+  %answer = call i32 @tn_parallel_for(
+    ptr @tn_stretch, ptr %context, i64 %parts, i64 %nanoseconds, ptr %polls)
   %good = icmp eq i32 %answer, 0
   br i1 %good, label %join, label %end
 join:

@@ -68,15 +68,16 @@ cut:
     + load_word("%x.polls", "%k.end", 0)
     + load_word("%x.chunk", "%k.end", 1)
     + load_word("%x.parts", "%k.end", 2)
-    + load_word("%x.bytes", "%k.end", 3)
-    + load_word("%x.pieces", "%k.end", 4)
-    + """  %x.scratch = getelementptr i64, ptr %x.polls.at, i64 5
+    + load_word("%x.nanoseconds", "%k.end", 3)
+    + load_word("%x.bytes", "%k.end", 4)
+    + load_word("%x.pieces", "%k.end", 5)
+    + """  %x.scratch = getelementptr i64, ptr %x.polls.at, i64 6
   %x.looks = icmp ne i64 %x.polls, 0
   %x.state = select i1 %x.looks, ptr %polls, ptr null
   %x.joined = icmp slt i64 %x.pieces, 0
   %x.own = select i1 %x.joined, i64 0, i64 %x.pieces
   %x.words = shl i64 %x.own, 1
-  %x.first = add i64 %k.end, 5
+  %x.first = add i64 %k.end, 6
   %x.next = add i64 %x.first, %x.words
   %x.several = call i1 @tn_several()
   br i1 %x.several, label %parts, label %whole
@@ -99,11 +100,12 @@ parts:
     + """  br i1 %x.joined, label %stretches, label %pieces
 pieces:
   %x.fault = call i32 @tn_parallel_for(
-    ptr @tn_part, ptr %context, i64 %x.parts, ptr %x.state)
+    ptr @tn_part, ptr %context, i64 %x.parts, i64 %x.nanoseconds, ptr %x.state)
   br label %ran.kernel
 stretches:
   store i64 %x.bytes, ptr %at.extent, align 8
-  %s.fault = call i32 @tn_reduce(ptr %context, i64 %x.parts, ptr %x.state)
+  %s.fault = call i32 @tn_reduce(
+    ptr %context, i64 %x.parts, i64 %x.nanoseconds, ptr %x.state)
   br label %ran.kernel
 ran.kernel:
   %after = phi i64 [ %k.next, %whole ], [ %x.next, %pieces ], [ %x.next, %stretches ]

@@ -30,10 +30,12 @@ _DEAREST = 1.0  # more than an instruction takes on average
 
 @frozen
 class Cut:
-    """The parts of a kernel: how far each reaches along the outer axis, and how many they are."""
+    """The parts of a kernel: how far each reaches along the outer axis, how many they are, and
+    about how long they take in all."""
 
     chunk: int
     parts: int
+    nanoseconds: int
     joined: bool = False  # they are parts of a reduction, to be joined in the end
 
 
@@ -77,7 +79,7 @@ def share(nanoseconds: float, extent: int, grain: int) -> Cut | None:
     wanted = min(_MOST, max(2, int(nanoseconds / PART)), extent // grain)
     chunk = -(-extent // (wanted * grain)) * grain
     parts = -(-extent // chunk)
-    return Cut(chunk, parts) if parts > 1 else None
+    return Cut(chunk, parts, int(nanoseconds)) if parts > 1 else None
 
 
 def _stretches(nanoseconds: float, extent: int, grain: int) -> Cut | None:
@@ -88,7 +90,7 @@ def _stretches(nanoseconds: float, extent: int, grain: int) -> Cut | None:
     least = max(found.chunk, -(-extent // MOST_ROWS))
     chunk = grain << (-(-least // grain) - 1).bit_length()
     parts = -(-extent // chunk)
-    return Cut(chunk, parts, joined=True) if parts > 1 else None
+    return Cut(chunk, parts, int(nanoseconds), joined=True) if parts > 1 else None
 
 
 def apart(kernel: Kernel, outer: int) -> bool:

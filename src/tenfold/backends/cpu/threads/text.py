@@ -1,11 +1,12 @@
 """The pool as LLVM IR: workers that spin, then sleep, and the one entry that cuts work.
 
-    i32 tn_parallel_for(ptr function, ptr context, i64 count, ptr polls)
+    i32 tn_parallel_for(ptr function, ptr context, i64 count, i64 nanoseconds, ptr polls)
 
 calls `i32 function(ptr context, i64 index, i64 worker)` once for each index below `count`, in any
 order, on the caller's thread and on workers, and returns when all calls have. Effects of the calls
 are seen by the caller. `worker` is 0 on the thread that called, else a number below the limit that
 no other call has at that time: what needs memory of its own takes `tn_worker_memory`.
+`nanoseconds` is about how long all of it takes one thread.
 
 - An answer other than 0 stops the work: no further index is begun, and the answers' bits together
   are the answer. `polls` is the plan's poll state, or null: between its own calls, and while it
@@ -24,7 +25,7 @@ no other call has at that time: what needs memory of its own takes `tn_worker_me
   Pinned to one processor it would wait for whoever else is pinned there.
 - A worker without work spins for some microseconds, then sleeps; so does a caller that waits. A
   caller wakes workers only if some sleep, and goes on itself meanwhile. To wake them takes some
-  10 µs, and they come 50 µs later: for few indices that is done only if such work was asked for a
+  10 µs, and they come 50 µs later: for little work that is done only if such work was asked for a
   moment ago and so is likely to be asked for again.
 """
 
@@ -62,7 +63,7 @@ from tenfold.backends.llvm.text import Fragment, join
 
 POOL_EXPORTS = ("tn_parallel_for", "tn_pool_stopped", "tn_worker_memory", "tn_pool")
 
-_FEW = 10  # indices for which sleeping workers may not be worth waking
+_LITTLE = 100_000  # nanoseconds of work for which sleeping workers may not be worth waking
 _LOOK = 50_000_000  # nanoseconds between looks for signals while the caller sleeps
 
 
@@ -118,7 +119,7 @@ look:
 
 _ALONE = """
 define dso_local i32 @tn_parallel_for(
-    ptr %function, ptr %context, i64 %count, ptr %polls) nounwind {
+    ptr %function, ptr %context, i64 %count, i64 %nanoseconds, ptr %polls) nounwind {
   %answer = call i32 @tn_serial_for(ptr %function, ptr %context, i64 %count, ptr %polls)
   ret i32 %answer
 }
@@ -182,7 +183,7 @@ _PARALLEL = Fragment(
     ("declare i64 @llvm.smin.i64(i64, i64)",),
     f"""
 define dso_local i32 @tn_parallel_for(
-    ptr %function, ptr %context, i64 %count, ptr %polls) nounwind {{
+    ptr %function, ptr %context, i64 %count, i64 %nanoseconds, ptr %polls) nounwind {{
 begin:
 {at("%busy.at", BUSY)}{at("%limit.at", LIMIT)}\
   %limit = load atomic i32, ptr %limit.at monotonic, align 4
@@ -199,8 +200,8 @@ had:
   %down = load atomic i32, ptr %first.sleepers monotonic, align 4
   %there = load i32, ptr %first.started, align 4
   %cold = icmp sge i32 %down, %there
-  %few = icmp slt i64 %count, {_FEW}
-  %doubtful = and i1 %cold, %few
+  %little = icmp slt i64 %nanoseconds, {_LITTLE}
+  %doubtful = and i1 %cold, %little
   br i1 %doubtful, label %doubt, label %begun
 doubt:
   %often = call i1 @tn_often()

@@ -32,7 +32,7 @@ _COMPLEX = """
 _QUICK = "nounwind noinline optnone"  # to compile: the work lies in the library
 _STRIP = 16  # rows that are copied above the diagonal side by side
 _NEEDS = (
-    "declare i32 @tn_parallel_for(ptr, ptr, i64, ptr)",
+    "declare i32 @tn_parallel_for(ptr, ptr, i64, i64, ptr)",
     "declare i64 @llvm.umin.i64(i64, i64)",
     "declare i64 @llvm.umax.i64(i64, i64)",
     "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
@@ -58,11 +58,11 @@ def product_text(dtype: str) -> str:
 
 
 def _words(*names: str) -> str:
-    """Loads of the numbers behind the kind of a product, in order."""
+    """Loads of the numbers behind the kind of a product and its time, in order."""
     return "".join(
         f"  %{name}.at = getelementptr i64, ptr %params, i64 {at}\n"
         f"  %{name} = load i64, ptr %{name}.at, align 8\n"
-        for at, name in enumerate(names, 1)
+        for at, name in enumerate(names, 2)
     )
 
 
@@ -347,10 +347,13 @@ entry:
   %polls.at = getelementptr ptr, ptr %buffers, i64 4
   %polls = load ptr, ptr %polls.at, align 8
   %kind = load i64, ptr %params, align 8
+  %nanoseconds.at = getelementptr i64, ptr %params, i64 1
+  %nanoseconds = load i64, ptr %nanoseconds.at, align 8
   switch i64 %kind, label %whole [ i64 {MATRIX_VECTOR}, label %vector
     i64 {VECTOR_MATRIX}, label %vector ]
 whole:
-  %answer = call i32 @tn_parallel_for(ptr @tn_tile, ptr %context, i64 %tiles, ptr %polls)
+  %answer = call i32 @tn_parallel_for(
+    ptr @tn_tile, ptr %context, i64 %tiles, i64 %nanoseconds, ptr %polls)
   ret i32 %answer
 vector:
 """
@@ -364,7 +367,8 @@ divide:
   %bytes = mul i64 %others, %line
   %sums = alloca i8, i64 %bytes, align 64
   store ptr %sums, ptr %sums.to, align 8
-  %done = call i32 @tn_parallel_for(ptr @tn_tile, ptr %context, i64 %parts, ptr %polls)
+  %done = call i32 @tn_parallel_for(
+    ptr @tn_tile, ptr %context, i64 %parts, i64 %nanoseconds, ptr %polls)
   br label %add
 add:
   %p = phi i64 [ 0, %divide ], [ %p.next, %add ]

@@ -20,6 +20,8 @@ from tenfold.types import KIND, TensorType
 # The kinds of products, as the text knows them.
 MATRICES, MATRIX_VECTOR, VECTOR_MATRIX, SYMMETRIC = range(4)
 
+# About what a nanosecond is enough for: multiplications, and bytes of a matrix that is read once.
+_EACH, _BYTES = 32, 16
 _CUT = 21  # from 2**21 multiplications on there are two tiles
 _TWICE = 27  # from 2**27 on, twice as many for each eight times the work
 _LONGEST = 1 << 32  # multiplications of a tile: signals are looked for between tiles
@@ -38,7 +40,8 @@ _TRIANGLE = 512  # rows of a tile of a symmetric product, at most
 
 @frozen
 class ProductTiles:
-    """A product in tiles: `params` as the text reads them, and the number of tiles."""
+    """A product in tiles: `params` as the text reads them (the kind, about how many nanoseconds
+    it takes, and what that kind needs), and the number of tiles."""
 
     params: tuple[int, ...]
     count: int
@@ -63,7 +66,8 @@ def product_tiles(
         rows = min(_TRIANGLE, _half(m))  # two tiles on the diagonal cost as much as one below it
         down = -(-m // rows)
         step = (1 if left else k) * size
-        words = (SYMMETRIC, int(left), m, k, m if left else k, step, size, rows)
+        time, ld = m * m * k // (2 * _EACH), m if left else k
+        words = (SYMMETRIC, time, int(left), m, k, ld, step, size, rows)
         return ProductTiles(words, down * (down + 1) // 2)
     weight = k * (4 if KIND[lhs.dtype] == "c" else 1)
     rows, columns = (m, n) if batch >= _WHOLE else _cut(m, n, weight)
@@ -73,7 +77,7 @@ def product_tiles(
         lanes = min(batch, max(1, (1 << _CUT - 1) // (m * n * weight)))
     lda, ldb = m if left else k, k if right else n
     params = (
-        MATRICES, left, right, m, n, k, lda, ldb,
+        MATRICES, batch * m * n * weight // _EACH, left, right, m, n, k, lda, ldb,
         batch, m * k * size, k * n * size, m * n * size,
         rows, columns, lanes, across, down * across,
         (1 if left else k) * size, (k if right else 1) * size, size,
@@ -92,7 +96,8 @@ def _with_vector(kind: int, m: int, k: int, first: bool, size: int) -> ProductTi
     parts = 1 if first or rows < m else max(1, min(_PARTS, m * k // _READ))
     span = -(-k // parts)
     parts = -(-k // span)
-    params = (kind, first, m, k, k if first else m, *steps, size, rows, run, span, parts)
+    time = m * k * size // _BYTES
+    params = (kind, time, first, m, k, k if first else m, *steps, size, rows, run, span, parts)
     return ProductTiles(tuple(map(int, params)), -(-m // rows))
 
 
