@@ -21,7 +21,8 @@ lint: .venv/made
 test: lint
 	$(PY) -m pytest -n 2
 	$(PY) tests/levels.py -m pytest -q -n 2 --ignore tests/backends/cpu/run/test_random.py \
-		tests/backends/cpu/run tests/plan/test_kernels.py tests/plan/test_products.py
+		tests/backends/cpu/run tests/backends/cpu/loop tests/backends/cpu/test_product.py \
+		tests/plan/test_kernels.py tests/plan/test_products.py
 
 # Writes golden files anew: what is meant to change shows in their difference.
 golden: .venv/made

@@ -62,10 +62,6 @@ def polynomial_numba(nb: Any, options: dict[str, Any]) -> Any:
     return run
 
 
-def copied(np: Any, x: Any) -> Any:
-    return np.copy(x)
-
-
 def cases() -> list[Case]:
     found = []
     for size, n in SIZES.items():

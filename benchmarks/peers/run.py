@@ -30,7 +30,6 @@ from worker import PEERS
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 LEVELS = ("x86-64-v3", "x86-64-v4")
-AVX512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
 
 # What keeps each peer to AVX2.
 AVX2 = {
@@ -114,7 +113,7 @@ def apart(made: str, theirs: str) -> float:
 def measure(case: Case, workers: list[Worker], rounds: int, seconds: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for worker in workers:
+        for worker in [*workers]:
             into = str(Path(folder) / f"{worker.peer}.npz")
             told = worker.ask(prepare=case.title, into=into)
             if "failed" in told and told["failed"] == "the process ended":

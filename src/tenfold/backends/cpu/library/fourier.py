@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.entry.abi import STOPPED
-from tenfold.backends.cpu.library import columns
+from tenfold.backends.cpu.library import fourier_columns
 from tenfold.backends.cpu.library.routine import NodeRoutine
 from tenfold.backends.llvm.writer import LANES
 from tenfold.types import SHORT, TensorType
@@ -46,11 +46,11 @@ def fourier_routine(name: str, type: TensorType, given: Given) -> NodeRoutine | 
     before, behind = prod(type.shape[:axis]), prod(type.shape[axis + 1 :])
     factor = _bits(_factor(points, given["norm"], inverse, real))
     weight = 100 + 2 * type.size * points.bit_length()
-    if name == "fft" and columns.fits(n, behind):
-        words = columns.params(n, behind, factor, inverse)
+    if name == "fft" and fourier_columns.fits(n, behind):
+        words = fourier_columns.params(n, behind, factor, inverse)
         return NodeRoutine(
             f"tn_columns_{kind}_{SHORT[real]}", words, before * -(-behind // LANES),
-            columns.scratch(n, SHORT[real]), weight // 2,
+            fourier_columns.scratch(n, SHORT[real]), weight // 2,
         )  # fmt: skip
     size, made = type.dtype.itemsize, real.itemsize * (1 if name == "irfft" else 2)
     # Behind the last axis there is one line: then parts are the lines, some of them at a time.

@@ -106,7 +106,7 @@ def routine_text(symbol: str, target: LLVMTarget) -> str:
 
         return fourier_text(kind, dtype)
     if kind in _COLUMNS:
-        from tenfold.backends.cpu.library.columns import columns_text
+        from tenfold.backends.cpu.library.fourier_columns import columns_text
 
         return columns_text(symbol, dtype, kind == "columns_ifft", target)
     if kind in _FOLDS:

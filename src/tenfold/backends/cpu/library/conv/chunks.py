@@ -15,7 +15,6 @@ add up there, others on the stack.
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.cpu.library.conv.lanes import Lanes
 from tenfold.backends.cpu.library.conv.panel import PAIR, PIECE, packing
 from tenfold.backends.cpu.library.conv.sizes import COLUMNS, ROWS, TERMS, WORDS
@@ -27,8 +26,7 @@ from tenfold.backends.cpu.library.conv.tile import (
     tile,
     tile_name,
 )
-from tenfold.backends.cpu.library.loops import each, when
-from tenfold.backends.cpu.library.sort.poll import LOOK
+from tenfold.backends.cpu.library.loops import each, look_text, poll, when
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.backends.llvm.writer import COMPUTE, Writer
@@ -38,7 +36,7 @@ def panels_text(symbol: str, target: LLVMTarget) -> str:
     """The module of the convolution that has this name."""
     element = COMPUTE[symbol.rpartition("_")[2]]
     w = Writer(target)
-    functions = LOOK + packing(symbol, element, w)
+    functions = look_text(3) + packing(symbol, element, w)
     for rows in _heights(target):
         for vectors in range(1, VECTORS + 1):
             functions += tile(symbol, element, rows, vectors, False, w)
@@ -83,10 +81,7 @@ class _Chunks(Lanes):
         part = w.op(f"sdiv i64 {self.total(terms, parts, '-1')}, {parts}")
         with each(w, "%low", "%high") as chunk:
             self.chunk(chunk, part)
-            answer = w.op("call i32 @tn_look(ptr %buffers)")
-            with when(w, w.op(f"icmp ne i32 {answer}, 0")):
-                w.put(f"ret i32 {STOPPED}")
-                w.label(w.fresh("unreached"))
+            poll(w)
         w.put("ret i32 0")
         return f"""
 define dso_local i32 @{self.symbol}(

@@ -10,11 +10,9 @@ by one, with the lanes that there are.
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.cpu.library.conv.lanes import Lanes
 from tenfold.backends.cpu.library.conv.sizes import BLOCK, DIRECT_WORDS, TERMS
-from tenfold.backends.cpu.library.loops import each, when
-from tenfold.backends.cpu.library.sort.poll import LOOK
+from tenfold.backends.cpu.library.loops import each, look_text, poll, when
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
@@ -28,7 +26,7 @@ def direct_text(symbol: str, target: LLVMTarget) -> str:
     """The module of the function that has this name."""
     element = COMPUTE[symbol.rpartition("_")[2]]
     w = Writer(target)
-    body = LOOK
+    body = look_text(3)
     for step in (1, 2):
         body += _Vectors(f"{symbol}_many{step}", element, step, VECTORS, w).text()
         body += _Vectors(f"{symbol}_one{step}", element, step, 1, w).text()
@@ -141,10 +139,7 @@ class _Blocks(Lanes):
                     self.call("one", one, others)
             with each(w, self.times(whole, str(VECTORS)), many) as one:
                 self.call("one", one, others)
-            answer = w.op("call i32 @tn_look(ptr %buffers)")
-            with when(w, w.op(f"icmp ne i32 {answer}, 0")):
-                w.put(f"ret i32 {STOPPED}")
-                w.label(w.fresh("unreached"))
+            poll(w)
         w.put("ret i32 0")
         return f"""
 define dso_local i32 @{self.symbol}(

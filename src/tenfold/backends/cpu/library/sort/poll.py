@@ -8,25 +8,12 @@ cut into blocks, so that polls cost the loops themselves nothing.
 from __future__ import annotations
 
 from tenfold.backends.cpu.entry.abi import STOPPED
+from tenfold.backends.cpu.library.loops import look_text
 
 POLLED = 1 << 16  # elements that a loop goes through without a poll: well below a millisecond
 _ROWS = 3  # of %buffers, before those of polls
 
-LOOK = f"""
-define internal i32 @tn_look(ptr %buffers) noinline cold nounwind {{
-  %run.at = getelementptr ptr, ptr %buffers, i64 {_ROWS}
-  %run = load ptr, ptr %run.at, align 8
-  %nobody = icmp eq ptr %run, null
-  br i1 %nobody, label %on, label %ask
-ask:
-  %given.at = getelementptr ptr, ptr %buffers, i64 {_ROWS + 1}
-  %given = load ptr, ptr %given.at, align 8
-  %answer = call i32 %run(ptr %given)
-  ret i32 %answer
-on:
-  ret i32 0
-}}
-"""
+LOOK = look_text(_ROWS)
 
 ENDS = f"""line.end:
   ret i32 0
