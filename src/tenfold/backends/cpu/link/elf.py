@@ -1,10 +1,11 @@
-"""Read a relocatable ELF object for x86-64, as LLVM writes it, trusting nothing in it.
+"""Read a relocatable ELF object, as LLVM writes it, trusting nothing in it.
 
 Every offset, index and size is checked before it is used; what is wrong raises FileError.
 """
 
 from __future__ import annotations
 
+import mmap
 import struct
 from dataclasses import dataclass
 from typing import NoReturn
@@ -17,7 +18,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 RELOCATION = struct.Struct("<QQq")
 
 _MAGIC = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
-_RELOCATABLE, _X86_64 = 1, 62
+_RELOCATABLE = 1
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _REL = 1, 2, 4, 8, 9
 _NOTE, _UNWIND, _GROUP, _LONG_INDEX = 7, 0x70000001, 17, 18
 _RELOCATES = (_RELA, _REL)
@@ -27,8 +28,9 @@ _ABSOLUTE, _RESERVED = 0xFFF1, 0xFF00
 _LOCAL, _WEAK = 0, 2
 _ODD_TYPES = (6, 10)  # thread-local; chosen at load
 
+MACHINES = X86_64, AARCH64 = 62, 183  # processors, by their numbers
 LIMIT = 1 << 30  # bytes of one image: relative addresses reach twice as far
-PAGE = 4096
+PAGE = max(4096, mmap.PAGESIZE)
 
 CODE, CONSTANT, DATA = 0, 1, 2  # where a section is mapped
 
@@ -55,6 +57,7 @@ IMPORTED, ABSOLUTE = 0, -1
 class ElfObject:
     """What linking needs of an object. Relocations: (section index, records)."""
 
+    machine: int  # the processor's number
     sections: dict[int, Section]
     symbols: list[Symbol]
     relocations: list[tuple[int, bytes]]
@@ -70,8 +73,8 @@ def read(data: bytes) -> ElfObject:
         bad("not a 64-bit little-endian ELF file")
     head = _HEADER.unpack_from(data)
     kind, machine, table, width, count = head[1], head[2], head[6], head[11], head[12]
-    if kind != _RELOCATABLE or machine != _X86_64:
-        bad(f"ELF type {kind} for machine {machine}, not a relocatable object for x86-64")
+    if kind != _RELOCATABLE or machine not in MACHINES:
+        bad(f"ELF type {kind} for machine {machine}, not a relocatable object for a known one")
     if width != _SECTION.size or count == 0 or table + count * width > len(data):
         bad("its table of sections does not lie within it")
     headers = list(_SECTION.iter_unpack(data[table : table + count * width]))
@@ -105,7 +108,7 @@ def read(data: bytes) -> ElfObject:
         if target not in sections:
             bad(f"its relocations are for section {target}, which holds no code or data")
     symbols = _symbols(data, headers, symtab, sections) if symtab else []
-    return ElfObject(sections, symbols, records)
+    return ElfObject(machine, sections, symbols, records)
 
 
 def _is_mapped(header: tuple[int, ...]) -> bool:

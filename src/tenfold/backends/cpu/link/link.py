@@ -1,18 +1,18 @@
 """Map ELF objects into memory and link them.
 
 Code, constants and data lie on separate pages, filled while writable, then sealed (`pages`). An
-import is reached through a table of addresses among the
-constants, and called by a small jump after the code, since it may lie farther than a relative
-address reaches.
+import is reached through a table of addresses among the constants, and called by a small jump after
+the code, since it may lie farther than a relative address reaches. What differs between processors
+stands in a file for each.
 """
 
 from __future__ import annotations
 
-import mmap
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tenfold.backends.cpu.link.aarch64 import AARCH64
 from tenfold.backends.cpu.link.elf import (
     ABSOLUTE,
     CODE,
@@ -23,26 +23,14 @@ from tenfold.backends.cpu.link.elf import (
     bad,
 )
 from tenfold.backends.cpu.link.pages import ImagePages
+from tenfold.backends.cpu.link.relocation import Processor, Reach
+from tenfold.backends.cpu.link.x86_64 import X86_64
 from tenfold.errors import FileError
 
-_WORD, _HALF = struct.Struct("<Q"), struct.Struct("<i")
+_WORD = struct.Struct("<Q")
 _MASK = 2**64 - 1
-
-_NONE, _64, _PC32, _PLT32, _GOTPCREL, _32, _32S, _PC64 = 0, 1, 2, 4, 9, 10, 11, 24
-_GOTPCRELX, _REX_GOTPCRELX = 41, 42
-_DIRECT = frozenset((_PC32, _PLT32))
-_RELATIVE = _DIRECT | {_GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX}
-_WORDS = frozenset((_64, _PC64))
-# The names of the others, for the message that refuses them.
-_KINDS = {
-    3: "GOT32", 5: "COPY", 6: "GLOB_DAT", 7: "JUMP_SLOT", 8: "RELATIVE", 12: "16", 13: "PC16",
-    14: "8", 15: "PC8", 16: "DTPMOD64", 17: "DTPOFF64", 18: "TPOFF64", 19: "TLSGD", 20: "TLSLD",
-    21: "DTPOFF32", 22: "GOTTPOFF", 23: "TPOFF32", 25: "GOTOFF64", 26: "GOTPC32", 27: "GOT64",
-    28: "GOTPCREL64", 29: "GOTPC64", 31: "PLTOFF64", 32: "SIZE32", 33: "SIZE64",
-}  # fmt: skip
-
-_JUMP = b"\xff\x25"  # jmp *offset(%rip), the offset follows
-_STUB = 16
+_STUB = 16  # bytes of a jump to an import
+PROCESSORS = {one.number: one for one in (X86_64, AARCH64)}
 
 Resolve = Callable[[str], int | None]
 Origin = str | None  # of an address: "" here, None a constant, else the name of an import
@@ -76,6 +64,7 @@ def link(
 ) -> tuple[dict[str, int], ImagePages, Relocations]:
     """The addresses of all names the objects define, the memory they lie in, and what in it would
     be different elsewhere."""
+    processor = _processor(objects)
     sizes = [0, 0, 0]
     offsets: list[dict[int, int]] = []
     for item in objects:
@@ -99,11 +88,20 @@ def link(
             if section.content:
                 memory.pages[start : start + section.size] = section.content
     exports = _exports(objects, offsets, memory.base)
-    linker = _Linker(memory, memory.starts[CODE] + stubs, memory.starts[CONSTANT] + slots)
+    linker = _Linker(
+        memory, memory.starts[CODE] + stubs, memory.starts[CONSTANT] + slots, processor
+    )
     for item, own in zip(objects, offsets, strict=True):
         linker.relocate(item, own, exports, imports)
     memory.seal()
     return exports, memory, linker.relocations
+
+
+def _processor(objects: Sequence[ElfObject]) -> Processor:
+    machines = {item.machine for item in objects}
+    if len(machines) != 1:
+        bad(f"its parts are for machines {sorted(machines)}, not for one")
+    return PROCESSORS[machines.pop()]
 
 
 def _imports(objects: Sequence[ElfObject], resolve: Resolve) -> dict[str, int]:
@@ -158,9 +156,12 @@ def _exports(
 class _Linker:
     """Writes addresses into pages that are still writable."""
 
-    __slots__ = ("_base", "_memory", "_slot", "_slots", "_stub", "_stubs", "relocations")
+    __slots__ = (
+        "_base", "_memory", "_processor", "_slot", "_slots", "_stub", "_stubs", "relocations",
+    )  # fmt: skip
 
-    def __init__(self, memory: ImagePages, stub: int, slot: int) -> None:
+    def __init__(self, memory: ImagePages, stub: int, slot: int, processor: Processor) -> None:
+        self._processor = processor
         self._memory = memory
         self._base = memory.base
         self._stub, self._slot = stub, slot  # the offsets of the next free ones
@@ -182,9 +183,10 @@ class _Linker:
         if stub is None:
             stub = self._stubs[name] = self._stub
             self._stub += _STUB
-            pages = self._memory.pages
-            pages[stub : stub + 2] = _JUMP
-            _HALF.pack_into(pages, stub + 2, self._slot_of(address, name) - (stub + 6))
+            jump = self._processor.jump(
+                self._base + stub, self._base + self._slot_of(address, name)
+            )
+            self._memory.pages[stub : stub + len(jump)] = jump
         return stub
 
     def _origin(self, address: int, name: str, imports: dict[str, int]) -> Origin:
@@ -196,8 +198,8 @@ class _Linker:
         self, item: ElfObject, own: dict[int, int], exports: dict[str, int], imports: dict[str, int]
     ) -> None:
         """Fill in the addresses of one object's symbols wherever it uses them."""
-        base, pages = self._base, self._memory.pages
-        symbols = item.symbols
+        base, pages, processor = self._base, self._memory.pages, self._processor
+        symbols, known = item.symbols, processor.relocations
         addresses: list[int | None] = []
         for name, _, section, value in symbols:
             if name:
@@ -213,11 +215,16 @@ class _Linker:
             writable = item.sections[target].content is not None
             for offset, info, addend in RELOCATION.iter_unpack(records):
                 kind, number = info & 0xFFFFFFFF, info >> 32
-                if kind == _NONE:
+                if kind == 0:  # none
                     continue
+                relocation = known.get(kind)
+                if relocation is None:
+                    called = f"{processor.prefix}{processor.refused.get(kind, kind)}"
+                    bad(f"a relocation of kind {called} is not supported")
                 if number >= len(symbols):
                     bad(f"a relocation names symbol {number} of {len(symbols)}")
-                if offset + (8 if kind in _WORDS else 4) > size or not writable:
+                reach, width, put = relocation
+                if offset + width > size or not writable:
                     bad(f"a relocation at {offset:#x} lies outside its section")
                 address = addresses[number]
                 if address is None:
@@ -225,34 +232,19 @@ class _Linker:
                 here = start + offset
                 name = symbols[number][0]
                 origin = self._origin(address, name, imports)
-                if kind in _RELATIVE:
-                    if kind not in _DIRECT:
-                        address = base + self._slot_of(address, origin)
-                    elif origin:
-                        if kind == _PC32:
-                            raise FileError(
-                                f"object code: it takes {name!r} to lie near; declare that "
-                                "import without dso_local"
-                            )
-                        address = base + self._stub_of(address, origin)
-                    elif origin is None:
-                        self.relocations.movable = False
-                    _put_half(pages, here, address + addend - (base + here), -(2**31), 2**31)
-                elif kind == _64:
+                if reach is Reach.WORD:
                     self.relocations.note(here, origin, addend)
-                    _WORD.pack_into(pages, here, (address + addend) & _MASK)
-                elif kind == _PC64:
-                    self.relocations.movable &= origin == ""
-                    _WORD.pack_into(pages, here, (address + addend - base - here) & _MASK)
-                elif kind in (_32, _32S):
+                elif reach is Reach.SLOT:
+                    address = base + self._slot_of(address, origin)
+                elif reach is Reach.SMALL:
                     self.relocations.movable &= origin is None
-                    low, high = (0, 2**32) if kind == _32 else (-(2**31), 2**31)
-                    _put_half(pages, here, address + addend, low, high)
-                else:
-                    bad(f"a relocation of kind R_X86_64_{_KINDS.get(kind, kind)} is not supported")
-
-
-def _put_half(pages: mmap.mmap, here: int, value: int, low: int, high: int) -> None:
-    if not low <= value < high:
-        bad(f"a relocation needs {value:#x}, which does not fit 32 bits")
-    _HALF.pack_into(pages, here, value - 2**32 if value >= 2**31 else value)
+                elif reach is Reach.CALL and origin:
+                    address = base + self._stub_of(address, origin)
+                elif reach is Reach.NEAR and origin:
+                    raise FileError(
+                        f"object code: it takes {name!r} to lie near; declare that import without "
+                        "dso_local"
+                    )
+                elif origin != "":
+                    self.relocations.movable = False
+                put(pages, here, address + addend, base + here)

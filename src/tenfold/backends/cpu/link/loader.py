@@ -1,7 +1,7 @@
 """Bring object code into this process.
 
-On x86-64 Linux by `elf` and `link`, with the standard library alone; elsewhere, with the same
-interface, by LLVM's own loader. `route()` says which.
+On Linux, for x86-64 and aarch64, by `elf` and `link`, with the standard library alone; elsewhere,
+with the same interface, by LLVM's own loader. `route()` says which.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from functools import cache
 from typing import Any
 
 from tenfold.backends.cpu.link.archive import members
-from tenfold.backends.cpu.link.elf import read
-from tenfold.backends.cpu.link.link import Relocations, link
+from tenfold.backends.cpu.link.elf import bad, read
+from tenfold.backends.cpu.link.link import PROCESSORS, Relocations, link
 from tenfold.backends.cpu.link.pages import ImagePages
 from tenfold.errors import FileError
 from tenfold.locks import once
 
 LINKED = b"TFIMAGE\n"  # what an image that was linked before begins with
+_NAMES = {one.name for one in PROCESSORS.values()}
 
 
 class Image:
@@ -53,7 +54,7 @@ class Image:
 
 def route() -> str:
     """How code is loaded here: 'elf' (by this package) or 'llvmlite' (by LLVM's loader)."""
-    if sys.platform == "linux" and sys.maxsize > 2**32 and os.uname().machine == "x86_64":
+    if sys.platform == "linux" and sys.maxsize > 2**32 and os.uname().machine in _NAMES:
         return "elf"
     return "llvmlite"
 
@@ -95,6 +96,9 @@ def _load_elf(
         return process_symbol(name) if address is None else address
 
     items = [read(one) for data in objects for one in members(data)]
+    here = os.uname().machine
+    if not all(PROCESSORS[item.machine].name == here for item in items):
+        bad(f"it is not for {here}")
     found, memory, relocations = link(items, resolve)
     owners = (memory, tuple(libraries))
     return Image(found, memory.size, "elf", owners, (memory, relocations))
@@ -110,7 +114,7 @@ def _lljit() -> Any:
     from tenfold.backends.cpu.target import host_target
     from tenfold.backends.llvm.target import target_machine
 
-    return llvm.create_lljit_compiler(target_machine(host_target()), suppress_errors=True)
+    return llvm.create_lljit_compiler(target_machine(host_target()), use_jit_link=True, suppress_errors=True)
 
 
 def _load_by_llvm(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -115,6 +116,9 @@ class ImagePages:
 
     def seal(self) -> None:
         """Let code be run, and neither code nor constants be written any more."""
+        clear = _clear_cache()
+        if clear is not None:
+            clear(self.origin, self.origin + self.sizes[CODE])
         for part, rights in _RIGHTS.items():
             self._protect(part, rights)
 
@@ -131,4 +135,15 @@ class ImagePages:
 def _mprotect() -> Callable[[int, int, int], int]:
     function = ctypes.CDLL(None, use_errno=True).mprotect
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return function
+
+
+@cache
+def _clear_cache() -> Callable[[int, int], None] | None:
+    """Has processors fetch anew what was written as data, in pages that held code before; None
+    where they see to it themselves."""
+    if os.uname().machine != "aarch64":
+        return None
+    function = ctypes.CDLL("libgcc_s.so.1").__clear_cache
+    function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_void_p), None
     return function
