@@ -1,308 +1,289 @@
-"""NPBench: its programs under `tn.jit`, beside NumPy, JAX and numba.
+"""NPBench: its programs under `tn.jit`, beside NumPy, numba and JAX.
 
-    python benchmarks/npbench.py CHECKOUT [program ...] [--first] [--full] [--compile never]
-                                 [--limit S] [--save FILE]
+    python benchmarks/npbench.py CHECKOUT [program ...] [--size S] [--rounds 5] [--seconds 0.2]
+                                 [--limit S] [--peers numpy,numba,jax] [--save FILE]
 
 CHECKOUT is a copy of github.com/spcl/npbench; without it, the environment's NPBENCH. Sizes are
-NPBench's preset S, but for those in SIZES (`--full`: for none). Each measurement is made in a
-process of its own.
+NPBench's presets S and M. A table of all programs goes to `benchmarks/results/npbench-SIZE.md`.
 
-The bodies of programs are NPBench's, unchanged. How one runs is found by trying, in this order:
-  plain    `tn.jit(f)`, and nothing else
-  static   integers are `static=`: sizes, and numbers of rounds
-  convert  `control="convert"` as well: branches and loops that hang on values, np.ndarray(shape)
-A program is right where all it returns and all arguments that it writes to agree with NumPy's,
-checked or not, and a second call gives the bits of the first; `error` is relative to an array's
-largest element. With `--compile never` the evaluator answers: how programs run, and no times.
+Each system has a process of its own, on one core with one thread; rounds of their calls are
+interleaved, and the shortest call counts. How a program runs under `tn.jit`:
+  unchanged  `tn.jit(f)`, and nothing else
+  wrapped    f's body is NPBench's; its integers are `static=`, and if that does not do it branches
+             and loops that hang on values are converted by `control="convert"`
+  changed    the body stands in `benchmarks/npbench`: loops that Python would unroll are
+             `tn.fori_loop`, `tn.scan` or `tn.while_loop`
+NumPy's program, numba's (`_numba_n`) and JAX's are NPBench's own.
 
-Times: `cold` is a first call with an empty cache, `off` the same with verify="off", `warm` a first
-call in a new process with the cache of the first, `then` a later call; `checked` is the state of
-the certificate after the first call. Imports and the making of JAX's client are not counted,
-compilers' imports are. JAX's and numba's programs are NPBench's own: JAX's loops are rolled by
-hand, Tenfold's are unrolled by Python as NumPy's source has them.
-
-With `--first` the table is of cold first calls alone. `loaded` is one in a process that has
-compiled `x + 1` before, as JAX's have: without Tenfold's imports and what a process does but once.
-Then come the nodes traced, the distinct kernels, the loops found in the graph with the most rounds
-of one, and JAX's first call: of NPBench's own program (`jax`), and of NumPy's unchanged body under
-jax.jit with jax.numpy for numpy (`body`). What ends at the limit is `slow`, and counts as endless.
+A program is right where all it returns and all arguments that it writes to agree with NumPy's: the
+error is relative to an array's largest element. `first` is the first call with an empty cache,
+without imports of peers; `peak` the most memory that the process held, imports, compilers
+and checks included. A peer's figure is its time over Tenfold's: above 1, Tenfold is faster.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
+import selectors
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from importlib.util import find_spec
+from math import exp, log
 from pathlib import Path
-from statistics import median
 from typing import Any
 
+import numpy as np
+from npbench_program import PEERS, changed
+from peers.machine import machine, settings
+
 ONE = Path(__file__).with_name("npbench_program.py")
+RESULTS = Path(__file__).with_name("results")
 RIGHT = 1e-11  # of the largest element of an array
 RIGHT_SINGLE = 1e-5
-SLOW = 3.0  # seconds: first calls above it are counted
+NEAR = 1e-3  # a peer's: results farther off are another program's
 SPREAD = 100  # times what NumPy's own results move by when its inputs move by one ulp
+SETTLE = 20.0  # seconds for what a first call has left
+NOISE = 0.95  # of Tenfold's time: a peer that took less has won
+WAYS = ("unchanged", "static", "convert")
+WORDS = {"static": "wrapped", "convert": "wrapped"}
 
-# Smaller than S: Python unrolls these into ten thousand steps and more, many of a shape of their
-# own. NumPy, JAX and numba get the same sizes.
-SIZES: dict[str, dict[str, Any]] = {
-    "cholesky": {"N": 40},
-    "gramschmidt": {"M": 30, "N": 20},
-    "lu": {"N": 20},
-    "ludcmp": {"N": 20},
-    "nussinov": {"N": 12},
-    "seidel_2d": {"TSTEPS": 3, "N": 20},
-    "symm": {"M": 15, "N": 20},
-    "syr2k": {"M": 15, "N": 20},
-    "syrk": {"M": 20, "N": 25},
-    "trisolv": {"N": 200},
-    "trmm": {"M": 20, "N": 25},
-}
+# Why a line is lost, and what would win it.
+LOST: dict[str, str] = {}
 
-WAYS = ("plain", "static", "convert")
 
-# Why others do not run.
-NOT = {
-    "mandelbrot2": "keeps only the points that have not diverged: shapes hang on values",
-    "spmv": "slices between bounds from an array: shapes hang on values",
-}
+class Worker:
+    """A process of one system with one program. What it says last is kept for its errors."""
+
+    def __init__(self, job: dict[str, Any], core: int, cache: str, limit: float) -> None:
+        self.limit = limit
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
+        environment = os.environ | settings(None, 1)
+        self.process = subprocess.Popen(
+            ["taskset", "-c", str(core), sys.executable, str(ONE), json.dumps(job)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            env=environment | {"TENFOLD_CACHE": cache},
+        )
+
+    def ask(self, **order: Any) -> dict[str, Any]:
+        """Its answer; `failed` says why there is none."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            print(json.dumps(order), file=self.process.stdin, flush=True)
+        except BrokenPipeError:
+            return {"failed": self.reason()}
+        with selectors.DefaultSelector() as ready:
+            ready.register(self.process.stdout, selectors.EVENT_READ)
+            if not ready.select(self.limit):
+                self.process.kill()
+                return {"failed": f"more than {self.limit:g} s"}
+        line = self.process.stdout.readline()
+        found: dict[str, Any] = json.loads(line) if line else {"failed": self.reason()}
+        return found
+
+    def reason(self) -> str:
+        """The line of a traceback that names the error, without the error's module."""
+        if self.process.wait() < 0:
+            return f"died of signal {-self.process.returncode}"
+        self.errors.seek(0)
+        text = self.errors.read()
+        lines = [line for line in text.splitlines() if line[:1].strip() and ": " in line]
+        error, _, said = (lines or [": " + text])[-1].partition(": ")
+        return f"{error.rpartition('.')[2]}: {said}"
+
+    def close(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+        self.process.wait()
+        self.errors.close()
+
+
+def apart(found: Path, expected: Path) -> float:
+    """The largest error, relative to the largest element of its array; inf where forms differ."""
+    most = 0.0
+    with np.load(found) as ours, np.load(expected) as theirs:
+        if len(ours.files) != len(theirs.files):
+            return float("inf")
+        for name in theirs.files:
+            one, other = ours[name], theirs[name]
+            if one.shape != other.shape:
+                return float("inf")
+            if not one.size:
+                continue
+            kind = np.promote_types(one.dtype, np.float64)
+            with np.errstate(all="ignore"):
+                a, b = one.astype(kind), other.astype(kind)
+                same = (a == b) | (np.isnan(a) & np.isnan(b))
+                scale = np.abs(b[np.isfinite(b)]).max(initial=0.0) or 1.0
+                error = np.where(same, 0.0, np.abs(a - b) / scale)
+            most = max(most, float("inf") if np.isnan(error).any() else float(error.max()))
+    return most
+
+
+def is_single(answers: Path) -> bool:
+    with np.load(answers) as kept:
+        return any(kept[name].dtype in (np.float32, np.complex64) for name in kept.files)
 
 
 class Suite:
-    """The programs of a checkout, and a process for each measurement."""
+    """The programs of a checkout, and a process for each system with one of them."""
 
-    def __init__(
-        self, checkout: Path, folder: Path, peers: list[str], options: argparse.Namespace
-    ) -> None:
-        self.checkout, self.folder, self.peers = checkout, folder, peers
-        self.limit, self.compile, self.first = options.limit, options.compile, options.first
-        self.sizes: dict[str, dict[str, Any]] = {} if options.full else SIZES
-        self.caches = 0
+    def __init__(self, checkout: Path, folder: Path, options: argparse.Namespace) -> None:
+        self.checkout, self.folder, self.options = checkout, folder, options
+        self.peers = [p for p in options.peers.split(",") if p and find_spec(p)]
+        self.core = max(os.sched_getaffinity(0))
 
-    def version(self, name: str, postfix: str) -> Path:
-        """The file of one version of a program."""
+    def has(self, name: str, peer: str) -> bool:
+        """Has NPBench the program for this peer?"""
         info = json.loads((self.checkout / "bench_info" / f"{name}.json").read_text())["benchmark"]
         place = self.checkout / "npbench" / "benchmarks" / info["relative_path"]
-        return place / f"{info['module_name']}_{postfix}.py"
+        postfix = {"numba": "numba_n"}.get(peer, peer)
+        return (place / f"{info['module_name']}_{postfix}.py").exists()
 
-    def cache(self) -> str:
-        """A folder for a cache, empty."""
-        self.caches += 1
-        return str(self.folder / f"cache-{self.caches}")
+    def start(self, name: str, way: str) -> tuple[Worker, dict[str, Any]]:
+        """A worker after its first call, whose arrays lie in a file."""
+        job = {"checkout": str(self.checkout), "name": name, "way": way, "size": self.options.size}
+        cache = tempfile.mkdtemp(dir=self.folder)
+        worker = Worker(job, self.core, cache, self.options.limit)
+        return worker, {"way": way} | worker.ask(first=str(self.folder / f"{way}.npz"))
 
-    def run(
-        self, name: str, way: str, cache: str = "", verify: str = "first", loaded: bool = False
-    ) -> dict[str, Any]:
-        """What one process found; `failed` says why it found nothing."""
-        job = {
-            "checkout": str(self.checkout),
-            "name": name,
-            "way": way,
-            "sizes": self.sizes.get(name, {}),
-            "answers": str(self.folder / f"{name}.npz"),
-            "verify": verify,
-            "compile": self.compile,
-            "loaded": loaded,
-        }
+    def judge(self, way: str, bound: float) -> dict[str, Any]:
+        """How far off a system is, and whether that is too far."""
+        error = apart(self.folder / f"{way}.npz", self.folder / "numpy.npz")
+        return {"error": error} if error <= bound else {"error": error, "failed": "wrong"}
+
+    def measure(self, name: str) -> dict[str, dict[str, Any]]:
+        """All that is said of one program, by system."""
+        found: dict[str, dict[str, Any]] = {}
+        workers: dict[str, Worker] = {}
         try:
-            ended = subprocess.run(
-                [sys.executable, str(ONE), json.dumps(job)],
-                capture_output=True,
-                text=True,
-                timeout=self.limit,
-                env={**os.environ, "TENFOLD_CACHE": cache},
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return {"failed": f"more than {self.limit:g} s"}
-        if ended.returncode < 0:
-            return {"failed": f"died of signal {-ended.returncode}"}
-        if ended.returncode:
-            return {"failed": reason(ended.stderr)}
-        found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+            for peer in self.peers:
+                if self.has(name, peer):
+                    workers[peer], found[peer] = self.start(name, peer)
+            workers["numpy"].ask(nudged=str(self.folder / "nudged.npz"))
+            spread = apart(self.folder / "nudged.npz", self.folder / "numpy.npz")
+            single = is_single(self.folder / "numpy.npz")
+            for way in ["changed"] if changed(name) else WAYS:
+                workers["tenfold"], found["tenfold"] = self.start(name, way)
+                if "failed" not in found["tenfold"] or "more than" in found["tenfold"]["failed"]:
+                    break
+                workers.pop("tenfold").close()
+            bound = max(RIGHT_SINGLE if single else RIGHT, SPREAD * spread)
+            for system, told in found.items():
+                if "failed" not in told and system not in ("numpy", "jax"):
+                    told |= self.judge(told["way"], NEAR if system == "numba" else bound)
+                if system == "tenfold" and "failed" not in told:
+                    told |= workers[system].ask(settle=SETTLE)
+            self.time(workers, found)
+        finally:
+            for worker in workers.values():
+                worker.close()
         return found
 
-    def measure(self, name: str) -> dict[str, Any]:
-        """All that is said of one program."""
-        row: dict[str, Any] = {"name": name, "numpy": self.run(name, "numpy")}
-        if "failed" in row["numpy"]:
-            failed = row["numpy"]["failed"]
-            return {**row, "class": "not", "why": f"NumPy: {failed}", "smaller": False}
-        row |= {"class": "not", "why": NOT.get(name, ""), "tried": {}}
-        for way in WAYS:
-            cache = self.cache()
-            found = self.run(name, way, cache)
-            if "failed" in found:
-                row["tried"][way] = found["failed"]
-                row["why"] = NOT.get(name, found["failed"])
-                if is_slow(found):
-                    break
-                continue
-            row |= {"class": way, "why": "; ".join(row["tried"].values()), "cold": found}
-            if self.first:
-                row["loaded"] = self.run(name, way, self.cache(), loaded=True)
-            elif self.compile == "now":
-                row["warm"] = self.run(name, way, cache)
-                row["off"] = self.run(name, way, self.cache(), verify="off")
-            break
-        for peer in self.peers:
-            if self.version(name, {"numba": "numba_n"}.get(peer, peer)).exists():
-                row[peer] = self.run(name, peer)
-        if self.first and "jax" in self.peers:
-            row["body"] = self.run(name, "jax-body")
-        return row | {"smaller": name in self.sizes}
+    def time(self, workers: dict[str, Worker], found: dict[str, dict[str, Any]]) -> None:
+        """Rounds of all systems in turns; fewer where they are long."""
+        start = time.perf_counter()
+        for round in range(self.options.rounds):
+            if round >= 2 and time.perf_counter() - start > self.options.limit / 4:
+                break
+            for system, worker in workers.items():
+                kept = found[system]
+                if "failed" in kept:
+                    continue
+                told = worker.ask(time=self.options.seconds)
+                best = min(told.get("steady", np.inf), kept.get("steady", np.inf))
+                kept |= told | {"steady": best}
 
 
-def reason(text: str) -> str:
-    """The line of a traceback that names the error, without the error's module."""
-    lines = [line for line in text.splitlines() if line[:1].strip() and ": " in line]
-    if not lines:
-        return text
-    error, _, said = lines[-1].partition(": ")
-    return f"{error.rpartition('.')[2]}: {said}"
+def mean(ratios: Iterable[float]) -> float:
+    """The geometric mean."""
+    logs = [log(r) for r in ratios]
+    return exp(sum(logs) / len(logs)) if logs else float("nan")
 
 
-def is_slow(found: dict[str, Any]) -> bool:
-    """Did its process end at the limit?"""
-    return bool(found.get("failed", "").startswith("more than"))
+def ratios(row: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """The time of each peer over Tenfold's, of those that ran and are right."""
+    good = {system: told["steady"] for system, told in row.items() if "failed" not in told}
+    ours = good.pop("tenfold", None)
+    return {peer: theirs / ours for peer, theirs in good.items()} if ours else {}
 
 
-def first_of(found: dict[str, Any], clock: str = "first") -> float:
-    """The seconds of a first call: without end where the limit ended it."""
-    return math.inf if is_slow(found) else float(found[clock])
+def seconds(told: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if told * scale >= 1 or unit == "µs":
+            return f"{told * scale:.3g} {unit}"
+    raise AssertionError
 
 
-def runs_of(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """What checked and unchecked plans gave: a refused one does not answer."""
-    return [row[run] for run in ("cold", "warm", "off") if run in row]
-
-
-def error_of(row: dict[str, Any]) -> float:
-    return max(float(run.get("error", 0.0)) for run in runs_of(row))
-
-
-def is_refused(row: dict[str, Any]) -> bool:
-    told = [warning for run in runs_of(row) for warning in run.get("warnings", ())]
-    return any(warning.startswith("ParityWarning") for warning in told)
-
-
-def is_right(row: dict[str, Any]) -> bool:
-    bound = RIGHT_SINGLE if row["cold"]["single"] else RIGHT
-    bound = max(bound, SPREAD * row["numpy"]["spread"])
-    return error_of(row) <= bound and row["cold"]["dtypes"] and row["cold"]["repeats"]
-
-
-def seconds(found: dict[str, Any] | None, what: str = "first") -> str:
-    if found is None:
-        return "–"
-    if "failed" in found:
-        return "slow" if is_slow(found) else "fails"
-    return f"{found[what]:.3f}" if found[what] >= 0.1 else f"{found[what] * 1e3:.2f}m"
-
-
-WIDTHS = {"program": -24, "runs": -8, "error": -12, "numpy": 8, "cold": 8, "off": 8, "warm": 8}
-WIDTHS |= {"then": 8, "checked": 9, "jax": 8, "numba": 8}
-FIRST = {"program": -24, "runs": -8, "error": -12, "numpy": 8, "cold": 8, "loaded": 8, "nodes": 7}
-FIRST |= {"kernels": 8, "loops": 9, "jax": 8, "body": 8}
-
-
-def line(cells: Iterable[str], widths: dict[str, int]) -> str:
-    """Cells side by side, as wide as their columns; a negative width stands left."""
-    return " ".join(
-        cell.ljust(-width) if width < 0 else cell.rjust(width)
-        for cell, width in zip(cells, widths.values(), strict=True)
-    )
-
-
-def print_first(row: dict[str, Any]) -> None:
-    """The row of a first call."""
-    cells = [row["name"] + ("*" if row["smaller"] else ""), row["class"], ""]
-    ended = {"failed": row["why"]} if "cold" not in row else None
-    cells += [seconds(row["numpy"], "steady"), seconds(row.get("cold", ended))]
-    cells += [seconds(row.get("loaded", ended)), "", "", ""]
-    if "cold" in row:
-        cold = row["cold"]
-        cells[2] = f"{'right' if is_right(row) else 'WRONG'} {error_of(row):.0e}"
-        cells[6:] = [str(cold["nodes"]), str(cold["kernels"]), "–"]
-        if cold["rounds"]:
-            cells[8] = f"{len(cold['rounds'])} ({max(cold['rounds'])})"
-    cells += [seconds(row.get("jax")), seconds(row.get("body"))]
-    print(line(cells, FIRST), f" {row['why'][:90]}" if row["why"] else "", flush=True)
-
-
-def first_summary(rows: list[dict[str, Any]]) -> None:
-    """The median and the worst first call, of all programs and of those that others run too."""
-    print()
-    ran = [r for r in rows if "cold" in r]
-    print(f"right     {sum(map(is_right, ran))} of {len(ran)} that run, of {len(rows)}")
-    looped = sum(bool(r["cold"]["rounds"]) for r in ran)
-    print(f"loops     found in {looped} of {len(ran)}")
-    slow = {"failed": "more than the limit"}
-    ran += [r | {"cold": slow, "loaded": slow} for r in rows if is_slow({"failed": r["why"]})]
-    for peer in ("cold", "jax", "body"):
-        both = [r for r in ran if "first" in r.get(peer, {}) or is_slow(r.get(peer, {}))]
-        for who in dict.fromkeys(("cold", "loaded", peer)) if both else ():
-            times = {r["name"]: first_of(r[who]) for r in both}
-            used = median(first_of(r[who], "processor") for r in both)
-            slowest = max(times, key=lambda name: times[name])
-            print(
-                f"{who:9} first calls of {len(both)} programs: "
-                f"median {median(times.values()):.3f} s (processor {used:.3f}), "
-                f"worst {times[slowest]:.3f} s ({slowest}), "
-                f"{sum(t > SLOW for t in times.values())} above {SLOW:g} s"
-            )
-
-
-def print_row(row: dict[str, Any]) -> None:
-    name = row["name"] + ("*" if row["smaller"] else "")
-    cells = [name, row["class"], "", seconds(row["numpy"], "steady")]
-    if "cold" in row:
-        cold = row["cold"]
-        cells[2] = f"{'right' if is_right(row) else 'WRONG'} {error_of(row):.0e}"
-        cells += [seconds(row.get(run)) for run in ("cold", "off", "warm")]
-        cells.append(seconds(cold, "steady"))
-        cells.append("REFUSED" if is_refused(row) else cold["state"])
+def cells(name: str, row: dict[str, dict[str, Any]], peers: list[str]) -> list[str]:
+    ours, found = row["tenfold"], ratios(row)
+    way = WORDS.get(ours["way"], ours["way"])
+    if "failed" in ours:
+        shown = [name, way, f"**{ours['failed'][:80]}**", "", "", ""]
     else:
-        cells += [""] * 5
-    cells += [seconds(row.get("jax")), seconds(row.get("numba"))]
-    print(line(cells, WIDTHS), f" {row['why'][:90]}" if row["why"] else "", flush=True)
+        shown = [name, way, f"{ours['error']:.0e}", seconds(ours["first"])]
+        shown += [seconds(ours["steady"]), f"{ours['peak']:.0f}"]
+    for peer in peers:
+        told = row.get(peer)
+        if told is None:
+            shown += ["–", "–", "–"]
+        elif "failed" in told or peer not in found:
+            shown += [told.get("failed", "ran")[:40], "–", "–"]
+        else:
+            ratio = f"{found[peer]:.2f}" if found[peer] >= NOISE else f"**{found[peer]:.2f}**"
+            shown += [ratio, seconds(told["first"]), f"{told['peak']:.0f}"]
+    return shown
 
 
-def summary(rows: list[dict[str, Any]]) -> None:
-    print()
-    for name in (*WAYS, "not"):
-        print(f"{name:<8} {sum(r['class'] == name for r in rows)}")
-    ran = [r for r in rows if "cold" in r]
-    print(f"run      {len(ran)} of {len(rows)} with their bodies unchanged")
-    refused = [r for r in ran if is_refused(r)]
-    print(f"right    {sum(map(is_right, ran))} of {len(ran)}")
-    print(f"refused  {len(refused)}: {', '.join(r['name'] for r in refused) or 'none'}")
-    compiled = [r for r in ran if r["cold"]["state"] != "none"]
-    for when, state in (("first", "state"), ("last", "state_later")) if compiled else ():
-        whole = sum(r["cold"][state] == "whole" for r in compiled)
-        print(f"whole    {whole} of {len(compiled)} certificates after the {when} call")
-    for peer in ("jax", "numba"):
-        both = [r for r in ran if "warm" in r and peer in r and "failed" not in r[peer]]
-        if not both:
-            continue
-        print(f"median first call over the {len(both)} programs that {peer} runs too:")
-        for label, pick in (
-            ("tenfold, cold", "cold"),
-            ('tenfold, verify="off"', "off"),
-            ("tenfold, warm cache", "warm"),
-            (peer, peer),
-        ):
-            times = [r[pick]["first"] for r in both if "failed" not in r[pick]]
-            later = [r[pick]["steady"] for r in both if "failed" not in r[pick]]
-            print(f"  {label:<22} {median(times):8.3f} s, then {median(later) * 1e3:8.3f} ms")
-        wins = sum(r["cold"]["first"] < r[peer]["first"] for r in both)
-        print(f"  tenfold's cold first call is the shorter in {wins} of {len(both)}")
+def summary(rows: dict[str, dict[str, dict[str, Any]]], peers: list[str]) -> list[str]:
+    ran = {name: row for name, row in rows.items() if "failed" not in row["tenfold"]}
+    ways = [WORDS.get(row["tenfold"]["way"], row["tenfold"]["way"]) for row in ran.values()]
+    counts = ", ".join(f"{ways.count(way)} {way}" for way in dict.fromkeys(ways))
+    lines = [f"{len(ran)} of {len(rows)} programs run and are right: {counts}.", ""]
+    lines += ["| over Tenfold's | programs | geometric mean | ahead in | lost |", "|---" * 5 + "|"]
+    for peer in peers:
+        theirs = {name: ratios(row)[peer] for name, row in ran.items() if peer in ratios(row)}
+        lost = [name for name, ratio in theirs.items() if ratio < NOISE]
+        ahead = f"{1 - len(lost) / len(theirs):.0%}" if theirs else "–"
+        lines.append(
+            f"| {peer} | {len(theirs)} | {mean(theirs.values()):.2f} | {ahead} | "
+            f"{', '.join(lost) or 'none'} |"
+        )
+    lost = [name for name, row in ran.items() if min(ratios(row).values(), default=1.0) < NOISE]
+    if lost:
+        lines += ["", "Lost:", "", *(f"- {n}: {LOST.get(n, 'not yet looked at')}" for n in lost)]
+    return lines
+
+
+def page(rows: dict[str, dict[str, dict[str, Any]]], peers: list[str], size: str) -> str:
+    facts = machine()
+    used = ", ".join(f"{name} {facts['versions'][name]}" for name in ("tenfold", *peers))
+    heads = ["program", "runs", "error", "first", "steady", "peak, MB"]
+    for peer in peers:
+        heads += [peer, "first", "peak"]
+    lines = [
+        f"# NPBench, size {size}",
+        "",
+        f"Made by `npbench.py --size {size}` on {facts['processor']}, one thread; {used}.",
+        "A peer's figure is its time over Tenfold's: above 1, Tenfold is faster. Rounds are",
+        "interleaved, each system in a process of its own; the shortest call counts.",
+        "",
+        *summary(rows, peers),
+        "",
+        "| " + " | ".join(heads) + " |",
+        "|---" * len(heads) + "|",
+    ]
+    lines += ["| " + " | ".join(cells(name, row, peers)) + " |" for name, row in rows.items()]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -310,12 +291,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="NPBench's programs under tn.jit")
     parser.add_argument("checkout", nargs="?", default=os.environ.get("NPBENCH", ""))
     parser.add_argument("programs", nargs="*")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds for one process")
+    parser.add_argument("--size", default="S", choices=("S", "M"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.2, help="for one system in a round")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds for one answer")
+    parser.add_argument("--peers", default=",".join(PEERS), help="NumPy has to be among them")
     parser.add_argument("--save", help="a file for all that was found, as lines of JSON")
-    parser.add_argument("--peers", default="jax,numba", help="those of jax and numba to run")
-    parser.add_argument("--compile", default="now", choices=("now", "never"))
-    parser.add_argument("--first", action="store_true", help="cold first calls alone")
-    parser.add_argument("--full", action="store_true", help="preset S for every program")
     options = parser.parse_intermixed_args()
     checkout = Path(options.checkout)
     if not options.checkout or not (checkout / "bench_info").is_dir():
@@ -327,21 +308,18 @@ def main() -> None:
     unknown = set(options.programs) - set(names)
     if unknown:
         raise SystemExit(f"NPBench has no {', '.join(sorted(unknown))}; it has {', '.join(names)}")
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        peers = [peer for peer in options.peers.split(",") if peer and find_spec(peer)]
-        if options.first:
-            peers = [peer for peer in peers if peer == "jax"]
-        suite = Suite(checkout.resolve(), Path(folder), peers, options)
-        widths = FIRST if options.first else WIDTHS
-        print(line(widths, widths), "  (seconds; m: milliseconds; *: smaller than S)")
-        for name in options.programs or names:
-            rows.append(suite.measure(name))
-            (print_first if options.first else print_row)(rows[-1])
-            if options.save:
-                with open(options.save, "a") as file:
-                    file.write(json.dumps(rows[-1]) + "\n")
-    (first_summary if options.first else summary)(rows)
+    rows = {}
+    for name in options.programs or names:
+        with tempfile.TemporaryDirectory() as folder:
+            suite = Suite(checkout.resolve(), Path(folder), options)
+            rows[name] = suite.measure(name)
+        print(" ".join(f"{cell:>10}" for cell in cells(name, rows[name], suite.peers)), flush=True)
+        if options.save:
+            with open(options.save, "a") as file:
+                file.write(json.dumps({name: rows[name]}) + "\n")
+    print("\n".join(summary(rows, suite.peers)))
+    if not options.programs:
+        (RESULTS / f"npbench-{options.size}.md").write_text(page(rows, suite.peers, options.size))
 
 
 if __name__ == "__main__":

@@ -2,41 +2,44 @@
 
     python benchmarks/npbench_program.py JOB
 
-JOB is a `Job` as JSON. The last line printed is what was found, as JSON.
+JOB is a `Job` as JSON. The process reads orders, a line of JSON each, and answers each:
+
+    {"first": FILE}   the first call; all it returned and wrote to is saved
+    {"nudged": FILE}  the same of a call whose floats are one ulp up: how far results may be apart
+    {"settle": S}     wait up to S seconds for what the first call has left to later ones
+    {"time": S}       call for so long, at least once: the shortest call, and the peak of memory
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from clock import clock
 
-STEADY = 0.5  # seconds for calls after the first
-CALLS = 50
-RIGHT = 1e-5  # of the largest element, of a body under jax.jit
+BODIES = Path(__file__).with_name("npbench")
+PEERS = ("numpy", "numba", "jax")
+MOST = 200  # calls a round
 
 
 @dataclass
 class Job:
-    """What to run. `way` is numpy, jax, jax-body, numba, or for Tenfold plain, static, convert."""
+    """What to run. `way` is numpy, numba or jax, or for Tenfold unchanged, static, convert or
+    changed."""
 
     checkout: str
     name: str
     way: str
-    sizes: dict[str, Any]
-    answers: str  # a file: NumPy writes it, the others read it
-    verify: str
-    compile: str
-    loaded: bool  # Tenfold has compiled another function before
+    size: str
 
 
 @dataclass
@@ -44,15 +47,21 @@ class Program:
     """A program as NPBench's own description of it says."""
 
     info: dict[str, Any]
+    size: str
+
+    @classmethod
+    def found(cls, checkout: Path, name: str, size: str) -> Program:
+        text = (checkout / "bench_info" / f"{name}.json").read_text()
+        return cls(json.loads(text)["benchmark"], size)
 
     @property
     def module(self) -> str:
         place = self.info["relative_path"].replace("/", ".")
         return f"npbench.benchmarks.{place}.{self.info['module_name']}"
 
-    def arguments(self, sizes: dict[str, Any]) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """The arguments by name, in the order of the function."""
-        known = {**self.info["parameters"]["S"], **sizes}
+        known = dict(self.info["parameters"][self.size])
         init = self.info.get("init")
         if init:
             made = getattr(import_module(self.module), init["func_name"])
@@ -69,24 +78,16 @@ class Program:
         return found
 
 
-def copied(arguments: dict[str, Any]) -> list[Any]:
-    return [a.copy() if isinstance(a, np.ndarray) else a for a in arguments.values()]
-
-
-def timed(run: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    result = run()
-    return result, time.perf_counter() - start
-
-
-def steady(run: Callable[[list[Any]], Any], arguments: dict[str, Any]) -> float:
-    """The median time of a call, each on fresh copies."""
-    times: list[float] = []
-    end = time.perf_counter() + STEADY
-    while not times or (time.perf_counter() < end and len(times) < CALLS):
-        given = copied(arguments)
-        times.append(timed(lambda given=given: run(given))[1])  # type: ignore[misc]
-    return float(np.median(times))
+def changed(name: str) -> Callable[..., Any] | None:
+    """Our own body of a program, where there is one."""
+    path = BODIES / f"{name}.py"
+    spec = spec_from_file_location(f"changed_{name}", path) if path.exists() else None
+    if spec is None or spec.loader is None:
+        return None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    body: Callable[..., Any] = getattr(module, name)
+    return body
 
 
 def nudged(value: Any) -> Any:
@@ -94,6 +95,10 @@ def nudged(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
         return value * (1 + np.finfo(value.dtype).eps)
     return value
+
+
+def copied(arguments: Sequence[Any]) -> list[Any]:
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
 
 
 def arrays_in(value: Any) -> list[np.ndarray[Any, Any]]:
@@ -105,184 +110,124 @@ def arrays_in(value: Any) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(value)]
 
 
-def worst(found: list[np.ndarray[Any, Any]], expected: list[np.ndarray[Any, Any]]) -> float:
-    """The largest error, relative to the largest element of its array; inf where forms differ."""
-    if len(found) != len(expected):
-        return float("inf")
-    most = 0.0
-    for one, other in zip(found, expected, strict=True):
-        if one.shape != other.shape:
-            return float("inf")
-        if not one.size:
-            continue
-        kind = np.promote_types(one.dtype, np.float64)
-        with np.errstate(all="ignore"):
-            a, b = one.astype(kind), other.astype(kind)
-            same = (a == b) | (np.isnan(a) & np.isnan(b))
-            scale = np.abs(b[np.isfinite(b)]).max(initial=0.0) or 1.0
-            error = np.where(same, 0.0, np.abs(a - b) / scale)
-        most = max(most, float("inf") if np.isnan(error).any() else float(error.max()))
-    return most
+class System:
+    """One system with one program: NumPy itself, and what others do otherwise."""
+
+    def __init__(self, program: Program, job: Job) -> None:
+        self.arguments = program.arguments()
+        self.given = list(self.arguments.values())
+        self.outputs = program.info["output_args"]
+        self.call = self.compiled(program, job)
+
+    def compiled(self, program: Program, job: Job) -> Callable[..., Any]:
+        return program.function("numpy")
+
+    def fresh(self) -> list[Any]:
+        """Arguments for one call: programs write to theirs."""
+        return copied(self.given)
+
+    def settle(self, seconds: float) -> dict[str, Any]:
+        return {}
+
+    def once(self, given: list[Any]) -> tuple[float, list[np.ndarray[Any, Any]]]:
+        """Seconds of a call, and all arrays that it returned, wrote to or has as outputs."""
+        start = time.perf_counter()
+        result = self.call(*given)
+        seconds = time.perf_counter() - start
+        wrote = [
+            given[n]
+            for n, (name, old) in enumerate(self.arguments.items())
+            if isinstance(given[n], np.ndarray)
+            and (name in self.outputs or not np.array_equal(given[n], old, equal_nan=True))
+        ]
+        return seconds, [*arrays_in(result), *wrote]
 
 
-def run_numpy(program: Program, job: Job) -> dict[str, Any]:
-    arguments = program.arguments(job.sizes)
-    function = program.function("numpy")
-    given = copied(arguments)
-    result, first = timed(lambda: function(*given))
-    written = [
-        n
-        for n, (name, old) in enumerate(arguments.items())
-        if isinstance(old, np.ndarray)
-        and (name in program.info["output_args"] or given[n].tobytes() != old.tobytes())
-    ]
-    answers = [*arrays_in(result), *(given[n] for n in written)]
-    moved = [nudged(a) for a in copied(arguments)]
-    spread = [*arrays_in(function(*moved)), *(moved[n] for n in written)]
-    np.savez(job.answers, *answers, written=np.array(written, dtype=np.int64))
-    return {
-        "first": first,
-        "steady": steady(lambda given: function(*given), arguments),
-        "spread": worst(spread, answers),
-        "written": [list(arguments)[n] for n in written],
-    }
+class Numba(System):
+    def compiled(self, program: Program, job: Job) -> Callable[..., Any]:
+        return program.function("numba_n")
 
 
-def answers_of(job: Job) -> tuple[list[np.ndarray[Any, Any]], list[int]]:
-    with np.load(job.answers) as kept:
-        return (
-            [kept[f"arr_{n}"] for n in range(len(kept.files) - 1)],
-            [int(n) for n in kept["written"]],
+class Jax(System):
+    """Arguments lie with JAX before its calls; its functions write to none."""
+
+    def compiled(self, program: Program, job: Job) -> Callable[..., Any]:
+        import jax
+
+        jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_enable_x64", True)
+        given = [jax.numpy.array(a) if isinstance(a, np.ndarray) else a for a in self.given]
+        self.given = jax.block_until_ready(given)
+        function = program.function("jax")
+        return lambda *given: jax.block_until_ready(function(*given))
+
+
+class Tenfold(System):
+    def compiled(self, program: Program, job: Job) -> Callable[..., Any]:
+        import tenfold as tn
+
+        counts = [n for n, a in enumerate(self.given) if isinstance(a, (int, np.integer))]
+        body = changed(job.name) if job.way == "changed" else program.function("numpy")
+        self.jitted = tn.jit(
+            body,
+            static=() if job.way == "unchanged" else tuple(counts),
+            control="convert" if job.way == "convert" else None,
         )
+        return self.jitted
+
+    def settle(self, seconds: float) -> dict[str, Any]:
+        end = time.perf_counter() + seconds
+        while self.jitted.certificate(*self.fresh()).left and time.perf_counter() < end:
+            self.call(*self.fresh())
+            time.sleep(0.01)
+        return {
+            "state": str(self.jitted.certificate(*self.fresh()).state),
+            "kernels": len(self.jitted.plan(*self.fresh()).kernels),
+        }
 
 
-def jitted_by(program: Program, job: Job, arguments: dict[str, Any]) -> Any:
-    """The program under `tn.jit`, as the job's way has it."""
-    import tenfold as tn
-
-    counts = [n for n, a in enumerate(arguments.values()) if isinstance(a, (int, np.integer))]
-    return tn.jit(
-        program.function("numpy"),
-        static=() if job.way == "plain" else tuple(counts),
-        control="convert" if job.way == "convert" else None,
-        verify=job.verify,
-        compile=job.compile,
-    )
+def timed(system: System, seconds: float) -> dict[str, float]:
+    """The shortest call, each on fresh copies. Waiting for a processor is not counted."""
+    now, taken = clock(), []
+    end = time.perf_counter() + seconds
+    while not taken or (time.perf_counter() < end and len(taken) < MOST):
+        given = system.fresh()
+        start = now()
+        system.call(*given)
+        taken.append((now() - start) / 1e9)
+    return {"steady": min(taken), "peak": peak()}
 
 
-def run_tenfold(program: Program, job: Job) -> dict[str, Any]:
-    from tenfold import jit
-
-    arguments = program.arguments(job.sizes)
-    expected, written = answers_of(job)
-    jitted = jitted_by(program, job, arguments)
-    if job.loaded:
-        jit(lambda x: x + 1)(np.ones(1))
-
-    def answers() -> list[np.ndarray[Any, Any]]:
-        given = copied(arguments)
-        return [*arrays_in(jitted(*given)), *(given[n] for n in written)]
-
-    with warnings.catch_warnings(record=True) as told:  # a plan may be refuted by a later call
-        warnings.simplefilter("always")
-        used = time.process_time()
-        found, first = timed(answers)
-        used = time.process_time() - used
-        given = copied(arguments)
-        state = state_of(jitted, given)
-        again = answers()
-        later = steady(lambda given: jitted(*given), arguments)
-    same = [a.tobytes() == b.tobytes() for a, b in zip(found, again, strict=True)]
-    return {
-        "first": first,
-        "processor": used,
-        "error": worst(found, expected),
-        "single": any(a.dtype in (np.float32, np.complex64) for a in expected),
-        "dtypes": [str(a.dtype) for a in found] == [str(a.dtype) for a in expected],
-        "repeats": all(same),
-        "steady": later,
-        "warnings": [f"{w.category.__name__}: {w.message}" for w in told],
-        "state": state,
-        "state_later": state_of(jitted, given),
-        "nodes": len(jitted.trace(*given).nodes),
-        **kernels_of(jitted, given),
-    }
+def peak() -> float:
+    """The most memory that this process held, in megabytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(n for n in lines if n.startswith("VmHWM")).split()[1]) / 1e3
 
 
-def kernels_of(jitted: Any, given: list[Any]) -> dict[str, Any]:
-    """The distinct kernels of the plan, and the rounds of each loop that was found in it."""
-    if jitted.options.compile == "never":
-        return {"kernels": 0, "rounds": []}
-    plan = jitted.plan(*given)
-    rounds = re.findall(r"(\d+) rounds found", plan.explain())
-    return {"kernels": len(plan.kernels), "rounds": [int(count) for count in rounds]}
-
-
-def state_of(jitted: Any, given: list[Any]) -> str:
-    """Of the certificate of the plan; where nothing is compiled there is none."""
-    certificate = None if jitted.options.compile == "never" else jitted.certificate(*given)
-    return "none" if certificate is None else str(certificate.state)
-
-
-def jax_body(program: Program, arguments: dict[str, Any]) -> Callable[..., Any]:
-    """NumPy's body under `jax.jit`: its module's `np` is jax.numpy, its integers are static."""
-    import jax
-
-    function = program.function("numpy")
-    function.__globals__["np"] = jax.numpy
-    counts = [n for n, a in enumerate(arguments.values()) if isinstance(a, (int, np.integer))]
-    return jax.jit(function, static_argnums=counts)
-
-
-def run_jax(program: Program, job: Job) -> dict[str, Any]:
-    import jax
-
-    jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_enable_x64", True)
-    jax.block_until_ready(jax.numpy.zeros(1) + 1)  # the client is made
-    arguments = program.arguments(job.sizes)
-    body = job.way == "jax-body"
-    function = jax_body(program, arguments) if body else program.function("jax")
-
-    def taken(arguments: Sequence[Any]) -> list[Any]:
-        moved = [jax.numpy.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        jax.block_until_ready(moved)
-        return moved
-
-    given = taken(copied(arguments))
-    used = time.process_time()
-    result, first = timed(lambda: jax.block_until_ready(function(*given)))
-    used = time.process_time() - used
-    if body:
-        expected, written = answers_of(job)
-        if written:
-            raise TypeError("JAX can't write to arguments")
-        if worst(arrays_in(result), expected) > RIGHT:
-            raise ValueError("JAX's result is another")
-    return {
-        "first": first,
-        "processor": used,
-        "steady": steady(lambda _: jax.block_until_ready(function(*given)), {}),
-    }
-
-
-def run_numba(program: Program, job: Job) -> dict[str, Any]:
-    arguments = program.arguments(job.sizes)
-    function = program.function("numba_n")
-    given = copied(arguments)
-    first = timed(lambda: function(*given))[1]
-    return {"first": first, "steady": steady(lambda given: function(*given), arguments)}
+def answer(system: System, order: dict[str, Any]) -> dict[str, Any]:
+    if "first" in order:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            seconds, arrays = system.once(system.fresh())
+        np.savez(order["first"], *arrays)
+        refuted = [str(w.message) for w in told if w.category.__name__ == "ParityWarning"]
+        return {"first": seconds, "refuted": refuted}
+    if "nudged" in order:
+        np.savez(order["nudged"], *system.once([nudged(a) for a in system.fresh()])[1])
+        return {}
+    return system.settle(order["settle"]) if "settle" in order else timed(system, order["time"])
 
 
 def main() -> None:
     job = Job(**json.loads(sys.argv[1]))
     sys.path.insert(0, job.checkout)
-    text = (Path(job.checkout) / "bench_info" / f"{job.name}.json").read_text()
-    program = Program(json.loads(text)["benchmark"])
-    runs = {"numpy": run_numpy, "jax": run_jax, "jax-body": run_jax, "numba": run_numba}
-    run = runs.get(job.way, run_tenfold)
+    out, sys.stdout = sys.stdout, sys.stderr  # what programs print is no answer
     warnings.simplefilter("ignore")
-    print(json.dumps(run(program, job)))
+    program = Program.found(Path(job.checkout), job.name, job.size)
+    kinds = {"numpy": System, "numba": Numba, "jax": Jax}
+    system = kinds.get(job.way, Tenfold)(program, job)
+    for line in sys.stdin:
+        print(json.dumps(answer(system, json.loads(line))), file=out, flush=True)
 
 
 if __name__ == "__main__":
