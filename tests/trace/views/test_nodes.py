@@ -193,3 +193,26 @@ def test_axes_that_are_but_parted_lie_well_however_they_lie() -> None:
     assert parted > 500
     assert not Reshape((2, 3), (6,)).parts
     assert not Reshape((0, 2), (2, 0)).parts
+
+
+def test_a_range_at_a_traced_place_costs_what_lies_there():
+    def write(x, i):
+        x[i, 1:-1] = 2.0
+        x[2, i, 1:] = 3.0  # a known place beside a traced one
+        return x
+
+    x, i = np.zeros((50, 7, 8)), np.int64(4)
+    graph = tn.trace(write, x, i)
+    large = [node.op for node in graph.nodes if node.types[0].size > 7 * 8]
+    assert large == ["scatter", "scatter"]
+    expected = write(x.copy(), i)
+    np.testing.assert_array_equal(tn.jit(write)(x, i), expected)
+
+
+def test_a_traced_place_that_is_not_there_is_an_error_where_a_range_is_empty():
+    def write(x, i):
+        x[i, 3:3] = 1.0
+        return x
+
+    with pytest.raises(IndexError):
+        tn.jit(write)(np.zeros((5, 7)), np.int64(5))

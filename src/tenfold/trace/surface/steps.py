@@ -16,7 +16,7 @@ from tenfold.frozen import frozen
 from tenfold.trace.array import Array
 from tenfold.trace.surface.emit import emit, fail
 from tenfold.trace.surface.indexing.key import IndexEntry, NewAxis, ScalarIndex, SliceRange
-from tenfold.trace.surface.indexing.parts import gather, indices_of, place, sliced
+from tenfold.trace.surface.indexing.parts import gather, indices_of, place, put, sliced
 from tenfold.trace.surface.ufuncs.composed import number, same
 from tenfold.trace.view import Step, View, extended, layout
 from tenfold.types import I64, DType, Shape
@@ -197,13 +197,7 @@ class BasicIndex:
             part = emit("transpose", part, axes=tuple([left.index(axis) for axis in ordered]))
         if self._fixed:
             return place(base, self.entries, part)
-        whole = sliced(base, self.entries)
-        axes, indices = indices_of(whole, self.entries)
-        rest = tuple([n for axis, n in enumerate(whole.shape) if axis not in axes])
-        if part.shape != rest:
-            part = emit("reshape", part, shape=rest)
-        done = emit("scatter", whole, part, *indices, axes=axes, at=0, mode="raise", kind="set")
-        return place(base, self.entries, done, may_raise=True)
+        return put(base, self.entries, part)
 
     def lay(self, base: Any) -> Any:
         key = [_spelled(e) for e in self.entries]

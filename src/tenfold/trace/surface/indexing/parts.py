@@ -121,6 +121,26 @@ def place(x: Array, entries: Sequence[IndexEntry], part: Array, may_raise: bool 
     return emit("dynamic_update", x, part, *[number(_first(e), I64) for e in own])
 
 
+def put(x: Array, entries: Sequence[SliceRange | ScalarIndex], part: Array) -> Array:
+    """x with what ranges take at single places replaced, some of which are traced.
+
+    Where a range is not a whole axis, all that lies at these places is read, and written with the
+    part in it: that is little, where all that the ranges take at any place may be most of x."""
+    axes, indices = [], []
+    for axis, entry in enumerate(entries):
+        if isinstance(entry, ScalarIndex):
+            at = entry.place
+            axes.append(axis)
+            indices.append(number(at, I64) if isinstance(at, int) else at.array)
+    ranges = [e for e in entries if isinstance(e, SliceRange)]
+    if not all(e.whole for e in ranges):
+        part = place(gather(x, tuple(axes), 0, indices, "clip"), ranges, part)
+    rest = tuple([e.extent for e in ranges])
+    if part.shape != rest:
+        part = emit("reshape", part, shape=rest)
+    return emit("scatter", x, part, *indices, axes=tuple(axes), at=0, mode="raise", kind="set")
+
+
 def _first(entry: IndexEntry) -> int:
     """The lowest place an entry takes."""
     if isinstance(entry, SliceRange):
