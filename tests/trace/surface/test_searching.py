@@ -130,6 +130,17 @@ def test_histogram(f: Any, compare: Any, draw: Any) -> None:
     compare(f, draw("f64", (3, 4)))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_histogram_beside_edges(compare: Any, dtype: Any) -> None:
+    """Numbers at and next to edges, where a bin that is worked out may be one off."""
+    for count in (7, 10, 49):
+        edges = np.linspace(0.1, 2.9, count + 1) * (1 if np.dtype(dtype).kind == "f" else 100)
+        near = [np.nextafter(edges, end) for end in (-1e9, 1e9)]
+        x = np.concatenate([edges, *near]).astype(dtype)
+        compare(lambda x, count=count: np.histogram(x, count), x)
+        compare(lambda x, count=count: np.histogram(x, count, (0.5, 2.0)), x)
+
+
 def test_histogram_of_one_value(compare: Any) -> None:
     compare(lambda x: np.histogram(x, 3), np.full(4, 2.5))
 

@@ -102,6 +102,11 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     count = static_int(bins, "histogram: the number of bins")
     if count < 1:
         fail(ValueProblem, f"histogram with {count} bins", "give at least one")
+    return _edges(x, count, *_ends(x, range))
+
+
+def _ends(x: Array, range: Any) -> tuple[Array, Array]:
+    """The outer edges of even bins."""
     x = cast(x, F64) if KIND[x.dtype] in "biu" else x
     if range is not None:
         first, last = (traced(end) for end in spanned("histogram", range))
@@ -113,12 +118,29 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     equal = first == last
     first = FUNCTIONS[np.where](equal, first - 0.5, first)
     last = FUNCTIONS[np.where](equal, last + 0.5, last)
-    dtype = x.dtype if KIND[x.dtype] == "f" else F64
-    first, last = (emit("finite", cast(end, F64)) for end in (first, last))
-    steps = emit("iota", dtype=F64, shape=(count + 1,), axis=0)
+    floats = [end if KIND[end.dtype] == "f" else cast(end, F64) for end in (first, last)]
+    first, last = (emit("finite", end) for end in floats)
+    return first, last
+
+
+def _edges(x: Array, count: int, first: Array, last: Array) -> Array:
+    """The edges of even bins, in the dtype of what is counted if that is a float."""
+    steps = emit("iota", dtype=first.dtype, shape=(count + 1,), axis=0)
     inner = steps * ((last - first) / float(count)) + first
     made = FUNCTIONS[np.where](steps == float(count), last, inner)
-    return cast(made, dtype)
+    return cast(made, x.dtype if KIND[x.dtype] == "f" else F64)
+
+
+def _even(x: Array, edges: Array, first: Array, last: Array) -> Array:
+    """The bin of each number between the ends of even bins: worked out, and put right by one where
+    rounding has it on the wrong side of an edge, as NumPy does."""
+    count = edges.size - 1
+    share = (x - first) / (last - first)
+    guess = cast(share * float(count), I64)
+    place = UFUNCS[np.minimum](UFUNCS[np.maximum](guess, 0), count - 1)
+    below, above = x < edges[place], (x >= edges[1:][place]) & (place != count - 1)
+    found: Array = place - cast(below, I64) + cast(above, I64)
+    return found
 
 
 @on(np.histogram)
@@ -129,20 +151,28 @@ def histogram(
     edges = histogram_bin_edges(x, bins, range)
     count = edges.size - 1
     flat = emit("reshape", x, shape=(x.size,))
-    right = searchsorted(edges, flat, side="right")
-    ends = searchsorted(edges[-1:], flat, side="right")  # 1 where at or beyond the last edge
-    last = UFUNCS[np.equal](flat, edges[-1])
+    inside: Array | None  # all are, where the bins are made for them
     # Bins are closed on the left; the last one also on the right.
-    place = emit("select", last, number(count, I64), right) - 1
-    inside = (place >= 0) & ((ends == 0) | last)
+    if np.ndim(bins):
+        right = searchsorted(edges, flat, side="right")
+        ends = searchsorted(edges[-1:], flat, side="right")  # 1 where at or beyond the last edge
+        last = UFUNCS[np.equal](flat, edges[-1])
+        place = emit("select", last, number(count, I64), right) - 1
+        inside = (place >= 0) & ((ends == 0) | last)
+    else:
+        flat = cast(flat, edges.dtype)
+        first, last = (cast(end, edges.dtype) for end in _ends(x, range))
+        place = _even(flat, edges, first, last)
+        inside = None if range is None else (flat >= first) & (flat <= last)
     if weights is None:
-        amounts = cast(inside, I64)
+        amounts = filled(1, I64, flat.shape) if inside is None else cast(inside, I64)
     else:
         w = traced(weights)
         if w.shape != x.shape:
             fail(ShapeError, f"histogram: weights {w.type} for {x.type}", "give one for each")
-        w = emit("reshape", w, shape=(w.size,))
-        amounts = emit("select", inside, w, emit("broadcast", number(0, w.dtype), shape=w.shape))
+        amounts = emit("reshape", w, shape=(w.size,))
+        if inside is not None:
+            amounts = emit("select", inside, amounts, filled(0, w.dtype, amounts.shape))
     room = filled(0, amounts.dtype, (count,))
     made = room
     if x.size and count:
