@@ -104,6 +104,30 @@ def test_drawing_random_numbers_is_an_error_that_names_tn_random(function, says)
     assert "tn.random" in str(raised.value)
 
 
+def test_a_normal_number_that_was_held_back_is_drawn_too():
+    def draws(x):
+        return x + np.random.randn()
+
+    np.random.seed(0)
+    assert tn.jit(lambda x: x + 1)(X)[0] == 2  # a trace at which none was held back
+    for _ in range(2):
+        np.random.randn()  # the second of a pair is held back: to draw it moves no bit
+        with pytest.raises(tn.TenfoldError, match="NumPy's global random state"):
+            tn.jit(draws)(X)
+        np.random.randn()
+
+
+def test_a_draw_from_another_kind_of_bits_is_seen():
+    before = np.random.get_bit_generator()
+    np.random.set_bit_generator(np.random.PCG64(3))
+    try:
+        assert tn.jit(lambda x: x + 1)(X)[0] == 2
+        with pytest.raises(tn.TenfoldError, match="NumPy's global random state"):
+            tn.jit(lambda x: x + np.random.rand())(X)
+    finally:
+        np.random.set_bit_generator(before)
+
+
 def test_a_generator_made_inside_without_a_seed_is_blamed_on_its_line():
     with pytest.raises(tn.TenfoldError, match=r"test_snapshot\.py:\d+, in"):
         tn.jit(lambda x: x + np.random.default_rng().normal())(X)

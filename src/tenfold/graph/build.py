@@ -85,17 +85,18 @@ class Builder:
     ) -> tuple[int, ...]:
         """The values of a node with this op, these inputs, attributes and scopes. Attributes of a
         node are taken as they are; so are its types."""
-        op = self.table[name]
         if isinstance(attributes, tuple):
             given = attributes
+        elif attributes or self.table[name].attributes:
+            given = self.table[name].normalise(attributes or {})
         else:
-            given = op.normalise(attributes or {}) if op.attributes or attributes else ()
+            given = ()
         reads, inner = tuple(inputs), tuple(scopes)
         numbers = self._numbers
         key = (name, given, inner, *map(numbers.__getitem__, reads))
         kind = self._known.get(key)
         if kind is None:
-            kind = self._known[key] = self._kind(op, reads, given, inner, types)
+            kind = self._known[key] = self._kind(self.table[name], reads, given, inner, types)
         first, position, count = len(numbers), len(self._kinds), len(kind.types)
         values = (first,) if count == 1 else tuple(range(first, first + count))
         if kind.effect:
@@ -106,11 +107,14 @@ class Builder:
                 return found
         self.types += kind.types
         numbers += kind.numbers
-        self._makers += [position] * count
+        if count == 1:
+            self._makers.append(position)
+        else:
+            self._makers += [position] * count
         self._kinds.append(kind)
         self._inputs.append(reads)
         self._firsts.append(first)
-        self._sources.append(self.at if source is None else source)
+        self._sources.append(source or self.at)
         return values
 
     def again(self, node: Node, inputs: Sequence[int], alike: bool) -> tuple[int, ...]:
@@ -132,7 +136,7 @@ class Builder:
             types = infer_by(op, arriving, given, scopes)
         known = self._type_numbers
         numbers = [known.setdefault(t, len(known)) for t in types]
-        effect = bool(op.effect) or any(scope.effects for scope in scopes)
+        effect = bool(op.effect) or (bool(scopes) and any(scope.effects for scope in scopes))
         return NodeKind(op.name, given, scopes, types, numbers, effect)
 
     def inline(self, graph: Graph, inputs: Sequence[int]) -> tuple[int, ...]:
@@ -213,17 +217,17 @@ class Builder:
         count = len(made)
         kinds, inputs, firsts, sources = self._kinds, self._inputs, self._firsts, self._sources
         raw, source = None, locate(None)
+        renumbered = number.__getitem__
         try:
             for position in order:
                 kind, value = kinds[position], firsts[position]
-                reads = tuple(map(number.__getitem__, inputs[position]))
+                reads = tuple(map(renumbered, inputs[position]))
                 if sources[position] is not raw:  # the nodes of one call have one
                     raw = sources[position]
                     source = locate(raw)
-                nodes.append(
-                    Node(kind.name, reads, kind.attributes, kind.scopes, kind.types, source)
-                )
-                for _ in kind.types:
+                types = kind.types
+                nodes.append(Node(kind.name, reads, kind.attributes, kind.scopes, types, source))
+                for _ in types:
                     number[value] = count
                     value += 1
                     count += 1

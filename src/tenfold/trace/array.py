@@ -204,6 +204,8 @@ class Array(Operators, Conversions):
 
     def _converted(self, ufunc: np.ufunc, result: Array) -> Array:
         """What an in-place operation gave, in the type of this array, if NumPy would take it."""
+        if result.type == self.type:
+            return result
         if result.shape != self.shape:
             raise TypeMismatch(
                 f"an in-place {ufunc.__name__} would change {self.type} to {result.type}",

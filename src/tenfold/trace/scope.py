@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -18,10 +18,10 @@ import numpy as np
 
 from tenfold.errors import ScopeError, TenfoldError
 from tenfold.frames import hide
-from tenfold.graph import Builder, Graph
+from tenfold.graph import Attributes, Builder, Graph
 from tenfold.ops import TABLE
 from tenfold.trace.source import Raw, caller, describe, here, locate
-from tenfold.types import DType, TensorType, as_dtype
+from tenfold.types import DType, Shape, TensorType, as_dtype
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -92,9 +92,14 @@ class Handle:
         array._version, array._seen = self.version, self.seen
 
 
-def constant_attributes(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+def constant_attributes(array: np.ndarray[Any, Any]) -> Attributes:
     """The attributes of a constant with this array's bits."""
-    return {"data": array.tobytes(), "type": repr(TensorType(array.dtype, array.shape))}
+    return _constant(array.tobytes(), array.dtype, array.shape)
+
+
+@lru_cache(4096)  # a program has the same few at all sizes
+def _constant(data: bytes, dtype: DType, shape: Shape) -> Attributes:
+    return TABLE["constant"].normalise({"data": data, "type": TensorType(dtype, shape)})
 
 
 class Scope:
@@ -140,7 +145,7 @@ class Scope:
         self,
         op: str,
         inputs: Sequence[int] = (),
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Mapping[str, Any] | Attributes | None = None,
         scopes: Sequence[Graph] = (),
     ) -> tuple[int, ...]:
         """Add a node at the user's line; an error of its types names that line."""

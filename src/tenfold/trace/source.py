@@ -88,8 +88,8 @@ def blame(error: BaseException) -> Raw | None:
 
 def locate(raw: Raw | Source | None) -> Source | None:
     """The line of a raw source; a node that comes from a finished graph has its line already."""
-    if raw is None or isinstance(raw, Source):
-        return raw
+    if raw.__class__ is not tuple:
+        return raw  # type: ignore[return-value]
     code, offset = raw
     lines = _lines.get(id(code))
     if lines is None:

@@ -55,6 +55,11 @@ class View:
     root: Array
     steps: tuple[Step, ...] = ()
 
+    @staticmethod
+    def of(root: Array, step: Step) -> View:
+        """The view of an array that a step leads to."""
+        return View(root, () if step.trivial else (step,))
+
     def then(self, step: Step) -> View:
         return View(self.root, extended(self.steps, step))
 

@@ -19,7 +19,7 @@ from tenfold.errors import (
 )
 from tenfold.frozen import frozen
 from tenfold.trace.array import Array
-from tenfold.trace.containers import Structure, flatten
+from tenfold.trace.containers import LEAF, Structure, flatten
 from tenfold.trace.exact import exact
 from tenfold.trace.function import Leaf
 from tenfold.trace.lazy.lazy import LAZY
@@ -61,6 +61,8 @@ class Call:
 
     def leaf_names(self) -> list[str]:
         """What each leaf is called: x, params['w'][0], args[2]."""
+        if self.structure.tokens[1:] == (LEAF,) * len(self.names):
+            return list(self.names)
         found = []
         for path in self.structure.paths():
             head, _, rest = path[1:].partition("]")
@@ -120,11 +122,14 @@ class Binder:
         """Call the function itself with these leaves in the places of the arguments. What it puts
         into their containers would not reach the caller's, so it must not."""
         values = call.structure.unflatten(leaves)
-        given = dict(zip(call.names, values, strict=True))
-        given.update((name, value) for name, _, value in call.statics)
-        ordered = OrderedDict((name, given[name]) for name in self.names if name in given)
-        bound = inspect.BoundArguments(self.signature, ordered)
-        result = self.function(*bound.args, **bound.kwargs)
+        if len(values) == self._width:
+            result = self.function(*values)
+        else:
+            given = dict(zip(call.names, values, strict=True))
+            given.update((name, value) for name, _, value in call.statics)
+            ordered = OrderedDict((name, given[name]) for name in self.names if name in given)
+            bound = inspect.BoundArguments(self.signature, ordered)
+            result = self.function(*bound.args, **bound.kwargs)
         structure, after = flatten(values)
         if structure.key != call.structure.key or any(map(is_not, after, leaves)):
             names = Call(call.names, structure, (), []).leaf_names()

@@ -94,6 +94,9 @@ class Survey:
 def survey(function: Callable[..., Any], statics: Iterable[tuple[str, Any]] = ()) -> Survey:
     """Walk what a function closes over, until no new code and no new names turn up."""
     codes: dict[CodeType, FunctionType] = {}
+    if isinstance(function, FunctionType):  # most read no other code: one walk will do
+        own = as_written(function)
+        codes[own.__code__] = own
     statics = list(statics)
     while True:
         known = len(codes)

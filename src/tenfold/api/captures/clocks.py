@@ -19,6 +19,9 @@ _CLOCKS = {
     "secrets": "token_bytes token_hex token_urlsafe randbits randbelow choice SystemRandom",
     "random": "SystemRandom",
 }
+_NAMES = {  # of each module: the name there, and in words
+    home: [(name, f"{home}.{name}") for name in names.split()] for home, names in _CLOCKS.items()
+}
 _DATES = ("now", "utcnow", "today")
 _MISSING = object()
 
@@ -26,11 +29,12 @@ _MISSING = object()
 def warn_of_clocks(found: Survey) -> None:
     """A warning at each line of the walked code that asks a clock or the system for chance."""
     known = {
-        id(getattr(module, name)): f"{home}.{name}"
-        for home, names in _CLOCKS.items()
+        id(own[name]): called
+        for home, names in _NAMES.items()
         if (module := sys.modules.get(home)) is not None
-        for name in names.split()
-        if hasattr(module, name)
+        for own in [vars(module)]
+        for name, called in names
+        if name in own
     }
     for function in found.codes.values():
         for chain in reads_of(function.__code__).chains:
@@ -49,20 +53,21 @@ def _asked(chain: Chain, function: FunctionType, known: dict[int, str]) -> str |
             return None
         owner, value = value, getattr(value, name, _MISSING)
     # Another thread may be importing them: then they have nothing yet.
-    generator = getattr(sys.modules.get("random"), "Random", None)
-    date = getattr(sys.modules.get("datetime"), "date", None)
-    if generator is not None and value is generator and chain.given == 0:
-        return "random.Random without a seed"
-    if date is not None and isinstance(owner, type) and issubclass(owner, date):
-        return f"{owner.__qualname__}.{rest[-1]}" if rest[-1] in _DATES else None
+    if isinstance(value, type) and chain.given == 0:
+        generator = getattr(sys.modules.get("random"), "Random", None)
+        return "random.Random without a seed" if value is generator else known.get(id(value))
+    if isinstance(owner, type):
+        date = getattr(sys.modules.get("datetime"), "date", None)
+        if date is not None and issubclass(owner, date):
+            return f"{owner.__qualname__}.{rest[-1]}" if rest[-1] in _DATES else None
     return known.get(id(value))
 
 
 def _named(name: str, function: FunctionType) -> Any:
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    if name in cells:
+    free = function.__code__.co_freevars
+    if name in free and function.__closure__:
         try:
-            return cells[name].cell_contents
+            return function.__closure__[free.index(name)].cell_contents
         except ValueError:
             return _MISSING
     return function.__globals__.get(name, _MISSING)

@@ -135,8 +135,7 @@ class ConstantValue(LazyValue):
     def __init__(self, array: Host) -> None:
         given = leaf(own(array))
         super().__init__(given.type, given.number, None, None, given.array)
-        attributes = TABLE["constant"].normalise(constant_attributes(array))
-        self.constant = NodeForm("constant", (), attributes, ())
+        self.constant = NodeForm("constant", (), constant_attributes(array), ())
 
 
 class PartValue(LazyValue):
@@ -237,7 +236,7 @@ class LazyScope(Scope):
         self,
         op: str,
         inputs: Sequence[Any] = (),
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Mapping[str, Any] | Attributes | None = None,
         scopes: Sequence[Graph] = (),
     ) -> tuple[Any, ...]:
         """Make a node at the user's line; an error of its types names that line."""
@@ -245,7 +244,10 @@ class LazyScope(Scope):
         row = TABLE[op]
         held = tuple(scopes)
         try:
-            given = row.normalise(attributes or {}) if row.attributes or attributes else ()
+            if isinstance(attributes, tuple):
+                given = attributes
+            else:
+                given = row.normalise(attributes or {}) if row.attributes or attributes else ()
             key = (op, tuple([value.number for value in inputs]), given, held)
             form = self._forms.get(key)
             if form is None:

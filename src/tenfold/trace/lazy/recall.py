@@ -22,7 +22,7 @@ from tenfold.trace.lazy.lazy import LAZY, LazyValue, next_serial
 from tenfold.trace.lazy.realise import last_look, realise_small
 from tenfold.trace.lazy.recording import Recording, lazy_ones, taken_down
 from tenfold.trace.lazy.recording import array_class as _array
-from tenfold.trace.scope import current
+from tenfold.trace.scope import local
 from tenfold.trace.source import caller, here
 from tenfold.trace.tables import COMPARISONS, FUNCTIONS
 from tenfold.types import KIND, SHORT
@@ -40,7 +40,7 @@ def recalled(function: F, ufunc: np.ufunc | None = None) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        scope = current()
+        scope = local.scope
         if scope is None:
             try:
                 return recall(function, args, kwargs, like)

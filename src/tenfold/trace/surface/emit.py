@@ -15,9 +15,12 @@ from tenfold.errors import (
     TypeMismatch,
     Unsupported,
 )
+from tenfold.graph import Attributes
 from tenfold.trace.array import Array
 from tenfold.trace.host.value import HOST
+from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.operand import as_value, scope_of, value_of
+from tenfold.trace.scope import local
 from tenfold.trace.source import describe, here
 from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import DType, as_dtype
@@ -43,9 +46,18 @@ def on(*functions: Any) -> Callable[[F], F]:
 
 def emit(op: str, *inputs: Array, **attributes: Any) -> Array:
     """The first value of a node on these arrays."""
-    scope = scope_of()
-    values = [value_of(x, scope) for x in inputs]
+    scope = local.scope or LAZY
+    values = [
+        x._value if x._scope is scope and x._view is None else value_of(x, scope) for x in inputs
+    ]
     return Array(scope, scope.node(op, values, attributes)[0])
+
+
+def emit_normal(op: str, x: Array, attributes: Attributes) -> Array:
+    """The value of a node on one array, its attributes in their one form and in order already."""
+    scope = local.scope or LAZY
+    value = x._value if x._scope is scope and x._view is None else value_of(x, scope)
+    return Array(scope, scope.node(op, (value,), attributes)[0])
 
 
 def emit_all(op: str, *inputs: Array, **attributes: Any) -> tuple[Array, ...]:

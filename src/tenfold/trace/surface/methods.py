@@ -15,7 +15,7 @@ from tenfold.trace.array import Array
 from tenfold.trace.lazy.host import on_host
 from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.lazy.recall import recalled
-from tenfold.trace.scope import current, placed
+from tenfold.trace.scope import local, placed
 from tenfold.trace.source import caller, describe
 from tenfold.trace.surface.emit import (
     cast,
@@ -224,7 +224,7 @@ def _indexing(method: Any, traced: Any) -> Any:
 
     @wraps(method)
     def call(self: Array, *given: Any) -> Any:
-        scope = current()
+        scope = local.scope
         if scope is not None:
             before = scope.at
             scope.at = caller(before)

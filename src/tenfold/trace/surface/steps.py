@@ -35,7 +35,7 @@ def view(x: Array, step: Step, *, readonly: bool = False) -> Array:
 
 def view_of(x: Array, step: Step, made: Array) -> Array:
     """What a step gave of an array, made a view of it."""
-    made._view = view = (x._view or View(x)).then(step)
+    made._view = view = x._view.then(step) if x._view is not None else View.of(x, step)
     made._seen = view.root._version
     made._readonly = made._readonly or x._readonly
     return made
@@ -112,8 +112,9 @@ class BasicIndex:
             else:
                 return None
             axis += 1
-        axes += range(axis, len(shape))
-        entries += [SliceRange(0, 1, extent, extent) for extent in shape[axis:]]
+        if axis < len(shape):
+            axes += range(axis, len(shape))
+            entries += [SliceRange(0, 1, extent, extent) for extent in shape[axis:]]
         return BasicIndex(tuple(entries), tuple(axes))
 
     @staticmethod
@@ -145,11 +146,6 @@ class BasicIndex:
         return True
 
     @property
-    def _left(self) -> list[int]:
-        """The axes of the array that are axes of the view, as they stand there."""
-        return [axis for axis in self.axes if axis is not None]
-
-    @property
     def _fixed(self) -> bool:
         """Whether all places are known while tracing."""
         for entry in self.entries:
@@ -158,13 +154,12 @@ class BasicIndex:
         return True
 
     def read(self, base: Array) -> Array:
-        left = self._left
-        ordered = sorted(left)
-        new = len(left) < len(self.axes)
-        if left == ordered:
-            return self._taken(base, self._with_new() if new else self.entries)
+        order, new = _order(self.axes)
+        if order is None:
+            entries = self._with_new() if new else self.entries
+            return sliced(base, entries) if self._fixed else self._taken(base, entries)
         x = base if self._uncut else self._taken(base, self.entries)
-        x = emit("transpose", x, axes=tuple([ordered.index(axis) for axis in left]))
+        x = emit("transpose", x, axes=order)
         return emit("reshape", x, shape=self.shape) if new else x
 
     def _taken(self, base: Array, entries: Sequence[IndexEntry]) -> Array:
@@ -187,24 +182,23 @@ class BasicIndex:
         return [*entries, *self.entries[done:]]
 
     def write(self, base: Array, part: Array) -> Array:
-        left = self._left
-        ordered = sorted(left)
-        if left != ordered:
-            if len(left) < len(self.axes):
+        order, new = _order(self.axes)
+        if order is not None:
+            if new:
                 pairs = zip(part.shape, self.axes, strict=True)
                 shape = tuple([n for n, axis in pairs if axis is not None])
                 part = emit("reshape", part, shape=shape)
-            part = emit("transpose", part, axes=tuple([left.index(axis) for axis in ordered]))
+            part = emit("transpose", part, axes=tuple(map(order.index, range(len(order)))))
         if self._fixed:
             return place(base, self.entries, part)
         return put(base, self.entries, part)
 
     def lay(self, base: Any) -> Any:
         key = [_spelled(e) for e in self.entries]
-        ordered = sorted(self._left)
-        order = [ordered.index(axis) for axis in self._left]
+        order, _ = _order(self.axes)
+        laid = base[(*key, ...)]
         new = tuple([None if axis is None else slice(None) for axis in self.axes])
-        return base[(*key, ...)].transpose(order)[(*new, ...)]
+        return (laid if order is None else laid.transpose(order))[(*new, ...)]
 
     def join(self, step: Any) -> BasicIndex | None:
         if not isinstance(step, BasicIndex):
@@ -233,6 +227,16 @@ class BasicIndex:
         return BasicIndex(
             tuple(entries), tuple([None if k is None else self.axes[k] for k in step.axes])
         )
+
+
+@lru_cache(1024)
+def _order(axes: tuple[int | None, ...]) -> tuple[tuple[int, ...] | None, bool]:
+    """In which order a view has the axes that it has of its array, None for theirs; and whether it
+    has new ones."""
+    left = [axis for axis in axes if axis is not None]
+    ordered = sorted(left)
+    order = None if left == ordered else tuple([ordered.index(axis) for axis in left])
+    return order, len(left) < len(axes)
 
 
 def _spelled(entry: SliceRange | ScalarIndex) -> Any:

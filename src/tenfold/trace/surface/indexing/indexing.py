@@ -129,7 +129,7 @@ def setitem(x: Array, key: Any, value: Any) -> None:
             update(x, _set(x, read, _source(x, value)))
             return
         step, dots = BasicIndex.of(read.entries), read.ellipsis is not None
-    target = (x._view or View(x)).then(step)
+    target = View.of(x, step) if x._view is None else x._view.then(step)
     if holds(target, value):  # x[1:] += v has been done when the view is assigned
         return
     made = _source(x, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.trace.array import Array
-from tenfold.trace.surface.emit import emit, traced
+from tenfold.trace.surface.emit import emit, emit_normal, traced
 from tenfold.trace.surface.indexing.key import (
     ArrayIndex,
     IndexEntry,
@@ -23,8 +23,9 @@ def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
 
     The result has one axis for each entry but those of fixed places.
     """
-    starts, stops, steps, flips, shape = [], [], [], [], []
-    axis = 0
+    starts, stops, steps, flips = [], [], [], []
+    cut: list[int] = []  # the extents after the cut, and then those of the result
+    shape: list[int] = []
     before = x.shape
     for entry in entries:
         if isinstance(entry, SliceRange):
@@ -34,32 +35,35 @@ def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
             elif step > 0:
                 stop = start + (count - 1) * step + 1
             else:
-                flips.append(axis)
+                flips.append(len(cut))
                 start, stop, step = start + (count - 1) * step, start + 1, -step
             starts.append(start)
             stops.append(stop)
             steps.append(step)
+            cut.append(count)
             shape.append(count)
         elif isinstance(entry, ScalarIndex) and isinstance(entry.place, int):
             starts.append(entry.place)
             stops.append(entry.place + 1)
             steps.append(1)
+            cut.append(1)
         elif isinstance(entry, NewAxis) or (isinstance(entry, ArrayIndex) and entry.new):
             shape.append(1)
-            continue
         else:
+            count = before[len(cut)]
             starts.append(0)
-            stops.append(before[axis])
+            stops.append(count)
             steps.append(1)
-            shape.append(before[axis])
-        axis += 1
-    ends, wanted = tuple(stops), tuple(shape)
+            cut.append(count)
+            shape.append(count)
+    ends = tuple(stops)
     if ends != before or any(starts) or steps.count(1) != len(steps):
-        x = emit("slice", x, starts=tuple(starts), stops=ends, steps=tuple(steps))
+        ranges = ("starts", tuple(starts)), ("stops", ends), ("steps", tuple(steps))
+        x = emit_normal("slice", x, ranges)
     if flips:
-        x = emit("reverse", x, axes=tuple(flips))
-    if wanted != x.shape:
-        x = emit("reshape", x, shape=wanted)
+        x = emit_normal("reverse", x, (("axes", tuple(flips)),))
+    if shape != cut:
+        x = emit_normal("reshape", x, (("shape", tuple(shape)),))
     return x
 
 

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from tenfold.trace.array import Array
+from tenfold.trace.lazy.lazy import LAZY
 from tenfold.trace.operand import literal_value, scope_of, value_of
+from tenfold.trace.scope import local
 from tenfold.trace.surface.emit import cast, emit
 from tenfold.types import BOOL, DTYPES, KIND, DType
 
 
 def number(value: Any, dtype: DType) -> Array:
     """A Python number as a traced 0-d array of the dtype."""
-    scope = scope_of()
+    scope = local.scope or LAZY
     return Array(scope, literal_value(value, scope, dtype))
 
 

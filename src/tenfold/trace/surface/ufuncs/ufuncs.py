@@ -9,7 +9,9 @@ import numpy as np
 
 from tenfold.errors import ValueProblem
 from tenfold.trace.array import Array
-from tenfold.trace.operand import as_value, dtype_key, scope_of
+from tenfold.trace.lazy.lazy import LAZY
+from tenfold.trace.operand import as_value, dtype_key
+from tenfold.trace.scope import local
 from tenfold.trace.surface.emit import emit, fail, is_array, traced
 from tenfold.trace.surface.ufuncs import composed
 from tenfold.trace.surface.ufuncs.promotion import dtypes_for
@@ -38,7 +40,7 @@ def define(ufunc: np.ufunc, choice: Build | Choice, *, choose: bool = False) -> 
 
 def _unary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any) -> Any:
-        scope = scope_of()
+        scope = local.scope or LAZY
         if type(x) not in _PLAIN and not is_array(x):
             x = traced(x)
         key = (dtype_key(x),)
@@ -53,7 +55,7 @@ def _unary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any
 
 def _binary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any, y: Any) -> Any:
-        scope = scope_of()
+        scope = local.scope or LAZY
         if type(x) not in _PLAIN and not is_array(x):
             x = traced(x)
         if type(y) not in _PLAIN and not is_array(y):
