@@ -327,7 +327,7 @@ class SpecialisedFunction(Callee):
             return call, None
         padded = replace(call, leaves=buckets.pad(call, size))
         with self._lock:
-            many = self._traces.find(padded)
+            many = self._traces.find(padded, padded.key)
             padding = many.paddings.get(rows) if many is not None else None
             if padding is None or not padding.fits():
                 few = self._trace(call)  # first: what it raises is what the function raises
@@ -354,10 +354,11 @@ class SpecialisedFunction(Callee):
 
     def _specialisation(self, call: Call) -> Specialisation:
         with self._lock:
-            found = self._traces.find(call)
+            key = call.key
+            found = self._traces.find(call, key)
             if found is None:
                 found = self._trace(call)
-                self._traces.add(call, found)
+                self._traces.add(key, found)
             return found
 
     def _trace(self, call: Call) -> Specialisation:

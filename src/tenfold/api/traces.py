@@ -37,9 +37,8 @@ class Traces:
         """All that are kept. Any thread may ask, whatever it holds."""
         return [one for kept in list(self._kept.values()) for one in kept]
 
-    def find(self, call: Call) -> Specialisation | None:
-        """The trace that serves such calls now, if there is one."""
-        key = call.key
+    def find(self, call: Call, key: Any) -> Specialisation | None:
+        """The trace that serves such calls now, if there is one; `key` is the call's."""
         kept = self._kept.get(key, [])
         for number, one in enumerate(kept):
             if one.traced.takes(call.leaves) and one.fits():
@@ -49,8 +48,7 @@ class Traces:
                 return one
         return None
 
-    def add(self, call: Call, one: Specialisation) -> None:
-        key = call.key
+    def add(self, key: Any, one: Specialisation) -> None:
         kept = self._kept[key] = [one, *self._kept.get(key, [])]
         self._kept.move_to_end(key)
         self._weight += len(one.traced.graph.nodes)

@@ -87,16 +87,13 @@ class Builder:
         node are taken as they are; so are its types."""
         if isinstance(attributes, tuple):
             given = attributes
-        elif attributes or self.table[name].attributes:
-            given = self.table[name].normalise(attributes or {})
         else:
-            given = ()
-        reads, inner = tuple(inputs), tuple(scopes)
-        numbers = self._numbers
-        key = (name, given, inner, *map(numbers.__getitem__, reads))
+            given = self.table[name].normalise(attributes) if attributes else ()
+        reads, numbers = tuple(inputs), self._numbers
+        key = (name, given, tuple(scopes), *map(numbers.__getitem__, reads))
         kind = self._known.get(key)
         if kind is None:
-            kind = self._known[key] = self._kind(self.table[name], reads, given, inner, types)
+            kind = self._known[key] = self._kind(name, reads, given, tuple(scopes), types)
         first, position, count = len(numbers), len(self._kinds), len(kind.types)
         values = (first,) if count == 1 else tuple(range(first, first + count))
         if kind.effect:
@@ -124,13 +121,16 @@ class Builder:
 
     def _kind(
         self,
-        op: Op,
+        name: str,
         inputs: tuple[int, ...],
         given: Attributes,
         scopes: tuple[Graph, ...],
         types: Types | None,
     ) -> NodeKind:
         """The kind of a node that is the first of its kind."""
+        op = self.table[name]
+        if not given and op.attributes:
+            op.normalise({})  # an error says which ones it needs
         if types is None:
             arriving = tuple(map(self.types.__getitem__, inputs))
             types = infer_by(op, arriving, given, scopes)

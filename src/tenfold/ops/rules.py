@@ -164,12 +164,14 @@ def elementwise(name: str, kinds: str, result: Result = same) -> TypeRule:
 
     def infer(types: Types, attributes: Mapping[str, Any], scopes: tuple[Graph, ...]) -> Types:
         dtype, shape = types[0].dtype, types[0].shape
-        for type in types:
-            if type.dtype is not dtype or KIND[dtype] not in kinds:
+        if KIND[dtype] not in kinds:
+            require(name, kinds, *types)
+        for type in types[1:]:
+            if type.dtype is not dtype:
                 require(name, kinds, *types)
                 dtype = alike(name, *types)
-            if type.shape != shape:
-                shape = broadcast(name, types)
+            if type.shape and type.shape != shape:
+                shape = broadcast(name, types) if shape else type.shape
         return (TensorType(result(dtype), shape),)
 
     return infer

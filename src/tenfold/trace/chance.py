@@ -62,9 +62,18 @@ def _comparable(state: Any) -> Any:
 
 
 def _python_state() -> Any:
+    """The state of Python's random module, if anyone has loaded it. Python makes a number of each
+    word, so the words are looked at where they lie: in the object, behind what all objects have."""
     # Another thread may be importing it: then it has nothing yet.
     state = getattr(sys.modules.get("random"), "getstate", None)
-    return None if state is None else state()
+    if state is None:
+        return None
+    generator: Any = getattr(state, "__self__", None)
+    kind: Any = type(generator)
+    if kind.__module__ != "random" or kind.__name__ != "Random":
+        return state()
+    head, whole = object.__basicsize__, kind.__base__.__basicsize__
+    return string_at(id(generator) + head, whole - head), generator.gauss_next
 
 
 _TWISTER = 625 * 4  # bytes of a Mersenne Twister: 624 words, then how many of them were drawn

@@ -53,11 +53,13 @@ def emit(op: str, *inputs: Array, **attributes: Any) -> Array:
     return Array(scope, scope.node(op, values, attributes)[0])
 
 
-def emit_normal(op: str, x: Array, attributes: Attributes) -> Array:
-    """The value of a node on one array, its attributes in their one form and in order already."""
+def emit_normal(op: str, attributes: Attributes, *inputs: Array) -> Array:
+    """The first value of a node whose attributes are in their one form and in order already."""
     scope = local.scope or LAZY
-    value = x._value if x._scope is scope and x._view is None else value_of(x, scope)
-    return Array(scope, scope.node(op, (value,), attributes)[0])
+    values = [
+        x._value if x._scope is scope and x._view is None else value_of(x, scope) for x in inputs
+    ]
+    return Array(scope, scope.node(op, values, attributes)[0])
 
 
 def emit_all(op: str, *inputs: Array, **attributes: Any) -> tuple[Array, ...]:

@@ -10,13 +10,25 @@ import numpy as np
 from tenfold.errors import ShapeError
 from tenfold.trace.array import Array
 from tenfold.trace.operand import dtype_key
-from tenfold.trace.surface.emit import axes_of, axis_of, cast, emit, fail, is_array, on, traced
+from tenfold.trace.surface.emit import (
+    axes_of,
+    axis_of,
+    cast,
+    emit,
+    emit_normal,
+    fail,
+    is_array,
+    on,
+    traced,
+)
 from tenfold.trace.surface.into import write
 from tenfold.trace.surface.shaping.joining import stack
 from tenfold.trace.surface.shaping.shapes import moveaxis, ravel
 from tenfold.trace.surface.ufuncs.promotion import common, dtypes_for
 from tenfold.trace.tables import UFUNCS
 from tenfold.types import KIND
+
+_CONTRACT = ("lhs_contract", "rhs_contract", "lhs_batch", "rhs_batch")
 
 
 def contract(
@@ -28,15 +40,8 @@ def contract(
     right_batch: Sequence[int] = (),
 ) -> Array:
     """Sum over pairs of axes: the result has the batch axes, then x's others, then y's."""
-    return emit(
-        "contract",
-        x,
-        y,
-        lhs_contract=tuple(left),
-        rhs_contract=tuple(right),
-        lhs_batch=tuple(left_batch),
-        rhs_batch=tuple(right_batch),
-    )
+    axes = tuple(left), tuple(right), tuple(left_batch), tuple(right_batch)
+    return emit_normal("contract", tuple(zip(_CONTRACT, axes, strict=True)), x, y)
 
 
 def _pair(a: Any, b: Any) -> tuple[Array, Array]:

@@ -59,11 +59,11 @@ def sliced(x: Array, entries: Sequence[IndexEntry]) -> Array:
     ends = tuple(stops)
     if ends != before or any(starts) or steps.count(1) != len(steps):
         ranges = ("starts", tuple(starts)), ("stops", ends), ("steps", tuple(steps))
-        x = emit_normal("slice", x, ranges)
+        x = emit_normal("slice", ranges, x)
     if flips:
-        x = emit_normal("reverse", x, (("axes", tuple(flips)),))
+        x = emit_normal("reverse", (("axes", tuple(flips)),), x)
     if shape != cut:
-        x = emit_normal("reshape", x, (("shape", tuple(shape)),))
+        x = emit_normal("reshape", (("shape", tuple(shape)),), x)
     return x
 
 

@@ -15,6 +15,7 @@ from tenfold.trace.surface.emit import (
     axis_of,
     cast,
     emit,
+    emit_normal,
     fail,
     on,
     traced,
@@ -45,7 +46,7 @@ def _kept(x: Array, result: Array, axes: tuple[int, ...], keepdims: Any) -> Arra
     if keepdims is ABSENT or not keepdims:
         return result
     shape = tuple([1 if a in axes else n for a, n in enumerate(x.shape)])
-    return emit("reshape", result, shape=shape)
+    return emit_normal("reshape", (("shape", shape),), result)
 
 
 def finish(result: Array, out: Any) -> Array:
@@ -95,7 +96,7 @@ def fold(
         else:
             result = emit("broadcast", initial, shape=shape)
         return _kept(x, result, axes, keepdims)
-    result = emit(op, x, axes=axes)
+    result = emit_normal(op, (("axes", tuple(sorted(axes))),), x)
     if given(initial):
         result = emit(_PAIR[op], result, initial)
     return _kept(x, result, axes, keepdims)
