@@ -115,7 +115,7 @@ class _ScheduleChoice(LaneChoice):
         # A sequential axis goes inside what may be cut, and outside the lanes.
         at = next((n for n, a in enumerate(order) if a == lane), len(order))
         order[at:at] = self.sequential
-        copies, chunk = self.copies(lane, tile)
+        copies, chunk = self.copies(lane, tile, self.at_once(target))
         period = self.period(lane) if tile is None and not chunk else 0
         if period:
             copies = period
@@ -189,11 +189,19 @@ class _ScheduleChoice(LaneChoice):
                     found = lcm(max(1, found), atom.bound // gcd(atom.bound, LANES))
         return found if found <= TINY and not self.reduces else 0
 
-    def copies(self, lane: int | None, tile: Tile | None) -> tuple[int, int]:
+    def at_once(self, target: LLVMTarget) -> int:
+        """How many vectors may be interleaved before they ask for more registers than there are:
+        a value takes up to a quarter of them."""
+        widest = max((SIZES[i.dtype] for i in self.kernel.instructions), default=1)
+        room = 8 if target.vector_bytes == 64 else 4
+        return max(1, room * target.vector_bytes // (LANES * min(8, widest)))
+
+    def copies(self, lane: int | None, tile: Tile | None, at_once: int) -> tuple[int, int]:
         """Vectors interleaved along the lanes, and the chunk of accumulators kept in memory."""
         kernel = self.kernel
         # A power of two, so that a grain is a whole number of trips.
-        most = 1 << max(0, int(_BUDGET / size(kernel)).bit_length() - 1)
+        budget = 1 << max(0, int(_BUDGET / size(kernel)).bit_length() - 1)
+        most = min(budget, at_once)
         if lane is not None and self.nested(lane):
             chunk = 0 if self.small else self.chunked(lane)
             if chunk:
@@ -204,11 +212,11 @@ class _ScheduleChoice(LaneChoice):
             wanted = next((n for n in (4, 2) if extent >= n * LANES), 1)
             return min(wanted, most), 0
         if self.reduces:
-            return self.after(lane, max(1, min(kernel.fold.copies, most))), 0
+            return self.after(lane, min(kernel.fold.copies, budget), at_once), 0
         if tile is not None:
-            return max(1, min(4, most)), 0
+            return min(4, most), 0
         heavy = sum(work(i.op) for i in kernel.instructions) > _HEAVY and self.serial is None
-        return (max(1, min(4, most)) if heavy else 1), 0
+        return (min(4, most) if heavy else 1), 0
 
     def nested(self, lane: int) -> list[int]:
         """The reductions inside the loop over an axis."""
@@ -224,16 +232,17 @@ class _ScheduleChoice(LaneChoice):
             return 0
         return self.chunk(lane)
 
-    def after(self, lane: int | None, most: int) -> int:
+    def after(self, lane: int | None, most: int, at_once: int) -> int:
         """Vectors interleaved in the loop that follows the reductions of a row: all, where a row
-        then stays in registers or the work is heavy."""
+        then stays in registers; some, where the work is heavy."""
         kernel = self.kernel
         if lane is None:
             return most
         inside = (i.op for n, i in enumerate(kernel.instructions) if lane in kernel.free[n])
-        if sum(map(work, inside)) > _HEAVY:
+        some = min(most, at_once) if sum(map(work, inside)) > _HEAVY else 1
+        if some == most:
             return most
-        return most if not self.small and kernel.axes[lane].extent <= kernel.fold.round else 1
+        return most if not self.small and kernel.axes[lane].extent <= kernel.fold.round else some
 
     def chunk(self, lane: int) -> int:
         """Elements of the lane axis whose values and accumulators fit the stack's share."""
