@@ -12,7 +12,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends.cpu.library.blas import blas, why_not
-from tenfold.backends.cpu.library.product import product_name
+from tenfold.backends.cpu.library.product import by_panels, product_name
 from tenfold.backends.cpu.library.product.tiles import ProductTiles, product_tiles
 from tenfold.backends.cpu.run.kernels import routine_image
 from tenfold.backends.cpu.target import host_target
@@ -46,7 +46,7 @@ def tiles_of(
 ) -> ProductTiles:
     types = [TensorType(DTYPES[SHORT[x.dtype]], x.shape) for x in (a, b)]
     given = dict(zip(AXES, ((over[0],), (over[1],), batch, batch), strict=True))
-    return product_tiles(types, given, same)
+    return product_tiles(types, given, same, by_panels(SHORT[a.dtype], host_target()))
 
 
 def run(a: Array, b: Array, shape: tuple[int, ...], tiles: ProductTiles, parts: Any) -> Array:
@@ -115,13 +115,43 @@ def test_matrices_of_a_batch_are_shared_out() -> None:
     np.testing.assert_allclose(run(a, b, (70, 20, 40), tiles, parts[::-1]), a @ b, atol=1e-12)
 
 
-def test_the_number_of_tiles_grows_slowly_with_the_work() -> None:
-    """Each tile packs its operands anew; but between two of them signals are looked for."""
+@pytest.mark.parametrize(
+    ("panels", "wanted"),
+    [(False, [1, 2, 2, 4, 8, 16, 1024]), (True, [1, 2, 16, 32, 64, 64, 1024])],
+)
+def test_the_number_of_tiles_grows_slowly_with_the_work(panels: bool, wanted: list[int]) -> None:
+    """Each tile packs operands anew; but between two of them signals are looked for."""
     counts = []
     for n in (64, 128, 512, 1024, 2048, 4096, 16384):
-        square = np.broadcast_to(np.float32(0), (n, n))
-        counts.append(tiles_of(square, square, (1, 0), False).count)
-    assert counts == [1, 2, 2, 4, 8, 16, 1024]
+        square = TensorType(DTYPES["f32"], (n, n))
+        given = dict(zip(AXES, ((1,), (0,), (), ()), strict=True))
+        counts.append(product_tiles((square, square), given, False, panels).count)
+    assert counts == wanted
+
+
+@pytest.mark.skipif(not by_panels("f32", host_target()), reason="the library multiplies here")
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+def test_panels_give_bits_that_hang_on_the_number_of_terms(
+    dtype: str, turned: tuple[bool, bool]
+) -> None:
+    """However many rows and columns there are: a part of a product is the product of the parts."""
+    drawn = np.random.default_rng(5)
+    over = (0 if turned[0] else 1, 1 if turned[1] else 0)
+    for terms in (3, 40, 515, 1100):
+        a = drawn.standard_normal((20, terms)).astype(dtype)
+        b = drawn.standard_normal((terms, 150)).astype(dtype)
+        whole = None
+        for m, n in ((20, 150), (2, 150), (5, 64), (7, 47), (8, 70), (13, 3), (19, 5), (20, 9)):
+            left, right = a[:m], b[:, :n]
+            left = np.ascontiguousarray(left.T if turned[0] else left)
+            right = np.ascontiguousarray(right.T if turned[1] else right)
+            tiles = tiles_of(left, right, over, False)
+            made = run(left, right, (m, n), tiles, [(0, tiles.count)])
+            whole = made if whole is None else whole
+            np.testing.assert_array_equal(made, whole[:m, :n])
+        right_one = a.astype("f8") @ b.astype("f8")
+        np.testing.assert_allclose(whole, right_one, atol=1e-4 if dtype == "f4" else 1e-12)
 
 
 def test_a_long_product_by_a_vector_is_added_up_in_runs() -> None:

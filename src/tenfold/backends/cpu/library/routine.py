@@ -96,7 +96,7 @@ def routine_text(symbol: str, target: LLVMTarget) -> str:
     if kind == PRODUCT:
         from tenfold.backends.cpu.library.product.text import product_text
 
-        return product_text(dtype)
+        return product_text(dtype, target)
     if kind in _SORTS:
         from tenfold.backends.cpu.library.sort.sort import sort_text
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
-from tenfold.backends.cpu.library.product import product_name
+from tenfold.backends.cpu.library.product import by_panels, product_name
 from tenfold.backends.cpu.library.product.tiles import product_tiles
 from tenfold.backends.cpu.library.routine import NodeRoutine, routine_of
 from tenfold.backends.cpu.loop.walk import Walk
@@ -25,6 +25,7 @@ from tenfold.backends.cpu.run.opcodes import (
     Opcode,
 )
 from tenfold.backends.cpu.run.overwrite import StepOrder, step_order
+from tenfold.backends.cpu.target import host_target
 from tenfold.backends.cpu.threads.cut import Cut, KernelPlace, cut, share
 from tenfold.graph.op import PRODUCT
 from tenfold.kernel.ir.kernel import SCRATCH
@@ -303,7 +304,8 @@ class Bytecode:
         node = plan.graph.nodes[step.node]
         types = [plan.graph.types[v] for v in node.inputs]
         same = step.inputs[0] == step.inputs[1]
-        tiles = product_tiles(types, dict(node.attributes), same)
+        panels = by_panels(SHORT[types[0].dtype], host_target())
+        tiles = product_tiles(types, dict(node.attributes), same, panels)
         params = self.keep(_aligned(np.array(tiles.params, np.int64).view(np.uint8)))
         (a, b), (c,) = step.inputs, step.outputs
         return [

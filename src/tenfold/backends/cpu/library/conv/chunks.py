@@ -15,7 +15,6 @@ add up there, others on the stack.
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.library.conv.lanes import Lanes
 from tenfold.backends.cpu.library.conv.panel import PAIR, PIECE, packing
 from tenfold.backends.cpu.library.conv.sizes import COLUMNS, ROWS, TERMS, WORDS
 from tenfold.backends.cpu.library.conv.tile import (
@@ -26,6 +25,7 @@ from tenfold.backends.cpu.library.conv.tile import (
     tile,
     tile_name,
 )
+from tenfold.backends.cpu.library.lanes import Lanes
 from tenfold.backends.cpu.library.loops import each, look_text, poll, when
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join

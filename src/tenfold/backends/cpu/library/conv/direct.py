@@ -10,8 +10,8 @@ by one, with the lanes that there are.
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.library.conv.lanes import Lanes
 from tenfold.backends.cpu.library.conv.sizes import BLOCK, DIRECT_WORDS, TERMS
+from tenfold.backends.cpu.library.lanes import Lanes
 from tenfold.backends.cpu.library.loops import each, look_text, poll, when
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.target import LLVMTarget

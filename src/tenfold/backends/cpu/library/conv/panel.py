@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tenfold.backends.cpu.library.conv.lanes import Lanes
 from tenfold.backends.cpu.library.conv.tile import VECTORS, pitch_of
+from tenfold.backends.cpu.library.lanes import Lanes
 from tenfold.backends.cpu.library.loops import each, when
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import Writer, vector

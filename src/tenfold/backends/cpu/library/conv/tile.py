@@ -7,7 +7,7 @@ other, in the kernel's order, on every target.
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.library.conv.lanes import Lanes
+from tenfold.backends.cpu.library.lanes import Lanes
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import Writer

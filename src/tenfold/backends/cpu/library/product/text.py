@@ -4,8 +4,8 @@
 
 is called as a kernel is: `buffers` has the addresses of the operands and of the result, then of
 what is polled; `params` is what `tiles` makes of a shape; tiles `low` to `high` are carried out, by
-calls of the private library on the threads of the pool. So one function serves every plan and every
-shape.
+calls of the private library or by panels of our own, on the threads of the pool. So one function
+serves every plan and every shape.
 
 A product of a matrix with itself transposed is done
 below the diagonal, then copied above.
@@ -14,12 +14,15 @@ below the diagonal, then copied above.
 from __future__ import annotations
 
 from tenfold.backends.cpu.library.blas import BLAS, LOWER, NOT_TRANSPOSED, ROW_MAJOR
+from tenfold.backends.cpu.library.product import by_panels
+from tenfold.backends.cpu.library.product.panels import panels
 from tenfold.backends.cpu.library.product.tiles import (
     MATRIX_VECTOR,
     SYMMETRIC,
     VECTOR_MATRIX,
     WIDEST,
 )
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
 
 _LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
@@ -47,14 +50,19 @@ _OF_VECTOR = (
 )
 
 
-def product_text(dtype: str) -> str:
+def product_text(dtype: str, target: LLVMTarget) -> str:
     """The module of the function that multiplies matrices of a dtype."""
     letter = _LETTERS[dtype]
     one, zero = _FACTORS.get(letter, ("ptr @tn_one", "ptr @tn_zero"))
     body = "" if letter in _FACTORS else _COMPLEX.format("float" if letter == "c" else "double")
-    body += _matrices(letter, one, zero) + _vector(letter, one, _SIZES[dtype])
+    needs: tuple[str, ...] = _NEEDS
+    call = _library_call(letter, one, zero)
+    if by_panels(dtype, target):
+        own, more = panels(dtype, target)
+        body, needs, call = body + own, (*needs, *more), _PANELS_CALL
+    body += _matrices(call) + _vector(letter, one, _SIZES[dtype])
     body += _mirror(8 * _SIZES[dtype]) + _symmetric(letter, one, zero) + _entry(dtype, one)
-    return join([BLAS, Fragment(_NEEDS, body)])
+    return join([BLAS, Fragment(tuple(dict.fromkeys(needs)), body)])
 
 
 def _words(*names: str) -> str:
@@ -93,7 +101,22 @@ def _moved(name: str, base: str, *terms: tuple[str, str]) -> str:
     return text
 
 
-def _matrices(letter: str, one: str, zero: str) -> str:
+def _library_call(letter: str, one: str, zero: str) -> str:
+    return f"""  call void @tn_{letter}gemm(i32 {ROW_MAJOR}, i32 %ta, i32 %tb, i64 %high, i64 %wide,
+    i64 %k, {one}, ptr %pa, i64 %lda, ptr %pb, i64 %ldb, {zero}, ptr %pc, i64 %n)
+"""
+
+
+_PANELS_CALL = """  %a.turned = icmp ne i64 %left, 0
+  %b.turned = icmp ne i64 %right, 0
+  %a.down = select i1 %a.turned, i64 1, i64 %lda
+  %a.on = select i1 %a.turned, i64 %lda, i64 1
+  call void @tn_multiply(ptr %pa, i64 %a.down, i64 %a.on, ptr %pb, i64 %ldb, i1 %b.turned,
+    ptr %pc, i64 %n, i64 %high, i64 %wide, i64 %k)
+"""
+
+
+def _matrices(call: str) -> str:
     return (
         f"define internal void @tn_matrices(ptr %buffers, ptr %params, i64 %tile) {_QUICK} {{\n"
         "entry:\n"
@@ -122,9 +145,7 @@ next:
   %pb = phi ptr [ %b.first, %entry ], [ %pb.on, %next ]
   %pc = phi ptr [ %c.first, %entry ], [ %pc.on, %next ]
   %todo = phi i64 [ %count, %entry ], [ %todo.on, %next ]
-  call void @tn_{letter}gemm(i32 {ROW_MAJOR}, i32 %ta, i32 %tb, i64 %high, i64 %wide, i64 %k,
-    {one}, ptr %pa, i64 %lda, ptr %pb, i64 %ldb, {zero}, ptr %pc, i64 %n)
-  %pa.on = getelementptr i8, ptr %pa, i64 %sa
+{call}  %pa.on = getelementptr i8, ptr %pa, i64 %sa
   %pb.on = getelementptr i8, ptr %pb, i64 %sb
   %pc.on = getelementptr i8, ptr %pc, i64 %sc
   %todo.on = sub i64 %todo, 1

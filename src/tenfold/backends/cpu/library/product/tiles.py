@@ -1,10 +1,14 @@
 """Tiles: how a product is cut into parts that run in any order, on any number of threads.
 
 The rule is a function of the shape alone, so bits do not depend on threads. Tiles are of rows and
-columns of the result; what is added up is never cut among them. Each tile packs its operands anew,
-which costs one thread 2 % of the time for two tiles and 5 % for many small ones: so there are two
-tiles from 2**21 multiplications on, and twice as many for each eight times the work. Rows are cut
-first: the library likes wide tiles. A batch of several matrices is cut between them.
+columns of the result; what is added up is never cut among them. A batch of several matrices is cut
+between them.
+
+For the library, each tile packs its operands anew, which costs one thread 2 % of the time for two
+tiles and 5 % for many small ones: so there are two tiles from 2**21 multiplications on, and twice
+as many for each eight times the work. Rows are cut first: the library likes wide tiles. By panels,
+the right operand alone is packed: columns are cut first, which costs nothing, and rows where what
+a tile reads of the left operand would leave the cache.
 """
 
 from __future__ import annotations
@@ -25,6 +29,10 @@ _EACH, _BYTES = 32, 16
 _CUT = 21  # from 2**21 multiplications on there are two tiles
 _TWICE = 27  # from 2**27 on, twice as many for each eight times the work
 _LONGEST = 1 << 32  # multiplications of a tile: signals are looked for between tiles
+_PANEL_CUT, _MOST = 22, 64  # by panels: a tile has 2**22 multiplications, where there are more
+_PANEL = 64  # columns of a tile are a multiple of this
+_TALL, _FLAT = 512, 256  # rows of a tile: at most, and at least where they are cut for threads
+_ENOUGH = 16  # tiles, for which rows are cut
 _WHOLE = 4  # matrices of a batch from which on none is cut
 _ALIGNED = 32  # rows and columns of a tile are multiples of this
 _READ = 1 << 18  # elements of the matrix that a tile of a product with a vector reads
@@ -48,9 +56,10 @@ class ProductTiles:
 
 
 def product_tiles(
-    types: Sequence[TensorType], given: Mapping[str, Any], same: bool
+    types: Sequence[TensorType], given: Mapping[str, Any], same: bool, panels: bool
 ) -> ProductTiles:
-    """The tiles of a contraction laid out as the library has it; `same`: of a value with itself."""
+    """The tiles of a contraction laid out as the library has it; `same`: of a value with itself;
+    `panels`: it goes by these."""
     lhs, rhs = types
     size = lhs.dtype.itemsize
     batch = prod(lhs.shape[a] for a in given["lhs_batch"])
@@ -70,7 +79,11 @@ def product_tiles(
         words = (SYMMETRIC, time, int(left), m, k, ld, step, size, rows)
         return ProductTiles(words, down * (down + 1) // 2)
     weight = k * (4 if KIND[lhs.dtype] == "c" else 1)
-    rows, columns = (m, n) if batch >= _WHOLE else _cut(m, n, weight)
+    rows, columns = m, n
+    if panels:
+        rows, columns = _by_panels(m, n, weight)
+    elif batch < _WHOLE:
+        rows, columns = _cut(m, n, weight)
     down, across = -(-m // rows), -(-n // columns)
     lanes = 1
     if down * across == 1:
@@ -116,6 +129,23 @@ def _cut(m: int, n: int, weight: int) -> tuple[int, int]:
             columns = _half(columns)
         parts = -(-parts // 2)
     return rows, columns
+
+
+def _by_panels(m: int, n: int, weight: int) -> tuple[int, int]:
+    """The same where panels are multiplied."""
+    work = m * n * weight
+    if work < 1 << _CUT:
+        return m, n
+    parts = min(_MOST, max(2, work >> _PANEL_CUT))
+    parts = max(parts, -(-work // _LONGEST))
+    down = -(-m // _TALL)
+    across = min(-(-n // _PANEL), -(-parts // down))
+    down = max(down, min(-(-m // _FLAT), -(-min(parts, _ENOUGH) // across)))
+    return _shared(m, down, _ALIGNED), _shared(n, across, _PANEL)
+
+
+def _shared(extent: int, parts: int, grain: int) -> int:
+    return min(extent, -(-extent // (parts * grain)) * grain)
 
 
 def _half(extent: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import BITS, Writer, vector
 
 
@@ -15,6 +16,11 @@ class Lanes:
         self.size = BITS[element] // 8
         self.lanes = w.target.lanes(self.size)
         self.type = vector(element, True, self.lanes)
+
+    def narrow(self) -> None:
+        """Write for vectors of half as many lanes."""
+        self.lanes //= 2
+        self.type = vector(self.element, True, self.lanes)
 
     # Words.
 
@@ -57,6 +63,10 @@ class Lanes:
 
     def at(self, start: str, index: str) -> str:
         return self.w.op(f"getelementptr {self.element}, ptr {start}, i64 {index}")
+
+    def read(self, place: str, mask: str | None = None) -> str:
+        """The vector at a place; 0 where masked off."""
+        return masks.load(self.w, place, self.element, mask, self.lanes)
 
     def every_lane(self, place: str) -> str:
         """A vector of the element at a place."""

@@ -1,0 +1,239 @@
+"""Products by code of our own: panels of the right operand, tiles of the result in registers.
+
+    void tn_multiply(ptr a, i64 down, i64 on, ptr b, i64 pitch, i1 turned, ptr c, i64 line,
+                     i64 rows, i64 columns, i64 terms)
+
+What is added up goes by runs of up to `TERMS` terms, each from nothing, one term after the other,
+and runs are added in order: so an element's bits hang on the number of terms alone, not on how a
+product is cut. A run of some vectors of columns is packed side by side, a panel; few rows read it
+as it lies. The left operand is read where it is, an element for each row: `down` is the step to
+the next row, `on` to the next term, so it may lie either way.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tenfold.backends.cpu.library.lanes import Lanes
+from tenfold.backends.cpu.library.loops import each, when
+from tenfold.backends.llvm import masks
+from tenfold.backends.llvm.target import LLVMTarget
+from tenfold.backends.llvm.writer import COMPUTE, Writer
+
+TERMS = 512  # of a run
+_VECTORS = 4  # of a panel
+_ROWS = (6, 4)  # of a tile
+_NEAR = 16  # rows that read the right operand as it lies
+
+
+def panels(dtype: str, target: LLVMTarget) -> tuple[str, tuple[str, ...]]:
+    """The function and those that it calls, and what they declare."""
+    w = Writer(target)
+    text = ""
+    for rows, vectors in product(_ROWS, (0, *range(1, _VECTORS + 1))):
+        text += _Tile(COMPUTE[dtype], w).text(rows, vectors)
+    text += _Packing(COMPUTE[dtype], w).text() + _Multiplication(COMPUTE[dtype], w).text()
+    return text, tuple(sorted(w.declared))
+
+
+_FAST = 'noinline nounwind "prefer-vector-width"="512"'
+
+
+class _Tile(Lanes):
+    def text(self, rows: int, vectors: int) -> str:
+        """A function that adds a run of terms to a tile of so many vectors; of half a one, if there
+        are none. There are %valid rows: the last one stands for those that are missing, and is
+        stored again. Of the last vector %tail lanes are columns."""
+        if not vectors:
+            self.narrow()
+        w, ty, lanes = self.w, self.type, self.lanes
+        name, vectors = f"tn_{rows}x{vectors}", max(vectors, 1)
+        places = list(product(range(rows), range(vectors)))
+        w.block = "entry"
+        last = self.less("%valid", "1")
+        numbers = [self.least(str(r), last) for r in range(rows)]
+        starts = [self.at("%a", self.times(r, "%down")) for r in numbers]
+        w.put("br label %terms")
+        w.label("terms")
+        w.put("%i = phi i64 [ 0, %entry ], [ %i.more, %terms ]")
+        w.put("%o = phi i64 [ 0, %entry ], [ %o.more, %terms ]")
+        w.put("%p = phi ptr [ %b, %entry ], [ %p.more, %terms ]")
+        for r, v in places:
+            w.put(f"%s{r}.{v} = phi {ty} [ zeroinitializer, %entry ], [ %t{r}.{v}, %terms ]")
+        seen = [self.read(self.at("%p", str(v * lanes))) for v in range(vectors)]
+        for r in range(rows):
+            factor = self.every_lane(self.at(starts[r], "%o"))
+            for v in range(vectors):
+                self.add_product(factor, seen[v], f"%s{r}.{v}", f"%t{r}.{v}")
+        w.put(f"%p.more = getelementptr {self.element}, ptr %p, i64 %pitch")
+        w.put("%o.more = add i64 %o, %on")
+        w.put("%i.more = add nuw i64 %i, 1")
+        w.put("%i.on = icmp ult i64 %i.more, %count")
+        w.put("br i1 %i.on, label %terms, label %end")
+        w.label("end")
+        live = [self.below(str(lanes))] * (vectors - 1) + [self.below("%tail")]
+        before = w.select("%first", "i64", "0", str(lanes))
+        truths = f"<{lanes} x i1>"
+        there = self.below(before)
+        lines = [self.at("%c", self.times(r, "%line")) for r in numbers]
+        targets = {(r, v): self.at(lines[r], str(v * lanes)) for r, v in places}
+        masked = [w.op(f"and {truths} {there}, {one}") for one in live]
+        made = {
+            (r, v): w.op(f"fadd {ty} {self.read(at, masked[v])}, %t{r}.{v}")
+            for (r, v), at in targets.items()
+        }
+        for (r, v), at in targets.items():
+            masks.store(w, at, self.element, made[r, v], live[v], lanes)
+        w.put("ret void")
+        return f"""
+define internal void @{name}(
+  ptr noalias %a, i64 %down, i64 %on, i64 %valid, ptr noalias %b, i64 %pitch, i64 %count,
+  ptr noalias %c, i64 %line, i64 %tail, i1 %first) {_FAST} {{
+entry:
+{w.taken()}}}
+"""
+
+
+class _Packing(Lanes):
+    def text(self) -> str:
+        """A function that packs %count rows of a panel of %columns: side by side from rows of %b,
+        or turned from columns. What is stored beyond a row is stored over by the next."""
+        w, lanes = self.w, self.lanes
+        w.block = "entry"
+        with when(w, "%turned"):
+            last = self.less("%columns", "1")
+            with (
+                each(w, "0", "%columns", lanes) as column,
+                each(w, "0", "%count", lanes) as term,
+            ):
+                alive = self.below(self.less("%count", term))
+                lines = [
+                    self.read(
+                        self.at(
+                            "%b",
+                            self.total(
+                                self.times(self.least(self.total(column, str(n)), last), "%pitch"),
+                                term,
+                            ),
+                        ),
+                        alive,
+                    )
+                    for n in range(lanes)
+                ]
+                for n, line in enumerate(self.turned(lines)):
+                    row = self.times(self.total(term, str(n)), "%width")
+                    self.store(line, self.at("%panel", self.total(row, column)))
+            w.put("ret void")
+            w.label(w.fresh("unreached"))
+        live = [
+            self.below(self.greatest(self.less("%columns", str(v * lanes)), "0"))
+            for v in range(_VECTORS)
+        ]
+        with each(w, "0", "%count") as term:
+            source = self.at("%b", self.times(term, "%pitch"))
+            row = self.at("%panel", self.times(term, "%width"))
+            seen = [self.read(self.at(source, str(v * lanes)), live[v]) for v in range(_VECTORS)]
+            for v, x in enumerate(seen):
+                self.store(x, self.at(row, str(v * lanes)))
+        return f"""
+define internal void @tn_pack(
+  ptr noalias %panel, i64 %width, ptr noalias %b, i64 %pitch, i1 %turned, i64 %columns, i64 %count)
+  {_FAST} {{
+entry:
+{w.taken()}  ret void
+}}
+"""
+
+    def turned(self, lines: list[str]) -> list[str]:
+        """Columns of a square of as many vectors as lanes: parts of pairs of them change places,
+        of lanes that are one apart, then two, and so on."""
+        step, numbers = 1, range(self.lanes)
+        while step < self.lanes:
+            made = list(lines)
+            for n in numbers:
+                if n & step:
+                    continue
+                pair = f"{self.type} {lines[n]}, {self.type} {lines[n + step]}"
+                low = [i + self.lanes - step if i & step else i for i in numbers]
+                high = [i + self.lanes if i & step else i + step for i in numbers]
+                for to, picked in ((n, low), (n + step, high)):
+                    places = ", ".join(f"i32 {i}" for i in picked)
+                    made[to] = self.w.op(f"shufflevector {pair}, <{self.lanes} x i32> <{places}>")
+            lines, step = made, 2 * step
+        return lines
+
+    def store(self, x: str, at: str) -> None:
+        self.w.put(f"store {self.type} {x}, ptr {at}, align {self.size}")
+
+
+class _Multiplication(Lanes):
+    def text(self) -> str:
+        w = self.w
+        w.block = "entry"
+        wide = _VECTORS * self.lanes
+        room = (TERMS + self.lanes + 1) * wide
+        panel = w.op(f"alloca {self.element}, i64 {room}, align 64")
+        parts = w.op(f"udiv i64 {self.total('%terms', str(TERMS - 1))}, {TERMS}")
+        run = w.op(f"udiv i64 {self.total('%terms', parts, '-1')}, {parts}")
+        plain = w.op("xor i1 %turned, true")
+        few = w.op(f"icmp ule i64 %rows, {_NEAR}")
+        with each(w, "0", "%terms", run) as term, each(w, "0", "%columns", wide) as column:
+            first = w.op(f"icmp eq i64 {term}, 0")
+            count = self.least(run, self.less("%terms", term))
+            columns = self.least(str(wide), self.less("%columns", column))
+            vectors = w.op(f"udiv i64 {self.total(columns, str(self.lanes - 1))}, {self.lanes}")
+            narrow = w.op(f"icmp ule i64 {columns}, {self.lanes // 2}")
+            full = self.times(vectors, str(self.lanes))
+            width = w.select(narrow, "i64", str(self.lanes // 2), full)
+            tail = self.less(columns, self.times(self.less(vectors, "1"), str(self.lanes)))
+            over, along = (
+                w.select("%turned", "i64", yes, no) for yes, no in ((term, column), (column, term))
+            )
+            source = self.at("%b", self.total(over, self.times(along, "%pitch")))
+            even = w.op(f"icmp eq i64 {columns}, {width}")
+            near = w.op(f"and i1 {plain}, {w.op(f'and i1 {few}, {even}')}")
+            with when(w, w.op(f"xor i1 {near}, true")):
+                w.put(
+                    f"call void @tn_pack(ptr {panel}, i64 {width}, ptr {source}, i64 %pitch, "
+                    f"i1 %turned, i64 {columns}, i64 {count})"
+                )
+            seen = w.select(near, "ptr", source, panel)
+            pitch = w.select(near, "i64", "%pitch", width)
+            kind = w.select(narrow, "i64", "0", vectors)
+            left = self.at("%a", self.times(term, "%on"))
+            with each(w, "0", "%rows", "%high") as row:
+                valid = self.less("%rows", row)
+                flat = self.flat(valid)
+                w.put(f"%high = select i1 {flat}, i64 {_ROWS[1]}, i64 {_ROWS[0]}")
+                at = self.at(left, self.times(row, "%down"))
+                to = self.at("%c", self.total(self.times(row, "%line"), column))
+                given = (
+                    f"ptr {at}, i64 %down, i64 %on, i64 {valid}, ptr {seen}, i64 {pitch}, "
+                    f"i64 {count}, ptr {to}, i64 %line, i64 {tail}, i1 {first}"
+                )
+                which = self.total(kind, w.select(flat, "i64", str(_VECTORS + 1), "0"))
+                names = [f"tn_{r}x{v}" for r, v in product(_ROWS, range(_VECTORS + 1))]
+                done = w.fresh("done")
+                labels = " ".join(f"i64 {n}, label %{done}.{n}" for n in range(1, len(names)))
+                w.put(f"switch i64 {which}, label %{done}.0 [ {labels} ]")
+                for n, name in enumerate(names):
+                    w.label(f"{done}.{n}")
+                    w.put(f"call void @{name}({given})")
+                    w.put(f"br label %{done}")
+                w.label(done)
+        return f"""
+define internal void @tn_multiply(
+  ptr %a, i64 %down, i64 %on, ptr %b, i64 %pitch, i1 %turned, ptr %c, i64 %line,
+  i64 %rows, i64 %columns, i64 %terms) noinline nounwind {{
+entry:
+{w.taken()}  ret void
+}}
+"""
+
+    def flat(self, left: str) -> str:
+        """Whether the next tile is one of fewer rows: what is left fits one, or two."""
+        w = self.w
+        one = w.op(f"icmp ule i64 {left}, {_ROWS[1]}")
+        more = w.op(f"icmp ugt i64 {left}, {_ROWS[0]}")
+        two = w.op(f"icmp ule i64 {left}, {2 * _ROWS[1]}")
+        return w.op(f"or i1 {one}, {w.op(f'and i1 {more}, {two}')}")
