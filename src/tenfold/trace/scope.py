@@ -94,12 +94,15 @@ class Handle:
 
 def constant_attributes(array: np.ndarray[Any, Any]) -> Attributes:
     """The attributes of a constant with this array's bits."""
-    return _constant(array.tobytes(), array.dtype, array.shape)
+    form = _scalar_form if array.ndim == 0 else _constant_form
+    return form(array.tobytes(), array.dtype, array.shape)
 
 
-@lru_cache(4096)  # a program has the same few at all sizes
-def _constant(data: bytes, dtype: DType, shape: Shape) -> Attributes:
+def _constant_form(data: bytes, dtype: DType, shape: Shape) -> Attributes:
     return TABLE["constant"].normalise({"data": data, "type": TensorType(dtype, shape)})
+
+
+_scalar_form = lru_cache(4096)(_constant_form)  # a program has the same few at all sizes
 
 
 class Scope:

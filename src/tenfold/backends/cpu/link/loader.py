@@ -114,7 +114,9 @@ def _lljit() -> Any:
     from tenfold.backends.cpu.target import host_target
     from tenfold.backends.llvm.target import target_machine
 
-    return llvm.create_lljit_compiler(target_machine(host_target()), use_jit_link=True, suppress_errors=True)
+    return llvm.create_lljit_compiler(
+        target_machine(host_target()), use_jit_link=True, suppress_errors=True
+    )
 
 
 def _load_by_llvm(
