@@ -20,10 +20,12 @@ from tenfold.types import DTYPES
 from tests.backends.c_printer import printed
 
 Array = np.ndarray[Any, Any]
-COMPILER = shutil.which("cc") or shutil.which("gcc")
+COMPILER = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
 LARGEST = 1 << 20  # bytes of all arrays of a run; larger ones are left out
 MOST = 3  # runs of one function
-FLAGS = "-O1 -shared -fPIC -fwrapv -ffp-contract=off -fno-math-errno -mfma -mf16c -mpopcnt"
+FLAGS = ["-O1", "-shared", "-fPIC", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"]
+if os.uname().machine == "x86_64":
+    FLAGS += ["-mfma", "-mf16c", "-mpopcnt"]
 
 
 @dataclass
@@ -107,7 +109,7 @@ def _compiled(text: str, folder: Path) -> Any:
     source, made = folder / "kernels.c", folder / "kernels.so"
     source.write_text(text)
     done = subprocess.run(
-        [COMPILER, *FLAGS.split(), str(source), "-o", str(made), "-lm"],
+        [COMPILER, *FLAGS, str(source), "-o", str(made), "-lm"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[:4000]

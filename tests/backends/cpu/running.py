@@ -130,9 +130,12 @@ def random(shape: Sequence[int], dtype: str = "f32", seed: int = 0) -> np.ndarra
     rng = np.random.default_rng(seed)
     if dtype == "bool":
         return rng.random(shape) > 0.5
-    return (rng.standard_normal(shape) * (1 if DTYPES[dtype].kind == "f" else 9)).astype(
-        DTYPES[dtype]
-    )
+    drawn = rng.standard_normal(shape)
+    if DTYPES[dtype].kind == "f":
+        return drawn.astype(DTYPES[dtype])
+    # By way of integers: what a negative float is without a sign differs between processors.
+    whole = (drawn * 9).astype(np.int64) if DTYPES[dtype].kind in "iu" else drawn * 9
+    return whole.astype(DTYPES[dtype])
 
 
 def reduction(kind: str, dtype: str, shape: Sequence[int], axes: Sequence[int]) -> Kernel:
