@@ -2,9 +2,10 @@
 
     python benchmarks/peers/report.py
 
-reads `benchmarks/results/*.json` and writes `README.md` and `peers.svg` beside them. A figure of a
-peer is its time over Tenfold's in the same run: above 1, Tenfold is faster. A case that a peer wins
-by more than the noise is marked as lost, with the reason that stands in `LOST`.
+reads `benchmarks/results/*.json`, writes `README.md` and `peers.svg` beside them, and puts the
+means into the project's own README. A figure of a peer is its time over Tenfold's in the same run:
+above 1, Tenfold is faster. A case that a peer wins by more than the noise is marked as lost, with
+the reason that stands in `LOST`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from typing import Any
 from run import RESULTS
 from worker import PEERS
 
+OTHERS = [peer for peer in PEERS if peer != "tenfold"]
+README = RESULTS.parents[1] / "README.md"
+BEGIN, END = "<!-- made by benchmarks/peers/report.py -->", "<!-- end -->"
 NOISE = 0.95  # of Tenfold's time: a peer that took less has won
 
 # Why a case is lost, and what would win it, by the beginning of its title.
@@ -62,10 +66,41 @@ def reason(title: str) -> str:
     )
 
 
+def groups_of(found: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(title.split(": ")[0] for title in found["cases"]))
+
+
+def means(found: dict[str, Any], group: str) -> dict[str, float]:
+    """The geometric mean of each peer over the cases of a group that it takes part in."""
+    theirs = [ratios(c) for title, c in found["cases"].items() if title.startswith(f"{group}: ")]
+    kept = {peer: [r[peer] for r in theirs if peer in r] for peer in OTHERS}
+    return {peer: mean(r) for peer, r in kept.items() if r}
+
+
+def cells(figures: dict[str, float]) -> str:
+    return " | ".join(f"{figures[p]:.2f}" if p in figures else "–" for p in OTHERS)
+
+
+def summary(runs: list[dict[str, Any]]) -> list[str]:
+    """The geometric means of all groups, and how many cases are not lost to anyone."""
+    head = f"| geometric means | {' | '.join(OTHERS)} | not lost |"
+    lines = [head, "|---" * (len(OTHERS) + 2) + "|"]
+    for found in runs:
+        for group in groups_of(found):
+            best = [
+                min(ratios(case).values(), default=0.0)
+                for title, case in found["cases"].items()
+                if title.startswith(f"{group}: ")
+            ]
+            kept = f"{sum(r >= NOISE for r in best)} of {len(best)}"
+            name = f"{group}, {heading(found)}"
+            lines.append(f"| {name} | {cells(means(found, group))} | {kept} |")
+    return lines
+
+
 def table(found: dict[str, Any], group: str) -> list[str]:
-    peers = [p for p in PEERS if p != "tenfold"]
-    lines = [f"| {group} | Tenfold, µs | " + " | ".join(peers) + " | best peer |"]
-    lines.append("|---" * (len(peers) + 3) + "|")
+    lines = [f"| {group} | Tenfold, µs | " + " | ".join(OTHERS) + " | best peer |"]
+    lines.append("|---" * (len(OTHERS) + 3) + "|")
     lost = []
     for title, case in found["cases"].items():
         kind, name = title.split(": ", 1)
@@ -74,17 +109,11 @@ def table(found: dict[str, Any], group: str) -> list[str]:
         theirs = ratios(case)
         best = min(theirs.values(), default=float("nan"))
         ours = case.get("tenfold", {}).get("best", float("nan")) * 1e6
-        cells = [f"{theirs[p]:.2f}" if p in theirs else "–" for p in peers]
         mark = f"**{best:.2f}, lost**" if best < NOISE else f"{best:.2f}"
-        lines.append(f"| {name} | {ours:.3g} | " + " | ".join(cells) + f" | {mark} |")
+        lines.append(f"| {name} | {ours:.3g} | {cells(theirs)} | {mark} |")
         if best < NOISE:
             lost.append(f"- {name}: {reason(title)}")
-    means = []
-    for peer in peers:
-        of_group = [ratios(c).get(peer) for t, c in found["cases"].items() if t.startswith(group)]
-        kept = [r for r in of_group if r is not None]
-        means.append(f"{mean(kept):.2f}" if kept else "–")
-    lines.append("| *geometric mean* | | " + " | ".join(means) + " | |")
+    lines.append(f"| *geometric mean* | | {cells(means(found, group))} | |")
     return [*lines, "", *(["Lost:", "", *lost, ""] if lost else [])]
 
 
@@ -105,10 +134,12 @@ def page(runs: list[dict[str, Any]]) -> str:
         "one run, its rounds interleaved, each peer in a process of its own on the same cores; the",
         "shortest call counts. For x86-64-v3 all peers are kept to AVX2.",
         "",
+        *summary(runs),
+        "",
     ]
     for found in runs:
         lines += [f"## {heading(found)}", ""]
-        for group in dict.fromkeys(title.split(": ")[0] for title in found["cases"]):
+        for group in groups_of(found):
             lines += table(found, group)
     lines += speedups(runs)
     return "\n".join(lines).rstrip() + "\n"
@@ -141,23 +172,19 @@ def picture(runs: list[dict[str, Any]]) -> None:
     import matplotlib
 
     matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "tenfold"  # the same figures give the same file
     from matplotlib import pyplot
 
-    peers = [p for p in PEERS if p != "tenfold"]
     figure, axes = pyplot.subplots(
         1, len(runs), figsize=(5 * len(runs), 3.2), sharey=True, squeeze=False
     )
     for at, found in zip(axes[0], runs, strict=True):
-        groups = list(dict.fromkeys(title.split(": ")[0] for title in found["cases"]))
-        for n, peer in enumerate(peers):
-            for m, group in enumerate(groups):
-                told = [
-                    ratios(c).get(peer) for t, c in found["cases"].items() if t.startswith(group)
-                ]
-                kept = [r for r in told if r is not None]
-                if kept:
-                    label = peer if m == 0 else None
-                    at.bar(m + (n - 2.5) / 8, mean(kept), 1 / 9, color=f"C{n}", label=label)
+        groups = groups_of(found)
+        for m, group in enumerate(groups):
+            for peer, figure_of in means(found, group).items():
+                n = OTHERS.index(peer)
+                label = peer if m == 0 else None
+                at.bar(m + (n - 2.5) / 8, figure_of, 1 / 9, color=f"C{n}", label=label)
         at.axhline(1, color="black", linewidth=0.8)
         at.set_xticks(range(len(groups)), groups)
         at.set_title(heading(found), fontsize=9)
@@ -165,14 +192,23 @@ def picture(runs: list[dict[str, Any]]) -> None:
     axes[0][0].set_ylabel("time over Tenfold's")
     axes[0][0].legend(fontsize=7)
     figure.tight_layout()
-    figure.savefig(RESULTS / "peers.svg")
+    figure.savefig(RESULTS / "peers.svg", metadata={"Date": None})
+
+
+def put_into_readme(lines: list[str]) -> None:
+    """Replace what stands between the marks in the project's README."""
+    text = README.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    README.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after)
 
 
 def main() -> None:
-    runs = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
+    runs = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("x86*.json"))]
     if not runs:
         raise SystemExit("nothing was measured yet: run benchmarks/peers/run.py first")
     (RESULTS / "README.md").write_text(page(runs))
+    put_into_readme(summary(runs))
     picture(runs)
 
 
