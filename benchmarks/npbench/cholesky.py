@@ -1,23 +1,28 @@
-"""A = L Lᵀ, row by row, in the lower half of A."""
+"""A = L Lᵀ, in the lower half of A: some columns at a time, in their block one after the other."""
 
 import numpy as np
 
 import tenfold as tn
 
+BLOCK = 50
+
 
 def cholesky(A):
-    def row(i, A):
-        def entry(j, A):
-            A[i, j] = (A[i, j] - dot(A, i, j, j)) / A[j, j]
-            return A
-
-        A = tn.fori_loop(0, i, entry, A)
-        A[i, i] = np.sqrt(A[i, i] - dot(A, i, i, i))
-        return A
-
-    A[:] = tn.fori_loop(0, A.shape[0], row, A)
+    for k in range(0, A.shape[0], BLOCK):
+        end = min(k + BLOCK, A.shape[0])
+        block = A[k:, k:end].T - A[k:end, :k] @ A[k:, :k].T
+        lower = np.tri(A.shape[0] - k, end - k, dtype=bool)
+        A[k:, k:end] = np.where(lower, factor(block).T, A[k:, k:end])
 
 
-def dot(A, i, j, n):
-    """The first n terms of row i times row j."""
-    return tn.fori_loop(0, n, lambda k, total: total + A[i, k] * A[j, k], 0.0)
+def factor(block):
+    """The columns of a block, which are its rows here."""
+    places = np.arange(block.shape[0])
+
+    def column(j, block):
+        before = np.where(places < j, block[:, j], 0.0)
+        entries = block[j] - before @ block
+        block[j] = entries / np.sqrt(entries[j])
+        return block
+
+    return tn.fori_loop(0, block.shape[0], column, block)

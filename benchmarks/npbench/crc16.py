@@ -7,9 +7,9 @@ import tenfold as tn
 
 def crc16(data, poly=0x8408):
     def byte(crc, value):
-        for bit in range(8):
-            odd = (crc ^ (value >> bit)) & 1
-            crc = np.where(odd == 1, (crc >> 1) ^ poly, crc >> 1)
+        crc ^= value & 0xFF
+        for _ in range(8):
+            crc = np.where(crc & 1, (crc >> 1) ^ poly, crc >> 1)
         return crc, ()
 
     crc = ~tn.scan(byte, 0xFFFF, data.astype(np.int64))[0] & 0xFFFF

@@ -1,4 +1,5 @@
-"""The most pairs of bases in a strand, for every stretch of it."""
+"""The most pairs of bases in a strand, for every stretch of it: the best of two parts, of which one
+may have no pairs, or of what lies between the first and the last base if these pair."""
 
 import numpy as np
 
@@ -6,20 +7,18 @@ import tenfold as tn
 
 
 def nussinov(N, seq):
-    def row(back, table):
-        i = N - 1 - back
+    def row(back, tables):
+        i = N - 2 - back
 
-        def column(j, table):
-            # The last row has none below it, and columns to try only where i + 1 < N.
-            below = np.minimum(i + 1, N - 1)
-            pair = np.where(i < j - 1, (seq[i] + seq[j] == 3).astype(np.int32), np.int32(0))
-            best = np.maximum(table[i, j - 1], table[below, j])
-            best = np.maximum(best, table[below, j - 1] + pair)
-            table[i, j] = tn.fori_loop(
-                i + 1, j, lambda k, best: np.maximum(best, table[i, k] + table[k + 1, j]), best
-            )
-            return table
+        def column(j, tables):
+            table, mirror = tables  # mirror has the columns as rows
+            parts = np.max(table[i, :-1] + mirror[j, 1:])
+            pair = (seq[i] + seq[j] == 3) & (i < j - 1)
+            best = np.maximum(parts, table[i + 1, j - 1] + pair)
+            table[i, j] = mirror[j, i] = best
+            return table, mirror
 
-        return tn.fori_loop(i + 1, N, column, table)
+        return tn.fori_loop(i + 1, N, column, tables)
 
-    return tn.fori_loop(0, N, row, np.zeros((N, N), np.int32))
+    zeros = np.zeros((N, N), np.int32)
+    return tn.fori_loop(0, N - 1, row, (zeros, zeros))[0]
