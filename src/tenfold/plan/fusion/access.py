@@ -147,6 +147,21 @@ def scatter_access(
     )
 
 
+def starts_of(
+    lowering: Element, type: TensorType, attributes: Attributes, result: TensorType
+) -> tuple[int, ...] | None:
+    """Where a range begins, for a node whose result is a range of its one input."""
+    builder = Builder()
+    position = tuple(builder.axis(extent) for extent in result.shape)
+    generator = lowering.generate(Site(builder, position, (type,), dict(attributes)))
+    read = next(generator)
+    if type.rank != result.rank or read.condition is not None:
+        return None
+    if any(at.terms != own.terms for at, own in zip(read.position, position, strict=True)):
+        return None
+    return tuple([at.const for at in read.position])
+
+
 def _probe(
     lowering: Element, types: Sequence[TensorType], attributes: dict[str, Any], result: TensorType
 ) -> Access:

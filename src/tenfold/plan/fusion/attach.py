@@ -14,6 +14,8 @@ from tenfold.plan.fusion.groups import Axes, Group, find
 from tenfold.plan.fusion.union import Edge, Place, Union, join
 from tenfold.plan.fusion.values import CONSTANT, FusionValues
 
+OVER = "it is written over what it is computed from"
+
 # Why a member may not join a group that it reads from, or None.
 Refuse = Callable[[Group, Edge], str | None]
 
@@ -103,7 +105,7 @@ class Grouping:
             group, dead = find(home)
             edge = edges.get(group)
             if edge is None:
-                edge = edges[group] = Edge()
+                edge = edges[group] = Edge(reason=OVER if group.over else None)
             edge.count += value not in inputs[:i]  # as uses are counted
             edge.values.append(root)
             edge.pulls += access.moved[i]
@@ -168,6 +170,36 @@ class Grouping:
         root, other = self.values.root[value], self.values.root[other]
         home = self.home[root]
         return root == other or (home is not None and other in find(home)[0].streams)
+
+    def reads_own_place(self, value: int, other: int, starts: Sequence[int]) -> bool:
+        """Whether the group of a value reads another, from memory, only where the value's elements
+        are to be written: in the range of its shape from these starts on."""
+        values, home = self.values, self.home[value]
+        group, dead = find(home) if home is not None else (None, True)
+        if group is None or dead or group.over or values.root[other] != other:
+            return False
+        place = self.placed(value)
+        shape = values.types[value].shape
+        aligned = (tuple([None if n == 1 else axis for axis, n in enumerate(shape)]),)
+        for member in group.members:
+            access = values.accesses[values.maker[member]]
+            if access is None or access.checks:
+                return False
+            for n, source in enumerate(values.graph.nodes[values.maker[member]].inputs):
+                if values.root[source] != other:
+                    continue
+                if access.patterns[n] != aligned or access.moved[n] or access.computed[n]:
+                    return False
+                if self.placed(member) != place or values.types[source].shape != shape:
+                    return False
+                if values.range_of(source, other) != tuple(starts):
+                    return False
+        return True
+
+    def placed(self, value: int) -> list[int | None]:
+        """The axes of a value, by the names that they have by now."""
+        place = self.place[value] or ()
+        return [None if axis is None else self.axes.find(axis) for axis in place]
 
     def demand(self, value: int) -> float:
         """Have a value in memory; when it can be read from there."""

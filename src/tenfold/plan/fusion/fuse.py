@@ -14,20 +14,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tenfold.frozen import frozen
-from tenfold.graph import Graph
+from tenfold.graph import Graph, Node
 from tenfold.graph.op import Ranges, Scatter, Table
-from tenfold.ops.ranges import Start
+from tenfold.ops.ranges import Start, WrittenRange
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import Access
-from tenfold.plan.fusion.attach import Grouping, Refuse
+from tenfold.plan.fusion.attach import OVER, Grouping, Refuse
 from tenfold.plan.fusion.defer import LARGE, defer
 from tenfold.plan.fusion.groups import Axes, Group
 from tenfold.plan.fusion.siblings import merge_siblings
 from tenfold.plan.fusion.union import Edge, Place
 from tenfold.plan.fusion.values import NOTHING, FusionValues, updates
 from tenfold.types import TensorType
-
-_OVER = "it is written over what it is computed from"
 
 
 @frozen
@@ -157,6 +155,8 @@ class _Fuser:
             value = node.inputs[one.input]
             moving = [node.inputs[s.input] for s in one.starts if isinstance(s, Start)]
             apart = whole >= 0 and self.grouping.reads(value, whole)
+            over = apart and self.writes_where_it_reads(value, whole, node, one)
+            apart = apart and not over
             if apart:
                 first = max(first, self.grouping.demand(value))
             pattern = tuple(None if n == 1 else i for i, n in enumerate(shape))
@@ -164,10 +164,11 @@ class _Fuser:
             zeros = (0,) * (1 + len(moving))
             access = Access(((pattern,), *scalars), zeros, zeros)
             after = first + 1 if whole >= 0 else 0.0
-            refuse: Refuse | None = (lambda group, edge: _OVER) if apart else None
+            refuse: Refuse | None = (lambda group, edge: OVER) if apart else None
             inputs = [value, *moving]
             group, place = self.grouping.attach(position, inputs, access, shape, after, refuse)
             group.writes.append((position, number))
+            group.over = group.over or over
             self.write_places[position, number] = place
             group.consumer = min(group.consumer, group.time + 1)
             last = max(last, group.time)
@@ -175,6 +176,21 @@ class _Fuser:
             self.items.append(Item(first, self.grouping.number(), None, position, whole))
             last = max(last, first)
         self.grouping.ready[start] = last + 1
+
+    def writes_where_it_reads(
+        self, value: int, whole: int, node: Node, written: WrittenRange
+    ) -> bool:
+        """Whether a value that is written into a range of another is computed from that range
+        alone, element for element: then it is written without a copy of its own."""
+        starts = []
+        for start in written.starts:
+            if isinstance(start, Start):
+                known = self.values.known(node.inputs[start.input])
+                if known is None:
+                    return False
+                start = min(max(known, 0), start.limit)
+            starts.append(start)
+        return self.grouping.reads_own_place(value, whole, starts)
 
     def scatter(self, position: int, access: Access) -> None:
         """A value that begins as a copy of another, and the group that writes into it. That has
@@ -192,7 +208,7 @@ class _Fuser:
 
         def refuse(group: Group, edge: Edge) -> str | None:
             if root in group.streams:
-                return _OVER
+                return OVER
             alone = group.exits <= edge.count and not group.writes and not group.reductions
             return None if alone else "what is written in order is computed apart"
 

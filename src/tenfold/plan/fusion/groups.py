@@ -17,8 +17,8 @@ class Group:
 
     __slots__ = (
         "consumer", "costly", "dead", "exits", "folds", "inner", "into", "length", "members",
-        "number", "ordered", "reductions", "space", "streams", "time", "transposed", "weight",
-        "whole", "writes",
+        "number", "ordered", "over", "reductions", "space", "streams", "time", "transposed",
+        "weight", "whole", "writes",
     )  # fmt: skip
 
     def __init__(self, number: int, time: float) -> None:
@@ -38,6 +38,7 @@ class Group:
         self.whole = False  # reduces a large space to a scalar
         self.transposed = False  # holds a transpose that moves the last axis
         self.ordered = False  # writes at computed positions, in order
+        self.over = False  # writes where it reads, element for element: none may join it
         self.into: Group | None = None
         self.dead = False  # merged in such a way that its members have no place of their own
 

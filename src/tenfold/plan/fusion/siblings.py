@@ -35,7 +35,9 @@ def _merge(axes: Axes, one: Group, two: Group) -> bool:
         return False
     if one.inner != two.inner:  # they would go through a matrix in two ways
         return False
-    if one.transposed != two.transposed or one.whole != two.whole or one.ordered or two.ordered:
+    if one.transposed != two.transposed or one.whole != two.whole:
+        return False
+    if one.ordered or two.ordered or one.over or two.over:
         return False
     a, b = ([axes.find(x) for x in g.space] for g in (one, two))
     rename = dict(zip(b, a, strict=True))

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import PRODUCT, Element, Pointwise, Ranges, Routine, Scatter, Table
 from tenfold.ops.ranges import Start, WrittenRange
@@ -18,6 +20,7 @@ from tenfold.plan.fusion.access import (
     access_of,
     composed,
     scatter_access,
+    starts_of,
     summed_access,
 )
 from tenfold.plan.lowering.product import product_access, reads_once
@@ -185,6 +188,26 @@ class FusionValues:
             access = scatter_access(lowering, types, node.attributes)
             self.scatters[form] = self.supported(node, access)
         return self.scatters[form]
+
+    def range_of(self, value: int, other: int) -> tuple[int, ...] | None:
+        """Where the range of another value begins that this one is, if it is one."""
+        if not self.view[value]:
+            return None
+        node = self.graph.nodes[self.maker[value]]
+        if node.inputs != (other,):
+            return None
+        lowering = self.table[node.op].lowering
+        assert isinstance(lowering, Element)
+        return starts_of(lowering, self.types[other], node.attributes, node.types[0])
+
+    def known(self, value: int) -> int | None:
+        """0 or 1, where a value is one of them in every graph of this structure: other literals
+        are not part of it."""
+        node = self.graph.nodes[self.maker[value]] if self.maker[value] >= 0 else None
+        if node is None or not self.table[node.op].literal or node.types[0].size != 1:
+            return None
+        found = int(np.frombuffer(node["data"], node.types[0].dtype)[0])
+        return found if found in (0, 1) else None
 
     def own(self, value: int) -> None:
         """Make a value of its own of a view."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -37,6 +38,7 @@ class BoundForm:
     inputs: tuple[int, ...]
     nodes: tuple[int, ...]  # values
     targets: tuple[int, ...]  # values
+    over: tuple[int, ...]  # for each target the input that it begins as and is written over, or -1
     shifts: tuple[int, ...]
     positions: tuple[int, ...]  # of the graph's nodes that it carries out
 
@@ -51,6 +53,7 @@ class _Wish:
     shift: int = 0  # in bytes
     starts: tuple[tuple[int, int], ...] = ()  # where the program says: a value and its limit
     scatter: int = -1  # the node that says where, element by element
+    over: int = -1  # the value whose copy it is written into, if it may be read from there
 
 
 class Former:
@@ -121,7 +124,8 @@ class Former:
                     for s in one.starts
                 )
             size = node.types[0].dtype.itemsize
-            wishes.append(_Wish(node.inputs[one.input], place, result, shift * size, starts))
+            wish = _Wish(node.inputs[one.input], place, result, shift * size, starts)
+            wishes.append(replace(wish, over=node.inputs[0]) if group.over else wish)
         return wishes
 
     def place(self, value: int) -> Place:
@@ -185,6 +189,7 @@ class Former:
 
         largest = max(wishes, key=lambda w: types[w.value].size)
         local(largest.place)
+        over = [inputs.index(w.over) if w.over in inputs else -1 for w in wishes]
         targets = tuple(
             [
                 (
@@ -193,8 +198,9 @@ class Former:
                     kinds[w.into] if w.into >= 0 else None,
                     tuple([(number[v] if v >= 0 else None, limit) for v, limit in w.starts]),
                     self.scattered(w, number),
+                    at,
                 )
-                for w in wishes
+                for w, at in zip(wishes, over, strict=True)
             ]
         )
         reductions = []
@@ -216,7 +222,7 @@ class Former:
         shifts = tuple(w.shift for w in wishes)
         positions = {self.maker[v] for v in (*order, *written)}
         carried = tuple(sorted(positions - {-1}))
-        return BoundForm(form, tuple(inputs), tuple(order), written, shifts, carried)
+        return BoundForm(form, tuple(inputs), tuple(order), written, tuple(over), shifts, carried)
 
     def indices(self, wish: _Wish) -> tuple[int, ...]:
         """The values that say where a scatter writes."""

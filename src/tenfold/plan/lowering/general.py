@@ -194,8 +194,10 @@ def written(said: Said, types: Sequence[TensorType]) -> Form:
         tuple([types[kind] for kind in arriving]),
         tuple(
             [
-                Destination(node, place, None if kind is None else types[kind], starts, scatter)
-                for node, place, kind, starts, scatter in targets
+                Destination(
+                    node, place, None if kind is None else types[kind], starts, scatter, over
+                )
+                for node, place, kind, starts, scatter, over in targets
             ]
         ),
         reductions,
@@ -231,7 +233,7 @@ def _changed(form: Form, change: Callable[[str, Any], Any]) -> Form:
         scatter = one.scatter
         if scatter is not None:
             scatter = ScatterIndices(scatter.op, attributes(scatter.attributes), scatter.indices)
-        return Destination(one.node, one.place, into, starts, scatter)
+        return Destination(one.node, one.place, into, starts, scatter, one.over)
 
     return Form(
         tuple(

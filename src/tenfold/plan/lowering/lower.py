@@ -58,6 +58,7 @@ class Destination:
     into: TensorType | None = None
     starts: tuple[tuple[int | None, int], ...] = ()  # computed ones: who, and its limit
     scatter: ScatterIndices | None = None
+    over: int = -1  # the input that lies where this is written, element for element
 
 
 @frozen
@@ -155,10 +156,12 @@ class _Lowering:
         pairs, instead = _in_place(kernel, len(form.inputs), form)
         buffers = list(kernel.buffers)
         groups = {wanted: alias for alias, (_, wanted) in enumerate(pairs, 1)}
-        for source, wanted in (*pairs, *instead):
+        over = [(t.over, n) for n, t in enumerate(form.targets) if t.over >= 0]
+        groups |= {wanted: alias for alias, (_, wanted) in enumerate(over, 1 + len(pairs))}
+        for source, wanted in (*pairs, *instead, *over):
             for b in (source, len(form.inputs) + wanted):
                 buffers[b] = replace(buffers[b], alias=groups[wanted])
-        if pairs:
+        if groups:
             kernel = replace(kernel, buffers=tuple(buffers))
         params = [
             self.params[n] if n < len(self.params) else builder.literals[n]
@@ -302,7 +305,7 @@ def _in_place(kernel: Kernel, inputs: int, form: Form) -> tuple[Pairs, Pairs]:
     around = {n for n, a in enumerate(kernel.axes) if a.kind != REDUCED and a.extent > 1}
     pairs: list[tuple[int, int]] = []
     others: list[tuple[int, int]] = []
-    taken: set[int] = set()
+    taken = {target.over for target in form.targets}  # these lie where they are written over
     for number, target in enumerate(form.targets):
         stores = [s for s in kernel.stores if s.buffer == inputs + number]
         if target.into is not None or len(stores) != 1 or not around <= stores[0].index.axes():

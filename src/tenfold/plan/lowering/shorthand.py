@@ -16,7 +16,9 @@ from tenfold.types import Shape, TensorType
 # What a FormNode says, with the number of its type: most forms have been seen before, and plain
 # tuples are found in no time.
 FormKey = tuple[str, Any, tuple[int, ...], int, bool]
-TargetKey = tuple[int, Place, int | None, tuple[tuple[int | None, int], ...], ScatterIndices | None]
+TargetKey = tuple[
+    int, Place, int | None, tuple[tuple[int | None, int], ...], ScatterIndices | None, int
+]
 # Nodes, numbers of the inputs' types, targets, reductions, extents.
 Said = tuple[
     tuple[FormKey, ...],
@@ -55,9 +57,9 @@ class Shorthand:
             self._type(kind)
         for kind in arriving:
             self._type(kind)
-        for node, place, into, starts, scatter in targets:
+        for node, place, into, starts, scatter, over in targets:
             self.plain = self.plain and scatter is None
-            self._parts += node, place, into is None, tuple([who for who, _ in starts])
+            self._parts += node, place, over, into is None, tuple([who for who, _ in starts])
             if into is not None:
                 self._type(into)
             self._extents(tuple([limit for _, limit in starts]))

@@ -198,6 +198,9 @@ class _Planner:
             found = self.made[id(bound.form)] = self.lowered(bound.form)
         lowered, number = found
         reads = [self.of(v) for v in bound.inputs]
+        for target, own in zip(bound.targets, bound.over, strict=True):
+            if own >= 0:  # which the target begins as
+                reads[own] = self.of(target)
         writes = [
             self.cells.range(self.of(v), shift) if shift else self.of(v)
             for v, shift in zip(bound.targets, bound.shifts, strict=True)

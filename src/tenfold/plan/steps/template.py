@@ -77,8 +77,8 @@ class Template:
             one, shifts = item
             items.append(
                 BoundForm(
-                    forms[id(one.form)], one.inputs, one.nodes, one.targets, shifts(numbers),
-                    one.positions,
+                    forms[id(one.form)], one.inputs, one.nodes, one.targets, one.over,
+                    shifts(numbers), one.positions,
                 )
             )  # fmt: skip
         laid = graph if self.graph is None else self.graph.at(graph, numbers)
