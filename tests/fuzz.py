@@ -52,7 +52,8 @@ from tenfold.config import config
 from tenfold.graph import Graph
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
-from tenfold.parity.rule.agree import Uncertain, disagreement, judged, same_bits
+from tenfold.parity.rule.agree import Uncertain, disagreement, judged
+from tenfold.parity.rule.bits import same_bits
 from tenfold.plan.steps import loops
 
 hold_kernels_to_it()

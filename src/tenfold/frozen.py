@@ -1,4 +1,4 @@
-"""frozen: a dataclass that is frozen and has slots, and whose methods are written when needed.
+"""frozen and mutable: dataclasses with slots, whose methods are written when needed.
 
 `dataclasses` writes and compiles the methods of a class when the class is made, which takes as
 long as importing a small module does. Here each is written in its first call: a class costs a
@@ -52,14 +52,53 @@ def frozen(
     return _made(cls, eq, order, kw_only, ready)
 
 
-def _made(cls: Any, eq: bool, order: bool, kw_only: bool, ready: bool) -> Any:
+@overload
+@dataclass_transform(field_specifiers=(field,))
+def mutable(cls: C) -> C: ...
+
+
+@overload
+@dataclass_transform(field_specifiers=(field,))
+def mutable(*, weak: bool = False) -> Callable[[C], C]: ...
+
+
+def mutable(cls: Any = None, *, weak: bool = False) -> Any:
+    """The class as a dataclass with slots whose fields may change; each object equals itself alone.
+    `weak`: it may be referred to weakly.
+
+    >>> @mutable
+    ... class Count:
+    ...     "How many."
+    ...     n: int = 0
+    >>> count = Count()
+    >>> count.n += 1
+    >>> count
+    Count(n=1)
+    """
+    if cls is None:
+        return lambda cls: _made(cls, False, False, False, False, fixed=False, weak=weak)
+    return _made(cls, False, False, False, False, fixed=False, weak=weak)
+
+
+def _made(
+    cls: Any,
+    eq: bool,
+    order: bool,
+    kw_only: bool,
+    ready: bool,
+    *,
+    fixed: bool = True,
+    weak: bool = False,
+) -> Any:
     dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)  # finds the fields
     names = [f.name for f in fields(cls)]
     inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
     body = {k: v for k, v in vars(cls).items() if k not in names and k not in _UNSLOTTED}
-    body["__slots__"] = tuple(name for name in names if name not in inherited)
-    body |= {"__setattr__": _refuse, "__delattr__": _refuse}
-    body |= {"__getstate__": _state, "__setstate__": _restore}
+    slots = [name for name in names if name not in inherited]
+    body["__slots__"] = (*slots, "__weakref__") if weak else tuple(slots)
+    if fixed:
+        body |= {"__setattr__": _refuse, "__delattr__": _refuse}
+        body |= {"__getstate__": _state, "__setstate__": _restore}
     body.setdefault("__repr__", _show)
     made = type(cls)(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__

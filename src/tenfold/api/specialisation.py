@@ -3,7 +3,7 @@ over."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from tenfold.api.call.arguments import as_array
 from tenfold.api.captures.places import Dependency, Place
 from tenfold.api.verify import verify_option
 from tenfold.errors import ValueProblem
-from tenfold.frozen import frozen
+from tenfold.frozen import frozen, mutable
 from tenfold.promote.background import Job
 from tenfold.trace.array import Array
 from tenfold.trace.function import FunctionTrace
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tenfold.api.call.entry_point import EntryPoint
 
 
-@dataclass(slots=True)
+@mutable
 class CapturedArray:
     """A captured array: where it lives, which array was there last, and the copy taken of it."""
 
@@ -77,7 +77,7 @@ class Padding:
         return all(w.holds() for w in self.watched)
 
 
-@dataclass(slots=True, weakref_slot=True, eq=False)
+@mutable(weak=True)
 class Specialisation:
     """A function traced for a signature: its graph, and what has to hold for it to serve again."""
 

@@ -6,7 +6,6 @@ from tenfold.errors import GraphError, TenfoldError
 from tenfold.graph.build import infer, is_sound, vouch
 from tenfold.graph.node import Graph
 from tenfold.graph.op import Table
-from tenfold.graph.text import show_node
 
 
 def check(graph: Graph, table: Table) -> Graph:
@@ -46,6 +45,8 @@ def _check_one(graph: Graph, table: Table) -> None:
 
 
 def _window(graph: Graph, position: int) -> str:
+    from tenfold.graph.text import show_node  # for faults alone
+
     lines = []
     for i in range(max(0, position - 3), min(len(graph.nodes), position + 2)):
         mark = ">" if i == position else " "

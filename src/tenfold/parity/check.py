@@ -37,7 +37,8 @@ from tenfold.parity.replay.replay import run_whole
 from tenfold.parity.replay.smaller import LARGE, smaller
 from tenfold.parity.replay.state import ScopeState
 from tenfold.parity.replay.walk import OutOfTime, StepTally, Walk
-from tenfold.parity.rule.agree import Uncertain, compare, disagreement, judged, raw, same_bits
+from tenfold.parity.rule.agree import Uncertain, compare, disagreement, judged
+from tenfold.parity.rule.bits import raw, same_bits
 from tenfold.parity.verdict import CALLBACKS, EXPANSION, GUARD, LOOP, WHOLE, Case, Disagreement
 from tenfold.reference import Callbacks, evaluate
 from tenfold.types import TensorType

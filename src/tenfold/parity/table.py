@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
-from tenfold.frozen import frozen
+from tenfold.frozen import frozen, mutable
 from tenfold.graph import Graph
 from tenfold.ops import TABLE
 from tenfold.parity.find.part import whole_graphs
@@ -25,7 +25,7 @@ from tenfold.reference import Callbacks
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(slots=True)
+@mutable
 class ParityRow:
     """One node over all the times it ran and was looked at.
 

@@ -13,7 +13,6 @@ from ctypes import string_at
 from typing import Any
 
 from tenfold.errors import TraceError
-from tenfold.trace.draws import draws
 from tenfold.trace.scope import current
 from tenfold.trace.source import describe, here
 
@@ -23,6 +22,8 @@ FIX = "draw the numbers outside and pass them in, or use tn.random with a key as
 def drawn(what: str, label: str, functions: Iterable[Any]) -> TraceError:
     """The error of random numbers that were drawn while a function was traced; these functions may
     have drawn them."""
+    from tenfold.trace.draws import draws
+
     found = next(draws(functions), None)
     return TraceError(
         f"{what} moved while {label} was traced; the numbers drawn would be the same in every call",

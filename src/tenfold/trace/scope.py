@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -18,6 +18,7 @@ import numpy as np
 
 from tenfold.errors import ScopeError, TenfoldError
 from tenfold.frames import hide
+from tenfold.frozen import mutable
 from tenfold.graph import Attributes, Builder, Graph
 from tenfold.ops import TABLE
 from tenfold.trace.source import Raw, caller, describe, here, locate
@@ -28,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 CONSTANT_SIZE = 16  # arrays up to this size, made while tracing, are constants
 
 
-@dataclass(slots=True)
+@mutable
 class Capture:
     """An array from outside the function that became an input of its graph."""
 
@@ -38,7 +39,7 @@ class Capture:
     origin: Any = None  # the lazy array it comes from
 
 
-@dataclass(slots=True)
+@mutable
 class Trace:
     """What all the scopes of one trace share."""
 
@@ -68,7 +69,7 @@ class Trace:
         del self.callbacks[known:]
 
 
-@dataclass(slots=True)
+@mutable
 class Handle:
     """Where an array stood before a scope inside its own took it over."""
 

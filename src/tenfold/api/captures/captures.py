@@ -14,7 +14,7 @@ import functools
 import sys
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -43,6 +43,7 @@ from tenfold.api.captures.places import (
     parts,
 )
 from tenfold.api.captures.reads import Reads, reads_of
+from tenfold.frozen import mutable
 from tenfold.trace.array import Array
 from tenfold.trace.control.custom import Custom
 from tenfold.trace.convert.source import as_written
@@ -68,7 +69,7 @@ _NAMESPACES = {("types", "SimpleNamespace"), ("argparse", "Namespace"), ("_threa
 _NOT_CALLED = {"__init__", "__new__", "__init_subclass__", "__repr__", "__str__", "__del__"}
 
 
-@dataclass(slots=True)
+@mutable
 class Survey:
     """What a function closes over, as it stood before the trace."""
 

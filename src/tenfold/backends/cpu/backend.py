@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.backend import Backend
 from tenfold.backends.cpu.entry.bind import gate
@@ -13,7 +14,6 @@ from tenfold.backends.cpu.entry.ndarray import supported
 from tenfold.backends.cpu.library.blas import blas, why_not
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.code import NO_LOADER, NativeCode, read_code
-from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.fixed import GATE, compile_ahead, fixed
 from tenfold.backends.cpu.run.kernels import Request, steps_image
 from tenfold.backends.cpu.run.restored import RestoredProgram
@@ -24,13 +24,23 @@ from tenfold.config import config
 from tenfold.errors import TenfoldError
 from tenfold.plan import Plan
 from tenfold.plan.capabilities import Capabilities
+from tenfold.reference import Callbacks
 from tenfold.version import versions
+
+if TYPE_CHECKING:
+    from tenfold.backends.cpu.run.compiled import CompiledProgram
 
 
 def _capabilities(target: LLVMTarget) -> Capabilities:
     from tenfold.backends.cpu.capabilities import capabilities
 
     return capabilities(target)
+
+
+def _bind(plan: Plan, callbacks: Callbacks | None = None, **options: Any) -> CompiledProgram:
+    from tenfold.backends.cpu.run.compiled import CompiledProgram
+
+    return CompiledProgram(plan, callbacks, **options)
 
 
 def _code_of(program: CompiledProgram | RestoredProgram, whole: bool) -> NativeCode:
@@ -94,7 +104,7 @@ BACKEND = Backend(
     target=host_target,
     named=lambda name: named(name, host_target()),
     capabilities=_capabilities,
-    bind=CompiledProgram,
+    bind=_bind,
     code_of=_code_of,
     code_for=_code_for,
     read_code=read_code,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from tenfold.backends.llvm.target import LLVMTarget
+from tenfold.frozen import mutable
 from tenfold.kernel.ir.number import Number
 from tenfold.types import DTYPES
 
@@ -66,7 +67,7 @@ def is_constant(text: str) -> bool:
     return not text.startswith("%")
 
 
-@dataclass(slots=True)
+@mutable
 class Writer:
     """Collects the body of one function and what it refers to."""
 

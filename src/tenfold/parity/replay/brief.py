@@ -19,7 +19,8 @@ from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.parity.replay.replay import Frame, Replay, run_whole
 from tenfold.parity.replay.state import PlanFacts
-from tenfold.parity.rule.agree import closely, same_bits
+from tenfold.parity.rule.agree import closely
+from tenfold.parity.rule.bits import same_bits
 from tenfold.plan import BranchStep, LoopStep, Plan
 from tenfold.reference import Callbacks, evaluate
 from tenfold.reference.evaluate import Path

@@ -11,7 +11,7 @@ import numpy as np
 from tenfold.backends.guard import ITEMS, Guard
 from tenfold.backends.program import OUTPUTS, Program, decline
 from tenfold.errors import TenfoldError
-from tenfold.parity.rule.agree import same_bits
+from tenfold.parity.rule.bits import same_bits
 from tenfold.parity.verdict import GUARD, Case, Disagreement
 from tenfold.reference import Callbacks
 from tenfold.types import DTYPES, SHORT, DType, TensorType

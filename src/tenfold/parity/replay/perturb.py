@@ -19,7 +19,8 @@ from tenfold.ops import TABLE
 from tenfold.ops.agreement.moved import distance, moved
 from tenfold.ops.agreement.units import EPS, unit
 from tenfold.parity.replay.answers import HostAnswer
-from tenfold.parity.rule.agree import Uncertain, Watch, raw
+from tenfold.parity.rule.agree import Uncertain, Watch
+from tenfold.parity.rule.bits import raw
 from tenfold.parity.rule.bounds import usual_bound
 from tenfold.types import KIND, SHORT
 

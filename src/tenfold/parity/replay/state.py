@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from tenfold.frozen import mutable
 from tenfold.graph import Graph
 from tenfold.locks import cached_property
 from tenfold.ops import TABLE
@@ -113,7 +114,7 @@ def but_sizes(given: Any) -> Any:
     return "n" if type(given) is int and given not in _FEW else given
 
 
-@dataclass(eq=False, slots=True)
+@mutable
 class Round:
     """A loop on its way: the carries of the round at hand and the last rounds of its scopes."""
 

@@ -14,15 +14,8 @@ from tenfold.parity.replay.loops import LATER, ROUNDS, few_rounds
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import Replay, overlaps, region, written
 from tenfold.parity.replay.state import ScopeState
-from tenfold.parity.rule.agree import (
-    Agreement,
-    Uncertain,
-    Watch,
-    closely,
-    compare,
-    raw,
-    same_bits,
-)
+from tenfold.parity.rule.agree import Agreement, Uncertain, Watch, closely, compare
+from tenfold.parity.rule.bits import raw, same_bits
 from tenfold.parity.rule.judge import Judgement, judge
 from tenfold.parity.verdict import LOOP, MEMORY, VALUES, Case, Disagreement
 from tenfold.plan import KernelStep, LoopStep

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
+from tenfold.frozen import mutable
 from tenfold.graph import Graph
 from tenfold.parity.find.part import loop_of, whole_graphs
 from tenfold.parity.replay.replay import Frame, Replay
 from tenfold.parity.replay.state import PlanFacts, Round, ScopeState
 from tenfold.parity.replay.steps import check_step, give, glance
 from tenfold.parity.replay.trials import TRIED, Trials, TrialTooLong
-from tenfold.parity.rule.agree import same_bits
+from tenfold.parity.rule.bits import same_bits
 from tenfold.parity.rule.judge import Judgement
 from tenfold.parity.verdict import MEMORY, Case, Disagreement
 from tenfold.plan import BranchStep, LoopStep
@@ -39,7 +39,7 @@ class Refutation(Exception):
         self.disagreement = disagreement
 
 
-@dataclass(slots=True)
+@mutable
 class StepTally:
     """A step over all the times it was checked."""
 

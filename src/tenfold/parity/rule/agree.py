@@ -22,6 +22,7 @@ from tenfold.graph.op import Branch, Composition, Element, Inline, Loop, Pointwi
 from tenfold.ops import TABLE
 from tenfold.ops.agreement.moved import distance, moved, snapped
 from tenfold.ops.agreement.units import EPS, SIGN, finite_size, unit
+from tenfold.parity.rule.bits import same_bits
 from tenfold.parity.rule.bounds import own_bound, settled_spread, spread_of, unrounded
 from tenfold.reference import evaluate
 from tenfold.types import KIND, SHORT, TensorType
@@ -32,7 +33,6 @@ Watch = Callable[[], None]
 # What needs no bound where kernels are known: units of the largest element, and how much of it.
 CLOSE, FARTHEST = 64.0, 2.0**-7
 SLACK = 3.0  # what inputs' bounds make is tried at a few points, to first order
-_BLOCK = 1 << 18  # bytes that are compared at once, in a cache
 
 
 class BoundedValue(NamedTuple):
@@ -77,20 +77,6 @@ class Agreement:
     @property
     def agrees(self) -> bool:
         return self.at is None
-
-
-def same_bits(got: Array, value: Array) -> bool:
-    """Whether two arrays are equal bit for bit."""
-    if got.dtype != value.dtype or got.shape != value.shape:
-        return False
-    one, other = raw(got), raw(value)
-    blocks = (slice(at, at + _BLOCK) for at in range(0, one.size, _BLOCK))
-    return all(one[block].tobytes() == other[block].tobytes() for block in blocks)
-
-
-def raw(array: Array) -> Array:
-    """The bytes of an array."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def closely(got: Array, value: Array, steps: int = 1) -> float | None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tenfold.frozen import mutable
 from tenfold.graph import Builder, Graph, Node, Parameter
 from tenfold.graph.rewrite import rewrite
 from tenfold.ops import TABLE
 from tenfold.parity.find.narrow import Rows, narrowed, row_axes
-from tenfold.parity.rule.agree import Agreement, Uncertain, Watch, compare, judged, same_bits
+from tenfold.parity.rule.agree import Agreement, Uncertain, Watch, compare, judged
+from tenfold.parity.rule.bits import same_bits
 from tenfold.types import KIND, TensorType
 
 Array = np.ndarray[Any, Any]
@@ -21,7 +22,7 @@ LARGE = 1 << 14  # elements from which elementwise steps are judged on a sample
 READ = 1 << 20  # elements of an argument from which rows that read it are
 
 
-@dataclass(slots=True)
+@mutable
 class Judgement:
     """How the outputs of a step agree; `sampled` elements of `of` were judged where it is large."""
 

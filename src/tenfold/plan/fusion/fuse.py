@@ -11,9 +11,9 @@ Views (reads without arithmetic) belong to no group: whoever reads one reads wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tenfold.frozen import frozen
+from tenfold.frozen import frozen, mutable
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Ranges, Scatter, Table
 from tenfold.ops.ranges import Start, WrittenRange
@@ -39,7 +39,7 @@ class Item:
     copied: int = -1  # the value that the node's result begins as a copy of
 
 
-@dataclass(slots=True)
+@mutable
 class Fusion:
     """Items in order, and where each value is."""
 

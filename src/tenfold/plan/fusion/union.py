@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
+from tenfold.frozen import mutable
 from tenfold.plan.fusion.access import Access, Pattern
 from tenfold.plan.fusion.groups import Axes, Group, comparable
 
@@ -18,7 +19,7 @@ WHOLE = 32768  # elements; a scalar reduced from more is stored before all read 
 Place = tuple[int | None, ...]
 
 
-@dataclass(slots=True)
+@mutable
 class Edge:
     """How a new member reads the members of one group."""
 

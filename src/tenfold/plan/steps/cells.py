@@ -7,14 +7,14 @@ time and writes another element for element, the two may share memory.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
+from tenfold.frozen import mutable
 from tenfold.plan.steps.plan import ARENA, INPUT, OUTPUT, Slot
 from tenfold.plan.steps.slots import Request, greatest_live, lay_out
 from tenfold.types import TensorType
 
 
-@dataclass(slots=True)
+@mutable
 class Cell:
     """A slot in the making."""
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tenfold.errors import TraceError, TypeMismatch
+from tenfold.frozen import mutable
 from tenfold.graph import Graph
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten
@@ -26,7 +27,7 @@ DEEPEST = 1000  # how deep scopes may nest
 _EVERY, _FRAMES = 16, 48  # so often more room is made, and for so many Python frames a scope
 
 
-@dataclass(slots=True)
+@mutable
 class Inner:
     """An inner function that was traced and whose graph is not finished yet."""
 

@@ -6,10 +6,12 @@ import os
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tenfold.frozen import mutable
 
 
-@dataclass(slots=True)
+@mutable
 class Explanation:
     """What was done at each line, in the order it was first done."""
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tenfold.errors import ControlError, TenfoldError
+from tenfold.frozen import mutable
 from tenfold.trace.array import Array
 from tenfold.trace.containers import Structure, flatten, matched
 from tenfold.trace.control.agree import LeafForm, LoopState, difference, form, grow
@@ -37,7 +38,7 @@ _LEAVING = frozenset((BREAK, RETURN))
 _GO, _KIND, _VALUE, _COUNTER = "@go", "@kind", "@value", "@counter"
 
 
-@dataclass(slots=True)
+@mutable
 class Slot:
     """Something that a loop carries: what it starts from, and its forms inside."""
 

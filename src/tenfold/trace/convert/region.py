@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import CellType, FunctionType
 from typing import Any
 
 from tenfold.errors import TenfoldError
+from tenfold.frozen import mutable
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
 from tenfold.trace.control.agree import LeafForm
@@ -89,7 +89,7 @@ def _references(cell: CellType) -> int:
 _ALONE = _references(CellType(Array.__new__(Array)))
 
 
-@dataclass(slots=True)
+@mutable
 class Region:
     """A part that was traced: its scope, and what it made of variables and arrays."""
 

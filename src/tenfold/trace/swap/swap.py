@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
 from threading import get_ident
 from types import CellType
 from typing import Any, TypeVar
 
-from tenfold.frozen import frozen
+from tenfold.frozen import frozen, mutable
 from tenfold.locks import Lock
 from tenfold.trace.swap.constructors import find, substitutes
 from tenfold.trace.swap.substitute import Substitute
@@ -57,7 +56,7 @@ def swapped(work: Callable[[], Result], variables: Iterable[Variable] = ()) -> R
             swap.end()
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class _Swap:
     """What one trace wants to be swapped."""
 

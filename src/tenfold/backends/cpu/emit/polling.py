@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.llvm.writer import Writer
+from tenfold.frozen import mutable
 from tenfold.kernel.analyse.cost import space
 from tenfold.kernel.ir.kernel import Kernel
 
@@ -27,7 +27,7 @@ _OFTEN = 1_000_000  # lines between two polls
 _CALL, _GATHER, _DIVIDE = 30, 300, 60  # lines, for one that calls, gathers or divides integers
 
 
-@dataclass(slots=True)
+@mutable
 class PollInterval:
     """How often a loop polls, known once its body is written."""
 

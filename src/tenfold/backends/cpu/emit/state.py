@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tenfold.backends.llvm.writer import COMPUTE, Writer
-from tenfold.frozen import frozen
+from tenfold.frozen import frozen, mutable
 from tenfold.kernel.ir.index import Index
 from tenfold.kernel.ir.kernel import Kernel
 from tenfold.kernel.ir.number import Number
@@ -30,7 +30,7 @@ class Val:
         return self.copies[copy if len(self.copies) > 1 else 0]
 
 
-@dataclass(slots=True)
+@mutable
 class EmitState:
     """The state of emitting one kernel."""
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import mmap
 import struct
-from dataclasses import dataclass
 from typing import NoReturn
 
 from tenfold.errors import FileError
+from tenfold.frozen import mutable
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -35,7 +35,7 @@ PAGE = max(4096, mmap.PAGESIZE)
 CODE, CONSTANT, DATA = 0, 1, 2  # where a section is mapped
 
 
-@dataclass(slots=True)
+@mutable
 class Section:
     """One section that is mapped: its bytes, or none and a size to be zeroed."""
 
@@ -53,7 +53,7 @@ Symbol = tuple[str, bool, int, int]
 IMPORTED, ABSOLUTE = 0, -1
 
 
-@dataclass(slots=True)
+@mutable
 class ElfObject:
     """What linking needs of an object. Relocations: (section index, records)."""
 

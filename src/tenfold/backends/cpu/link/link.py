@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tenfold.backends.cpu.link.aarch64 import AARCH64
 from tenfold.backends.cpu.link.elf import (
@@ -26,6 +26,7 @@ from tenfold.backends.cpu.link.pages import ImagePages
 from tenfold.backends.cpu.link.relocation import Processor, Reach
 from tenfold.backends.cpu.link.x86_64 import X86_64
 from tenfold.errors import FileError
+from tenfold.frozen import mutable
 
 _WORD = struct.Struct("<Q")
 _MASK = 2**64 - 1
@@ -36,7 +37,7 @@ Resolve = Callable[[str], int | None]
 Origin = str | None  # of an address: "" here, None a constant, else the name of an import
 
 
-@dataclass(slots=True)
+@mutable
 class Relocations:
     """Which words of linked memory depend on where it lies, and which on what it imports, by their
     offsets in the mapping."""

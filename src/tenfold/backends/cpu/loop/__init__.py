@@ -21,3 +21,5 @@ have their fault looked into where it happens, with the tables of the plan that 
 The kernels are those that the interpreter calls, by the same schedule, so both ways give the same
 bits; a plan's check runs the loop by its function.
 """
+
+LAYOUT = 1  # of what a function is given; another number where that changes

@@ -23,7 +23,6 @@ from tenfold.plan import BranchStep, CopyStep, KernelStep, LoopStep, Plan
 from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
 from tenfold.types import KIND
 
-LAYOUT = 1  # of what a function is given; another number where that changes
 SMALL = 256  # bytes of a slot that is kept in registers
 SCALAR = 16  # bytes of a slice that is
 POLLED = 4000  # nanoseconds of work between two looks at the clock

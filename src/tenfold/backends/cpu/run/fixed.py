@@ -18,7 +18,7 @@ from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.entry.bind import GATE_TEXT
 from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
 from tenfold.backends.cpu.link.loader import route
-from tenfold.backends.cpu.loop.walk import LAYOUT
+from tenfold.backends.cpu.loop import LAYOUT
 from tenfold.backends.cpu.run.steps import STEPS_TEXT
 from tenfold.backends.cpu.threads.text import POOL_EXPORTS, pool_text
 from tenfold.backends.llvm.target import LLVMTarget

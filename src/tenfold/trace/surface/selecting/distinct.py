@@ -109,13 +109,12 @@ def unique(
 
 def _parts(function: Any, *parts: str) -> None:
     """Functions of the array API's, which give parts of what np.unique gives."""
-    result = type(function(np.zeros(0)))
 
     @_chosen(function)
     def apply(x: Any) -> Any:
         asked = {f"return_{part}": True for part in parts}
         made = unique(x, **asked, equal_nan=False)
-        return result(*made) if parts else made
+        return type(function(np.zeros(0)))(*made) if parts else made
 
 
 _parts(np.unique_values)
