@@ -10,6 +10,7 @@ from tenfold.plan.passes.expand import expand
 from tenfold.plan.passes.lines import lay_lines
 from tenfold.plan.passes.products import lay_products, widen_products
 from tenfold.plan.passes.reroll.reroll import FoundLoop, reroll
+from tenfold.plan.passes.row_blocks import block_rows
 
 Written = tuple[Graph, tuple[FoundLoop, ...]]
 
@@ -25,10 +26,11 @@ def write_out(graph: Graph, table: Table) -> Written:
 
 
 def rerolled(graph: Graph, table: Table) -> Written:
-    """The graph with the loops that are found in it, and these."""
+    """The graph with the loops that are found in it, and these; and with rows in blocks."""
     known = graph.__dict__.get("rerolled")  # whoever looks for a template asks, too
     if known is None or known[0] is not table:
-        known = graph.__dict__["rerolled"] = table, *reroll(graph, table)
+        looped, found = reroll(graph, table)
+        known = graph.__dict__["rerolled"] = table, block_rows(looped, table), found
     return known[1], known[2]
 
 

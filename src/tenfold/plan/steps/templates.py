@@ -20,6 +20,7 @@ from tenfold.locks import Lock
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.passes.expand import expand
 from tenfold.plan.passes.reroll.reroll import FoundLoop, repeats
+from tenfold.plan.passes.row_blocks import may_block
 from tenfold.plan.passes.write_out import note, rerolled
 from tenfold.plan.steps.outline import Outline
 from tenfold.plan.steps.structure import Structure, structure_of
@@ -60,9 +61,9 @@ class Templates:
             looped, loops = rerolled(graph, self.table)
             if looped is not graph:
                 structure = structure_of(looped, self.table)
-            known = self._seen(("rerolled", structure.key), looped)
-            if known is None:
-                return None
+                known = self._seen(("rerolled", structure.key), looped)
+                if known is None:
+                    return None
         found = known.at(looped, structure, loops, self)
         if found is not None:
             note(graph, self.table, found.graph, loops)
@@ -114,9 +115,9 @@ class _Known:
         self._making = Lock()
 
     def repeats(self, graph: Graph, table: Table) -> bool:
-        """Whether graphs of this structure may have loops to be found."""
+        """Whether graphs of this structure may have loops to be found, or rows to be blocked."""
         if self._repeats is None:
-            self._repeats = repeats(graph, table)
+            self._repeats = repeats(graph, table) or may_block(graph, table)
         return self._repeats
 
     def at(
