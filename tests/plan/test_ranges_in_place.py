@@ -75,7 +75,28 @@ def picked(a: Any, b: Any) -> Any:
     return a
 
 
-ALL = (inner, rows, fields, transposed, shifted, summed, turned, read_again, used_twice, beyond)
+def bordered(a: Any, b: Any) -> Any:
+    old = a.copy()
+    a[1:-1, 1:-1] = old[:-2, 1:-1] + old[2:, 1:-1] - b[1:-1, 1:-1]
+    a[1:-1, 0] = old[1:-1, 1] * 2.0
+    a[:, -1] = a[:, -2]
+    a[0] = a[1]
+    return a
+
+
+ALL = (
+    inner,
+    rows,
+    fields,
+    transposed,
+    shifted,
+    summed,
+    turned,
+    read_again,
+    used_twice,
+    beyond,
+    bordered,
+)
 
 
 @pytest.mark.parametrize("f", [*ALL, picked], ids=lambda f: f.__name__)
@@ -98,6 +119,20 @@ def test_nothing_is_stored_on_the_way(f: Any) -> None:
     copies = [step for step in plan.steps if isinstance(step, CopyStep)]
     assert len(kernels) == len(copies)  # one for each update
     assert plan.arena_bytes == 0
+
+
+def test_a_row_of_the_array_is_no_reason_to_copy_it() -> None:
+    def f(a: Any) -> Any:
+        a = a * 2.0
+        a[0] = a[1]
+        a[:, -1] = a[:, -2]
+        return a
+
+    plan = tn.jit(f).plan(GRID)
+    for step in plan.steps:
+        if isinstance(step, CopyStep):
+            source, target = plan.slots[step.source], plan.slots[step.target]
+            assert (source.place, source.offset) == (target.place, target.offset)
 
 
 @pytest.mark.parametrize("f", [transposed, shifted, summed, turned])

@@ -156,8 +156,11 @@ class _Fuser:
             moving = [node.inputs[s.input] for s in one.starts if isinstance(s, Start)]
             apart = whole >= 0 and self.grouping.reads(value, whole)
             over = apart and self.writes_where_it_reads(value, whole, node, one)
-            apart = apart and not over
+            # Where others read the whole later, it is copied anyway, and may be read meanwhile.
+            apart = apart and not over and self.values.last[whole] <= position
             if apart:
+                if self.values.view[value]:  # of the whole: it is small, or as large as a copy
+                    self.grouping.materialise(value)
                 first = max(first, self.grouping.demand(value))
             pattern = tuple(None if n == 1 else i for i, n in enumerate(shape))
             scalars = ((((),),) * len(moving)) if moving else ()

@@ -51,6 +51,7 @@ class FusionValues:
         self.alias = list(range(count))  # the value whose memory it shares
         self.maker = [-1] * count
         self.uses = [0] * count  # reads by nodes, through views too
+        self.last = [-1] * count  # the last node that reads it, or a view of it
         self.kinds: list[int] = []  # the number of its type
         self.distinct: list[TensorType] = []  # the types, by number
         self.scatters: dict[Any, Access | None] = {}
@@ -91,8 +92,12 @@ class FusionValues:
 
     def count_uses(self) -> None:
         graph = self.graph
+        for position, node in enumerate(graph.nodes):
+            for value in node.inputs:
+                self.last[self.root[value]] = position
         for value in graph.outputs:
             self.uses[value] += 1
+            self.last[self.root[value]] = len(graph.nodes)
         for position in range(len(graph.nodes) - 1, -1, -1):
             node, start = graph.nodes[position], graph.starts[position]
             if len(node.types) == 1 and self.view[start]:
