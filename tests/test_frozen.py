@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+import weakref
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
 from typing import Any
 
 import pytest
 
-from tenfold.frozen import frozen
+from tenfold.frozen import FEW, frozen, mutable
 
 
 @frozen
@@ -87,16 +88,45 @@ class More(Mine):
     ],
 )
 def test_as_the_standard_library_does(look: Any) -> None:
-    assert look(Mine) == look(Theirs)
+    for _ in range(FEW + 1):  # field by field, then by methods that were written
+        assert look(Mine) == look(Theirs)
 
 
-@pytest.mark.parametrize("arguments", [(), (1, 2, 3, 4)])
-def test_wrong_arguments_are_named_alike(arguments: tuple[int, ...]) -> None:
-    with pytest.raises(TypeError) as mine:
-        Mine(*arguments)
-    with pytest.raises(TypeError) as theirs:
-        Theirs(*arguments)
-    assert str(mine.value) == str(theirs.value).replace("Theirs", "Mine")
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [((), {}), ((1, 2, 3, 4), {}), ((1,), {"x": 2}), ((1,), {"z": 2}), ((1,), {"kind": "a"})],
+)
+def test_wrong_arguments_are_named_alike(arguments: tuple[int, ...], named: dict[str, Any]) -> None:
+    class Fresh(Mine):
+        """One that was never made."""
+
+    fresh = frozen(Fresh)
+    for cls in (fresh, Mine):
+        with pytest.raises(TypeError) as mine:
+            cls(*arguments, **named)
+        with pytest.raises(TypeError) as theirs:
+            Theirs(*arguments, **named)
+        says = str(theirs.value).replace("Theirs", cls.__qualname__)
+        assert str(mine.value) == says
+
+
+def test_one_that_changes() -> None:
+    @mutable(weak=True)
+    class Count:
+        """How many, and of what."""
+
+        n: int = 0
+        names: list[str] = field(default_factory=list)
+
+    for _ in range(FEW + 1):
+        count, other = Count(), Count(n=0)
+        assert count != other
+        assert hash(count) != hash(other)
+        count.n += 1
+        count.names.append("a")
+        assert (count.n, other.names) == (1, [])
+        assert weakref.ref(count)() is count
+        assert not hasattr(count, "__dict__")
 
 
 def test_nothing_can_be_changed() -> None:

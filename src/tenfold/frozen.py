@@ -1,18 +1,24 @@
 """frozen and mutable: dataclasses with slots, whose methods are written when needed.
 
 `dataclasses` writes and compiles the methods of a class when the class is made, which takes as
-long as importing a small module does. Here each is written in its first call: a class costs a
-tenth of that, and a program pays for the classes it uses.
+long as importing a small module does. Here a class costs a tenth of that. Its methods go field by
+field, and are written and compiled when they have been called a few times: of most classes a
+program makes one object or two. Every name with an annotation is a field.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
+from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform, overload
 
 C = TypeVar("C", bound=type)
-Writer = Callable[[Any], Callable[..., Any]]  # writes a method of a class
+Method = Callable[..., Any]
+
+FEW = 8  # calls of a method before it is written
+_FIELD: Any = vars(dataclasses)["_FIELD"]  # what marks a field that is no more than that
 
 
 @overload
@@ -22,22 +28,11 @@ def frozen(cls: C) -> C: ...
 
 @overload
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def frozen(
-    *, eq: bool = True, order: bool = False, kw_only: bool = False, ready: bool = False
-) -> Callable[[C], C]: ...
+def frozen(*, eq: bool = True, order: bool = False, kw_only: bool = False) -> Callable[[C], C]: ...
 
 
-def frozen(
-    cls: Any = None,
-    *,
-    eq: bool = True,
-    order: bool = False,
-    kw_only: bool = False,
-    ready: bool = False,
-) -> Any:
+def frozen(cls: Any = None, *, eq: bool = True, order: bool = False, kw_only: bool = False) -> Any:
     """The class as a frozen dataclass with slots; `fields`, `replace` and `asdict` work on it.
-
-    `ready` has its __init__ written at once: for what a first call makes after it has traced.
 
     >>> @frozen
     ... class Point:
@@ -48,8 +43,8 @@ def frozen(
     (Point(x=1, y=0), True, True)
     """
     if cls is None:
-        return lambda cls: _made(cls, eq, order, kw_only, ready)
-    return _made(cls, eq, order, kw_only, ready)
+        return lambda cls: _made(cls, eq, order, kw_only)
+    return _made(cls, eq, order, kw_only)
 
 
 @overload
@@ -76,26 +71,20 @@ def mutable(cls: Any = None, *, weak: bool = False) -> Any:
     Count(n=1)
     """
     if cls is None:
-        return lambda cls: _made(cls, False, False, False, False, fixed=False, weak=weak)
-    return _made(cls, False, False, False, False, fixed=False, weak=weak)
+        return lambda cls: _made(cls, False, False, False, fixed=False, weak=weak)
+    return _made(cls, False, False, False, fixed=False, weak=weak)
 
 
 def _made(
-    cls: Any,
-    eq: bool,
-    order: bool,
-    kw_only: bool,
-    ready: bool,
-    *,
-    fixed: bool = True,
-    weak: bool = False,
+    cls: Any, eq: bool, order: bool, kw_only: bool, *, fixed: bool = True, weak: bool = False
 ) -> Any:
-    dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)  # finds the fields
-    names = [f.name for f in fields(cls)]
+    found = _fields(cls, kw_only)
     inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
-    body = {k: v for k, v in vars(cls).items() if k not in names and k not in _UNSLOTTED}
-    slots = [name for name in names if name not in inherited]
+    body = {k: v for k, v in vars(cls).items() if k not in found and k not in _UNSLOTTED}
+    slots = [name for name in found if name not in inherited]
     body["__slots__"] = (*slots, "__weakref__") if weak else tuple(slots)
+    body["__dataclass_fields__"] = found
+    body["__match_args__"] = tuple([f.name for f in found.values() if f.init and not f.kw_only])
     if fixed:
         body |= {"__setattr__": _refuse, "__delattr__": _refuse}
         body |= {"__getstate__": _state, "__setstate__": _restore}
@@ -103,16 +92,14 @@ def _made(
     made = type(cls)(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
 
-    writers: dict[str, Writer] = {"__init__": _init}
+    methods: dict[str, Method] = {"__init__": _init}
     if eq:
-        writers |= {"__eq__": _eq, "__hash__": _hash}
+        methods |= {"__eq__": _compare("__eq__", "=="), "__hash__": _hash}
     if order:
-        writers |= {name: _compare(name, sign) for name, sign in _SIGNS.items()}
-    for name, write in writers.items():
+        methods |= {name: _compare(name, sign) for name, sign in _SIGNS.items()}
+    for name, write in methods.items():
         if body.get(name) is None:
             setattr(made, name, _late(made, name, write))
-    if ready:
-        made.__init__ = _init(made)
     return made
 
 
@@ -120,15 +107,81 @@ _UNSLOTTED = ("__dict__", "__weakref__")
 _SIGNS = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
 
 
-def _late(cls: type, name: str, write: Writer) -> Any:
-    """A method that in its first call writes the one that takes its place."""
+def _fields(cls: Any, kw_only: bool) -> dict[str, Field[Any]]:
+    """The fields of the bases, then the class's own."""
+    found: dict[str, Any] = {}
+    for base in cls.__mro__[:0:-1]:
+        found |= vars(base).get("__dataclass_fields__", {})
+    for name, type_ in get_annotations(cls).items():
+        given = vars(cls).get(name, MISSING)
+        one: Any = given if isinstance(given, Field) else field(default=given)
+        one.name, one.type, one._field_type = name, type_, _FIELD
+        one.kw_only = kw_only if one.kw_only is MISSING else one.kw_only
+        found[name] = one
+    return found
+
+
+def _late(cls: type, name: str, write: Method) -> Any:
+    """A method that goes field by field a few times, and then writes the one that takes its place;
+    where it does not know what to do, at once."""
+    by_field = _BY_FIELD.get(name)
+    calls = 0
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if by_field is not None and calls <= FEW:
+            found = by_field(cls, self, *args, **kwargs)
+            if found is not NotImplemented:
+                return found
         written = write(cls)
         setattr(cls, name, written)
         return written(self, *args, **kwargs)
 
     return method
+
+
+def _init_by_field(cls: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """NotImplemented where the arguments do not fit; who writes the method has the error too."""
+    values, taken, named = {}, 0, 0
+    for f in fields(cls):
+        if f.init and not f.kw_only and taken < len(args):
+            values[f.name] = args[taken]
+            taken += 1
+        elif f.init and f.name in kwargs:
+            values[f.name] = kwargs[f.name]
+            named += 1
+        elif f.default is not MISSING:
+            values[f.name] = f.default
+        elif f.default_factory is not MISSING:
+            values[f.name] = f.default_factory()
+        else:
+            return NotImplemented
+    if taken < len(args) or named < len(kwargs):
+        return NotImplemented
+    for name, value in values.items():
+        object.__setattr__(self, name, value)
+    if hasattr(cls, "__post_init__"):
+        self.__post_init__()
+    return None
+
+
+def _eq_by_field(cls: Any, self: Any, other: Any) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    names = [f.name for f in fields(cls) if f.compare]
+    return [getattr(self, n) for n in names] == [getattr(other, n) for n in names]
+
+
+def _hash_by_field(cls: Any, self: Any) -> int:
+    return hash(tuple([getattr(self, f.name) for f in _hashed(cls)]))
+
+
+_BY_FIELD: dict[str, Method] = {
+    "__init__": _init_by_field,
+    "__eq__": _eq_by_field,
+    "__hash__": _hash_by_field,
+}
 
 
 def _compiled(cls: type, name: str, text: str, names: dict[str, Any]) -> Any:
@@ -168,12 +221,15 @@ def _init(cls: Any) -> Any:
 
 
 def _hash(cls: Any) -> Any:
-    hashed = [f for f in fields(cls) if (f.compare if f.hash is None else f.hash)]
-    text = f"def __hash__(self):\n return hash({_values('self', hashed)})"
+    text = f"def __hash__(self):\n return hash({_values('self', _hashed(cls))})"
     return _compiled(cls, "__hash__", text, {})
 
 
-def _compare(name: str, sign: str) -> Writer:
+def _hashed(cls: Any) -> list[Field[Any]]:
+    return [f for f in fields(cls) if (f.compare if f.hash is None else f.hash)]
+
+
+def _compare(name: str, sign: str) -> Method:
     def write(cls: Any) -> Any:
         compared = [f for f in fields(cls) if f.compare]
         text = (
@@ -184,9 +240,6 @@ def _compare(name: str, sign: str) -> Writer:
         return _compiled(cls, name, text, {})
 
     return write
-
-
-_eq = _compare("__eq__", "==")
 
 
 def _values(of: str, chosen: list[Field[Any]]) -> str:

@@ -16,7 +16,7 @@ from tenfold.version import versions
 Fields = tuple[tuple[str, str], ...]
 
 
-@frozen(ready=True)
+@frozen
 class CacheKey:
     """The fields of a key, as the bytes that an entry carries."""
 

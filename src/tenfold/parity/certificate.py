@@ -12,7 +12,7 @@ from tenfold.frozen import frozen
 VERSION = 2
 
 
-@frozen(ready=True)
+@frozen
 class StepRecord:
     """One step of a plan, over all the times it was checked.
 
@@ -28,7 +28,7 @@ class StepRecord:
     ties: int
 
 
-@frozen(ready=True)
+@frozen
 class LoopRecord:
     """A loop: how many rounds the reference went, and how many of them were checked."""
 
@@ -37,7 +37,7 @@ class LoopRecord:
     checked: int
 
 
-@frozen(ready=True)
+@frozen
 class Certificate:
     """That a plan agrees with the reference, as far as it was checked.
 

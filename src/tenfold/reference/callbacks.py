@@ -22,7 +22,7 @@ from tenfold.types import KIND, DType, parse_type
 Value = np.ndarray[Any, Any]
 
 
-@frozen(ready=True)
+@frozen
 class Callbacks:
     """The callables of one run. They are bound by name and number; no graph holds one.
 

@@ -33,7 +33,7 @@ ARENA_ALIGNMENT = 64
 IN_PLACE = (1 << 64) - 1  # no offset in an arena: where the argument lies
 
 
-@frozen(ready=True)
+@frozen
 class Argument:
     """One positional argument. `writeable`: it is written into, by the plan or after it."""
 
@@ -41,7 +41,7 @@ class Argument:
     writeable: bool = False
 
 
-@frozen(ready=True)
+@frozen
 class CallSpec:
     """How a plan is called.
 

@@ -222,7 +222,7 @@ def _new_capsule() -> Callable[[int, None, None], Any]:
     return kind(("PyCapsule_New", ctypes.pythonapi))
 
 
-@frozen(ready=True)
+@frozen
 class BoundPlan:
     """A callable over a plan in memory. `reason` says why it is not native, None when it is."""
 

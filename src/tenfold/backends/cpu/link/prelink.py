@@ -26,7 +26,7 @@ from tenfold.frozen import frozen
 Array = np.ndarray[Any, Any]
 
 
-@frozen(ready=True)
+@frozen
 class LinkedImage:
     """An image: its three parts without the zeros they end in, and what is to be filled in.
 

@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 NO_LOADER = "this system has no loader for code in files"
 
 
-@frozen(ready=True)
+@frozen
 class NativeCode:
     """One target's code for a plan. Plain data; see `restored` for what is done with it.
 

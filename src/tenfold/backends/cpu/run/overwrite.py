@@ -18,7 +18,7 @@ from tenfold.plan.steps.plan import INPUT, OUTPUT, Step
 Row = tuple[int, ...]
 
 
-@frozen(ready=True)
+@frozen
 class StepOrder:
     """When a plan reads its inputs for the last time, and begins its outputs; steps by number."""
 

@@ -39,7 +39,7 @@ class Cut:
     joined: bool = False  # they are parts of a reduction, to be joined in the end
 
 
-@frozen(ready=True)
+@frozen
 class KernelPlace:
     """Where the code of a kernel lies, and where a call of it may be cut: at multiples of the grain
     along the outer axis, if it has one. `polls`: it may be stopped by a signal."""
