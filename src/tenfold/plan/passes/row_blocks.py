@@ -19,7 +19,7 @@ from tenfold.graph.op import PRODUCT, Routine, Table
 from tenfold.ops.algebra.products import inline
 from tenfold.types import SHORT, Shape, TensorType
 
-_LEAST = 1 << 22  # bytes between the products; less stays in caches by itself
+_LEAST = 1 << 21  # bytes between the products; less stays in caches by itself
 _BLOCK = 1 << 20  # bytes of a block of them, at most
 _FEWEST, _MOST = 32, 256  # rows of a block
 _LONGEST = 64  # nodes between the products

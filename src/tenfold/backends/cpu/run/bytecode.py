@@ -25,8 +25,8 @@ from tenfold.backends.cpu.run.opcodes import (
     Opcode,
 )
 from tenfold.backends.cpu.run.overwrite import StepOrder, step_order
-from tenfold.backends.cpu.target import host_target
-from tenfold.backends.cpu.threads.cut import Cut, KernelPlace, cut, share
+from tenfold.backends.cpu.threads.cut import LEAST, Cut, KernelPlace, cut, share
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.graph.op import PRODUCT
 from tenfold.kernel.ir.kernel import SCRATCH
 from tenfold.kernel.ir.sized import SizedKernel
@@ -50,6 +50,8 @@ Array = np.ndarray[Any, Any]
 NO_LOOPS: Mapping[Which, str] = {}
 _TURNS = 1000  # of a loop whose length nobody knows: it may be endless
 _POLLED = 20_000  # nanoseconds of work after which a step polls
+_LEAST_ROUND, _LONGEST_ROUND = 10_000, 50_000_000  # nanoseconds of rounds that go side by side
+_TOUCHED = 4  # bytes a nanosecond
 _COPIED = 1 << 28  # bytes that are copied without a poll
 
 
@@ -118,6 +120,7 @@ class Bytecode:
     def __init__(
         self,
         plan: Plan,
+        target: LLVMTarget,
         kernels: Mapping[SizedKernel, KernelPlace],
         ask: Callable[[int, int], int],
         routines: Mapping[str, int],
@@ -132,6 +135,7 @@ class Bytecode:
         not run by a loop's function. `fine`: kernels are cut where they can be, as those of larger
         sizes are."""
         self.plan = plan
+        self.target = target
         self.alarms = alarms or {}
         self.loops = loops
         self.numbers = {id(one): n for n, one in enumerate(plan.every)}
@@ -304,7 +308,7 @@ class Bytecode:
         node = plan.graph.nodes[step.node]
         types = [plan.graph.types[v] for v in node.inputs]
         same = step.inputs[0] == step.inputs[1]
-        panels = by_panels(SHORT[types[0].dtype], host_target())
+        panels = by_panels(SHORT[types[0].dtype], self.target)
         tiles = product_tiles(types, dict(node.attributes), same, panels)
         params = self.keep(_aligned(np.array(tiles.params, np.int64).view(np.uint8)))
         (a, b), (c,) = step.inputs, step.outputs
@@ -347,6 +351,30 @@ class Bytecode:
         inner = {self.numbers[id(p)] for n in step.plans for p in plan.plans[n].every}
         return not inner.isdisjoint(self.alarms)
 
+    def apart(self, plan: Plan, step: LoopStep) -> bool:
+        """Whether the rounds of a loop may run side by side, and are worth it: they carry nothing,
+        call no Python, and are neither too short to be handed out nor long without a poll."""
+        if not step.counted or step.carries or self.alarmed(plan, step):
+            return False
+        body = plan.plans[step.plans[-1]]
+        weight = self.short(body)
+        if not _LEAST_ROUND <= weight <= _LONGEST_ROUND or weight * step.length < LEAST:
+            return False
+        return not any(_asks(one, inner) for one in body.every for inner in one.steps)
+
+    def short(self, plan: Plan) -> int:
+        """About how many nanoseconds a plan takes, at least: kernels as long as to touch memory."""
+        total = 0
+        for step, weight in zip(plan.steps, self._steps[id(plan)], strict=True):
+            if isinstance(step, KernelStep):
+                total += sum(plan.slots[s].type.nbytes for s in step.slots) // _TOUCHED
+            elif isinstance(step, LoopStep):
+                inner = self.short(plan.plans[step.plans[-1]])
+                total += inner * (step.length if step.counted else 1)
+            else:
+                total += weight
+        return total
+
     def native_loop(
         self, plan: Plan, step: LoopStep, name: str, places: Sequence[tuple[int, int]]
     ) -> tuple[list[int], int]:
@@ -380,6 +408,8 @@ class Bytecode:
             sum(self.weights[id(body)] for body in bodies), codes[0], codes[-1],
             *places[step.arena], *(places[step.flag] if step.flag >= 0 else (NULL_BASE, 0)),
         ]  # fmt: skip
+        if self.apart(plan, step):
+            words[0], words[8] = Opcode.ROUNDS, max(64, bodies[0].arena_bytes)
         for slot in step.inputs[: step.captures]:
             words += places[slot]
         outputs = step.outputs[: step.carries]
@@ -391,6 +421,16 @@ class Bytecode:
         for slot in (*slices, *stacks):
             words += (*places[slot], plan.slots[slot].type.nbytes // max(step.length, 1))
         return words
+
+
+def _asks(plan: Plan, step: Step) -> bool:
+    """Whether a step may call Python."""
+    match step:
+        case KernelStep():
+            return bool(plan.own[step.kernel].checks)
+        case RoutineStep():
+            return step.name != PRODUCT and _routine(plan, step).leaves
+    return isinstance(step, HostStep)
 
 
 def _cut_words(

@@ -48,7 +48,7 @@ class CompiledProgram(NativeProgram):
         self.compiled = request.compiled
         ask, self._callables = asking(plan, self.running, self.callbacks)
         self._routines = {name: routine_image(name, self.target) for name in routines_of(plan)}
-        self.bytecode = Bytecode(plan, self.places(), ask, self.routines(), self.loops)
+        self.bytecode = Bytecode(plan, self.target, self.places(), ask, self.routines(), self.loops)
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
         self.donated = plan.donated

@@ -105,7 +105,7 @@ def make_native(
                   for which, f in functions.items())  # fmt: skip
     kernels += tuple((n, name, -1, 1, True) for n, name in enumerate(objects, len(modules)))
     modules += tuple(objects.values())
-    bytecode = _RelocatableBytecode(plan, numbers, ask, routines, loop_names(functions))
+    bytecode = _RelocatableBytecode(plan, target, numbers, ask, routines, loop_names(functions))
     offsets, size = [], 0
     for array in bytecode.kept:
         offsets.append(size)

@@ -129,7 +129,9 @@ class NativeProgram(Program):
         addresses = {number: id(bell) for number, bell in bells.items()}
         ask, callables = asking(self.plan, self.running, self.callbacks)
         bytecode.append(
-            Bytecode(self.plan, self.places(), ask, self.routines(), self.loops, addresses)
+            Bytecode(
+                self.plan, self.target, self.places(), ask, self.routines(), self.loops, addresses
+            )
         )
         self.given, kept = bytecode[0].address, (bytecode, bells, callables)
         self.kept = (*self.kept, kept)

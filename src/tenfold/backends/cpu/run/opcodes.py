@@ -27,6 +27,7 @@ class Opcode(IntEnum):
     # As KERNEL; then whether it polls, chunk, parts, bytes of scratch, its pieces; of each piece
     # its buffer and offset. Of a reduction: whether it polls, chunk, parts, extent, JOINED.
     CUT = 7
+    ROUNDS = 8  # as LOOP, without carries: bytes of a round's arena stand in place of a condition
 
 
 def load_word(name: str, at: str, plus: int | str, kind: str = "i64") -> str:

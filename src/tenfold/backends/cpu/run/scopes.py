@@ -7,6 +7,7 @@ of that plan.
 from __future__ import annotations
 
 from tenfold.backends.cpu.run.opcodes import for_each, load_word, operand, row
+from tenfold.backends.cpu.run.rounds import ROUNDS
 
 BRANCH = (
     "branch:\n"
@@ -108,11 +109,12 @@ LOOP = (
         + "  store ptr %capture.ptr, ptr %capture.to, align 8\n",
         "begin",
     )
-    + "begin:\n"
+    + ROUNDS
+    + "carried:\n"
     + for_each(
         "carry",
         "%l.carries",
-        "begin",
+        "carried",
         "  %carry.words = mul i64 %carry.i, 7\n"
         "  %carry.pc = add i64 %l.carries.pc, %carry.words\n"
         + operand("%carry.ptr", "%carry.pc")

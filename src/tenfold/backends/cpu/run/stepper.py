@@ -50,7 +50,10 @@ class NativeStepper:
             ask, callables = asking(whole, program.running, program.callbacks)
             places, routines = program.places(), program.routines()
             # Another plan has smaller sizes, and stands for those of the program.
-            found = Bytecode(whole, places, ask, routines, loops, fine=not part), callables
+            found = (
+                Bytecode(whole, program.target, places, ask, routines, loops, fine=not part),
+                callables,
+            )
             self._made.update(dict.fromkeys(whole.every, found))
         return found[0]
 

@@ -28,8 +28,11 @@ from tenfold.backends.cpu.run.opcodes import (
 )
 from tenfold.backends.cpu.run.parts import CONTEXT, NO_MEMORY, PARTS, context_word
 from tenfold.backends.cpu.run.poll import POLL
+from tenfold.backends.cpu.run.rounds import ROUND, WORDS
 from tenfold.backends.cpu.run.scopes import BRANCH, LOOP
 from tenfold.backends.llvm.text import Fragment, join
+
+_LABELS = {Opcode.CUT: "kernel", Opcode.ROUNDS: "loop"}  # what begins as others do
 
 _KERNEL = (
     "kernel:\n"
@@ -179,7 +182,7 @@ entry:
   %bases = alloca ptr, i64 %h.bases, align 16
   %buffers = alloca ptr, i64 %h.most, align 16
   %rows = alloca ptr, i64 %h.below, align 16
-  %context = alloca [{len(CONTEXT)} x i64], align 16
+  %context = alloca [{max(len(CONTEXT), WORDS)} x i64], align 16
   store ptr %arena, ptr %bases, align 8
   %bases.null = getelementptr ptr, ptr %bases, i64 {NULL_BASE}
   store ptr null, ptr %bases.null, align 8
@@ -200,12 +203,12 @@ entry:
     [ %c.next, %copy ],
     [ %c.next, %move.bytes ],
     [ %h.next, %host ], [ %p.next, %poll ],
-    [ %b.next, %chosen ], [ %l.next, %out.test ]
+    [ %b.next, %chosen ], [ %l.next, %out.test ], [ %l.next, %rounds ]
 """
         + load_word("%op", "%pc", 0)
         + "  switch i64 %op, label %done [ "
         + " ".join(
-            f"i64 {int(word)}, label %{'kernel' if word is Opcode.CUT else word.name.lower()}"
+            f"i64 {int(word)}, label %{_LABELS.get(word, word.name.lower())}"
             for word in Opcode
             if word is not Opcode.END
         )
@@ -228,7 +231,8 @@ fail:
     .replace("STOPPED", str(STOPPED))
     .replace("NO_MEMORY", str(NO_MEMORY))
     .replace("i64 %op, CUT", f"i64 %op, {int(Opcode.CUT)}")
+    .replace("i64 %op, ROUNDS", f"i64 %op, {int(Opcode.ROUNDS)}")
 )
 
 STEPS = Fragment(("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",), _BODY)
-STEPS_TEXT = join([POLL, HOST, PARTS, STEPS, RUN])
+STEPS_TEXT = join([POLL, HOST, PARTS, ROUND, STEPS, RUN])
