@@ -22,3 +22,14 @@ def test_where_nothing_is_moved_nothing_may_differ():
     wanted, spread = np.full(10, 0.5), np.zeros(10)
     got = wanted + 1e-13
     assert _beyond(got, wanted, spread)
+
+
+def test_a_row_that_runs_move_much_counts_where_they_left_one_element_by_chance() -> None:
+    wanted = np.ones((9, 20))
+    spread = np.full((9, 20), 1e-16)
+    spread[4], spread[4, 2] = 1e-12, 1e-15
+    got = wanted.copy()
+    got[4, 2] += 1e-12
+    assert _beyond(got, wanted, spread) == ""
+    got[5, 2] += 1e-12
+    assert "at [5, 2]" in _beyond(got, wanted, spread)
