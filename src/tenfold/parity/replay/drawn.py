@@ -20,9 +20,10 @@ from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph, Node
 from tenfold.ops import TABLE
-from tenfold.parity.replay.replay import Frame, Replay
+from tenfold.parity.replay.replay import JUNK, Frame, Replay, written
 from tenfold.parity.replay.state import PlanFacts, ScopeState
 from tenfold.parity.replay.steps import check_step, wrong
+from tenfold.parity.rule.bits import raw
 from tenfold.parity.verdict import VALUES, Disagreement
 from tenfold.plan import KernelStep
 from tenfold.plan.steps.plan import CONSTANT
@@ -98,12 +99,14 @@ class Bench:
         """A state in which everything that a step reads lies in its place."""
         frame = self._frames.get(id(about))
         if frame is None:
-            # Pages of what no step reads are never touched.
             rooms = [np.empty(p.type.shape, p.type.dtype) for p in about.graph.parameters]
-            frame = self._frames[id(about)] = Frame(about.plan, rooms)
+            frame = self._frames[id(about)] = Frame(about.plan, rooms, filled=False)
         state = self._make(about, frame.inputs)
         state.values = values
         state.frame = frame
+        own = written(about.plan.steps[at], about.layout, at)
+        for room in (*map(frame.memory, own), *(zone for _, zone in frame.zones(own))):
+            raw(room)[...] = JUNK
         for slot, value in about.layout.writes[at]:
             held = frame.memory(slot)
             if (slot, value) not in about.layout.begun:

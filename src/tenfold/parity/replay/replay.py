@@ -21,7 +21,7 @@ from tenfold.reference import Callbacks
 from tenfold.types import TensorType
 
 Array = np.ndarray[Any, Any]
-_JUNK = 0xFF  # what memory holds before it is written: no number in any float format
+JUNK = 0xFF  # what memory holds before it is written: no number in any float format
 ZONE = 128  # guard bytes on either side
 _ALIGN = 64
 _SILENT = Callbacks()
@@ -155,7 +155,7 @@ def _whole(
 
 class GuardedMemory:
     """What a plan is run in: its inputs, its outputs and an arena, with guard bytes around what
-    it may write."""
+    it may write. Where it is not `filled`, pages that nobody looks at are never touched."""
 
     def __init__(
         self,
@@ -163,7 +163,9 @@ class GuardedMemory:
         outputs: Sequence[TensorType],
         arena_bytes: int,
         donated: Sequence[int],
+        filled: bool = True,
     ) -> None:
+        self._filled = filled
         self._guarded: list[tuple[str, Array, Array]] = []  # what, and the bytes on either side
         self.inputs = []
         for number, array in enumerate(inputs):
@@ -183,17 +185,20 @@ class GuardedMemory:
 
     def _room(self, what: str, nbytes: int) -> Array:
         """New memory, aligned as an arena is, with guard bytes on either side."""
-        block = np.full(nbytes + 2 * ZONE + _ALIGN, _JUNK, np.uint8)
+        block = np.empty(nbytes + 2 * ZONE + _ALIGN, np.uint8)
         start = ZONE + -(block.__array_interface__["data"][0] + ZONE) % _ALIGN
         end = start + nbytes
-        self._guarded.append((what, block[start - ZONE : start], block[end : end + ZONE]))
-        return block[start:end]
+        before, room, after = block[start - ZONE : start], block[start:end], block[end : end + ZONE]
+        for part in (before, room, after) if self._filled else (before, after):
+            part[...] = JUNK
+        self._guarded.append((what, before, after))
+        return room
 
     def damage(self) -> str | None:
         """What was written to that nobody may write to, or None."""
         for what, before, after in self._guarded:
             for side, zone in (("before", before), ("past the end of", after)):
-                hit = np.count_nonzero(zone != _JUNK)
+                hit = np.count_nonzero(zone != JUNK)
                 if hit:
                     return f"{hit} bytes {side} {what} were written to"
         return None
@@ -207,10 +212,10 @@ def _shaped(room: Array, dtype: Any, shape: tuple[int, ...]) -> Array:
 class Frame(GuardedMemory):
     """A plan with memory: its inputs, its outputs and an arena."""
 
-    def __init__(self, plan: Plan, inputs: Sequence[Array]) -> None:
+    def __init__(self, plan: Plan, inputs: Sequence[Array], filled: bool = True) -> None:
         self.plan = plan
         types = [plan.graph.types[v] for v in plan.graph.outputs]
-        super().__init__(inputs, types, plan.arena_bytes, plan.donated)
+        super().__init__(inputs, types, plan.arena_bytes, plan.donated, filled)
 
     def memory(self, slot: int) -> Array:
         """The array that a slot is."""
