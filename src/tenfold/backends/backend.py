@@ -77,6 +77,12 @@ class KernelRequest(Protocol):
         """Have one more compiled, unless its code is there."""
         ...
 
+    def add_routine(
+        self, name: str, types: tuple[TensorType, ...], attributes: Mapping[str, Any]
+    ) -> None:
+        """Have the code of a routine made, unless it is there."""
+        ...
+
     def drop(self) -> None:
         """Let go of all: the plan was not made."""
         ...
@@ -142,7 +148,10 @@ class Backend:
         if request is None:
             return passed("plan", make_plan(graph, capabilities, donated))
         try:
-            return passed("plan", make_plan(graph, capabilities, donated, begin=request.add))
+            made = make_plan(
+                graph, capabilities, donated, begin=request.add, begin_routine=request.add_routine
+            )
+            return passed("plan", made)
         except BaseException:
             request.drop()
             raise

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from tenfold.graph import Graph, Node
-from tenfold.graph.op import Branch, Loop, Routine, Table
+from tenfold.graph.op import Branch, Loop, Routine, Table, Types
 from tenfold.kernel import Kernel
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.ops import TABLE
@@ -40,12 +41,14 @@ def make_plan(
     donated: Sequence[int] = (),
     table: Table = TABLE,
     begin: Callable[[SizedKernel], object] = lambda _: None,
+    begin_routine: Callable[[str, Types, Mapping[str, Any]], object] = lambda *_: None,
 ) -> Plan:
     """The plan of a graph and of every scope in it, each distinct scope planned once.
 
     `donated` are parameters whose memory the plan may use for values of its own once it has read
     them. `begin` is called with kernels as soon as they are lowered, in the order of the plan's
-    calls: their code can be made meanwhile.
+    calls: their code can be made meanwhile. So is `begin_routine` with the name of a routine, the
+    types of what it reads and its attributes.
     """
     forms = general_forms(table, capabilities.tune)
     templates = templates_of(table, capabilities)
@@ -57,7 +60,8 @@ def make_plan(
             made = outline(*found, table, capabilities, forms)
             count("outlines")
         given = tuple(donated) if digest == graph.digest else ()
-        plans[digest] = _Planner(made, table, plans, forms, capabilities, given, begin).run()
+        planner = _Planner(made, table, plans, forms, capabilities, given, begin, begin_routine)
+        plans[digest] = planner.run()
     return plans[graph.digest]
 
 
@@ -91,10 +95,12 @@ class _Planner:
         capabilities: Capabilities,
         donated: tuple[int, ...],
         begin: Callable[[SizedKernel], object],
+        begin_routine: Callable[[str, Types, Mapping[str, Any]], object],
     ) -> None:
         self.outline = outline
         self.graph = outline.graph
         self.begin = begin
+        self.begin_routine = begin_routine
         self.table = table
         self.plans = plans
         self.forms = forms
@@ -271,7 +277,10 @@ class _Planner:
         if routine not in self.capabilities.routines:
             return None
         types = tuple(self.graph.types[v] for v in node.inputs)
-        return self.capabilities.scratch(routine, types, dict(node.attributes))
+        size = self.capabilities.scratch(routine, types, dict(node.attributes))
+        if size is not None:
+            self.begin_routine(routine, types, dict(node.attributes))
+        return size
 
     def reason(self, node: Node) -> str:
         if self.table[node.op].effect:

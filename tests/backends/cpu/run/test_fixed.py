@@ -6,12 +6,16 @@ import os
 import threading
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
+import tenfold as tn
 from tenfold.backends.cpu.run import fixed as module
 from tenfold.backends.cpu.run.fixed import TEXTS, compile_ahead, fixed
+from tenfold.backends.cpu.run.kernels import Request
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm.target import LEVELS, LLVMTarget, named
+from tenfold.backends.registry import backend_named
 
 
 class Shelf:
@@ -33,6 +37,7 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
     made = Shelf()
     monkeypatch.setattr(module, "stores", [made])
     monkeypatch.setattr(module, "_objects", {})
+    monkeypatch.setattr(module, "_begun", set())
     yield made
     module._wait()
 
@@ -71,6 +76,16 @@ def test_it_is_the_same_every_time(shelf: Shelf, target: LLVMTarget) -> None:
     shelf.kept.clear()
     compile_ahead(target)
     assert {part: fixed(part, target) for part in TEXTS} == first
+
+
+def test_a_routine_is_made_while_the_plan_that_calls_it_is(
+    shelf: Shelf, target: LLVMTarget
+) -> None:
+    graph = tn.trace(lambda x: np.sort(np.sort(x, axis=0) + 1, axis=0), tn.spec((300,), "float32"))
+    backend_named("cpu").plan(graph, target=target, request=Request(target, False))
+    module._wait()
+    assert {name.partition("-")[0] for name in shelf.kept} == {"tn_sort_f32"}
+    assert fixed("tn_sort_f32", target) in shelf.kept.values()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

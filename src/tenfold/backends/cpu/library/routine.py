@@ -78,6 +78,17 @@ def routine_of(name: str, types: Sequence[TensorType], given: Given) -> NodeRout
     return None
 
 
+def routine_symbol(name: str, types: Sequence[TensorType], given: Given) -> str:
+    """The name of the function that carries such a node out."""
+    if name == PRODUCT:
+        from tenfold.backends.cpu.library.product import product_name
+
+        return product_name(SHORT[types[0].dtype])
+    found = routine_of(name, types, given)
+    assert found is not None
+    return found.symbol
+
+
 def _sort(name: str, type: TensorType, given: Given) -> NodeRoutine | None:
     from tenfold.backends.cpu.library.sort import sort_name
     from tenfold.backends.cpu.library.sort.sort import scratch_bytes  # few plans sort

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
-from tenfold.backends.cpu.library.product import by_panels, product_name
+from tenfold.backends.cpu.library.product import by_panels
 from tenfold.backends.cpu.library.product.tiles import product_tiles
-from tenfold.backends.cpu.library.routine import NodeRoutine, routine_of
+from tenfold.backends.cpu.library.routine import NodeRoutine, routine_of, routine_symbol
 from tenfold.backends.cpu.loop.walk import Walk
 from tenfold.backends.cpu.loop.writer import ASK, LITERAL, SLOT
 from tenfold.backends.cpu.run.opcodes import (
@@ -98,9 +98,9 @@ def _routine(plan: Plan, step: RoutineStep) -> NodeRoutine:
 
 
 def _symbol(plan: Plan, step: RoutineStep) -> str:
-    if step.name == PRODUCT:
-        return product_name(SHORT[plan.slots[step.inputs[0]].type.dtype])
-    return _routine(plan, step).symbol
+    node = plan.graph.nodes[step.node]
+    types = tuple(plan.graph.types[v] for v in node.inputs)
+    return routine_symbol(step.name, types, dict(node.attributes))
 
 
 def routines_of(plan: Plan) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.entry.bind import GATE_TEXT
@@ -43,7 +43,8 @@ EXPORTS: dict[str, tuple[str, ...]] = {
 
 _objects: dict[tuple[str, str], bytes] = {}
 _making = Lock()
-_thread: threading.Thread | None = None
+_threads: list[threading.Thread] = []  # that make some of them
+_begun: set[tuple[str, str]] = set()  # routines that one of them was asked for
 
 
 @cache
@@ -67,19 +68,30 @@ def fixed(part: str, target: LLVMTarget) -> bytes:
 def compile_ahead(target: LLVMTarget) -> bool:
     """Have what is not at hand compiled in a thread: whoever asks for it meanwhile waits. Whether
     all is at hand."""
-    global _thread
     if all(_find(part, target) for part in TEXTS):
         return True
 
+    _make_meanwhile(tuple(TEXTS), target)
+    return False
+
+
+def make_ahead(part: str, target: LLVMTarget) -> None:
+    """Have the code of a routine made in a thread, while the plan that calls it is made."""
+    key = (part, target.digest)
+    if key not in _objects and key not in _begun:
+        _begun.add(key)
+        _make_meanwhile((part,), target)
+
+
+def _make_meanwhile(parts: Sequence[str], target: LLVMTarget) -> None:
     def work() -> None:
         # Each call into LLVM gives the GIL up. Whoever else wants it keeps it for the interval.
         # What fails here fails again, and is reported, where it is needed.
         with giving_way(), suppress(Exception):
-            for part in TEXTS:
+            for part in parts:
                 fixed(part, target)
 
-    _thread = start(work, "tenfold-fixed")
-    return False
+    _threads[:] = [*(one for one in _threads if one.is_alive()), start(work, "tenfold-fixed")]
 
 
 def bring(part: str, target: LLVMTarget, data: bytes) -> None:
@@ -87,6 +99,7 @@ def bring(part: str, target: LLVMTarget, data: bytes) -> None:
     _objects.setdefault((part, target.digest), data)
 
 
+@lru_cache(2)  # it is named by itself, looked for, and compiled
 def _text(part: str, target: LLVMTarget) -> str:
     if part in TEXTS:
         return TEXTS[part](target)
@@ -141,8 +154,8 @@ def _make(part: str, target: LLVMTarget) -> bytes:
 
 def _wait() -> None:
     """A child gets no thread, and must not get locks that one holds."""
-    if _thread is not None:
-        _thread.join()
+    for thread in _threads:
+        thread.join()
 
 
 if hasattr(os, "register_at_fork"):

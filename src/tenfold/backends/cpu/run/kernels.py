@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from tenfold.backends.cpu.library.routine import routine_imports
+from tenfold.backends.cpu.library.routine import routine_imports, routine_symbol
 from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.ahead import Course, coming
-from tenfold.backends.cpu.run.fixed import EXPORTS, STEPS, find_object, fixed, keep_object
+from tenfold.backends.cpu.run.fixed import (
+    EXPORTS,
+    STEPS,
+    find_object,
+    fixed,
+    keep_object,
+    make_ahead,
+)
 from tenfold.backends.cpu.threads.cut import KernelPlace
 from tenfold.backends.cpu.threads.pool import thread_pool
 from tenfold.backends.llvm.target import LLVMTarget
+from tenfold.graph.op import Types
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.locks import Lock, once
 from tenfold.stats import count, timed
@@ -101,6 +109,10 @@ class Request:
             if self._compilation.include(text, compiled):
                 count("kernels_compiled")
             self._new[call] = compiled
+
+    def add_routine(self, name: str, types: Types, attributes: Mapping[str, Any]) -> None:
+        """Have a routine made meanwhile."""
+        make_ahead(routine_symbol(name, types, attributes), self._target)
 
     def _code(self, call: SizedKernel) -> KernelCode | None:
         """The code of a kernel in memory, or on its way there."""
