@@ -163,12 +163,31 @@ def test_what_is_called_often_is_called_out_of_line(
     target: LLVMTarget, extent: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, got, wanted = random((extent,), "f64"), np.zeros(extent), np.zeros(extent)
+    monkeypatch.setattr(functions, "BRIEF", 10**9)
     few, many = Program(curves(4, extent), target), Program(curves(100, extent), target)
     assert "@tenfold.shared." not in few.text
     assert "@tenfold.shared.sin.f64" in many.text
     many(x, got)
     monkeypatch.setattr(functions, "INLINED", 10**9)
     inlined = Program(curves(100, extent), target)
+    assert "@tenfold.shared." not in inlined.text
+    inlined(x, wanted)
+    assert got.tobytes() == wanted.tobytes()
+
+
+@every_target
+def test_functions_out_of_line_go_through_wide_vectors_by_parts(
+    target: LLVMTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, got, wanted = random((50,), "f64"), np.zeros(50), np.zeros(50)
+    monkeypatch.setattr(functions, "BRIEF", 0)
+    brief = Program(curves(4, 50), target)
+    assert ("@tenfold.shared.sin.f64" in brief.text) is (target.vector_bytes < 64)
+    lanes = target.vector_bytes // 4  # of two registers
+    assert f"@tenfold.sin.f64.{lanes}(" in brief.text
+    brief(x, got)
+    monkeypatch.setattr(functions, "BRIEF", 10**9)
+    inlined = Program(curves(4, 50), target)
     assert "@tenfold.shared." not in inlined.text
     inlined(x, wanted)
     assert got.tobytes() == wanted.tobytes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenfold.backends.llvm.writer import Writer, mangle, vector
+from tenfold.backends.llvm.writer import Writer, mangle
 
 _INF32 = 0x7F800000
 
@@ -10,23 +10,23 @@ _INF32 = 0x7F800000
 def widen(w: Writer, dtype: str, x: str, wide: bool) -> str:
     """What was loaded, as it is computed with."""
     if dtype == "bool":
-        return w.op(f"icmp ne {vector('i8', wide)} {x}, {w.const('i8', 0, wide)}")
+        return w.op(f"icmp ne {w.vector('i8', wide)} {x}, {w.const('i8', 0, wide)}")
     return x
 
 
 def narrow(w: Writer, dtype: str, x: str, wide: bool) -> str:
     """A value as it lies in memory."""
     if dtype == "bool":
-        return w.op(f"zext {vector('i1', wide)} {x} to {vector('i8', wide)}")
+        return w.op(f"zext {w.vector('i1', wide)} {x} to {w.vector('i8', wide)}")
     return x
 
 
 def from_half(w: Writer, x: str, wide: bool) -> str:
     """The bits of an f16 as the f32 of that value."""
-    i16, i32, f32 = vector("i16", wide), vector("i32", wide), vector("float", wide)
+    i16, i32, f32 = w.vector("i16", wide), w.vector("i32", wide), w.vector("float", wide)
     if w.modern:
-        half = w.op(f"bitcast {i16} {x} to {vector('half', wide)}")
-        return w.op(f"fpext {vector('half', wide)} {half} to {f32}")
+        half = w.op(f"bitcast {i16} {x} to {w.vector('half', wide)}")
+        return w.op(f"fpext {w.vector('half', wide)} {half} to {f32}")
     bits = w.op(f"zext {i16} {x} to {i32}")
     body = w.op(f"and {i32} {bits}, {w.const('i32', 0x7FFF, wide)}")
     sign = _shift(w, "shl", w.op(f"xor {i32} {bits}, {body}"), 16, wide)
@@ -40,12 +40,12 @@ def from_half(w: Writer, x: str, wide: bool) -> str:
 
 def to_half(w: Writer, x: str, wide: bool) -> str:
     """The bits of the f16 nearest to an f32."""
-    i16, i32, f32 = vector("i16", wide), vector("i32", wide), vector("float", wide)
+    i16, i32, f32 = w.vector("i16", wide), w.vector("i32", wide), w.vector("float", wide)
     if w.modern:
         # The fence keeps LLVM from rounding a double straight to a half, by a function of its own.
         x = w.call(f32, f"llvm.arithmetic.fence.{mangle(f32)}", (f32, x))
-        half = w.op(f"fptrunc {f32} {x} to {vector('half', wide)}")
-        return w.op(f"bitcast {vector('half', wide)} {half} to {i16}")
+        half = w.op(f"fptrunc {f32} {x} to {w.vector('half', wide)}")
+        return w.op(f"bitcast {w.vector('half', wide)} {half} to {i16}")
     bits = _bits(w, x, wide)
     body = w.op(f"and {i32} {bits}, {w.const('i32', 0x7FFFFFFF, wide)}")
     sign = w.op(f"xor {i32} {bits}, {body}")
@@ -67,8 +67,8 @@ def to_half(w: Writer, x: str, wide: bool) -> str:
 
 
 def _bits(w: Writer, x: str, wide: bool) -> str:
-    return w.op(f"bitcast {vector('float', wide)} {x} to {vector('i32', wide)}")
+    return w.op(f"bitcast {w.vector('float', wide)} {x} to {w.vector('i32', wide)}")
 
 
 def _shift(w: Writer, op: str, x: str, amount: int, wide: bool) -> str:
-    return w.op(f"{op} {vector('i32', wide)} {x}, {w.const('i32', amount, wide)}")
+    return w.op(f"{op} {w.vector('i32', wide)} {x}, {w.const('i32', amount, wide)}")

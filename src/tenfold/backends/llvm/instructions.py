@@ -16,7 +16,6 @@ from tenfold.backends.llvm.writer import (
     Writer,
     is_constant,
     kind,
-    vector,
 )
 from tenfold.errors import Unsupported
 
@@ -63,7 +62,7 @@ def _printed(
 ) -> str:
     source = sources[0]
     letter, element = kind(source), COMPUTE[source]
-    ty = vector(element, wide)
+    ty = w.vector(element, wide)
     if op in ("div", "rem") and letter != "f":
         return _divide(w, op, source, args[0], args[1], wide)
     opcode = _OPCODES[letter].get(op)
@@ -76,13 +75,13 @@ def _printed(
     if op in _ROUND:
         return whole(w, op, element, args[0], wide)
     if op == "select":
-        return w.select(args[0], vector(COMPUTE[dtype], wide), args[1], args[2])
+        return w.select(args[0], w.vector(COMPUTE[dtype], wide), args[1], args[2])
     if op == "cast":
         return _cast(w, source, dtype, args[0], wide)
     if op == "bitcast":
         new = COMPUTE[dtype]
         same = new == element  # integers differ by their sign alone
-        return args[0] if same else w.op(f"bitcast {ty} {args[0]} to {vector(new, wide)}")
+        return args[0] if same else w.op(f"bitcast {ty} {args[0]} to {w.vector(new, wide)}")
     if op == "from_half":
         return from_half(w, args[0], wide)
     if op == "to_half":
@@ -94,11 +93,11 @@ def _divide(w: Writer, op: str, dtype: str, a: str, b: str, wide: bool) -> str:
     """Integers up to 32 bits divide as floats, which is exact and many times faster than a scalar
     division for each lane; by a constant LLVM multiplies."""
     element, letter = COMPUTE[dtype], kind(dtype)
-    ty, bits = vector(element, wide), BITS[element]
+    ty, bits = w.vector(element, wide), BITS[element]
     if not wide or bits == 64 or is_constant(b):
         return w.op(f"{_OPCODES[letter][op]} {ty} {a}, {b}")
     sign = "s" if letter == "i" else "u"
-    real, roomy = vector("double" if bits == 32 else "float", True), vector("i32", True)
+    real, roomy = w.vector("double" if bits == 32 else "float", True), w.vector("i32", True)
     above, below = (w.op(f"{sign}itofp {ty} {v} to {real}") for v in (a, b))
     quotient = w.op(f"fdiv {real} {above}, {below}")
     quotient = w.op(f"fpto{sign}i {real} {quotient} to {roomy}")
@@ -111,7 +110,7 @@ def _divide(w: Writer, op: str, dtype: str, a: str, b: str, wide: bool) -> str:
 
 def whole(w: Writer, op: str, element: str, x: str, wide: bool) -> str:
     """floor, ceil, trunc or round of a float."""
-    ty = vector(element, wide)
+    ty = w.vector(element, wide)
     if w.modern:
         return w.intrinsic(_ROUND[op], ty, x)
     # Without rounding in hardware: adding and taking away 2**23 (or 2**52) rounds to nearest.
@@ -146,4 +145,4 @@ def _cast(w: Writer, source: str, dtype: str, x: str, wide: bool) -> str:
             op = "sitofp" if of == "i" else "uitofp"
         case of, _:
             op = "trunc" if not longer else "sext" if of == "i" else "zext"
-    return w.op(f"{op} {vector(old, wide)} {x} to {vector(new, wide)}")
+    return w.op(f"{op} {w.vector(old, wide)} {x} to {w.vector(new, wide)}")

@@ -13,18 +13,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from tenfold.backends.llvm import lane_moves
 from tenfold.backends.llvm.target import LLVMTarget
-from tenfold.backends.llvm.writer import BITS, LANES, Writer, is_constant, mangle, vector
+from tenfold.backends.llvm.writer import BITS, Writer, is_constant, mangle, vector
 from tenfold.errors import Unsupported
 
 _USED = re.compile(r"@llvm\.masked\.(\w+)\.v(\d+)([a-z])(\d+)")
 
 
-def load(
-    w: Writer, at: str, element: str, mask: str | None, lanes: int = LANES, align: int = 0
-) -> str:
+def load(w: Writer, at: str, element: str, mask: str | None, lanes: int = 0, align: int = 0) -> str:
     """Contiguous elements; 0 where masked off. They are aligned as elements are, unless told."""
-    align = align or BITS[element] // 8
+    align, lanes = align or BITS[element] // 8, lanes or w.lanes
     if mask is None:
         return w.op(f"load {vector(element, True, lanes)}, ptr {at}, align {align}")
 
@@ -33,7 +32,7 @@ def load(
         ty, truth = vector(element, True, count), vector("i1", True, count)
         if live is None:
             return w.op(f"load {ty}, ptr {here}, align {align}")
-        lane = _only(live)
+        lane = _only(live, count)
         if lane is not None:
             x = w.op(f"load {element}, ptr {_offset(w, here, element, lane)}, align {align}")
             return w.op(f"insertelement {ty} zeroinitializer, {element} {x}, i64 {lane}")
@@ -41,6 +40,8 @@ def load(
             name, kept, bits = _move("load", w, mask, element, lanes, range(first, first + count))
             x = w.call(kept, name, ("ptr", here), bits)
             return w.op(f"bitcast {kept} {x} to {ty}")
+        if w.brief and not w.masked and not is_constant(live):
+            return lane_moves.load(w, here, element, live, count)
         name = f"llvm.masked.load.{mangle(ty)}.p0"
         w.declare(f"{ty} @{name}(ptr, i32, {truth}, {ty})")
         return w.op(
@@ -51,10 +52,10 @@ def load(
 
 
 def store(
-    w: Writer, at: str, element: str, x: str, mask: str | None, lanes: int = LANES, align: int = 0
+    w: Writer, at: str, element: str, x: str, mask: str | None, lanes: int = 0, align: int = 0
 ) -> None:
     """Contiguous elements; what lies where they are masked off stays."""
-    align = align or BITS[element] // 8
+    align, lanes = align or BITS[element] // 8, lanes or w.lanes
     if mask is None:
         w.put(f"store {vector(element, True, lanes)} {x}, ptr {at}, align {align}")
         return
@@ -68,7 +69,7 @@ def store(
         if live is None:
             w.put(f"store {ty} {own}, ptr {here}, align {align}")
             return ""
-        lane = _only(live)
+        lane = _only(live, count)
         if lane is not None:
             one = w.op(f"extractelement {ty} {own}, i64 {lane}")
             place = _offset(w, here, element, lane)
@@ -78,6 +79,8 @@ def store(
             given = w.op(f"bitcast {ty} {own} to {kept}")
             w.declare(f"void @{name}(ptr, {bits[0]}, {kept})")
             w.put(f"call void @{name}(ptr {here}, {bits[0]} {bits[1]}, {kept} {given})")
+        elif w.brief and not w.masked and not is_constant(live):
+            lane_moves.store(w, here, element, own, live, count)
         else:
             if w.masked and element in ("i8", "i16", "i32"):
                 # LLVM 22 joins a narrowing with its store, and then writes too much of one lane.
@@ -95,10 +98,12 @@ def gather(w: Writer, start: str, element: str, index: str, offsets: str, mask: 
     off."""
     align = BITS[element] // 8
     if mask is None and not (w.masked and align >= 4):  # no instruction does it
-        x, ty = "poison", vector(element)
-        at = _addresses(w, start, element, index, offsets, 0, LANES)
-        for lane in range(LANES):
-            here = w.op(f"extractelement <{LANES} x ptr> {at}, i64 {lane}")
+        if w.brief:
+            return lane_moves.gather(w, start, element, index, offsets)
+        x, ty = "poison", w.vector(element)
+        at = _addresses(w, start, element, index, offsets, 0, w.lanes)
+        for lane in range(w.lanes):
+            here = w.op(f"extractelement <{w.lanes} x ptr> {at}, i64 {lane}")
             one = w.op(f"load {element}, ptr {here}, align {align}")
             x = w.op(f"insertelement {ty} {x}, {element} {one}, i64 {lane}")
         return x
@@ -114,7 +119,7 @@ def gather(w: Writer, start: str, element: str, index: str, offsets: str, mask: 
             f"{ty} zeroinitializer)"
         )
 
-    return _joined(w, element, LANES, _parted(w, element, mask, LANES, part))
+    return _joined(w, element, w.lanes, _parted(w, element, mask, w.lanes, part))
 
 
 def scatter(
@@ -122,18 +127,21 @@ def scatter(
 ) -> None:
     """Elements to offsets from an address, but for those masked off."""
     align = BITS[element] // 8
+    if w.brief and not (w.masked and align >= 4):
+        lane_moves.scatter(w, start, element, index, offsets, x, mask or "splat (i1 true)")
+        return
 
     def part(first: int, count: int, live: str | None) -> str:
         ty, truth = vector(element, True, count), vector("i1", True, count)
         at = _addresses(w, start, element, index, offsets, first, count)
-        own = pick(w, element, x, LANES, range(first, first + count))
+        own = pick(w, element, x, w.lanes, range(first, first + count))
         name = f"llvm.masked.scatter.{mangle(ty)}.v{count}p0"
         w.declare(f"void @{name}({ty}, <{count} x ptr>, i32, {truth})")
         given = live or "splat (i1 true)"
         w.put(f"call void @{name}({ty} {own}, <{count} x ptr> {at}, i32 {align}, {truth} {given})")
         return ""
 
-    _parted(w, element, mask, LANES, part)
+    _parted(w, element, mask, w.lanes, part)
 
 
 def pick(w: Writer, element: str, x: str, lanes: int, picked: Sequence[int]) -> str:
@@ -222,13 +230,13 @@ def _offset(w: Writer, at: str, element: str, lanes: int) -> str:
 def _addresses(
     w: Writer, start: str, element: str, index: str, offsets: str, first: int, count: int
 ) -> str:
-    own = pick(w, index, offsets, LANES, range(first, first + count))
+    own = pick(w, index, offsets, w.lanes, range(first, first + count))
     return w.op(f"getelementptr {element}, ptr {start}, {vector(index, True, count)} {own}")
 
 
-def _only(mask: str) -> int | None:
+def _only(mask: str, lanes: int) -> int | None:
     """The one lane that is alive, where that is known."""
-    found = alive(mask, LANES) if is_constant(mask) else []
+    found = alive(mask, lanes) if is_constant(mask) else []
     return found[0] if len(found) == 1 else None
 
 

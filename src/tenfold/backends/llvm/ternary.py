@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, Writer, vector
+from tenfold.backends.llvm.writer import BITS, COMPUTE, Writer, vector
 
 # What may be logic in the end: sums of what has no bits in common are.
 _LOGIC = {"b": (), "i": ("and", "or", "xor", "add", "sub"), "f": ("neg", "abs")}
@@ -39,7 +39,7 @@ def selected(w: Writer, dtype: str, x: str) -> str:
     element = COMPUTE[dtype]
     if w.logic.get(x, 0) < TWICE or w.target.vector_bytes < 64 or BITS[element] < 32:
         return x
-    ty, floats = vector(element), vector("float", True, LANES * BITS[element] // 32)
+    ty, floats = w.vector(element), vector("float", True, w.lanes * BITS[element] // 32)
     same = element == "float"
     plain = x if same else w.op(f"bitcast {ty} {x} to {floats}")
     fenced = w.intrinsic("arithmetic.fence", floats, plain)

@@ -17,7 +17,7 @@ from tenfold.types import DTYPES
 
 _STORES = ("store ", "call void @llvm.masked.store", "call void @llvm.x86.avx.maskstore")
 
-LANES = 16  # elements in every vector, whatever the dtype
+LANES = 16  # elements in a vector at most, whatever the dtype
 
 # How a dtype is held while computing, and in memory. Sixteen-bit floats compute as f32 and are
 # converted by integer arithmetic or by the hardware, so that no helper is ever called; complex
@@ -72,6 +72,8 @@ class Writer:
     """Collects the body of one function and what it refers to."""
 
     target: LLVMTarget
+    lanes: int = LANES  # elements in each of its vectors
+    brief: bool = False  # short code is worth more than fast code
     lines: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
     maths: set[tuple[str, str, int]] = field(default_factory=set)
@@ -93,6 +95,14 @@ class Writer:
     def modern(self) -> bool:
         """Whether rounding, and halves, are done in hardware."""
         return self.target.half
+
+    def vector(self, element: str, wide: bool = True) -> str:
+        """The type of a value, for all lanes if it is wide."""
+        return vector(element, wide, self.lanes)
+
+    def some(self, mask: str) -> str:
+        """Whether any lane of a mask is alive."""
+        return self.call("i1", f"llvm.vector.reduce.or.v{self.lanes}i1", (self.vector("i1"), mask))
 
     def fresh(self, prefix: str = "v") -> str:
         self.count += 1
@@ -142,13 +152,14 @@ class Writer:
         """An intrinsic over operands and result of one type."""
         return self.call(ty, f"llvm.{name}.{mangle(ty)}", *((ty, a) for a in args), flags=flags)
 
-    def splat(self, element: str, value: str, lanes: int = LANES) -> str:
+    def splat(self, element: str, value: str, lanes: int = 0) -> str:
         """A vector of one value."""
         if is_constant(value):
             return f"splat ({element} {value})"
-        ty = vector(element, True, lanes)
+        lanes = lanes or self.lanes
+        ty, zeros = vector(element, True, lanes), f"<{lanes} x i32> zeroinitializer"
         first = self.op(f"insertelement {ty} poison, {element} {value}, i64 0")
-        return self.op(f"shufflevector {ty} {first}, {ty} poison, <{lanes} x i32> zeroinitializer")
+        return self.op(f"shufflevector {ty} {first}, {ty} poison, {zeros}")
 
     def const(self, element: str, value: Any, wide: bool) -> str:
         """A constant, or what is computed from sizes; of every lane if wide."""
@@ -171,10 +182,10 @@ class Writer:
     def iota(self, element: str, step: int = 1, first: int = 0) -> str:
         """A vector that counts up: a constant, but for what is computed from sizes."""
         if isinstance(step, Number) or isinstance(first, Number):
-            ty = vector(element)
+            ty = self.vector(element)
             steps = self.op(f"mul {ty} {self.iota(element)}, {self.const(element, step, True)}")
             return self.op(f"add {ty} {steps}, {self.const(element, first, True)}")
-        return "<" + ", ".join(f"{element} {first + step * n}" for n in range(LANES)) + ">"
+        return "<" + ", ".join(f"{element} {first + step * n}" for n in range(self.lanes)) + ">"
 
 
 def lanes_of(ty: str) -> int:

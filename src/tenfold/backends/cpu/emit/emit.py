@@ -74,13 +74,13 @@ def emit(
 ) -> KernelText:
     """The text of one legal kernel, named by its digest. Its sizes are Numbers that these facts
     are about; the text is right for all sizes of which they hold once it is written."""
-    w = Writer(target)
+    w = Writer(target, brief=schedule.small)
     Emitter(kernel, schedule, w, facts).function()
     given = "ptr %buffers, ptr %params, i64 %low, i64 %high"
     head = f"define i32 @local.({given}) nounwind{widest(target)} {{"
     body = "\n".join((head, *w.lines, "}", ""))
     body += "".join(tile_routine(size, target, w.declared) for size in sorted(w.routines))
-    body, maths = shared(body, frozenset(w.maths), target)
+    body, maths = shared(body, frozenset(w.maths), target, w.brief)
     name = f"tn_{hashlib.sha256(body.encode()).hexdigest()[:32]}"
     body = body.replace("@local.(", f"@{name}(").replace("@local.", f"@{name}.")
     fragment = Fragment(tuple(sorted(w.declared)), body)
