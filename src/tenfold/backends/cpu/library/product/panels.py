@@ -6,8 +6,8 @@
 What is added up goes by runs of up to `TERMS` terms, each from nothing, one term after the other,
 and runs are added in order: so an element's bits hang on the number of terms alone, not on how a
 product is cut. A run of some vectors of columns is packed side by side, a panel; few rows read it
-as it lies. The left operand is read where it is, an element for each row: `down` is the step to
-the next row, `on` to the next term, so it may lie either way.
+as it lies, and all do where it is small. The left operand is read where it is, an element for each
+row: `down` is the step to the next row, `on` to the next term, so it may lie either way.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ TERMS = 512  # of a run
 _VECTORS = 4  # of a panel
 _ROWS = (6, 4)  # of a tile
 _NEAR = 16  # rows that read the right operand as it lies
+_HELD = 8192  # elements of a right operand that is read as it lies: the first cache holds them
 
 
 def panels(dtype: str, target: LLVMTarget) -> tuple[str, tuple[str, ...]]:
@@ -100,41 +101,35 @@ class _Packing(Lanes):
         or turned from columns. What is stored beyond a row is stored over by the next."""
         w, lanes = self.w, self.lanes
         w.block = "entry"
-        with when(w, "%turned"):
-            last = self.less("%columns", "1")
-            with (
-                each(w, "0", "%columns", lanes) as column,
-                each(w, "0", "%count", lanes) as term,
-            ):
-                alive = self.below(self.less("%count", term))
-                lines = [
-                    self.read(
-                        self.at(
-                            "%b",
-                            self.total(
-                                self.times(self.least(self.total(column, str(n)), last), "%pitch"),
-                                term,
-                            ),
-                        ),
-                        alive,
-                    )
-                    for n in range(lanes)
-                ]
-                for n, line in enumerate(self.turned(lines)):
-                    row = self.times(self.total(term, str(n)), "%width")
-                    self.store(line, self.at("%panel", self.total(row, column)))
+        with when(w, w.op("xor i1 %turned, true")):
+            live = [
+                self.below(self.greatest(self.less("%columns", str(v * lanes)), "0"))
+                for v in range(_VECTORS)
+            ]
+            with each(w, "0", "%count") as term:
+                source = self.at("%b", self.times(term, "%pitch"))
+                row = self.at("%panel", self.times(term, "%width"))
+                places = [str(v * lanes) for v in range(_VECTORS)]
+                seen = [self.read(self.at(source, p), m) for p, m in zip(places, live, strict=True)]
+                for place, x in zip(places, seen, strict=True):
+                    self.store(x, self.at(row, place))
             w.put("ret void")
             w.label(w.fresh("unreached"))
-        live = [
-            self.below(self.greatest(self.less("%columns", str(v * lanes)), "0"))
-            for v in range(_VECTORS)
-        ]
-        with each(w, "0", "%count") as term:
-            source = self.at("%b", self.times(term, "%pitch"))
-            row = self.at("%panel", self.times(term, "%width"))
-            seen = [self.read(self.at(source, str(v * lanes)), live[v]) for v in range(_VECTORS)]
-            for v, x in enumerate(seen):
-                self.store(x, self.at(row, str(v * lanes)))
+        self.narrow()  # a square of whole vectors takes long to compile
+        last = self.less("%columns", "1")
+        with (
+            each(w, "0", "%columns", self.lanes) as column,
+            each(w, "0", "%count", self.lanes) as term,
+        ):
+            alive = self.below(self.less("%count", term))
+            lines = []
+            for n in range(self.lanes):
+                line = self.least(self.total(column, str(n)), last)
+                at = self.at("%b", self.total(self.times(line, "%pitch"), term))
+                lines.append(self.read(at, alive))
+            for n, line in enumerate(self.turned(lines)):
+                row = self.times(self.total(term, str(n)), "%width")
+                self.store(line, self.at("%panel", self.total(row, column)))
         return f"""
 define internal void @tn_pack(
   ptr noalias %panel, i64 %width, ptr noalias %b, i64 %pitch, i1 %turned, i64 %columns, i64 %count)
@@ -177,6 +172,8 @@ class _Multiplication(Lanes):
         run = w.op(f"udiv i64 {self.total('%terms', parts, '-1')}, {parts}")
         plain = w.op("xor i1 %turned, true")
         few = w.op(f"icmp ule i64 %rows, {_NEAR}")
+        held = w.op(f"icmp ule i64 {self.times('%terms', '%pitch')}, {_HELD}")
+        few = w.op(f"or i1 {few}, {held}")
         with each(w, "0", "%terms", run) as term, each(w, "0", "%columns", wide) as column:
             first = w.op(f"icmp eq i64 {term}, 0")
             count = self.least(run, self.less("%terms", term))
