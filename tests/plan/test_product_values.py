@@ -92,3 +92,33 @@ def test_layouts_and_dtypes_that_differ() -> None:
     got = compiled(whole.T, a)
     assert got.dtype == np.float64
     np.testing.assert_allclose(got, whole.T @ a, rtol=1e-9)
+
+
+@pytest.mark.parametrize("terms", [33, 256, 257, 1024, 1025])
+@pytest.mark.parametrize(
+    ("left", "right", "result"),
+    [
+        ("i1", "i1", "i4"),
+        ("u1", "i1", "i4"),
+        ("u1", "u1", "i8"),
+        ("i2", "i1", "i4"),
+        ("u2", "u2", "i4"),  # it wraps
+        ("i1", "i1", "i1"),  # and so does this
+        ("i2", "i2", "i2"),
+    ],
+)
+def test_small_integers_are_multiplied_exactly(
+    left: str, right: str, result: str, terms: int
+) -> None:
+    """They may be cast to floats for it, as long as every sum is exact."""
+    a, b = drawn((40, terms), left, 1), drawn((terms, 36), right, 2)
+    a[:2], b[:, :2] = np.iinfo(left).min, np.iinfo(right).min
+    a[2:4], b[:, 2:4] = np.iinfo(left).max, np.iinfo(right).max
+
+    def product(a: Any, b: Any) -> Any:
+        return a.astype(result) @ b.astype(result)
+
+    f = tn.jit(product)
+    np.testing.assert_array_equal(f(a, b), product(a, b))
+    by_library = any(step.kind == "routine" for step in f.plan(a, b).steps)
+    assert by_library == (result in ("i4", "i8") or (result == "i1" and terms <= 1024))

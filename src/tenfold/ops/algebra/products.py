@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from tenfold.types import DTYPES, SHORT, DType, Shape, TensorType
+from tenfold.types import DTYPES, KIND, SHORT, DType, Shape, TensorType
 
 SMALL = 16384  # multiplications; more are the library's
 READ = 8192  # elements of a matrix that is read once, to multiply a vector
@@ -35,6 +35,24 @@ def wider(
         return None
     result, *operands = (TensorType(DTYPES[dtype], t.shape) for t in (result, *types))
     return None if inline(operands, result, given) else DTYPES[dtype]
+
+
+def exact(
+    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
+) -> DType | None:
+    """The float dtype in which a product of integers is exact, None where it is better as it is.
+    `types` are those that the operands have, or had before they were cast to the result's."""
+    if KIND[result.dtype] not in "iu" or any(n < REUSED for n in _extents(types, given)):
+        return None
+    if any(KIND[t.dtype] not in "iu" or t.dtype.itemsize > 2 for t in types):
+        return None
+    greatest = [1 << 8 * t.dtype.itemsize - (KIND[t.dtype] == "i") for t in types]
+    most = prod(greatest) * prod(types[0].shape[a] for a in given["lhs_contract"])
+    for dtype, digits in (("f32", 24), ("f64", 53)):
+        if most <= 1 << digits and (dtype == "f32" or result.dtype.itemsize > 2):
+            wide, *operands = (TensorType(DTYPES[dtype], t.shape) for t in (result, *types))
+            return None if inline(operands, wide, given) else DTYPES[dtype]
+    return None
 
 
 def serial(types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]) -> float:

@@ -9,8 +9,8 @@ from tenfold.frozen import frozen
 from tenfold.graph import Builder, Graph, Node
 from tenfold.graph.op import PRODUCT, Routine, Table
 from tenfold.graph.rewrite import rewrite
-from tenfold.ops.algebra.products import SIDES, inline, sides, wider
-from tenfold.types import DType, Shape, TensorType
+from tenfold.ops.algebra.products import SIDES, exact, inline, sides, wider
+from tenfold.types import I64, KIND, DType, Shape, TensorType
 
 # Values that are others with axes in another order: which, and that order.
 Permuted = dict[int, tuple[int, Shape]]
@@ -61,25 +61,62 @@ def lay_products(graph: Graph, table: Table) -> Graph:
 
 
 def widen_products(graph: Graph, table: Table) -> Graph:
-    """The graph with every product that is better cast for the library computed so."""
-
-    def cast_to(node: Node, types: Sequence[TensorType], values: Sequence[int]) -> DType | None:
-        if not _is_product(node, table):
-            return None
-        return wider([types[v] for v in values], node.types[0], dict(node.attributes))
-
-    if not any(cast_to(node, graph.types, node.inputs) for node in graph.nodes):
+    """The graph with every product that is better cast for the library computed so: sixteen-bit
+    floats, bools, and integers of which the sums are exact in floats."""
+    narrow: dict[int, int] = {}  # integers before they were cast to wider ones, by what they are
+    found = False
+    for node, start in zip(graph.nodes, graph.starts, strict=True):
+        if _widens(node, graph.types, node.inputs, table):
+            narrow[start] = node.inputs[0]
+        found = found or _as_floats(node, graph.types, node.inputs, narrow, table) is not None
+    if not found:
         return graph
+    narrow = {}
 
     def visit(builder: Builder, node: Node, inputs: Sequence[int]) -> Sequence[int] | None:
-        dtype = cast_to(node, builder.types, inputs)
-        if dtype is None:
+        if _widens(node, builder.types, inputs, table):
+            values = builder.node(node.op, inputs, dict(node.attributes))
+            narrow[values[0]] = inputs[0]
+            return values
+        floats = _as_floats(node, builder.types, inputs, narrow, table)
+        if floats is None:
             return None
-        given = [builder.node("cast", [v], {"dtype": dtype})[0] for v in inputs]
+        dtype, read = floats
+        given = [builder.node("cast", [v], {"dtype": dtype})[0] for v in read]
         made = builder.node(node.op, given, dict(node.attributes))
+        if KIND[node.types[0].dtype] in "iu":  # these wrap; a float that is too large does not
+            made = builder.node("cast", made, {"dtype": I64})
         return builder.node("cast", made, {"dtype": node.types[0].dtype})
 
     return rewrite(graph, table, visit)
+
+
+def _as_floats(
+    node: Node,
+    types: Sequence[TensorType],
+    inputs: Sequence[int],
+    narrow: Mapping[int, int],
+    table: Table,
+) -> tuple[DType, Sequence[int]] | None:
+    """The dtype that a product is cast to, and the values that are; None for one that is not."""
+    if not _is_product(node, table):
+        return None
+    given = dict(node.attributes)
+    for read in (inputs, [narrow.get(v, v) for v in inputs]):
+        rule = wider if read is inputs else exact
+        dtype = rule([types[v] for v in read], node.types[0], given)
+        if dtype is not None:
+            return dtype, read
+    return None
+
+
+def _widens(node: Node, types: Sequence[TensorType], inputs: Sequence[int], table: Table) -> bool:
+    """Whether a node is a cast of integers to wider ones; what keeps the bits keeps the size."""
+    if not table[node.op].elementwise or len(inputs) != 1 or len(node.types) != 1:
+        return False
+    old, new = types[inputs[0]].dtype, node.types[0].dtype
+    integers = KIND[old] in "iu" and KIND[new] in "iu"
+    return integers and old.itemsize < new.itemsize and "dtype" in dict(node.attributes)
 
 
 def _is_product(node: Node, table: Table) -> bool:

@@ -87,8 +87,8 @@ begin:
   %at = select i1 %back, i64 %left, i64 %i
   br label %sliced.rows
 """
-    + _rows("slice", "slices", "%captures", "stacked.rows", "sliced.rows")
-    + _rows("stack", "stacks", "%sliced", "filled", "stacked.rows")
+    + _rows("given", "slices", "%captures", "stacked.rows", "sliced.rows")
+    + _rows("made", "stacks", "%sliced", "filled", "stacked.rows")
     + f"""filled:
   %mine = icmp eq i64 %worker, 0
   br i1 %mine, label %caller, label %other
