@@ -36,3 +36,24 @@ def test_what_is_deferred_takes_along_what_it_reads() -> None:
     reads = [[0], [1], [0], [2, 0], [1]]
     assert defer("abcde", reads, [[1], [2], [], [], []], []) == [*"cabde"]
     assert defer("abcde", reads, [[1], [], [], [], []], []) == [*"abcde"]  # b does not move
+
+
+def test_two_sums_of_what_is_computed_alike_are_one_kernel() -> None:
+    def mean(x: Any) -> Any:
+        inside = (x > 0.25) & (x < 0.5)
+        return np.sum(np.where(inside, x, 0.0)) / np.sum(inside)
+
+    x = np.random.default_rng(0).random(100_000)
+    plan = tn.jit(mean).plan(x)
+    assert len(plan.steps) == 1
+    assert plan.arena_bytes < 100_000  # no mask is stored
+    np.testing.assert_allclose(tn.jit(mean)(x), mean(x))
+
+
+def test_what_needs_the_sum_waits_for_it() -> None:
+    def scaled(x: Any) -> Any:
+        y = np.exp(x)
+        return y / y.sum() + np.sum(y * y)
+
+    x = np.random.default_rng(0).random(100_000)
+    np.testing.assert_allclose(tn.jit(scaled, verify="always")(x), scaled(x))

@@ -118,7 +118,7 @@ class Union:
             every = self.own.union(group.streams, *(g.streams for g, _ in self.groups))
             if len(every) > STREAMS:
                 return "the kernel would read too many arrays at once"
-        if group.whole and prod(self.shape) > 1:
+        if group.whole and prod(self.shape) > 1 and self.reads_scalar(edge):
             return "a scalar reduced from a large array is needed by a whole array"
         either = edge.transposed or group.transposed
         if (edge.transposed and group.reductions) or (access.reduced and either):
@@ -160,6 +160,11 @@ class Union:
             return "two reductions run along different axes"
         self.groups.append((group, edge))
         return None
+
+    def reads_scalar(self, edge: Edge) -> bool:
+        """Whether the member reads what may follow from all of a group's elements."""
+        places = (self.place[value] for value in edge.values)
+        return any(place is None or all(axis is None for axis in place) for place in places)
 
     def widened(self, edge: Edge) -> bool:
         """Whether the member runs along axes that what it reads of a group does not."""
