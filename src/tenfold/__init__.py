@@ -88,19 +88,22 @@ __all__ = sorted(["__array_api_version__", *_HOME, *_MODULES])
 def __getattr__(name: str) -> Any:
     """A public name, imported now; from then on it is an ordinary one."""
     found: Any
-    from tenfold.frames import published
-
-    if name in _MODULES:
-        found = import_module(_MODULES[name])
-        for each in found.__all__:
-            setattr(found, each, published(getattr(found, each)))
-    elif name in _HOME:
-        home = _HOME[name]
-        if home.startswith(("tenfold.trace", "tenfold.transform")):
-            import_module("tenfold.api")  # whatever comes first, NumPy's functions are known
-        found = published(getattr(import_module(home), name))
-    else:
+    if name not in _MODULES and name not in _HOME:
         raise AttributeError(f"module 'tenfold' has no attribute {name!r}")
+    from tenfold.collector import resting
+
+    with resting():
+        from tenfold.frames import published
+
+        if name in _MODULES:
+            found = import_module(_MODULES[name])
+            for each in found.__all__:
+                setattr(found, each, published(getattr(found, each)))
+        else:
+            home = _HOME[name]
+            if home.startswith(("tenfold.trace", "tenfold.transform")):
+                import_module("tenfold.api")  # whatever comes first, NumPy's functions are known
+            found = published(getattr(import_module(home), name))
     globals()[name] = found
     return found
 

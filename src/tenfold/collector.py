@@ -1,6 +1,6 @@
-"""Python's garbage collector, at rest while a program is traced and planned.
+"""Python's garbage collector, at rest while Tenfold is imported and a program traced and planned.
 
-Both make many objects and drop few: the collector would walk over them again and again and find
+All make many objects and drop few: the collector would walk over them again and again and find
 nothing. It took a twentieth of the time of a first call. Nor need it look at what they made as soon
 as they are done: many new objects, nearly all of a graph and a plan that stay, go to the oldest
 generation unseen.

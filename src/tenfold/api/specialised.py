@@ -20,6 +20,7 @@ from tenfold.api.call.updates import check_written, donated_leaves, write_back
 from tenfold.api.specialisation import Options, Padding, Specialisation
 from tenfold.api.traces import Traces, trace_call
 from tenfold.api.verify import verify_option
+from tenfold.collector import resting
 from tenfold.errors import CompileWarning
 from tenfold.frames import warn
 from tenfold.graph import Graph
@@ -393,19 +394,20 @@ def _are(some: list[Any], others: list[Any]) -> bool:
 @functools.cache
 def _load_runtime(backend: str | None) -> None:
     """Bring in what runs plans; before tracing, so that nothing stands between it and a result."""
-    import tenfold.cache.stored  # where code is kept, which is looked at first
-    from tenfold.backends.registry import backend_named
+    with resting():
+        import tenfold.cache.stored  # where code is kept, which is looked at first
+        from tenfold.backends.registry import backend_named
 
-    backend_named(backend).prepare()
-    import tenfold.api.call.dispatch
-    import tenfold.api.call.entry_point
-    import tenfold.api.call.form
-    import tenfold.api.captures.guards
-    import tenfold.api.checking
-    import tenfold.api.explain_cache
-    import tenfold.cache
-    import tenfold.graph.file
-    import tenfold.parity.replay.guards  # noqa: F401
+        backend_named(backend).prepare()
+        import tenfold.api.call.dispatch
+        import tenfold.api.call.entry_point
+        import tenfold.api.call.form
+        import tenfold.api.captures.guards
+        import tenfold.api.checking
+        import tenfold.api.explain_cache
+        import tenfold.cache
+        import tenfold.graph.file
+        import tenfold.parity.replay.guards  # noqa: F401
 
 
 def _hook_names(graph: Graph) -> set[str]:
