@@ -21,7 +21,8 @@ from tenfold.backends.cpu.emit.memory import element_size
 from tenfold.backends.cpu.emit.partial import fold_in_parts
 from tenfold.backends.cpu.emit.prefetch import prefetch_gathered_rows, prefetch_next_row
 from tenfold.backends.cpu.emit.reductions import Reduction
-from tenfold.backends.cpu.emit.state import Position
+from tenfold.backends.cpu.emit.seeking import extreme, is_sought, seek
+from tenfold.backends.cpu.emit.state import Position, Val
 from tenfold.backends.llvm.writer import LANES
 from tenfold.kernel.analyse.nest import Loop, Write
 from tenfold.kernel.analyse.uses import loads
@@ -41,14 +42,20 @@ def reduce(e: Emitter, loop: Loop) -> None:
     if nothing:
         crossing = None
     makers = []
+    sought = [m for m in loop.members if is_sought(e, loop, m)]
+    found_by = {m: extreme(e, loop, m) for m in sought}
+    members = tuple(m for m in loop.members if found_by.get(m, m) == m)
+    loop = replace(loop, members=members)
     for m in loop.members:
         i = e.kernel.instructions[m]
-        dtype = e.kernel.instructions[i.args[0]].dtype
+        kind, dtype = i.attr[0], e.kernel.instructions[i.args[0]].dtype
         place = e.kernel.instructions[i.args[1]].dtype if len(i.args) > 1 else ""
+        if m in sought:
+            kind, place = kind.removeprefix("arg"), ""
         # Lanes that only the operand's own loops bind make the result a vector.
         wide = crossing is not None or (s.lane is not None and s.lane in e.kernel.free[m])
         copies = fold.copies if crossing is not None else s.copies if wide else 1
-        maker = Reduction(e.w, i.attr[0], dtype, place, copies, wide, crossing is not None)
+        maker = Reduction(e.w, kind, dtype, place, copies, wide, crossing is not None)
         if crossing is not None and isinstance(extent, int) and not maker.pairs:
             # What begins copies that nothing joins changes no result, but of complex products.
             maker = replace(maker, copies=min(copies, -(-extent // LANES)))
@@ -74,9 +81,17 @@ def reduce(e: Emitter, loop: Loop) -> None:
         at += width
         s.env[m] = result
         if place_val is not None:
-            for n, i in enumerate(e.kernel.instructions):
-                if i.op == "state" and i.args == (m,):
-                    s.env[n] = place_val
+            _tell(e, m, place_val)
+    for m in sought:
+        s.env[m] = s.env[found_by[m]]
+        _tell(e, m, seek(e, loop, m))
+
+
+def _tell(e: Emitter, member: int, second: Val) -> None:
+    """Keep what a reduction gives beside its result."""
+    for n, i in enumerate(e.kernel.instructions):
+        if i.op == "state" and i.args == (member,):
+            e.s.env[n] = second
 
 
 def _crossing(e: Emitter, loop: Loop) -> Loop | None:
@@ -174,7 +189,7 @@ def _trip(
     e.block(loop.body)
     s, out, at = e.s, list[str](), 0
     for m, maker in zip(loop.members, form, strict=True):
-        args = e.kernel.instructions[m].args
+        args = e.kernel.instructions[m].args[: 1 if maker.kind in ("max", "min") else None]
         width = len(maker.slots())
         copies = range(min(s.copies, maker.copies) if maker.wide else 1)
         values = [tuple(s.get(a, c, maker.wide) for a in args) for c in copies]

@@ -100,6 +100,33 @@ class Loops:
             out.append(w.op(f"phi {ty} [ {x}, %{before} ], [ {result}, %{latch} ]"))
         return out
 
+    def first(
+        self, low: Position, high: Position, step: int, test: Callable[[Position], str], most: int
+    ) -> str:
+        """The first position from low to high that passes a test; high, a whole number of steps
+        away, where none does."""
+        w = self.w
+        before, head, on, end = w.block, *(w.fresh(name) for name in ("look", "on", "end"))
+        w.put(f"br i1 {w.op(f'icmp slt i64 {low}, {high}')}, label %{head}, label %{end}")
+        w.label(head)
+        i, slot = f"%{w.fresh('i')}", len(w.lines)
+        w.lines.append("")
+        with self.polls.measured(w, -(-most // step)) as measure:
+            passed = test(i)
+        looked = w.block
+        w.put(f"br i1 {passed}, label %{end}, label %{on}")
+        w.label(on)
+        following = w.op(f"add nuw nsw i64 {i}, {step}")
+        if measure.turns:
+            self.polls.poll(w, following, step, measure.turns)
+        latch = w.block
+        again = w.op(f"icmp slt i64 {following}, {high}")
+        w.put(f"br i1 {again}, label %{head}, label %{end}")
+        w.lines[slot] = f"  {i} = phi i64 [ {low}, %{before} ], [ {following}, %{latch} ]"
+        w.label(end)
+        ways = f"[ {low}, %{before} ], [ {i}, %{looked} ], [ {following}, %{latch} ]"
+        return w.op(f"phi i64 {ways}")
+
     def part(self, axis: int, low: int, high: int) -> tuple[Position, Position]:
         """The bounds of a segment: of the outer axis, only what this call is to run."""
         extent = self.kernel.axes[axis].extent
