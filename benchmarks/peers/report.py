@@ -29,12 +29,10 @@ LOST: dict[str, str] = {
     "carries the place in every lane. Two passes would win it.",
     "rows: sort": "NumPy's sort is not stable, ours is. Sorting networks for short lines would "
     "win it.",
-    "products: thin": "the library packs the thin side as any other; JAX's kernel is made for it. "
-    "A kernel of our own would win it.",
-    "products: attention": "torch never stores the scores. One routine by blocks would win it.",
-    "products": "on one thread it is the library's time; JAX's inner kernel is some 5 % faster. "
-    "On two, workers that sleep are not woken for fewer than ten parts, and a product has two to "
-    "eight long ones: waking by the work instead of the number of parts would win it.",
+    "products: aᵀ·a": "the library has no parts of it to share out that are as even as its own "
+    "threads'. Panels below the diagonal would win it.",
+    "products": "with AVX-512 panels of our own multiply, else the library on one thread: peers' "
+    "inner kernels may be some percent faster.",
     "programs: n-body": "numba keeps three sums in registers for what is computed once; ours "
     "computes it for each.",
     "programs: stencil": "a step that reads what it updates goes through a temporary; numba's "
