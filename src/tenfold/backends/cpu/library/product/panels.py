@@ -22,7 +22,12 @@ from tenfold.backends.llvm.writer import COMPUTE, Writer
 
 TERMS = 512  # of a run
 _VECTORS = 4  # of a panel
-_ROWS = (6, 4)  # of a tile
+_TALL, _NARROW, _FLAT = 6, 8, 4  # rows of a tile, of half a vector, where few are left
+# Each of some rows and vectors, with half a vector first.
+_TILES = (
+    *((_TALL if vectors else _NARROW, vectors) for vectors in range(_VECTORS + 1)),
+    *((_FLAT, vectors) for vectors in range(_VECTORS + 1)),
+)
 _NEAR = 16  # rows that read the right operand as it lies
 _HELD = 8192  # elements of a right operand that is read as it lies: the first cache holds them
 
@@ -31,7 +36,7 @@ def panels(dtype: str, target: LLVMTarget) -> tuple[str, tuple[str, ...]]:
     """The function and those that it calls, and what they declare."""
     w = Writer(target)
     text = ""
-    for rows, vectors in product(_ROWS, (0, *range(1, _VECTORS + 1))):
+    for rows, vectors in _TILES:
         text += _Tile(COMPUTE[dtype], w).text(rows, vectors)
     text += _Packing(COMPUTE[dtype], w).text() + _Multiplication(COMPUTE[dtype], w).text()
     return text, tuple(sorted(w.declared))
@@ -198,10 +203,11 @@ class _Multiplication(Lanes):
             pitch = w.select(near, "i64", "%pitch", width)
             kind = w.select(narrow, "i64", "0", vectors)
             left = self.at("%a", self.times(term, "%on"))
+            tall = w.select(narrow, "i64", str(_NARROW), str(_TALL))
             with each(w, "0", "%rows", "%high") as row:
                 valid = self.less("%rows", row)
-                flat = self.flat(valid)
-                w.put(f"%high = select i1 {flat}, i64 {_ROWS[1]}, i64 {_ROWS[0]}")
+                flat = self.flat(valid, tall)
+                w.put(f"%high = select i1 {flat}, i64 {_FLAT}, i64 {tall}")
                 at = self.at(left, self.times(row, "%down"))
                 to = self.at("%c", self.total(self.times(row, "%line"), column))
                 given = (
@@ -209,7 +215,7 @@ class _Multiplication(Lanes):
                     f"i64 {count}, ptr {to}, i64 %line, i64 {tail}, i1 {first}"
                 )
                 which = self.total(kind, w.select(flat, "i64", str(_VECTORS + 1), "0"))
-                names = [f"tn_{r}x{v}" for r, v in product(_ROWS, range(_VECTORS + 1))]
+                names = [f"tn_{r}x{v}" for r, v in _TILES]
                 done = w.fresh("done")
                 labels = " ".join(f"i64 {n}, label %{done}.{n}" for n in range(1, len(names)))
                 w.put(f"switch i64 {which}, label %{done}.0 [ {labels} ]")
@@ -227,10 +233,10 @@ entry:
 }}
 """
 
-    def flat(self, left: str) -> str:
+    def flat(self, left: str, tall: str) -> str:
         """Whether the next tile is one of fewer rows: what is left fits one, or two."""
         w = self.w
-        one = w.op(f"icmp ule i64 {left}, {_ROWS[1]}")
-        more = w.op(f"icmp ugt i64 {left}, {_ROWS[0]}")
-        two = w.op(f"icmp ule i64 {left}, {2 * _ROWS[1]}")
+        one = w.op(f"icmp ule i64 {left}, {_FLAT}")
+        more = w.op(f"icmp ugt i64 {left}, {tall}")
+        two = w.op(f"icmp ule i64 {left}, {2 * _FLAT}")
         return w.op(f"or i1 {one}, {w.op(f'and i1 {more}, {two}')}")
