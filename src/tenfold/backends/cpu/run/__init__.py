@@ -7,7 +7,8 @@ bytecode that one native interpreter reads (`backends/cpu/run/steps`). Native co
 about 1.5 ms a step to compile; bytecode costs none of that, and makes a plan on disk plain data.
 
 - Loops and branches run inside the interpreter; a hook or host step calls back into Python. A loop
-  of many short rounds is one native function instead (`backends/cpu/loop`).
+  of many short rounds is one native function instead (`backends/cpu/loop`). Rounds of one that
+  carries nothing run side by side (`run/rounds`).
 - Carries alternate between two slots; outputs alias nothing; a loop of no trips copies.
 - Back edges poll, so that Ctrl-C stops a plan within 0.2 s. Long kernels poll too, in the loop
   that is long while each of its trips is short (`backends/cpu/emit/polling`); long products and
@@ -15,8 +16,8 @@ about 1.5 ms a step to compile; bytecode costs none of that, and makes a plan on
   plan has written is thrown away.
 - A check that fails in a kernel (an index out of range) has the step's nodes run again by the
   evaluator, which raises the error with the user's line.
-- Products of matrices are the library's, in tiles that the shape alone decides, on the threads of
-  the pool (`backends/cpu/library/product/tiles`). Small ones are kernels, and so are products of
+- Products of matrices go by panels of our own or are the library's, in tiles that the shape alone
+  decides, on the threads of the pool (`backends/cpu/library/product`). Small ones are kernels, and so are products of
   vectors, and of a vector with a matrix that is computed for it (`ops/algebra/products`).
 - Routines are called as kernels are, one function for each dtype whatever the sizes, compiled when
   first needed and kept with the gate and the steps (`backends/cpu/library/routine`). What one

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.library.product import by_panels
 from tenfold.backends.cpu.library.product.tiles import product_tiles
-from tenfold.backends.cpu.library.routine import NodeRoutine, routine_of, routine_symbol
+from tenfold.backends.cpu.library.routine import routine_symbol
 from tenfold.backends.cpu.loop.walk import Walk
 from tenfold.backends.cpu.loop.writer import ASK, LITERAL, SLOT
 from tenfold.backends.cpu.run.opcodes import (
@@ -25,7 +24,8 @@ from tenfold.backends.cpu.run.opcodes import (
     Opcode,
 )
 from tenfold.backends.cpu.run.overwrite import StepOrder, step_order
-from tenfold.backends.cpu.threads.cut import LEAST, Cut, KernelPlace, cut, share
+from tenfold.backends.cpu.run.weights import routine_step, side_by_side, weigh
+from tenfold.backends.cpu.threads.cut import Cut, KernelPlace, cut, share
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.graph.op import PRODUCT
 from tenfold.kernel.ir.kernel import SCRATCH
@@ -39,7 +39,6 @@ from tenfold.plan import (
     Plan,
     RoutineStep,
     Slot,
-    Step,
 )
 from tenfold.plan.steps.loops import Which
 from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
@@ -48,53 +47,8 @@ from tenfold.types import KIND, SHORT
 Array = np.ndarray[Any, Any]
 
 NO_LOOPS: Mapping[Which, str] = {}
-_TURNS = 1000  # of a loop whose length nobody knows: it may be endless
 _POLLED = 20_000  # nanoseconds of work after which a step polls
-_LEAST_ROUND, _LONGEST_ROUND = 10_000, 50_000_000  # nanoseconds of rounds that go side by side
-_TOUCHED = 4  # bytes a nanosecond
 _COPIED = 1 << 28  # bytes that are copied without a poll
-
-
-def weigh(plans: Sequence[Plan]) -> tuple[dict[int, int], dict[int, list[int]]]:
-    """About how many nanoseconds each of these plans takes, by id, and each of its steps; inner
-    plans come first."""
-    known: dict[int, int] = {}
-    steps: dict[int, list[int]] = {}
-    for plan in plans:
-        sizes = [slot.type.size for slot in plan.slots]
-        steps[id(plan)] = [_weight(plan, step, sizes, known) for step in plan.steps]
-        known[id(plan)] = 10 + sum(steps[id(plan)])
-    return known, steps
-
-
-def _weight(plan: Plan, step: Step, sizes: Sequence[int], known: Mapping[int, int]) -> int:
-    match step:
-        case KernelStep():
-            call = plan.call(step)
-            space = prod([max(call.size(axis.extent), 1) for axis in call.kernel.axes])
-            return int(20 + len(step.slots) * min(space, 1 << 40) // 4)
-        case RoutineStep() if step.name == PRODUCT:
-            return 100 + int(prod([sizes[s] for s in (*step.inputs, *step.outputs)]) ** 0.5) // 16
-        case RoutineStep():
-            return 100 + _routine(plan, step).weight
-        case LoopStep() | BranchStep():
-            inner = max(known[id(plan.plans[p])] for p in step.plans)
-            turns = 1
-            if isinstance(step, LoopStep):
-                turns = step.length if step.counted else _TURNS
-            return 20 + inner * max(turns, 1)
-        case CopyStep():
-            return 10 + plan.slots[step.source].type.nbytes // 8
-        case HostStep():
-            return 1000
-
-
-def _routine(plan: Plan, step: RoutineStep) -> NodeRoutine:
-    node = plan.graph.nodes[step.node]
-    types = tuple(plan.graph.types[v] for v in node.inputs)
-    found = routine_of(step.name, types, dict(node.attributes))
-    assert found is not None
-    return found
 
 
 def _symbol(plan: Plan, step: RoutineStep) -> str:
@@ -196,7 +150,7 @@ class Bytecode:
                     words += self.product(plan, step, places)
                     most = max(most, 3 + POLL_ROWS)
                 case RoutineStep():
-                    unsolved = self.ask(number, at) if _routine(plan, step).leaves else 0
+                    unsolved = self.ask(number, at) if routine_step(plan, step).leaves else 0
                     words += self.routine(plan, step, places, unsolved)
                     rows = len(step.inputs) + len(step.outputs) + len(step.scratch)
                     most = max(most, rows + POLL_ROWS)
@@ -321,7 +275,7 @@ class Bytecode:
         self, plan: Plan, step: RoutineStep, places: Sequence[tuple[int, int]], unsolved: int
     ) -> list[int]:
         """A routine, which is called as a kernel is; what it leaves unsolved Python does."""
-        routine = _routine(plan, step)
+        routine = routine_step(plan, step)
         params = self.keep(_aligned(np.array(routine.params, np.int64).view(np.uint8)))
         slots = (*step.inputs, *step.outputs, *step.scratch)
         address = self.routines[routine.symbol]
@@ -350,30 +304,6 @@ class Bytecode:
         """Whether a plan that a loop carries out, at any depth, has an alarm."""
         inner = {self.numbers[id(p)] for n in step.plans for p in plan.plans[n].every}
         return not inner.isdisjoint(self.alarms)
-
-    def apart(self, plan: Plan, step: LoopStep) -> bool:
-        """Whether the rounds of a loop may run side by side, and are worth it: they carry nothing,
-        call no Python, and are neither too short to be handed out nor long without a poll."""
-        if not step.counted or step.carries or self.alarmed(plan, step):
-            return False
-        body = plan.plans[step.plans[-1]]
-        weight = self.short(body)
-        if not _LEAST_ROUND <= weight <= _LONGEST_ROUND or weight * step.length < LEAST:
-            return False
-        return not any(_asks(one, inner) for one in body.every for inner in one.steps)
-
-    def short(self, plan: Plan) -> int:
-        """About how many nanoseconds a plan takes, at least: kernels as long as to touch memory."""
-        total = 0
-        for step, weight in zip(plan.steps, self._steps[id(plan)], strict=True):
-            if isinstance(step, KernelStep):
-                total += sum(plan.slots[s].type.nbytes for s in step.slots) // _TOUCHED
-            elif isinstance(step, LoopStep):
-                inner = self.short(plan.plans[step.plans[-1]])
-                total += inner * (step.length if step.counted else 1)
-            else:
-                total += weight
-        return total
 
     def native_loop(
         self, plan: Plan, step: LoopStep, name: str, places: Sequence[tuple[int, int]]
@@ -408,7 +338,7 @@ class Bytecode:
             sum(self.weights[id(body)] for body in bodies), codes[0], codes[-1],
             *places[step.arena], *(places[step.flag] if step.flag >= 0 else (NULL_BASE, 0)),
         ]  # fmt: skip
-        if self.apart(plan, step):
+        if not self.alarmed(plan, step) and side_by_side(plan, step, self._steps):
             words[0], words[8] = Opcode.ROUNDS, max(64, bodies[0].arena_bytes)
         for slot in step.inputs[: step.captures]:
             words += places[slot]
@@ -421,16 +351,6 @@ class Bytecode:
         for slot in (*slices, *stacks):
             words += (*places[slot], plan.slots[slot].type.nbytes // max(step.length, 1))
         return words
-
-
-def _asks(plan: Plan, step: Step) -> bool:
-    """Whether a step may call Python."""
-    match step:
-        case KernelStep():
-            return bool(plan.own[step.kernel].checks)
-        case RoutineStep():
-            return step.name != PRODUCT and _routine(plan, step).leaves
-    return isinstance(step, HostStep)
 
 
 def _cut_words(
