@@ -17,8 +17,9 @@ about 1.5 ms a step to compile; bytecode costs none of that, and makes a plan on
 - A check that fails in a kernel (an index out of range) has the step's nodes run again by the
   evaluator, which raises the error with the user's line.
 - Products of matrices go by panels of our own or are the library's, in tiles that the shape alone
-  decides, on the threads of the pool (`backends/cpu/library/product`). Small ones are kernels, and so are products of
-  vectors, and of a vector with a matrix that is computed for it (`ops/algebra/products`).
+  decides, on the threads of the pool (`backends/cpu/library/product`). Small ones are kernels, and
+  so are products of vectors, and of a vector with a matrix that is computed for it
+  (`ops/algebra/products`).
 - Routines are called as kernels are, one function for each dtype whatever the sizes, compiled when
   first needed and kept with the gate and the steps (`backends/cpu/library/routine`). What one
   leaves unsolved, a singular matrix say, the evaluator does, or raises the error with the line.
