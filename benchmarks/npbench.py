@@ -1,10 +1,12 @@
 """NPBench: its programs under `tn.jit`, beside NumPy, numba and JAX.
 
     python benchmarks/npbench.py CHECKOUT [program ...] [--size S] [--rounds 5] [--seconds 0.2]
-                                 [--limit S] [--peers numpy,numba,jax] [--save FILE]
+                                 [--limit S] [--peers numpy,numba,jax] [--save FILE] [--report]
 
 CHECKOUT is a copy of github.com/spcl/npbench; without it, the environment's NPBENCH. Sizes are
-NPBench's presets S and M. A table of all programs goes to `benchmarks/results/npbench-SIZE.md`.
+NPBench's presets S and M. A table of all programs goes to `benchmarks/results/npbench-SIZE.md`. All
+of them take an hour; with `--save` they may be measured by parts, and `--report` makes the table of
+what was saved, the last of each program.
 
 Each system has a process of its own, on one core with one thread; rounds of their calls are
 interleaved, and the shortest call counts. How a program runs under `tn.jit`:
@@ -137,9 +139,10 @@ def is_single(answers: Path) -> bool:
 class Suite:
     """The programs of a checkout, and a process for each system with one of them."""
 
-    def __init__(self, checkout: Path, folder: Path, options: argparse.Namespace) -> None:
-        self.checkout, self.folder, self.options = checkout, folder, options
-        self.peers = [p for p in options.peers.split(",") if p and find_spec(p)]
+    def __init__(
+        self, checkout: Path, folder: Path, peers: list[str], options: argparse.Namespace
+    ) -> None:
+        self.checkout, self.folder, self.peers, self.options = checkout, folder, peers, options
         self.core = max(os.sched_getaffinity(0))
 
     def has(self, name: str, peer: str) -> bool:
@@ -299,6 +302,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one answer")
     parser.add_argument("--peers", default=",".join(PEERS), help="NumPy has to be among them")
     parser.add_argument("--save", help="a file for all that was found, as lines of JSON")
+    parser.add_argument("--report", action="store_true", help="of what was saved, measure nothing")
     options = parser.parse_intermixed_args()
     checkout = Path(options.checkout)
     if not options.checkout or not (checkout / "bench_info").is_dir():
@@ -310,18 +314,22 @@ def main() -> None:
     unknown = set(options.programs) - set(names)
     if unknown:
         raise SystemExit(f"NPBench has no {', '.join(sorted(unknown))}; it has {', '.join(names)}")
-    rows = {}
-    for name in options.programs or names:
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    peers = [p for p in options.peers.split(",") if p and find_spec(p)]
+    if options.report:
+        for saved in Path(options.save).read_text().splitlines():
+            rows |= json.loads(saved)
+        rows = dict(sorted(rows.items()))
+    for name in () if options.report else options.programs or names:
         with tempfile.TemporaryDirectory() as folder:
-            suite = Suite(checkout.resolve(), Path(folder), options)
-            rows[name] = suite.measure(name)
-        print(" ".join(f"{cell:>10}" for cell in cells(name, rows[name], suite.peers)), flush=True)
+            rows[name] = Suite(checkout.resolve(), Path(folder), peers, options).measure(name)
+        print(" ".join(f"{cell:>10}" for cell in cells(name, rows[name], peers)), flush=True)
         if options.save:
             with open(options.save, "a") as file:
                 file.write(json.dumps({name: rows[name]}) + "\n")
-    print("\n".join(summary(rows, suite.peers)))
-    if not options.programs:
-        (RESULTS / f"npbench-{options.size}.md").write_text(page(rows, suite.peers, options.size))
+    print("\n".join(summary(rows, peers)))
+    if options.report or not options.programs:
+        (RESULTS / f"npbench-{options.size}.md").write_text(page(rows, peers, options.size))
 
 
 if __name__ == "__main__":

@@ -179,6 +179,16 @@ def test_polynomials_of_small_integers() -> None:
             like_numpy(lambda x, p: np.polyval(p, x), np.ones(3, dtype), p)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("exponent", [0, 1, 0.0, 1.0])
+def test_powers_0_and_1(dtype: str, exponent: float) -> None:
+    parts = (0.0, -0.0, 1.5, -2.0, INF, -INF, NAN)
+    x = np.array([complex(a, b) if dtype[0] == "c" else a for a in parts for b in parts], dtype)
+    like_numpy(lambda x: (np.power(x, exponent), x**exponent), x)
+    ops = {node.op for node in tn.trace(lambda x: x**exponent, x).nodes}
+    assert ops <= {"constant", "broadcast", "eq", "select"}
+
+
 def test_powers_of_bools() -> None:
     x = np.array([True, False])
     like_numpy(lambda x: (x**2, np.power(x, 2), x**1, x**True, x**0.5, 2**x, np.square(x)), x)

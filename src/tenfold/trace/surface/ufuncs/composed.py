@@ -34,6 +34,12 @@ def same(x: Array) -> Array:
     return Array(scope, value_of(x, scope))
 
 
+def unsigned_zero(x: Array) -> Array:
+    """Complex numbers as they are, but 0 for every zero."""
+    zero = filled(0, x.dtype, x.shape)
+    return emit("select", emit("eq", x, zero), zero, x)
+
+
 def never(x: Array) -> Array:
     return filled(False, BOOL, x.shape)
 

@@ -189,6 +189,10 @@ def _power(within: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any, y: Any) -> Any:
         if (type(y) is int or type(y) is float) and type(x) is Array and not x._weak:
             kind = KIND[x.dtype]
+            if y == 0 and kind in "fc":
+                return composed.filled(1, x.dtype, x.shape)
+            if y == 1 and kind in "fc":
+                return composed.same(x) if kind == "f" else composed.unsigned_zero(x)
             if y == 2 and (kind in "fc" or (kind in "iu" and type(y) is int)):
                 return UFUNCS[np.square](x)
             if y == 0.5 and kind in "fc":
