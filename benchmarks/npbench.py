@@ -55,7 +55,28 @@ WAYS = ("unchanged", "static", "convert")
 WORDS = {"static": "wrapped", "convert": "wrapped"}
 
 # Why a line is lost, and what would win it.
-LOST: dict[str, str] = {}
+_LOADS = "not profiled; likely loads that cross lines: JAX's vectors are half as wide."
+_MEMORY = "all wait for the matrix from memory: within the noise of a shared bus."
+_LIBRARY = "not profiled; likely LAPACK's time, and JAX's is another build."
+LOST: dict[str, str] = {
+    "atax": _MEMORY,
+    "bicg": _MEMORY,
+    "mvt": _MEMORY,
+    "azimint_hist": "two passes in order over the bins that were found; one would win it.",
+    "channel_flow": "a round of some 70 short kernels, most on an edge of the grid. Kernels that "
+    "write several ranges would win it.",
+    "cholesky2": _LIBRARY,
+    "contour_integral": _LIBRARY,
+    "covariance2": "a product of a matrix by itself, which NumPy gives to syrk.",
+    "crc16": "not profiled; likely one more instruction in the chain of each bit.",
+    "fdtd_2d": _LOADS,
+    "hdiff": "the flux in one direction is stored and read again. Rows that are kept would win it.",
+    "heat_3d": _LOADS,
+    "jacobi_1d": _LOADS,
+    "jacobi_2d": _LOADS,
+    "seidel_2d": "a division waits for the one before; ours copies a row besides.",
+    "trisolv": "not profiled; likely fewer prefetches than in the library's dot.",
+}
 
 
 class Worker:

@@ -1,15 +1,7 @@
-"""B = alpha Aᵀ B, of A the strict lower half and ones on the diagonal."""
+"""B = alpha Aᵀ B, of A the strict lower half and ones on the diagonal, as one product."""
 
 import numpy as np
 
-import tenfold as tn
-
 
 def trmm(alpha, A, B):
-    places = np.arange(A.shape[0])
-
-    def row(i, B):
-        B[i] += np.where(places > i, A[:, i], 0.0) @ B
-        return B
-
-    B[:] = alpha * tn.fori_loop(0, B.shape[0], row, B)
+    B[:] = alpha * (B + np.tril(A, -1).T @ B)
