@@ -55,8 +55,8 @@ def needs(form: SortForm) -> tuple[str, ...]:
     """What the function refers to, besides what its writer declares."""
     v, one, n = f"<{LANES} x i{form.item}>", f"<{LANES} x i1>", f"v{LANES}i{form.item}"
     return (
-        f"declare {v} @llvm.umin.{n}({v}, {v})",
-        f"declare {v} @llvm.umax.{n}({v}, {v})",
+        f"declare {v} @llvm.smin.{n}({v}, {v})",
+        f"declare {v} @llvm.smax.{n}({v}, {v})",
         f"declare i1 @llvm.vector.reduce.or.v{LANES}i1({one})",
     )
 
@@ -68,8 +68,8 @@ def _exchange(form: SortForm, name: str, value: str, far: int, low: Container[in
     pick = ", ".join(f"i32 {i if i in low else i + LANES}" for i in range(LANES))
     return (
         f"  %{name}.other = shufflevector {v} {value}, {v} poison, <{LANES} x i32> <{swap}>\n"
-        f"  %{name}.less = call {v} @llvm.umin.{n}({v} {value}, {v} %{name}.other)\n"
-        f"  %{name}.more = call {v} @llvm.umax.{n}({v} {value}, {v} %{name}.other)\n"
+        f"  %{name}.less = call {v} @llvm.smin.{n}({v} {value}, {v} %{name}.other)\n"
+        f"  %{name}.more = call {v} @llvm.smax.{n}({v} {value}, {v} %{name}.other)\n"
         f"  %{name} = shufflevector {v} %{name}.less, {v} %{name}.more, <{LANES} x i32> <{pick}>\n"
     )
 
@@ -100,12 +100,22 @@ def _settled(form: SortForm, name: str, value: str) -> str:
     return text + f"  %{name}.sorted = add {v} {value}, zeroinitializer\n"
 
 
+def _turned(form: SortForm) -> str:
+    """What turns unsigned items into signed ones in the same order, and back: more processors can
+    compare these."""
+    return f"splat (i{form.item} {-1 << form.item - 1})"
+
+
+def _greatest(form: SortForm) -> str:
+    return f"splat (i{form.item} {(1 << form.item - 1) - 1})"
+
+
 def _items(form: SortForm, name: str, at: str, taken: str = "") -> str:
     """%NAME.item: the items of a vector of elements."""
     v, keys = (f"<{LANES} x i{bits}>" for bits in (form.item, form.bits))
     text = key(form, name, "%x", at, wide=True, taken=taken)
     if not form.positions:
-        return text + f"  %{name}.item = add {v} %{name}, zeroinitializer\n"
+        return text + f"  %{name}.item = xor {v} %{name}, {_turned(form)}\n"
     return text + (
         f"  %{name}.long = zext {keys} %{name} to {v}\n"
         f"  %{name}.high = shl {v} %{name}.long, splat (i64 {form.below})\n"
@@ -113,7 +123,8 @@ def _items(form: SortForm, name: str, at: str, taken: str = "") -> str:
         f"  %{name}.first = shufflevector {v} %{name}.one, {v} poison, "
         f"<{LANES} x i32> zeroinitializer\n"
         f"  %{name}.place = add {v} %{name}.first, {_LANE}\n"
-        f"  %{name}.item = or {v} %{name}.high, %{name}.place\n"
+        f"  %{name}.both = or {v} %{name}.high, %{name}.place\n"
+        f"  %{name}.item = xor {v} %{name}.both, {_turned(form)}\n"
     )
 
 
@@ -143,7 +154,7 @@ in.rest:
 """
         + w.taken()
         + _items(form, "t", "%whole", taken)
-        + f"  %t.full = select <{LANES} x i1> %live, {v} %t.item, {v} splat ({item} -1)\n"
+        + f"  %t.full = select <{LANES} x i1> %live, {v} %t.item, {v} {_greatest(form)}\n"
         + _sorted(form, "t", "%t.full")
         + f"""  %rest.to = getelementptr {item}, ptr %a, i64 %whole
   store {v} %t.sorted, ptr %rest.to, align {size}
@@ -208,8 +219,8 @@ merge:
   %one = phi {v} [ %first, %meet ], [ %fresh, %next ], [ %fresh, %merge.poll ]
   %two = phi {v} [ %second, %meet ], [ %h.sorted, %next ], [ %h.sorted, %merge.poll ]
   %back = shufflevector {v} %two, {v} poison, <{LANES} x i32> {_BACK}
-  %l = call {v} @llvm.umin.{n}({v} %one, {v} %back)
-  %h = call {v} @llvm.umax.{n}({v} %one, {v} %back)
+  %l = call {v} @llvm.smin.{n}({v} %one, {v} %back)
+  %h = call {v} @llvm.smax.{n}({v} %one, {v} %back)
 """
         + _settled(form, "l", "%l")
         + _settled(form, "h", "%h")
@@ -229,7 +240,7 @@ next:
   %right.key = load {w}, ptr %right.at, align {size}
   %left.on = icmp ult i64 %left, %mid
   %right.off = icmp uge i64 %right, %high
-  %least = icmp ule {w} %left.key, %right.key
+  %least = icmp sle {w} %left.key, %right.key
   %wanted = or i1 %least, %right.off
   %take = and i1 %wanted, %left.on
   %fresh.at = select i1 %take, ptr %left.at, ptr %right.at
@@ -277,7 +288,8 @@ def _giving(form: SortForm, v: str, w: Writer) -> str:
   br i1 %out.on, label %out.body, label %out.last
 out.body:
   %g.at = getelementptr {item}, ptr %from, i64 %out.i
-  %g = load {v}, ptr %g.at, align {size}
+  %g.item = load {v}, ptr %g.at, align {size}
+  %g = xor {v} %g.item, {_turned(form)}
 """
         + elements("g")
         + f"""  %g.to = getelementptr {item}, ptr %y, i64 %out.i
@@ -291,7 +303,8 @@ out.body:
   br i1 %uneven, label %out.rest, label %out.end
 out.rest:
   %r.at = getelementptr {item}, ptr %from, i64 %whole
-  %r = load {v}, ptr %r.at, align {size}
+  %r.item = load {v}, ptr %r.at, align {size}
+  %r = xor {v} %r.item, {_turned(form)}
 """
         + elements("r")
         + f"""  %r.to = getelementptr {item}, ptr %y, i64 %whole
