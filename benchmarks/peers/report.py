@@ -29,8 +29,6 @@ LOST: dict[str, str] = {
     "carries the place in every lane. Two passes would win it.",
     "rows: sort": "NumPy's sort is not stable, ours is. Sorting networks for short lines would "
     "win it.",
-    "products: aᵀ·a": "the library has no parts of it to share out that are as even as its own "
-    "threads'. Panels below the diagonal would win it.",
     "products": "with AVX-512 panels of our own multiply, else the library on one thread: peers' "
     "inner kernels may be some percent faster.",
     "programs: n-body": "numba keeps three sums in registers for what is computed once; ours "
