@@ -30,6 +30,7 @@ SENSES = {
     ),
     "choosing.py": {"clip": "what becomes of an index that is out of range"},
     "explain.py": {"constant": "how a capture is guarded"},
+    "lane_moves.py": dict.fromkeys(("gather", "scatter"), "moves of lanes"),
     "loader.py": {"lgamma": "a function of libm"},
     "plan.py": {"constant": "where a slot lies"},
     "polling.py": dict.fromkeys(("gather", "scatter"), "intrinsics of LLVM"),
