@@ -290,8 +290,11 @@ def summary(rows: dict[str, dict[str, dict[str, Any]]], peers: list[str]) -> lis
     return lines
 
 
-def page(rows: dict[str, dict[str, dict[str, Any]]], peers: list[str], size: str) -> str:
+def page(
+    rows: dict[str, dict[str, dict[str, Any]]], names: list[str], peers: list[str], size: str
+) -> str:
     facts = machine()
+    missing = [name for name in names if name not in rows]
     used = ", ".join(f"{name} {facts['versions'][name]}" for name in ("tenfold", *peers))
     heads = ["program", "runs", "error", "first", "steady", "peak, MB"]
     for peer in peers:
@@ -301,9 +304,11 @@ def page(rows: dict[str, dict[str, dict[str, Any]]], peers: list[str], size: str
         "",
         f"Made by `npbench.py --size {size}` on {facts['processor']}, one thread; {used}.",
         "A peer's figure is its time over Tenfold's: above 1, Tenfold is faster. Rounds are",
-        "interleaved, each system in a process of its own; the shortest call counts.",
+        "interleaved, each system in a process of its own; the shortest call counts. Measured by",
+        "parts, the last row of each program stands, and some are of an earlier state.",
         "",
         *summary(rows, peers),
+        *(["", f"Not measured: {', '.join(missing)}."] if missing else []),
         "",
         "| " + " | ".join(heads) + " |",
         "|---" * len(heads) + "|",
@@ -350,7 +355,7 @@ def main() -> None:
                 file.write(json.dumps({name: rows[name]}) + "\n")
     print("\n".join(summary(rows, peers)))
     if options.report or not options.programs:
-        (RESULTS / f"npbench-{options.size}.md").write_text(page(rows, peers, options.size))
+        (RESULTS / f"npbench-{options.size}.md").write_text(page(rows, names, peers, options.size))
 
 
 if __name__ == "__main__":
