@@ -1,6 +1,6 @@
 """Cut: into how many parts the work of a kernel goes, by its cost and its sizes alone.
 
-A part takes some 10 µs or more, against 0.3 µs that cutting costs while workers spin; work below
+A part takes some 6 µs or more, against 0.3 µs that cutting costs while workers spin; work below
 that of a few parts stays on the caller. There are at most 64: enough for the threads of a machine
 to end at about the same time, however many they are. Where a part begins is a function of shapes,
 never of the number of threads.
@@ -17,8 +17,8 @@ from tenfold.kernel.analyse.nest import carried_out
 from tenfold.kernel.ir.kernel import BOTH, REDUCED, SCRATCH, Kernel
 from tenfold.kernel.ir.sized import SizedKernel
 
-LEAST = 30_000.0  # nanoseconds of work that is cut
-PART = 10_000.0  # of a part, at least
+LEAST = 12_000.0  # nanoseconds of work that is cut
+PART = 6_000.0  # of a part, at least
 _MOST = 64  # parts
 _FINE = 1e9  # nanoseconds of what is cut as finely as can be
 MOST_ROWS, ROW_BYTES = 32, 2048  # of what parts of a reduction hold in the end
