@@ -25,8 +25,8 @@ NOISE = 0.95  # of Tenfold's time: a peer that took less has won
 
 # Why a case is lost, and what would win it, by the beginning of its title.
 LOST: dict[str, str] = {
-    "rows: argmax": "NumPy looks for the greatest of a block, and for its place after that; ours "
-    "carries the place in every lane. Two passes would win it.",
+    "rows: argmax": "ours goes through a row twice. NumPy keeps the greatest of a block, and looks "
+    "for its place in one block alone: that would win it.",
     "rows: sort": "NumPy's sort is not stable, ours is. Sorting networks for short lines would "
     "win it.",
     "products": "with AVX-512 panels of our own multiply, else the library on one thread: peers' "
@@ -34,8 +34,12 @@ LOST: dict[str, str] = {
     "programs: n-body": "numba keeps three sums in registers for what is computed once; ours "
     "computes it for each.",
     "programs: stencil": "a step that reads what it updates goes through a temporary; numba's "
-    "program has two arrays by hand.",
-    "programs": "products take most of it: see there.",
+    "program has two arrays by hand. To write the range into another array, and beside it only "
+    "the rest of the old one, would win it.",
+    "programs: LSTM": "256 products of few rows one after the other, each too small to be cut. "
+    "Those of the inputs could be one before the loop.",
+    "programs: transformer": "products take most of it: see there.",
+    "programs: MLP": "products take most of it: see there.",
 }
 
 
