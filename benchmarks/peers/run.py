@@ -149,7 +149,18 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     name = f"{options.level or 'best'}-{options.threads}.json"
     told = {"machine": machine(), "level": options.level, "threads": options.threads}
-    (RESULTS / name).write_text(json.dumps({**told, "cases": results}, indent=1) + "\n")
+    (RESULTS / name).write_text(as_text({**told, "cases": results}))
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """JSON with a line for each case."""
+    cases = [f"{_json(title)}: {_json(case)}" for title, case in found["cases"].items()]
+    rest = [f"{_json(key)}: {_json(value)}" for key, value in found.items() if key != "cases"]
+    return "{" + ",\n".join([*rest, '"cases": {\n' + ",\n".join(cases)]) + "\n}}\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 if __name__ == "__main__":

@@ -82,9 +82,10 @@ def _copy(source: str, folder: str, name: str, size: int) -> str:
 
 
 def _write(source: str, writing: BinaryIO) -> None:
+    from shutil import copyfileobj
+
     with open(source, "rb") as reading:
-        while part := reading.read(1 << 20):
-            writing.write(part)
+        copyfileobj(reading, writing, 1 << 20)
 
 
 def _check_owner(folder: str) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from tenfold.backends.cpu.link.elf import CODE, CONSTANT, DATA, LIMIT, PAGE, bad
+from tenfold.errors import FileError
 from tenfold.locks import Lock
 
 AREA = 1 << 22  # bytes of one area of a chunk
@@ -144,6 +145,12 @@ def _clear_cache() -> Callable[[int, int], None] | None:
     where they see to it themselves."""
     if os.uname().machine != "aarch64":
         return None
-    function = ctypes.CDLL("libgcc_s.so.1").__clear_cache
+    try:
+        function = ctypes.CDLL("libgcc_s.so.1").__clear_cache
+    except (OSError, AttributeError) as error:
+        raise FileError(
+            "object code: this system has no libgcc_s.so.1, by which aarch64 is told of new code: "
+            "install it (Debian: libgcc-s1)"
+        ) from error
     function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_void_p), None
     return function

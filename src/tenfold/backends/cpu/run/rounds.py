@@ -3,8 +3,9 @@
 A round reads its slices and writes its rows of the results, so rounds have nothing to do with each
 other (`Opcode.ROUNDS`, the rule in `weights`). Who runs one on a worker has an arena of its own
 there, and looks for no signals: rounds are short, and the caller looks between its own. What is
-inside a round runs on one thread, since the pool is at work. Where there are fewer rounds than
-threads, rounds go one after the other, and threads share what is inside.
+inside a round runs on one thread, since the pool is at work. To fill in where a round's values lie
+takes no time beside it, so that is compiled without optimisation (optnone). Where there are fewer
+rounds than threads, rounds go one after the other, and threads share what is inside.
 """
 
 from __future__ import annotations
