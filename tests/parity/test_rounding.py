@@ -33,3 +33,12 @@ def test_a_row_that_runs_move_much_counts_where_they_left_one_element_by_chance(
     assert _beyond(got, wanted, spread) == ""
     got[5, 2] += 1e-12
     assert "at [5, 2]" in _beyond(got, wanted, spread)
+
+
+def test_of_two_elements_one_that_runs_move_much_does_not_speak_for_the_other() -> None:
+    wanted = np.ones((2, 20))
+    spread = np.full((2, 20), 1e-16)
+    spread[0, :19] = 1e-3
+    got = wanted.copy()
+    got[1, 7] += 1e-3
+    assert "at [1, 7]" in _beyond(got, wanted, spread)

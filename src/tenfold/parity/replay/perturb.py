@@ -32,6 +32,7 @@ SLACK = 8.0  # how much farther than some runs another may go
 # cut off at 0, say, tells of one way alone.
 RUNS = (1.0, -1.0, 1.0, -1.0, 4.0, -4.0)
 FEWEST = 2  # runs after which a result is judged for the first time
+ROW = 8  # elements from which a row says what runs do to most of it
 MOST = 200_000  # nodes of a run: a loop may never end when what it waits for is moved
 
 
@@ -116,10 +117,13 @@ def _beyond(got: Array, wanted: Array, spread: Array) -> str:
 
 def _typical(spread: Array, size: Array, usual: Array) -> Array | float:
     """What runs do to most elements, in parts of their size, and to most of those in a row along
-    any axis: a round of a loop, say, may be worse conditioned than the others."""
+    any axis: a round of a loop, say, may be worse conditioned than the others. Of a few elements
+    one that is ill-conditioned would speak for all."""
     relative = np.where(usual, spread / size, 0.0)
     found: Array | float = float(np.median(relative[usual]))
-    for axis in range(relative.ndim if relative.ndim > 1 else 0):
+    for axis, extent in enumerate(relative.shape):
+        if relative.size < ROW * extent:
+            continue
         others = tuple(a for a in range(relative.ndim) if a != axis)
         found = np.maximum(found, np.median(relative, axis=others, keepdims=True))
     return found
