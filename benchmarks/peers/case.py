@@ -17,7 +17,8 @@ class Case:
     """`array` is the function in NumPy's words, given the namespace first: NumPy runs it with
     NumPy, JAX with jax.numpy, and Tenfold compiles what NumPy runs. `own` has the functions of
     peers that say it otherwise, by the peer's name, each given the peer's module first; for numexpr
-    it is a text. A peer that is None there, or that has neither, does not take part."""
+    it is a text. A peer that is None there, or that has neither, does not take part. `streams`:
+    memory may bound it, since inputs are read once, so it is also held beside a copy."""
 
     group: str
     name: str
@@ -25,6 +26,7 @@ class Case:
     array: Function | None = None
     own: dict[str, Any] = field(default_factory=dict)
     close: float = 1e-3  # of the largest element of NumPy's result
+    streams: bool = False
 
     @property
     def title(self) -> str:

@@ -78,6 +78,7 @@ def cases() -> list[Case]:
                     "numba": maths_numba,
                     "numexpr": ("x b", "tanh(exp(-x*x)+b) / (1 + exp(-x))"),
                 },
+                streams=size == "1e7",
             ),
             Case(
                 "pointwise",
@@ -85,6 +86,7 @@ def cases() -> list[Case]:
                 normal((n,), (n,), (n,)),
                 affine,
                 {"torch": affine, "numba": affine_numba, "numexpr": ("x y z", "x*y+z")},
+                streams=size == "1e7",
             ),
             Case(
                 "pointwise",
@@ -96,6 +98,7 @@ def cases() -> list[Case]:
                     "numba": polynomial_numba,
                     "numexpr": ("x", "(((x*0.25-1.5)*x+0.75)*x-2.0)*x+1.0"),
                 },
+                streams=size == "1e7",
             ),
         ]
     return found

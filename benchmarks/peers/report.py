@@ -114,7 +114,23 @@ def table(found: dict[str, Any], group: str) -> list[str]:
         if best < NOISE:
             lost.append(f"- {name}: {reason(title)}")
     lines.append(f"| *geometric mean* | | {cells(means(found, group))} | |")
-    return [*lines, "", *(["Lost:", "", *lost, ""] if lost else [])]
+    return [*lines, "", *(["Lost:", "", *lost, ""] if lost else []), *beside_a_copy(found, group)]
+
+
+def beside_a_copy(found: dict[str, Any], group: str) -> list[str]:
+    """How near cases that memory bounds come to a plain copy of as many bytes."""
+    told = [
+        f"{title.split(': ', 1)[1]}: {case['tenfold']['of copy']:.2f}"
+        for title, case in found["cases"].items()
+        if title.startswith(f"{group}: ") and "of copy" in case.get("tenfold", {})
+    ]
+    if not told:
+        return []
+    return [
+        "Bytes read and written a second, over those of a copy between arrays that are there, on",
+        f"as many threads: {'; '.join(told)}.",
+        "",
+    ]
 
 
 def heading(found: dict[str, Any]) -> str:

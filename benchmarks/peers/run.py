@@ -84,6 +84,7 @@ def apart(made: str, theirs: str) -> float:
 
 def measure(case: Case, workers: list[Worker], rounds: int, seconds: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    copied: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for worker in [*workers]:
             into = str(Path(folder) / f"{worker.peer}.npz")
@@ -99,13 +100,20 @@ def measure(case: Case, workers: list[Worker], rounds: int, seconds: float) -> d
         going = [w for w in workers if w.peer in found and "first" in found[w.peer]]
         for _ in range(rounds):
             for worker in going:
-                told = worker.ask(time=seconds)
-                kept = found[worker.peer]
-                kept["best"] = min(told["best"], kept.get("best", np.inf))
-                kept["median"] = min(told["median"], kept.get("median", np.inf))
+                keep_least(found[worker.peer], worker.ask(time=seconds))
+            if case.streams:
+                streamed = found["numpy"]["streamed"]
+                keep_least(copied, workers[0].ask(copy=seconds, streamed=streamed))
+        if case.streams:
+            found["tenfold"]["of copy"] = copied["best"] / found["tenfold"]["best"]
         for worker in workers:
             worker.ask(drop=True)
     return found
+
+
+def keep_least(kept: dict[str, Any], told: dict[str, float]) -> None:
+    for name, took in told.items():
+        kept[name] = min(took, kept.get(name, np.inf))
 
 
 def line(case: Case, found: dict[str, Any]) -> str:
@@ -117,6 +125,8 @@ def line(case: Case, found: dict[str, Any]) -> str:
             shown.append(f"{peer} failed ({told.get('failed')})")
         elif peer == "tenfold":
             shown.append(f"{best * 1e6:10.1f} µs")
+            if "of copy" in told:
+                shown.append(f"{told['of copy']:.2f} of a copy's speed")
         else:
             shown.append(f"{peer} {best / ours:.2f}" if ours else f"{peer} {best * 1e6:.1f} µs")
     return "  ".join(shown)

@@ -2,6 +2,7 @@
 
     {"prepare": CASE, "into": FILE}   compile and run the case; its results are saved
     {"time": SECONDS}                 call it for so long: the shortest call and the median
+    {"copy": SECONDS, "streamed": N}  read and write N bytes in all by copies, likewise
     {"drop": true}                    forget it
 
 Peers' pools of threads spin while they wait, and wreck each other's times in one process. In
@@ -15,6 +16,7 @@ import gc
 import json
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter_ns, sleep
@@ -165,6 +167,13 @@ def rounds(call: Callable[[], Any], seconds: float) -> dict[str, float]:
             return {"best": min(taken), "median": median(taken)}
 
 
+def copy(streamed: int, threads: int, seconds: float) -> dict[str, float]:
+    """Read and write so many bytes in all, a part on each thread, into memory that is there."""
+    parts = [np.ones(streamed // 2 // threads, np.uint8) for _ in range(2 * threads)]
+    with ThreadPoolExecutor(threads) as pool:
+        return rounds(lambda: list(pool.map(np.copyto, parts[::2], parts[1::2])), seconds)
+
+
 def answer(order: dict[str, Any], peer: str, threads: int, calls: list[Call]) -> dict[str, Any]:
     if "prepare" in order:
         case = find(order["prepare"])
@@ -176,9 +185,12 @@ def answer(order: dict[str, Any], peer: str, threads: int, calls: list[Call]) ->
         save(made, order["into"])
         calls[0].settle()
         settled = (perf_counter_ns() - since) / 1e9
-        return {"first": first, "settled": settled}
+        streamed = sum(a.nbytes for a in (*given, np.asarray(made))) if case.streams else 0
+        return {"first": first, "settled": settled, "streamed": streamed}
     if "time" in order:
         return rounds(calls[0].run, order["time"])
+    if "copy" in order:
+        return copy(order["streamed"], threads, order["copy"])
     calls.clear()
     gc.collect()
     return {}
