@@ -150,7 +150,7 @@ def programs() -> Iterator[Case]:
         if n > 100:
             yield Case("shapes never met", n, 4, other, (x, [0]), 32)
             yield Case("elements", 1, 100, elements, (x,))
-            yield Case("elements assigned", n, 51, assigned, (x,))
+            yield Case(f"elements assigned of {n}", 1, 51, assigned, (x,))
         yield Case("in place", n, 51, in_place, (x, y))
         yield Case("branches on values", n, 150, branches, (x, y))
         count = 100 if n <= LARGE else 5

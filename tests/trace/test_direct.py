@@ -10,8 +10,9 @@ import pytest
 
 import tenfold as tn
 from tenfold.errors import IndexProblem, ShapeError
+from tenfold.ops.rows import indexing
 from tenfold.trace.lazy import lazy as values
-from tenfold.trace.lazy import recall
+from tenfold.trace.lazy import realise, recall
 
 SMALL = 100
 
@@ -21,6 +22,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tn.config, "direct", SMALL)
     monkeypatch.setattr(tn.config, "compile", "auto")
     monkeypatch.setattr(recall, "_recordings", {})
+    monkeypatch.setattr(recall, "_of_any_extents", {})
 
 
 @pytest.fixture
@@ -216,3 +218,116 @@ def test_an_element_of_a_large_array_is_read_and_nothing_kept(nodes: list[str]) 
     assert np.asarray(x[3:7]).base is None
     assert not nodes
     assert is_pending(x[: SMALL * 2])
+
+
+# -- numbers written in place
+
+
+def address(x: tn.Array) -> int:
+    """Where the array of a lazy array at hand lies; it is not handed out for that."""
+    return int(x._value.array.ctypes.data)
+
+
+def test_a_number_is_written_in_place_where_nobody_else_holds_the_array(nodes: list[str]) -> None:
+    x = tn.asarray(np.zeros(SMALL * 10)).copy()
+    x[0] = 1.0  # to a copy: the array is still the caller's
+    place = address(x)
+    for i in range(1, 20):
+        x[i] = float(i)
+    x[2:4] = 7.0
+    assert address(x) == place
+    assert not nodes
+    assert x[:6].tolist() == [1, 1, 7, 7, 4, 5]
+
+
+HOLDERS: dict[str, Callable[[Any], Any]] = {
+    "copy": lambda x: x.copy(),
+    "handed out": np.asarray,
+    "view of all": lambda x: np.asarray(x[:]),
+    "sum to come": lambda x: x + x,
+    "part to come": lambda x: x[: SMALL * 5] * 1.0,
+    "exported": lambda x: np.from_dlpack(x),
+    "deferred": lambda x: (x[1:] - x[:-1], x.reshape(2, -1).T + 1.0),
+}
+
+
+@pytest.mark.parametrize("size", [SMALL // 2, SMALL * 10])
+@pytest.mark.parametrize("name", HOLDERS)
+def test_what_somebody_else_holds_is_not_overwritten(name: str, size: int) -> None:
+    x = tn.asarray(np.arange(float(size)))
+    x[0] = 5.0  # from here on the array is its own
+    expected = np.arange(float(size))
+    expected[0] = 5.0
+    wanted = HOLDERS[name](expected.copy())
+    held = HOLDERS[name](x)
+    for i in range(size):
+        x[i] = -1.0
+    pairs = zip(held, wanted, strict=True) if type(held) is tuple else [(held, wanted)]
+    for one, other in pairs:
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+    assert np.asarray(x).tolist() == [-1.0] * size
+
+
+def test_views_see_what_is_written_in_place() -> None:
+    x = tn.asarray(np.zeros(SMALL * 10))
+    x[0] = 1.0
+    part = x[5:9]
+    x[6] = 2.0
+    part[0] = 3.0
+    x[8] = 4.0
+    assert part.tolist() == [3, 2, 0, 4]
+    assert x[5:9].tolist() == [3, 2, 0, 4]
+
+
+def test_updates_that_wait_copy_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tn.config, "compile", "never")
+    x = tn.asarray(np.ones(SMALL * 10)) * 2.0  # which waits, and so does what is written to it
+    for i in range(5):
+        x[i] = float(i)
+    between = x.copy()
+    for i in range(5):
+        x[i] = 9.0
+    assert is_pending(x)
+    copies: list[int] = []
+    function = indexing.update_in_place
+
+    def counted(array: Any, *given: Any) -> Any:
+        copies.append(array.ctypes.data)
+        return function(array, *given)
+
+    monkeypatch.setattr(realise, "update_in_place", counted)
+    assert np.asarray(x)[:6].tolist() == [9, 9, 9, 9, 9, 2]
+    assert np.asarray(between)[:6].tolist() == [0, 1, 2, 3, 4, 2]
+    assert len(copies) == 9, "one of ten finds its array held by another"
+
+
+# -- shapes never met
+
+
+def test_shapes_never_met_make_no_nodes_and_take_nothing_down(nodes: list[str]) -> None:
+    host = np.random.default_rng(2).normal(size=(3, 20))
+    x = tn.asarray(host)
+    for n in range(20, 0, -1):
+        if n == 19:
+            nodes.clear()
+            known = len(recall._recordings)
+        part, wanted = x[:, :n], host[:, :n]
+        made = (np.exp(part * 2.0 + 1.0) - part, part.copy().sum(), (2 - part).max(axis=0))
+        expected = (np.exp(wanted * 2.0 + 1.0) - wanted, wanted.copy().sum(), (2 - wanted).max(0))
+        for one, other in zip(made, expected, strict=True):
+            assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+            assert one.shape == other.shape
+            assert one.dtype == other.dtype
+    assert set(nodes) == {"reduce_max"}, "whose shape depends on the axis"
+    assert len(recall._recordings) == known + 19
+
+
+def test_other_shapes_broadcast_promote_and_fail_as_they_do() -> None:
+    x = tn.asarray(np.ones((2, 3)))
+    x + x, x.sum()
+    assert (x + tn.asarray(np.ones((1, 3)))).shape == (2, 3)
+    assert (tn.asarray(np.ones((4, 1))) + tn.asarray(np.ones((1, 4)))).shape == (4, 4)
+    assert float(tn.asarray(np.ones((0, 5))).sum()) == 0.0
+    assert (tn.asarray(np.ones((2, 7), "f4")) + tn.asarray(np.ones((2, 7)))).dtype == np.float64
+    with pytest.raises(ShapeError):
+        tn.asarray(np.ones((2, 4))) + tn.asarray(np.ones((2, 5)))

@@ -25,6 +25,7 @@ def recordings(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
     """Those of a test, which begins with none."""
     made: dict[Any, Any] = {}
     monkeypatch.setattr(recall, "_recordings", made)
+    monkeypatch.setattr(recall, "_of_any_extents", {})
     return made
 
 

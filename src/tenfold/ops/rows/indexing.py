@@ -224,9 +224,13 @@ def _infer_dynamic_update(types: Types, given: Given, scopes: tuple[Graph, ...])
 
 
 def _dynamic_update(x: Array, update: Array, *starts: Array) -> Array:
-    made = x.copy()
-    made[_clamped(starts, x.shape, update.shape)] = update
-    return made
+    return update_in_place(x.copy(), update, *starts)
+
+
+def update_in_place(x: Array, update: Array, *starts: Array) -> Array:
+    """The same for an array that nobody needs as it was. To do it twice changes nothing more."""
+    x[_clamped(starts, x.shape, update.shape)] = update
+    return x
 
 
 # Samples.

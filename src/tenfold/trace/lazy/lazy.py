@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,26 @@ class PartValue(LazyValue):
     ) -> None:
         super().__init__(type, number, node, raw)
         self.index = index
+
+
+def is_unshared(value: LazyValue) -> bool:
+    """Whether a value's array can be overwritten: whoever asks holds the value in one place (an
+    attribute or an item, not a name), nobody else does, and the array is nobody else's."""
+    array = value.array
+    if array is None or array.base is not None or not array.flags.writeable:
+        return False
+    return (getrefcount(value), getrefcount(array)) == _UNSHARED
+
+
+def _counted(value: LazyValue) -> tuple[int, int]:
+    """What `is_unshared` counts, of a value like that."""
+    array = value.array
+    return getrefcount(value), getrefcount(array)
+
+
+_place = [LazyValue(TensorType(np.dtype(bool), ()), 0, None, None, np.zeros((), bool))]
+_UNSHARED = _counted(_place[0])
+del _place
 
 
 def leaf(array: Host) -> LazyValue:

@@ -24,8 +24,9 @@ from tenfold.config import config
 from tenfold.errors import ScopeError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
+from tenfold.ops.rows.indexing import update_in_place
 from tenfold.trace.lazy.compute import computed, quietly
-from tenfold.trace.lazy.lazy import LAZY, DeferredNode, Host, LazyValue, NodeForm
+from tenfold.trace.lazy.lazy import LAZY, DeferredNode, Host, LazyValue, NodeForm, is_unshared
 from tenfold.types import TensorType
 
 Callables = tuple[Callable[..., Any], ...]
@@ -140,7 +141,12 @@ def _run(value: LazyValue) -> None:
     if node is None:  # another thread has
         return
     form = node.form
-    arrays = computed(form, form.function or partial(_evaluated, form), node.inputs, value.raw)
+    function = form.function or partial(_evaluated, form)
+    if form.op == "dynamic_update" and is_unshared(node.inputs[0]):
+        # Another thread may be at it, too. It reads the value as it was, or with the update done,
+        # or in between: the update gives the same on all of them.
+        function = update_in_place
+    arrays = computed(form, function, node.inputs, value.raw)
     if not node.results:
         value.settle(arrays[0])
         return

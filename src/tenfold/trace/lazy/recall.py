@@ -5,7 +5,8 @@ Which nodes a function makes depends on the types of its arrays and on its other
 unless it looks at values, changes arrays or takes what has no fixed value. So its first call with
 some types is taken down (`recording`): the forms of the nodes, what each reads, and how the results
 lie in the arguments. A call of the same key plays that, while the surface would read keys, promote
-dtypes and check shapes.
+dtypes and check shapes. One elementwise operation on small arrays of one shape, and a sum over all
+of an array, are also known for shapes never met: by their dtypes and rank.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _KEPT = 8192  # recordings; beyond that all are forgotten
 _recordings: dict[Hashable, Recording] = {}
+_of_any_extents: dict[Hashable, Recording] = {}  # these grow with the dtypes and ranks met
+of_all: set[Callable[..., Any]] = set()  # sums over all axes, which do not hang on extents either
 ABSENT: Any = np._NoValue
 
 
@@ -93,7 +96,17 @@ def recall(
     whole = tuple(key)
     found = _recordings.get(whole)
     if found is None:
-        return _recorded(whole, function, args, kwargs, values, numbers)
+        general = None
+        if not kwargs and (like is not None or function in of_all):
+            general = _without_extents(function, args, like)
+            if len({*map(id, values)}) < len(values):
+                general = None  # some of them are one
+        found = _of_any_extents.get(general)
+        if found is not None and _is_small(values):
+            if numbers:
+                values.append(FUNCTIONS["literal"](numbers[0], LAZY, found.literal))
+            return found.compute_sized(values, here(3))
+        return _recorded(whole, general, function, args, kwargs, values, numbers)
     if numbers:
         values.append(FUNCTIONS["literal"](numbers[0], LAZY, found.literal))
     raw = here(3)  # this, who called it, and then the user
@@ -138,13 +151,15 @@ def _at_once(function: Callable[..., Any], x: Any, y: Any) -> Any:
 
 def _recorded(
     key: Hashable,
+    general: Hashable,
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: dict[str, Any],
     values: list[LazyValue],
     numbers: list[Any],
 ) -> Any:
-    """What the function gives, taken down for the next call of this key."""
+    """What the function gives, taken down for the next call of this key; and of the general key,
+    if there is one and extents do not matter."""
     arrays = [*_arrays_in(args), *_arrays_in(kwargs.values())]
     looked, serial = last_look(), next_serial()
     with LAZY.waiting():
@@ -155,6 +170,8 @@ def _recorded(
             if len(_recordings) >= _KEPT:
                 _recordings.clear()
             _recordings[key] = made
+            if general is not None and made.takes_any_extents:
+                _of_any_extents[general] = made
     realise_small([array._value for array in lazy_ones(result)])
     return result
 
@@ -204,6 +221,36 @@ def _add_tokens(
         else:
             return False
     return True
+
+
+def _without_extents(
+    function: Callable[..., Any], args: Sequence[Any], like: tuple[type, ...] | None
+) -> Hashable:
+    """What arrays, and numbers that are alike, are to a function but for extents; None where there
+    is something else among them."""
+    key: list[Any] = [function]
+    for item in args:
+        kind = type(item)
+        if kind is _array[0]:
+            type_ = item._value.type
+            key.append((type_.dtype, len(type_.shape)))
+        elif like and kind in like:
+            key.append(kind)
+        else:
+            return None
+    return tuple(key)
+
+
+def _is_small(values: list[LazyValue]) -> bool:
+    """Whether these have one shape, with elements but few of them, are at hand, and need not
+    wait."""
+    if LAZY.recorded or config.compile == "always":
+        return False
+    shape = values[0].type.shape
+    for value in values:
+        if value.node is not None or value.type.shape != shape:
+            return False
+    return 0 < values[0].type.size <= config.direct
 
 
 def _arrays_in(items: Any) -> list[Any]:

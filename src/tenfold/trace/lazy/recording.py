@@ -15,8 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.trace.lazy.compute import as_array, as_arrays, locate_error, quiet, quiet_context
-from tenfold.trace.lazy.lazy import LAZY, DeferredNode, LazyValue, NodeForm
+from tenfold.trace.lazy.compute import (
+    as_array,
+    as_arrays,
+    locate_error,
+    quiet,
+    quiet_context,
+    quietly,
+)
+from tenfold.trace.lazy.lazy import LAZY, DeferredNode, LazyValue, NodeForm, kind_of
 from tenfold.trace.source import Raw
 from tenfold.trace.view import View
 from tenfold.types import DType
@@ -77,6 +84,30 @@ class Recording:
         self.literal = dtype
         self.constants = []
         return True
+
+    @property
+    def takes_any_extents(self) -> bool:
+        """Whether this is one elementwise operation on arrays of one shape, or a sum over all of
+        one: for other extents, but some, NumPy's function is the same."""
+        form = self.only
+        if form is None or self.constants:
+            return False
+        if isinstance(form.function, np.ufunc):
+            return form.most == form.elements
+        return form.op == "reduce_sum" and not form.types[0].shape and self._given == 1
+
+    def compute_sized(self, values: list[LazyValue], raw: Raw | None) -> Any:
+        """The result for arrays of other extents, which are at hand."""
+        form = self.only
+        assert form is not None
+        assert form.function is not None
+        arrays = [values[place].array for place in self.order]
+        try:
+            made = np.asarray(quietly(form.function, *arrays))
+        except Exception as error:
+            locate_error(error, form, values[:1], raw)
+            raise
+        return array_class[0](LAZY, LazyValue(*kind_of(made), None, raw, made))
 
     def compute(self, arrays: Any, values: list[LazyValue], raw: Raw | None) -> Any:
         """The results for these arrays, which are at hand."""

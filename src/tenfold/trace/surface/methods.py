@@ -14,7 +14,7 @@ from tenfold.frames import entry, hide
 from tenfold.trace.array import Array
 from tenfold.trace.lazy.host import on_host
 from tenfold.trace.lazy.lazy import LAZY
-from tenfold.trace.lazy.recall import recalled
+from tenfold.trace.lazy.recall import of_all, recalled
 from tenfold.trace.scope import local, placed
 from tenfold.trace.source import caller, describe
 from tenfold.trace.surface.emit import (
@@ -214,6 +214,8 @@ SAME_NAME = (
 )
 for _name in SAME_NAME:
     _METHODS[_name] = _function(getattr(np, _name))
+
+of_all.update((_METHODS["sum"], FUNCTIONS[np.sum]))
 
 for _name, _method in _METHODS.items():
     setattr(Array, _name, _method if isinstance(_method, property) else recalled(_method))

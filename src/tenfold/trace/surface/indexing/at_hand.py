@@ -1,8 +1,9 @@
 """Indexing of lazy arrays at hand by Python's numbers and slices: what loops over elements do.
 
 NumPy reads and writes the part itself; no node is made, and a key that was never met costs no more
-than one that was. Parts that are read and arrays that are written have at most `tn.config.direct`
-elements; a single element is read from any. What is not as plain as that is left to `indexing`.
+than one that was. Parts that are read have at most `tn.config.direct` elements; one number is
+written to any array, in place unless somebody else holds that. What is not as plain as that is left
+to `indexing`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from tenfold.config import config
 from tenfold.trace.array import Array
 from tenfold.trace.lazy.compute import small_copy
-from tenfold.trace.lazy.lazy import LAZY, Host, LazyValue, kind_of
+from tenfold.trace.lazy.lazy import LAZY, Host, LazyValue, is_unshared, kind_of
 from tenfold.trace.source import here
 from tenfold.trace.surface.steps import BasicIndex, view_of
 from tenfold.trace.tables import FUNCTIONS
@@ -46,10 +47,11 @@ def read(x: Array, key: Any) -> Array | None:
 
 def write(x: Array, key: Any, value: Any) -> bool:
     """x[key] = value, if it is plain: whether it was done."""
-    if x._view is not None or x._readonly:
+    if x._view is not None or x._readonly or x._scope is not LAZY:
         return False
+    unshared = is_unshared(x._value)
     host = _host(x)
-    if host is None or host.size > config.direct:
+    if host is None:
         return False
     kind = type(value)
     if kind is Array:
@@ -61,7 +63,7 @@ def write(x: Array, key: Any, value: Any) -> bool:
         return False
     if not _is_place(key, host.ndim) and BasicIndex.plain(host.shape, key) is None:
         return False
-    made = host.copy()
+    made = host if unshared else host.copy()
     try:
         made[key] = value
     except (IndexError, OverflowError):
