@@ -1,4 +1,5 @@
-"""Random programs: graphs at least 50 ops deep with arguments for them, each from a seed.
+"""Random programs: graphs of up to 50 ops one after the other, with arguments for them, each from a
+seed. Every fourth is as deep as that; short ones cost less, and show as much an op.
 
 Ops, dtypes, shapes and control flow are drawn from what the table takes; now and then values are
 brought back to finite ones, so that a deep program does not end in NaN alone.
@@ -27,7 +28,7 @@ SHAPES = (
 LARGE = ((1000,), (64, 65), (3, 700), (129, 7), (5, 31, 16), (2, 3, 4, 5), (40, 40))
 HUGE = ((130000,), (300, 700), (70000, 3), (5, 40000), (40, 50, 60))  # beyond the near caches
 COMMON = ("add", "sub", "mul", "div", "max", "min", "exp", "tanh", "sqrt", "lt", "eq", "abs")
-DEPTH = 50  # ops, one after the other
+DEPTHS = 50, 6, 12, 24  # ops, one after the other, in turn
 I32, BOOL = TensorType(DTYPES["i32"], ()), DTYPES["bool"]
 
 
@@ -428,8 +429,9 @@ _CHANCES: tuple[tuple[int, Callable[[Drawn], None]], ...] = (
 _WEIGHTS, _WAYS = zip(*_CHANCES, strict=True)
 
 
-def draw_program(seed: int) -> tuple[Graph, list[Array]]:
-    """A random program and arguments for it."""
+def draw_program(seed: int, depth: int | None = None) -> tuple[Graph, list[Array]]:
+    """A random program and arguments for it, so deep or as deep as its seed says."""
+    depth = depth or DEPTHS[seed % len(DEPTHS)]
     source = random.Random(seed)
     every = tuple(DTYPES)
     few = tuple(source.sample(every, source.choice((1, 2, 3, 4))))
@@ -448,7 +450,7 @@ def draw_program(seed: int) -> tuple[Graph, list[Array]]:
         drawn.values.append(drawn.builder.parameter(TensorType(dtype, shape)))
     for _ in range(4000):
         drawn.step()
-        if drawn.depth and max(drawn.depth.values()) >= DEPTH:
+        if drawn.depth and max(drawn.depth.values()) >= depth:
             break
     deepest = max(drawn.values, key=lambda v: drawn.depth.get(v, 0))
     outputs = [source.choice(drawn.values) for _ in range(source.randint(0, 2))]

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import draw
 import numpy as np
 import pytest
+from draw import draw_program
 from plan.programs import EVERY
 
 import tenfold as tn
@@ -404,9 +404,7 @@ def test_ops_are_read_alike_by_numbers(name: str) -> None:
 
 
 def drawn(seed: int) -> Iterator[Graph]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(draw, "DEPTH", (3, 8, 14, 25)[seed % 4])
-        graph, _ = draw.draw_program(seed)
+    graph, _ = draw_program(seed, (3, 8, 14, 25)[seed % 4])
     yield from (*graph.scopes(), graph)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from draw import DEPTH, draw_program
+from draw import DEPTHS, draw_program
 from fuzz import compare
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,11 +36,11 @@ def test_random_programs(target: LLVMTarget, seed: int) -> None:
 
 
 def test_what_is_drawn() -> None:
-    """Deep programs of all dtypes, with control flow, several outputs and empty arrays."""
+    """Programs of all dtypes and depths, with control flow, several outputs, empty arrays."""
     ops, dtypes, outputs, empty = set(), set(), set(), 0
     for seed in range(60):
         graph, _ = draw_program(seed)
-        assert depth(graph) >= DEPTH
+        assert depth(graph) >= DEPTHS[seed % 4]
         outputs.add(len(graph.outputs))
         for one in (graph, *graph.scopes()):
             ops |= {node.op for node in one.nodes}
