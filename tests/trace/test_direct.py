@@ -23,6 +23,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tn.config, "compile", "auto")
     monkeypatch.setattr(recall, "_recordings", {})
     monkeypatch.setattr(recall, "_of_any_extents", {})
+    monkeypatch.setattr(recall, "_met_once", set())
 
 
 @pytest.fixture
@@ -320,6 +321,14 @@ def test_shapes_never_met_make_no_nodes_and_take_nothing_down(nodes: list[str]) 
             assert one.dtype == other.dtype
     assert set(nodes) == {"reduce_max"}, "whose shape depends on the axis"
     assert len(recall._recordings) == known + 19
+
+
+def test_a_shape_that_comes_back_is_taken_down() -> None:
+    tn.asarray(np.ones(3)) + 2.0
+    x = tn.asarray(np.ones(5))
+    for taken_down in (1, 2, 2):
+        assert (x + 2.0).tolist() == [3.0] * 5
+        assert len(recall._recordings) == taken_down
 
 
 def test_other_shapes_broadcast_promote_and_fail_as_they_do() -> None:

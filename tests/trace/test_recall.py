@@ -26,6 +26,7 @@ def recordings(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
     made: dict[Any, Any] = {}
     monkeypatch.setattr(recall, "_recordings", made)
     monkeypatch.setattr(recall, "_of_any_extents", {})
+    monkeypatch.setattr(recall, "_met_once", set())
     return made
 
 

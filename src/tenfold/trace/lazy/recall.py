@@ -6,7 +6,8 @@ unless it looks at values, changes arrays or takes what has no fixed value. So i
 some types is taken down (`recording`): the forms of the nodes, what each reads, and how the results
 lie in the arguments. A call of the same key plays that, while the surface would read keys, promote
 dtypes and check shapes. One elementwise operation on small arrays of one shape, and a sum over all
-of an array, are also known for shapes never met: by their dtypes and rank.
+of an array, are also known for shapes never met: by their dtypes and rank. A shape that comes back
+is taken down.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _KEPT = 8192  # recordings; beyond that all are forgotten
 _recordings: dict[Hashable, Recording] = {}
 _of_any_extents: dict[Hashable, Recording] = {}  # these grow with the dtypes and ranks met
+_met_once: set[Hashable] = set()  # keys that one of these was played for
 of_all: set[Callable[..., Any]] = set()  # sums over all axes, which do not hang on extents either
 ABSENT: Any = np._NoValue
 
@@ -102,7 +104,10 @@ def recall(
             if len({*map(id, values)}) < len(values):
                 general = None  # some of them are one
         found = _of_any_extents.get(general)
-        if found is not None and _is_small(values):
+        if found is not None and whole not in _met_once and _is_small(values):
+            if len(_met_once) >= _KEPT:
+                _met_once.clear()
+            _met_once.add(whole)
             if numbers:
                 values.append(FUNCTIONS["literal"](numbers[0], LAZY, found.literal))
             return found.compute_sized(values, here(3))
