@@ -127,6 +127,38 @@ def test_bools_are_tried_in_all_ways() -> None:
         assert found[0] == 1
 
 
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+def test_complex_numbers_are_compared_by_parts_that_may_be_anything_within_their_bounds(
+    name: str,
+) -> None:
+    """All that parts on a grid may be; where no two of them meet, the comparison is settled."""
+    node = node_of(name, np.complex128, 2, False)
+    places = [complex(*at) for at in product((0.0, 1.0, 5.0), repeat=2)]
+    for a, b, (p, q) in product(places, places, ((0.0, 0.0), (0.0, 2.0), (2.0, 1.0))):
+        values, errors = [np.array(a), np.array(b)], [np.array(p), np.array(q)]
+        results = _call(node, values)
+        (far,) = settled_spread(node, values, errors, results, _call) or [None]
+        steps = np.arange(-2.0, 3.0)
+        shifts = (steps[:, None] + 1j * steps).ravel()
+        every = [
+            value + shifts[np.maximum(np.abs(shifts.real), np.abs(shifts.imag)) <= error]
+            for value, error in zip(values, errors, strict=True)
+        ]
+        (found,) = _call(node, list(np.meshgrid(*every, indexing="ij")))
+        assert far is not None
+        assert far >= (found != results[0]).max()
+        if p == q == 0.0 or abs(a.real - b.real) > p + q:
+            assert far == 0
+
+
+def test_a_quotient_that_may_be_one_may_equal_one() -> None:
+    x = np.array(0.08817808397479969 - 0.33998806649274527j)  # by itself: 0.9999999999999999
+    graph = tn.jit(lambda x: x / x == 1).trace(x)
+    (found,) = judged(graph, [x])
+    assert not found.value
+    assert compare(np.array(True), found.value, found.allowed).agrees
+
+
 def test_what_may_be_nan_may_differ_from_itself() -> None:
     def program(x: Any) -> Any:
         wide = x.sum()  # which overflows in one order and not in another

@@ -189,28 +189,33 @@ def _of_gcd(case: Intervals) -> Array:
 # Of floats too: comparisons, choices, bits.
 
 
-def _comparison(
-    *, strict: bool = False, equality: bool = False
-) -> Callable[[Intervals], Array | None]:
+def _comparison(*, strict: bool = False, equality: bool = False) -> Rule:
     """Decided where the ranges do not meet. A bound of `SIGN` moves no number past another.
     `strict`: nothing is larger than itself, a NaN neither."""
 
-    def found(case: Intervals) -> Array | None:
-        if "c" in case.kinds:
-            return None
+    def found(case: Intervals) -> Array:
         unsettled = is_open(case, SIGN)
         anything = is_open(case, _LARGEST)  # floats, which may be NaN
         if case.alike:  # what is no NaN is as large as itself
             return np.where(anything & (not strict), 1.0, 0.0)
         if not unsettled.any():
             return np.zeros(case.result.shape)
-        far = corners(case)
-        if equality:
-            (a, b), (c, d) = case.ends
-            far = np.where(unsettled & (a <= d) & (c <= b), 1.0, far)
+        if "c" not in case.kinds:
+            meet, far = _meet(case), corners(case)
+        else:  # by real parts, and by imaginary ones where those are equal
+            meet = _meet(case, np.real) & (_meet(case, np.imag) if equality else True)
+            far = np.zeros(case.result.shape)
+        if equality or "c" in case.kinds:
+            far = np.where(unsettled & meet, 1.0, far)
         return np.where(anything, 1.0, far)
 
     return found
+
+
+def _meet(case: Intervals, part: Callable[[Array], Array] = np.asarray) -> Array:
+    """Where some value may be that of both operands, or of one part of them."""
+    (a, b), (c, d) = [[part(end) for end in ends] for ends in case.ends]
+    return (a <= d) & (c <= b)
 
 
 def _of_cast(case: Intervals) -> Array | None:
