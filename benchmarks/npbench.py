@@ -82,12 +82,14 @@ LOST: dict[str, str] = {
 class Worker:
     """A process of one system with one program. What it says last is kept for its errors."""
 
-    def __init__(self, job: dict[str, Any], core: int, cache: str, limit: float) -> None:
+    def __init__(
+        self, job: dict[str, Any], cores: str, cache: str, limit: float, threads: int = 1
+    ) -> None:
         self.limit = limit
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
-        environment = os.environ | settings(None, 1)
+        environment = os.environ | settings(None, threads)
         self.process = subprocess.Popen(
-            ["taskset", "-c", str(core), sys.executable, str(ONE), json.dumps(job)],
+            ["taskset", "-c", cores, sys.executable, str(ONE), json.dumps(job)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -164,7 +166,7 @@ class Suite:
         self, checkout: Path, folder: Path, peers: list[str], options: argparse.Namespace
     ) -> None:
         self.checkout, self.folder, self.peers, self.options = checkout, folder, peers, options
-        self.core = max(os.sched_getaffinity(0))
+        self.core = str(max(os.sched_getaffinity(0)))
 
     def has(self, name: str, peer: str) -> bool:
         """Has NPBench the program for this peer?"""

@@ -4,7 +4,8 @@
 
 JOB is a `Job` as JSON. The process reads orders, a line of JSON each, and answers each:
 
-    {"first": FILE}   the first call; all it returned and wrote to is saved
+    {"first": FILE}   the first call; all it returned and wrote to is saved. `made`: how long the
+                      system took to be imported, and its function to be made, before that
     {"nudged": FILE}  the same of a call whose floats are one ulp up: how far results may be apart
     {"settle": S}     wait up to S seconds for what the first call has left to later ones
     {"time": S}       call for so long, at least once: the shortest call, and the peak of memory
@@ -118,7 +119,9 @@ class System:
         self.arguments = program.arguments()
         self.given = list(self.arguments.values())
         self.outputs = program.info["output_args"]
+        start = time.perf_counter()
         self.call = self.compiled(program, job)
+        self.made = time.perf_counter() - start
 
     def compiled(self, program: Program, job: Job) -> Callable[..., Any]:
         return program.function("numpy")
@@ -183,9 +186,11 @@ class Tenfold(System):
         while self.jitted.certificate(*self.fresh()).left and time.perf_counter() < end:
             self.call(*self.fresh())
             time.sleep(0.01)
+        plan = self.jitted.plan(*self.fresh())
         return {
             "state": str(self.jitted.certificate(*self.fresh()).state),
-            "kernels": len(self.jitted.plan(*self.fresh()).kernels),
+            "kernels": len(plan.kernels),
+            "loops": plan.explain().count("rounds found"),
         }
 
 
@@ -215,7 +220,7 @@ def answer(system: System, order: dict[str, Any]) -> dict[str, Any]:
             seconds, arrays = system.once(system.fresh())
         np.savez(order["first"], *arrays)
         refuted = [str(w.message) for w in told if w.category.__name__ == "ParityWarning"]
-        return {"first": seconds, "refuted": refuted}
+        return {"first": seconds, "made": system.made, "refuted": refuted}
     if "nudged" in order:
         np.savez(order["nudged"], *system.once([nudged(a) for a in system.fresh()])[1])
         return {}

@@ -132,3 +132,20 @@ def test_rows_that_no_block_divides_stay_whole() -> None:
     jitted = tn.jit(scaled)
     np.testing.assert_allclose(jitted(*given), scaled(*given), atol=1e-12)
     assert not any(step.kind == "loop" for step in jitted.plan(*given).steps)
+
+
+def test_a_product_in_a_row_of_them_ends_one_chain_or_begins_one() -> None:
+    given = drawn((256, 16), (16, 256), (256, 16), (16, 256), (256, 16))
+    jitted = tn.jit(lambda a, b, c, d, e: a @ b @ c @ d @ e)
+    a, b, c, d, e = given
+    np.testing.assert_allclose(jitted(*given), a @ b @ c @ d @ e, rtol=1e-12)
+    assert sum(step.kind == "loop" for step in jitted.plan(*given).steps) == 2
+
+
+def test_layers_of_weights_stay_whole() -> None:
+    """A block would read all of the weights again."""
+    given = drawn((256, 128), (128, 256), (256, 128))
+    jitted = tn.jit(lambda x, w, v: np.maximum(x @ w, 0) @ v)
+    x, w, v = given
+    np.testing.assert_allclose(jitted(*given), np.maximum(x @ w, 0) @ v, rtol=1e-12)
+    assert not any(step.kind == "loop" for step in jitted.plan(*given).steps)
