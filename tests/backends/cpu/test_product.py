@@ -13,7 +13,12 @@ import pytest
 import tenfold as tn
 from tenfold.backends.cpu.library.blas import blas, why_not
 from tenfold.backends.cpu.library.product import by_panels, product_name
-from tenfold.backends.cpu.library.product.tiles import ProductTiles, product_tiles
+from tenfold.backends.cpu.library.product.tiles import (
+    MATRIX_VECTOR,
+    VECTOR_MATRIX,
+    ProductTiles,
+    product_tiles,
+)
 from tenfold.backends.cpu.run.kernels import routine_image
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.cpu.threads.pool import thread_pool
@@ -51,7 +56,7 @@ def tiles_of(
 
 def run(a: Array, b: Array, shape: tuple[int, ...], tiles: ProductTiles, parts: Any) -> Array:
     """A product whose tiles are done in these ranges, each in a thread of its own."""
-    name = product_name(SHORT[a.dtype])
+    name = product_name(SHORT[a.dtype], tiles.params[0] in (MATRIX_VECTOR, VECTOR_MATRIX))
     kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
     call = kind(routine_image(name, host_target()).address(name))
     made = np.full(shape, np.nan, a.dtype)

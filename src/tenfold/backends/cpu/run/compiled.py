@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tenfold.backends.cpu.loop.compile import loop_functions, names
 from tenfold.backends.cpu.run.bytecode import Bytecode, routines_of
+from tenfold.backends.cpu.run.fixed import GATE, make_ahead
 from tenfold.backends.cpu.run.kernels import (
     Request,
     judged_kernels,
@@ -45,6 +46,7 @@ class CompiledProgram(NativeProgram):
         self.functions = loop_functions(plan, self.target, strict)  # while kernels are compiled
         self.loops = names(self.functions)
         self.code = request.finish(plan.calls)
+        make_ahead(GATE, self.target)
         self.compiled = request.compiled
         ask, self._callables = asking(plan, self.running, self.callbacks)
         self._routines = {name: routine_image(name, self.target) for name in routines_of(plan)}

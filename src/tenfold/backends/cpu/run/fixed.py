@@ -42,9 +42,9 @@ EXPORTS: dict[str, tuple[str, ...]] = {
 
 
 _objects: dict[tuple[str, str], bytes] = {}
-_making = Lock()
+_making: dict[tuple[str, str], Lock] = {}  # each text by one thread, different ones side by side
 _threads: list[threading.Thread] = []  # that make some of them
-_begun: set[tuple[str, str]] = set()  # routines that one of them was asked for
+_begun: set[tuple[str, str]] = set()  # texts that one of them was asked for by name
 
 
 @cache
@@ -60,23 +60,25 @@ def fixed(part: str, target: LLVMTarget) -> bytes:
     """The object code of one of the texts."""
     found = _objects.get((part, target.digest))
     if found is None:
-        with _making:  # perhaps the thread is at it: then this waits
+        with _making.setdefault((part, target.digest), Lock()):  # perhaps a thread is at it
             found = _find(part, target) or _make(part, target)
     return found
 
 
 def compile_ahead(target: LLVMTarget) -> bool:
-    """Have what is not at hand compiled in a thread: whoever asks for it meanwhile waits. Whether
-    all is at hand."""
+    """Have what a plan's first run needs compiled in a thread, if it is not at hand: whoever asks
+    for it meanwhile waits. The gate can wait until the plan's kernels are there. Whether all is at
+    hand."""
     if all(_find(part, target) for part in TEXTS):
         return True
 
-    _make_meanwhile(tuple(TEXTS), target)
+    _make_meanwhile((STEPS, POOL), target)
     return False
 
 
 def make_ahead(part: str, target: LLVMTarget) -> None:
-    """Have the code of a routine made in a thread, while the plan that calls it is made."""
+    """Have the code of a text made in a thread: that of a routine while the plan that calls it is
+    made, that of the gate while the plan is checked."""
     key = (part, target.digest)
     if key not in _objects and key not in _begun:
         _begun.add(key)

@@ -2,15 +2,19 @@
 is wanted by whoever compiles it."""
 
 from tenfold.backends.llvm.target import LLVMTarget
+from tenfold.graph.op import PRODUCT
+
+VECTOR_PRODUCT = f"vector_{PRODUCT}"
 
 
-def product_name(dtype: str) -> str:
-    """The name of the function that multiplies matrices of a dtype.
+def product_name(dtype: str, vector: bool) -> str:
+    """The name of the function that multiplies matrices of a dtype, or one by a vector: that takes
+    little time to compile.
 
-    >>> product_name("f32")
-    'tn_product_f32'
+    >>> product_name("f32", vector=True)
+    'tn_vector_product_f32'
     """
-    return f"tn_product_{dtype}"
+    return f"tn_{VECTOR_PRODUCT if vector else PRODUCT}_{dtype}"
 
 
 def by_panels(dtype: str, target: LLVMTarget) -> bool:

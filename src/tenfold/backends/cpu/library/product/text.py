@@ -1,4 +1,5 @@
-"""The function that carries out tiles of a product, as LLVM IR: one for each dtype.
+"""The functions that carry out tiles of products, as LLVM IR: for each dtype one of matrices, and
+one of a matrix with a vector.
 
     i32 tn_product_f32(ptr buffers, ptr params, i64 low, i64 high)
 
@@ -7,17 +8,15 @@ what is polled; `params` is what `tiles` makes of a shape; tiles `low` to `high`
 calls of the private library or by panels of our own, on the threads of the pool. So one function
 serves every plan and every shape.
 
-A product of a matrix with itself transposed is done
-below the diagonal, then copied above.
+A product of a matrix with itself transposed is done below the diagonal, then copied above.
 """
 
 from __future__ import annotations
 
 from tenfold.backends.cpu.library.blas import BLAS, LOWER, NOT_TRANSPOSED, ROW_MAJOR
-from tenfold.backends.cpu.library.product import by_panels
+from tenfold.backends.cpu.library.product import by_panels, product_name
 from tenfold.backends.cpu.library.product.panels import panels
 from tenfold.backends.cpu.library.product.tiles import (
-    MATRIX_VECTOR,
     SYMMETRIC,
     VECTOR_MATRIX,
     WIDEST,
@@ -52,17 +51,32 @@ _OF_VECTOR = (
 
 def product_text(dtype: str, target: LLVMTarget) -> str:
     """The module of the function that multiplies matrices of a dtype."""
-    letter = _LETTERS[dtype]
-    one, zero = _FACTORS.get(letter, ("ptr @tn_one", "ptr @tn_zero"))
-    body = "" if letter in _FACTORS else _COMPLEX.format("float" if letter == "c" else "double")
+    letter, one, zero, body = _factors(dtype)
     needs: tuple[str, ...] = _NEEDS
     call = _library_call(letter, one, zero)
     if by_panels(dtype, target):
         own, more = panels(dtype, target)
         body, needs, call = body + own, (*needs, *more), _PANELS_CALL
-    body += _matrices(call) + _vector(letter, one, _SIZES[dtype])
-    body += _mirror(8 * _SIZES[dtype]) + _symmetric(letter, one, zero) + _entry(dtype, one)
+    body += _matrices(call) + _mirror(8 * _SIZES[dtype]) + _symmetric(letter, one, zero)
+    body += _tile(_OF_PRODUCT) + _entry(product_name(dtype, vector=False), "")
     return join([BLAS, Fragment(tuple(dict.fromkeys(needs)), body)])
+
+
+def vector_product_text(dtype: str) -> str:
+    """The module of the function that multiplies a matrix of a dtype by a vector."""
+    letter, one, _, body = _factors(dtype)
+    body += _vector(letter, one, _SIZES[dtype]) + _tile(_OF_VECTOR_PRODUCT)
+    body += _entry(product_name(dtype, vector=True), _in_parts(letter, one))
+    return join([BLAS, Fragment(_NEEDS, body)])
+
+
+def _factors(dtype: str) -> tuple[str, str, str, str]:
+    """BLAS's letter for a dtype, its one and its zero, and their definitions if they need any."""
+    letter = _LETTERS[dtype]
+    if letter in _FACTORS:
+        return (letter, *_FACTORS[letter], "")
+    parts = _COMPLEX.format("float" if letter == "c" else "double")
+    return letter, "ptr @tn_one", "ptr @tn_zero", parts
 
 
 def _words(*names: str) -> str:
@@ -326,9 +340,23 @@ copy:
     )
 
 
-def _entry(dtype: str, one: str) -> str:
-    return (
-        f"""define internal i32 @tn_tile(ptr %context, i64 %index, i64 %worker) {_QUICK} {{
+_OF_PRODUCT = f"""  switch i64 %kind, label %matrices [ i64 {SYMMETRIC}, label %symmetric ]
+matrices:
+  call void @tn_matrices(ptr %buffers, ptr %params, i64 %t)
+  ret i32 0
+symmetric:
+  call void @tn_symmetric(ptr %buffers, ptr %params, i64 %t)
+  ret i32 0
+"""
+_OF_VECTOR_PRODUCT = f"""  %swapped = icmp eq i64 %kind, {VECTOR_MATRIX}
+  %which = zext i1 %swapped to i64
+  call void @tn_vector(ptr %buffers, ptr %params, i64 %t, i64 %which, ptr %sums)
+  ret i32 0
+"""
+
+
+def _tile(carried_out: str) -> str:
+    return f"""define internal i32 @tn_tile(ptr %context, i64 %index, i64 %worker) {_QUICK} {{
   %params.at = getelementptr ptr, ptr %context, i64 1
   %low.at = getelementptr ptr, ptr %context, i64 2
   %sums.at = getelementptr ptr, ptr %context, i64 3
@@ -338,23 +366,14 @@ def _entry(dtype: str, one: str) -> str:
   %sums = load ptr, ptr %sums.at, align 8
   %t = add i64 %low, %index
   %kind = load i64, ptr %params, align 8
-  switch i64 %kind, label %matrices [ i64 {MATRIX_VECTOR}, label %matrix.vector
-    i64 {VECTOR_MATRIX}, label %vector.matrix i64 {SYMMETRIC}, label %symmetric ]
-matrices:
-  call void @tn_matrices(ptr %buffers, ptr %params, i64 %t)
-  ret i32 0
-matrix.vector:
-  call void @tn_vector(ptr %buffers, ptr %params, i64 %t, i64 0, ptr %sums)
-  ret i32 0
-vector.matrix:
-  call void @tn_vector(ptr %buffers, ptr %params, i64 %t, i64 1, ptr %sums)
-  ret i32 0
-symmetric:
-  call void @tn_symmetric(ptr %buffers, ptr %params, i64 %t)
-  ret i32 0
-}}
+{carried_out}}}
 
-define dso_local i32 @tn_product_{dtype}(
+"""
+
+
+def _entry(name: str, in_parts: str) -> str:
+    """The function that is called: tiles in any order, or what is otherwise done `in_parts`."""
+    return f"""define dso_local i32 @{name}(
   ptr %buffers, ptr %params, i64 %low, i64 %high) {_QUICK} {{
 entry:
   %context = alloca [4 x i64], align 16
@@ -367,21 +386,24 @@ entry:
   %tiles = sub i64 %high, %low
   %polls.at = getelementptr ptr, ptr %buffers, i64 4
   %polls = load ptr, ptr %polls.at, align 8
-  %kind = load i64, ptr %params, align 8
   %nanoseconds.at = getelementptr i64, ptr %params, i64 1
   %nanoseconds = load i64, ptr %nanoseconds.at, align 8
-  switch i64 %kind, label %whole [ i64 {MATRIX_VECTOR}, label %vector
-    i64 {VECTOR_MATRIX}, label %vector ]
+{in_parts}  br label %whole
 whole:
   %answer = call i32 @tn_parallel_for(
     ptr @tn_tile, ptr %context, i64 %tiles, i64 %nanoseconds, ptr %polls)
   ret i32 %answer
-vector:
+}}
 """
-        + _words(*_OF_VECTOR)
+
+
+def _in_parts(letter: str, one: str) -> str:
+    """What is added up to few columns, in parts: their sums are added in order."""
+    return (
+        _words(*_OF_VECTOR)
         + _operands("one", "two", "c")
         + f"""  %cut = icmp ugt i64 %parts, 1
-  br i1 %cut, label %divide, label %whole
+  br i1 %cut, label %divide, label %uncut
 divide:
   %others = sub i64 %parts, 1
   %line = mul i64 %m, %size
@@ -395,12 +417,12 @@ add:
   %p = phi i64 [ 0, %divide ], [ %p.next, %add ]
   %from.by = mul i64 %p, %line
   %from = getelementptr i8, ptr %sums, i64 %from.by
-  call void @tn_{_LETTERS[dtype]}axpy(i64 %m, {one}, ptr %from, i64 1, ptr %c, i64 1)
+  call void @tn_{letter}axpy(i64 %m, {one}, ptr %from, i64 1, ptr %c, i64 1)
   %p.next = add i64 %p, 1
   %more = icmp ult i64 %p.next, %others
   br i1 %more, label %add, label %end
 end:
   ret i32 %done
-}}
+uncut:
 """
     )

@@ -62,9 +62,7 @@ def product_tiles(
     `panels`: it goes by these."""
     lhs, rhs = types
     size = lhs.dtype.itemsize
-    batch = prod(lhs.shape[a] for a in given["lhs_batch"])
-    k = prod(lhs.shape[a] for a in given["lhs_contract"])
-    m, n = lhs.size // (batch * k), rhs.size // (batch * k)
+    batch, m, n, k = _extents(types, given)
     left = _turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
     right = _turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
     if batch == 1 and min(m, n) == 1:
@@ -96,6 +94,20 @@ def product_tiles(
         (1 if left else k) * size, (k if right else 1) * size, size,
     )  # fmt: skip
     return ProductTiles(tuple(map(int, params)), -(-batch // lanes) * down * across)
+
+
+def takes_vector(types: Sequence[TensorType], given: Mapping[str, Any]) -> bool:
+    """Whether a contraction is that of a matrix with a vector."""
+    batch, m, n, _ = _extents(types, given)
+    return batch == 1 and min(m, n) == 1
+
+
+def _extents(types: Sequence[TensorType], given: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """How many products there are, the rows and columns of each, and the terms of an element."""
+    lhs, rhs = types
+    batch = prod(lhs.shape[a] for a in given["lhs_batch"])
+    k = prod(lhs.shape[a] for a in given["lhs_contract"])
+    return batch, lhs.size // (batch * k), rhs.size // (batch * k), k
 
 
 def _with_vector(kind: int, m: int, k: int, first: bool, size: int) -> ProductTiles:
