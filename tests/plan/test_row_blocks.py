@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.backends.cpu.library.product import by_panels
 from tenfold.backends.cpu.target import host_target
 from tenfold.cache.memory import plans
 from tenfold.plan.passes import row_blocks
@@ -87,7 +86,7 @@ def test_blocks_give_what_the_whole_gives(
     made = jitted(*given)
     close = 2e-4 if dtype == "f4" else 1e-12
     np.testing.assert_allclose(made, f(*given), rtol=close, atol=close)
-    if by_panels("f32", host_target()):
+    if host_target().masked:  # panels multiply: bits do not hang on the number of rows
         np.testing.assert_array_equal(made, whole)
     assert jitted.plan(*given).peak_bytes < memory / 2
     assert memory >= SQUARE * made.itemsize

@@ -1,4 +1,4 @@
-"""Products by the library: tiles that the shape alone decides, in any order, on any threads."""
+"""Products: tiles that the shape alone decides, in any order, on any threads."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends.cpu.library.blas import blas, why_not
-from tenfold.backends.cpu.library.product import by_panels, product_name
-from tenfold.backends.cpu.library.product.tiles import (
-    MATRIX_VECTOR,
-    VECTOR_MATRIX,
-    ProductTiles,
-    product_tiles,
-)
+from tenfold.backends.cpu.library.product import PANEL_PRODUCT, VECTOR_PRODUCT, product_name
+from tenfold.backends.cpu.library.product.tiles import product_tiles, product_way
 from tenfold.backends.cpu.run.kernels import routine_image
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.cpu.threads.pool import thread_pool
+from tenfold.backends.llvm.target import named, target_with
+from tenfold.graph.op import PRODUCT
 from tenfold.types import DTYPES, SHORT, TensorType
 
 Array = np.ndarray[Any, Any]
 needed = pytest.mark.skipif(blas() is None, reason=str(why_not()))
 
+LINUX = "x86_64-unknown-linux-gnu"
 AXES = ("lhs_contract", "rhs_contract", "lhs_batch", "rhs_batch")
 # Shapes, the axes that are contracted, and whether both operands are one.
 FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], bool]] = {
@@ -41,31 +39,46 @@ FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], bool]]
     "vector and matrix in parts": ((2500,), (2500, 300), (0, 0), False),
     "turned matrix and vector in parts": ((1100, 1000), (1100,), (0, 0), False),
     "vector and turned matrix": ((1000,), (900, 1000), (0, 1), False),
+    "few rows": ((7, 300), (300, 900), (1, 0), False),
+    "few columns": ((900, 300), (300, 19), (1, 0), False),
+    "few turned rows": ((300, 16), (700, 300), (0, 1), False),
     "itself on the left": ((300, 500), (300, 500), (0, 0), True),
     "itself on the right": ((333, 60), (333, 60), (1, 1), True),
 }
 
 
-def tiles_of(
-    a: Array, b: Array, over: tuple[int, int], same: bool, batch: tuple[int, ...] = ()
-) -> ProductTiles:
-    types = [TensorType(DTYPES[SHORT[x.dtype]], x.shape) for x in (a, b)]
-    given = dict(zip(AXES, ((over[0],), (over[1],), batch, batch), strict=True))
-    return product_tiles(types, given, same, by_panels(SHORT[a.dtype], host_target()))
+class Product:
+    """A product of two arrays in tiles, in one way or in that of this machine."""
 
+    def __init__(
+        self,
+        a: Array,
+        b: Array,
+        over: tuple[int, int],
+        same: bool,
+        batch: tuple[int, ...] = (),
+        way: str | None = None,
+    ) -> None:
+        types = [TensorType(DTYPES[SHORT[x.dtype]], x.shape) for x in (a, b)]
+        given = dict(zip(AXES, ((over[0],), (over[1],), batch, batch), strict=True))
+        way = way or product_way(types, given, host_target())
+        tiles = product_tiles(types, given, same, way)
+        self.arrays, self.count, self.params = (a, b), tiles.count, tiles.params
+        self.name = product_name(way, SHORT[a.dtype])
 
-def run(a: Array, b: Array, shape: tuple[int, ...], tiles: ProductTiles, parts: Any) -> Array:
-    """A product whose tiles are done in these ranges, each in a thread of its own."""
-    name = product_name(SHORT[a.dtype], tiles.params[0] in (MATRIX_VECTOR, VECTOR_MATRIX))
-    kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
-    call = kind(routine_image(name, host_target()).address(name))
-    made = np.full(shape, np.nan, a.dtype)
-    rows = (ctypes.c_void_p * 5)(a.ctypes.data, b.ctypes.data, made.ctypes.data)
-    params = np.array(tiles.params, np.int64)
-    with ThreadPoolExecutor(4) as pool:
-        done = pool.map(lambda part: call(rows, params.ctypes.data, *part), parts)
-        assert not any(done)
-    return made
+    def run(self, shape: tuple[int, ...], parts: Any = None) -> Array:
+        """The product, whose tiles are done in these ranges, each in a thread of its own."""
+        kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
+        call = kind(routine_image(self.name, host_target()).address(self.name))
+        a, b = self.arrays
+        made = np.full(shape, np.nan, a.dtype)
+        rows = (ctypes.c_void_p * 5)(a.ctypes.data, b.ctypes.data, made.ctypes.data)
+        params = np.array(self.params, np.int64)
+        with ThreadPoolExecutor(4) as pool:
+            ranges = parts or [(0, self.count)]
+            done = pool.map(lambda part: call(rows, params.ctypes.data, *part), ranges)
+            assert not any(done)
+        return made
 
 
 @needed
@@ -79,12 +92,12 @@ def test_tiles_in_any_order_give_the_same_bits(form: str, dtype: str) -> None:
         a.imag, b.imag = drawn.standard_normal(left), drawn.standard_normal(right)
     b = a if same else b
     wanted = np.tensordot(a.astype("c16"), b.astype("c16"), ((over[0],), (over[1],)))
-    tiles = tiles_of(a, b, over, same)
-    whole = run(a, b, wanted.shape, tiles, [(0, tiles.count)])
+    product = Product(a, b, over, same)
+    whole = product.run(wanted.shape)
     np.testing.assert_allclose(whole, wanted, rtol=0, atol=1e-3 if dtype in ("f4", "c8") else 1e-10)
-    parts = [(t, t + 1) for t in range(tiles.count)]
+    parts = [(t, t + 1) for t in range(product.count)]
     random.Random(form).shuffle(parts)
-    assert run(a, b, wanted.shape, tiles, parts).tobytes() == whole.tobytes()
+    assert product.run(wanted.shape, parts).tobytes() == whole.tobytes()
     if same:
         np.testing.assert_array_equal(whole, whole.T)
 
@@ -114,27 +127,27 @@ def test_bits_do_not_depend_on_the_number_of_threads(dtype: str) -> None:
 def test_matrices_of_a_batch_are_shared_out() -> None:
     drawn = np.random.default_rng(1)
     a, b = drawn.standard_normal((70, 20, 33)), drawn.standard_normal((70, 33, 40))
-    tiles = tiles_of(a, b, (2, 1), False, (0,))
-    assert 1 < tiles.count < 70
-    parts = [(t, t + 1) for t in range(tiles.count)]
-    np.testing.assert_allclose(run(a, b, (70, 20, 40), tiles, parts[::-1]), a @ b, atol=1e-12)
+    product = Product(a, b, (2, 1), False, (0,))
+    assert 1 < product.count < 70
+    parts = [(t, t + 1) for t in range(product.count)]
+    np.testing.assert_allclose(product.run((70, 20, 40), parts[::-1]), a @ b, atol=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("panels", "wanted"),
-    [(False, [1, 2, 2, 4, 8, 16, 1024]), (True, [1, 2, 16, 32, 64, 64, 1024])],
+    ("way", "wanted"),
+    [(PRODUCT, [1, 2, 2, 4, 8, 16, 1024]), (PANEL_PRODUCT, [1, 2, 16, 32, 64, 64, 1024])],
 )
-def test_the_number_of_tiles_grows_slowly_with_the_work(panels: bool, wanted: list[int]) -> None:
+def test_the_number_of_tiles_grows_slowly_with_the_work(way: str, wanted: list[int]) -> None:
     """Each tile packs operands anew; but between two of them signals are looked for."""
     counts = []
     for n in (64, 128, 512, 1024, 2048, 4096, 16384):
         square = TensorType(DTYPES["f32"], (n, n))
         given = dict(zip(AXES, ((1,), (0,), (), ()), strict=True))
-        counts.append(product_tiles((square, square), given, False, panels).count)
+        counts.append(product_tiles((square, square), given, False, way).count)
     assert counts == wanted
 
 
-@pytest.mark.skipif(not by_panels("f32", host_target()), reason="the library multiplies here")
+@needed
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
 def test_panels_give_bits_that_hang_on_the_number_of_terms(
@@ -151,8 +164,7 @@ def test_panels_give_bits_that_hang_on_the_number_of_terms(
             left, right = a[:m], b[:, :n]
             left = np.ascontiguousarray(left.T if turned[0] else left)
             right = np.ascontiguousarray(right.T if turned[1] else right)
-            tiles = tiles_of(left, right, over, False)
-            made = run(left, right, (m, n), tiles, [(0, tiles.count)])
+            made = Product(left, right, over, False, way=PANEL_PRODUCT).run((m, n))
             whole = made if whole is None else whole
             np.testing.assert_array_equal(made, whole[:m, :n])
         right_one = a.astype("f8") @ b.astype("f8")
@@ -164,7 +176,24 @@ def test_a_long_product_by_a_vector_is_added_up_in_runs() -> None:
     if blas() is None:
         pytest.skip(str(why_not()))
     x, a = np.full(60_000, 148.41316, np.float32), np.full((60_000, 8), 119131.21, np.float32)
-    tiles = tiles_of(x, a, (0, 0), False)
-    made = run(x, a, (8,), tiles, [(0, tiles.count)])
+    made = Product(x, a, (0, 0), False).run((8,))
     right = float(x[0]) * float(a[0, 0]) * 60_000
     assert np.abs(made / right - 1).max() < 2e-5
+
+
+@pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "x86-64-v4"])
+def test_which_way_a_product_goes(level: str) -> None:
+    def way(m: int, k: int, n: int, dtype: str = "f32", batch: int = 0) -> str:
+        lead = (batch,) if batch else ()
+        types = [TensorType(DTYPES[dtype], (*lead, *shape)) for shape in ((m, k), (k, n))]
+        first, axes = len(lead), tuple(range(len(lead)))
+        given = dict(zip(AXES, ((first + 1,), (first,), axes, axes), strict=True))
+        return product_way(types, given, named(level, target_with(LINUX, ())))
+
+    large = PANEL_PRODUCT if level == "x86-64-v4" else PRODUCT
+    few = PRODUCT if level == "x86-64" else PANEL_PRODUCT
+    assert way(500, 500, 500) == way(17, 500, 33, "f64") == large
+    assert way(16, 500, 500) == way(500, 500, 32, "f64") == way(8, 500, 500, batch=3) == few
+    assert way(16, 500, 500, "c64") == way(500, 500, 500, "c128") == PRODUCT
+    assert way(1, 500, 500) == way(500, 500, 1, "c64") == VECTOR_PRODUCT
+    assert way(1, 500, 500, batch=3) == few

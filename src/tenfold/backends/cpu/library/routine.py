@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tenfold.backends.cpu.library.blas import blas
-from tenfold.backends.cpu.library.product import VECTOR_PRODUCT
+from tenfold.backends.cpu.library.product import PRODUCTS, product_name
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.frozen import frozen
 from tenfold.graph.op import CONVOLUTION, PRODUCT
@@ -23,7 +23,6 @@ from tenfold.types import SHORT, TensorType
 Given = Mapping[str, Any]
 
 UNSOLVED = 1
-_PRODUCTS = PRODUCT, VECTOR_PRODUCT
 _SORTS = ("sort", "argsort")
 _LAPACK = ("cholesky", "det", "eig", "eigh", "inv", "lu", "qr", "slogdet", "solve", "svd",
            "triangular_solve")  # fmt: skip
@@ -80,13 +79,12 @@ def routine_of(name: str, types: Sequence[TensorType], given: Given) -> NodeRout
     return None
 
 
-def routine_symbol(name: str, types: Sequence[TensorType], given: Given) -> str:
+def routine_symbol(name: str, types: Sequence[TensorType], given: Given, target: LLVMTarget) -> str:
     """The name of the function that carries such a node out."""
     if name == PRODUCT:
-        from tenfold.backends.cpu.library.product import product_name
-        from tenfold.backends.cpu.library.product.tiles import takes_vector
+        from tenfold.backends.cpu.library.product.tiles import product_way
 
-        return product_name(SHORT[types[0].dtype], takes_vector(types, given))
+        return product_name(product_way(types, given, target), SHORT[types[0].dtype])
     found = routine_of(name, types, given)
     assert found is not None
     return found.symbol
@@ -107,10 +105,10 @@ def _sort(name: str, type: TensorType, given: Given) -> NodeRoutine | None:
 def routine_text(symbol: str, target: LLVMTarget) -> str:
     """The module of the routine that has this name."""
     kind, dtype = _parts(symbol)
-    if kind in _PRODUCTS:
-        from tenfold.backends.cpu.library.product.text import product_text, vector_product_text
+    if kind in PRODUCTS:
+        from tenfold.backends.cpu.library.product.text import product_text
 
-        return product_text(dtype, target) if kind == PRODUCT else vector_product_text(dtype)
+        return product_text(kind, dtype, target)
     if kind in _SORTS:
         from tenfold.backends.cpu.library.sort.sort import sort_text
 
@@ -147,7 +145,7 @@ def routine_text(symbol: str, target: LLVMTarget) -> str:
 def routine_imports(symbol: str) -> Mapping[str, int] | None:
     """The addresses that a routine calls, or None where they are not to be found here."""
     kind, dtype = _parts(symbol)
-    if kind in _PRODUCTS:
+    if kind in PRODUCTS:
         library = blas()
         return None if library is None else library.symbols
     if kind in _TRANSFORMS:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
-from tenfold.backends.cpu.library.product import by_panels
-from tenfold.backends.cpu.library.product.tiles import product_tiles
+from tenfold.backends.cpu.library.product import product_name
+from tenfold.backends.cpu.library.product.tiles import product_tiles, product_way
 from tenfold.backends.cpu.library.routine import routine_symbol
 from tenfold.backends.cpu.loop.walk import Walk
 from tenfold.backends.cpu.loop.writer import ASK, LITERAL, SLOT
@@ -51,16 +51,16 @@ _POLLED = 20_000  # nanoseconds of work after which a step polls
 _COPIED = 1 << 28  # bytes that are copied without a poll
 
 
-def _symbol(plan: Plan, step: RoutineStep) -> str:
+def _symbol(plan: Plan, step: RoutineStep, target: LLVMTarget) -> str:
     node = plan.graph.nodes[step.node]
     types = tuple(plan.graph.types[v] for v in node.inputs)
-    return routine_symbol(step.name, types, dict(node.attributes))
+    return routine_symbol(step.name, types, dict(node.attributes), target)
 
 
-def routines_of(plan: Plan) -> tuple[str, ...]:
+def routines_of(plan: Plan, target: LLVMTarget) -> tuple[str, ...]:
     """The names of the routines that a plan and those below it call, each once."""
     steps = [(one, s) for one in plan.every for s in one.steps if isinstance(s, RoutineStep)]
-    return tuple(dict.fromkeys(_symbol(p, s) for p, s in steps))
+    return tuple(dict.fromkeys(_symbol(p, s, target) for p, s in steps))
 
 
 def _address(array: Array) -> int:
@@ -262,12 +262,14 @@ class Bytecode:
         node = plan.graph.nodes[step.node]
         types = [plan.graph.types[v] for v in node.inputs]
         same = step.inputs[0] == step.inputs[1]
-        panels = by_panels(SHORT[types[0].dtype], self.target)
-        tiles = product_tiles(types, dict(node.attributes), same, panels)
+        given = dict(node.attributes)
+        way = product_way(types, given, self.target)
+        tiles = product_tiles(types, given, same, way)
+        function = self.routines[product_name(way, SHORT[types[0].dtype])]
         params = self.keep(_aligned(np.array(tiles.params, np.int64).view(np.uint8)))
         (a, b), (c,) = step.inputs, step.outputs
         return [
-            Opcode.KERNEL, self.routines[_symbol(plan, step)], params, tiles.count, 0, 3,
+            Opcode.KERNEL, function, params, tiles.count, 0, 3,
             *places[a], *places[b], *places[c],
         ]  # fmt: skip
 

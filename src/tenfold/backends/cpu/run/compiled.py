@@ -49,7 +49,9 @@ class CompiledProgram(NativeProgram):
         make_ahead(GATE, self.target)
         self.compiled = request.compiled
         ask, self._callables = asking(plan, self.running, self.callbacks)
-        self._routines = {name: routine_image(name, self.target) for name in routines_of(plan)}
+        self._routines = {
+            name: routine_image(name, self.target) for name in routines_of(plan, self.target)
+        }
         self.bytecode = Bytecode(plan, self.target, self.places(), ask, self.routines(), self.loops)
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types

@@ -96,7 +96,7 @@ def make_native(
         call: code[call].place(_KERNEL << _KIND | n << _WHICH)
         for n, call in zip(codes, plan.calls, strict=True)
     }
-    objects = {name: fixed(name, target) for name in routines_of(plan)}
+    objects = {name: fixed(name, target) for name in routines_of(plan, target)}
     objects |= {function.name: function.data for function in functions.values()}
     routines = {
         name: _KERNEL << _KIND | n << _WHICH for n, name in enumerate(objects, len(kernels))

@@ -112,7 +112,7 @@ class Request:
 
     def add_routine(self, name: str, types: Types, attributes: Mapping[str, Any]) -> None:
         """Have a routine made meanwhile."""
-        make_ahead(routine_symbol(name, types, attributes), self._target)
+        make_ahead(routine_symbol(name, types, attributes, self._target), self._target)
 
     def _code(self, call: SizedKernel) -> KernelCode | None:
         """The code of a kernel in memory, or on its way there."""

@@ -1,23 +1,18 @@
 """Products of matrices, tile by tile: by a library, or by panels of our own. What writes the text
 is wanted by whoever compiles it."""
 
-from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.graph.op import PRODUCT
 
-VECTOR_PRODUCT = f"vector_{PRODUCT}"
+# The functions that carry one out: all matrices by the library, by panels, and one with a vector.
+# A function has little text where the library works, and takes little time to compile.
+PANEL_PRODUCT, VECTOR_PRODUCT = f"panel_{PRODUCT}", f"vector_{PRODUCT}"
+PRODUCTS = PRODUCT, PANEL_PRODUCT, VECTOR_PRODUCT
 
 
-def product_name(dtype: str, vector: bool) -> str:
-    """The name of the function that multiplies matrices of a dtype, or one by a vector: that takes
-    little time to compile.
+def product_name(way: str, dtype: str) -> str:
+    """The name of the function that multiplies matrices of a dtype in one of these ways.
 
-    >>> product_name("f32", vector=True)
-    'tn_vector_product_f32'
+    >>> product_name(PANEL_PRODUCT, "f32")
+    'tn_panel_product_f32'
     """
-    return f"tn_{VECTOR_PRODUCT if vector else PRODUCT}_{dtype}"
-
-
-def by_panels(dtype: str, target: LLVMTarget) -> bool:
-    """Whether matrices of a dtype are multiplied by panels, with the registers of AVX-512. Without,
-    the library is as fast."""
-    return target.masked and dtype in ("f32", "f64")
+    return f"tn_{way}_{dtype}"

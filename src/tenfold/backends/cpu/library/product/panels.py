@@ -21,13 +21,7 @@ from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import COMPUTE, Writer
 
 TERMS = 512  # of a run
-_VECTORS = 4  # of a panel
 _TALL, _NARROW, _FLAT = 6, 8, 4  # rows of a tile, of half a vector, where few are left
-# Each of some rows and vectors, with half a vector first.
-_TILES = (
-    *((_TALL if vectors else _NARROW, vectors) for vectors in range(_VECTORS + 1)),
-    *((_FLAT, vectors) for vectors in range(_VECTORS + 1)),
-)
 _NEAR = 16  # rows that read the right operand as it lies
 _HELD = 8192  # elements of a right operand that is read as it lies: the first cache holds them
 
@@ -36,10 +30,22 @@ def panels(dtype: str, target: LLVMTarget) -> tuple[str, tuple[str, ...]]:
     """The function and those that it calls, and what they declare."""
     w = Writer(target)
     text = ""
-    for rows, vectors in _TILES:
+    for rows, vectors in _tiles(target):
         text += _Tile(COMPUTE[dtype], w).text(rows, vectors)
     text += _Packing(COMPUTE[dtype], w).text() + _Multiplication(COMPUTE[dtype], w).text()
     return text, tuple(sorted(w.declared))
+
+
+def _widest(target: LLVMTarget) -> int:
+    """The vectors of a panel: a tile has six times as many sums, which lie in registers."""
+    return 4 if target.masked else 2
+
+
+def _tiles(target: LLVMTarget) -> list[tuple[int, int]]:
+    """Each of some rows and vectors, with half a vector first."""
+    numbers = range(_widest(target) + 1)
+    tall = [(_TALL if vectors else _NARROW, vectors) for vectors in numbers]
+    return tall + [(_FLAT, vectors) for vectors in numbers]
 
 
 _FAST = 'noinline nounwind "prefer-vector-width"="512"'
@@ -104,17 +110,17 @@ class _Packing(Lanes):
     def text(self) -> str:
         """A function that packs %count rows of a panel of %columns: side by side from rows of %b,
         or turned from columns. What is stored beyond a row is stored over by the next."""
-        w, lanes = self.w, self.lanes
+        w, lanes, widest = self.w, self.lanes, _widest(self.w.target)
         w.block = "entry"
         with when(w, w.op("xor i1 %turned, true")):
             live = [
                 self.below(self.greatest(self.less("%columns", str(v * lanes)), "0"))
-                for v in range(_VECTORS)
+                for v in range(widest)
             ]
             with each(w, "0", "%count") as term:
                 source = self.at("%b", self.times(term, "%pitch"))
                 row = self.at("%panel", self.times(term, "%width"))
-                places = [str(v * lanes) for v in range(_VECTORS)]
+                places = [str(v * lanes) for v in range(widest)]
                 seen = [self.read(self.at(source, p), m) for p, m in zip(places, live, strict=True)]
                 for place, x in zip(places, seen, strict=True):
                     self.store(x, self.at(row, place))
@@ -168,9 +174,9 @@ entry:
 
 class _Multiplication(Lanes):
     def text(self) -> str:
-        w = self.w
+        w, widest = self.w, _widest(self.w.target)
         w.block = "entry"
-        wide = _VECTORS * self.lanes
+        wide = widest * self.lanes
         room = (TERMS + self.lanes + 1) * wide
         panel = w.op(f"alloca {self.element}, i64 {room}, align 64")
         parts = w.op(f"udiv i64 {self.total('%terms', str(TERMS - 1))}, {TERMS}")
@@ -214,8 +220,8 @@ class _Multiplication(Lanes):
                     f"ptr {at}, i64 %down, i64 %on, i64 {valid}, ptr {seen}, i64 {pitch}, "
                     f"i64 {count}, ptr {to}, i64 %line, i64 {tail}, i1 {first}"
                 )
-                which = self.total(kind, w.select(flat, "i64", str(_VECTORS + 1), "0"))
-                names = [f"tn_{r}x{v}" for r, v in _TILES]
+                which = self.total(kind, w.select(flat, "i64", str(widest + 1), "0"))
+                names = [f"tn_{r}x{v}" for r, v in _tiles(w.target)]
                 done = w.fresh("done")
                 labels = " ".join(f"i64 {n}, label %{done}.{n}" for n in range(1, len(names)))
                 w.put(f"switch i64 {which}, label %{done}.0 [ {labels} ]")

@@ -1,5 +1,5 @@
-"""The functions that carry out tiles of products, as LLVM IR: for each dtype one of matrices, and
-one of a matrix with a vector.
+"""The functions that carry out tiles of products, as LLVM IR: for each dtype one of matrices by the
+library, one by panels, and one of a matrix with a vector.
 
     i32 tn_product_f32(ptr buffers, ptr params, i64 low, i64 high)
 
@@ -14,7 +14,7 @@ A product of a matrix with itself transposed is done below the diagonal, then co
 from __future__ import annotations
 
 from tenfold.backends.cpu.library.blas import BLAS, LOWER, NOT_TRANSPOSED, ROW_MAJOR
-from tenfold.backends.cpu.library.product import by_panels, product_name
+from tenfold.backends.cpu.library.product import PANEL_PRODUCT, VECTOR_PRODUCT, product_name
 from tenfold.backends.cpu.library.product.panels import panels
 from tenfold.backends.cpu.library.product.tiles import (
     SYMMETRIC,
@@ -33,7 +33,7 @@ _COMPLEX = """
 """
 _QUICK = "nounwind noinline optnone"  # to compile: the work lies in the library
 _STRIP = 16  # rows that are copied above the diagonal side by side
-_NEEDS = (
+_NEEDS: tuple[str, ...] = (
     "declare i32 @tn_parallel_for(ptr, ptr, i64, i64, ptr)",
     "declare i64 @llvm.umin.i64(i64, i64)",
     "declare i64 @llvm.umax.i64(i64, i64)",
@@ -49,25 +49,20 @@ _OF_VECTOR = (
 )
 
 
-def product_text(dtype: str, target: LLVMTarget) -> str:
-    """The module of the function that multiplies matrices of a dtype."""
+def product_text(way: str, dtype: str, target: LLVMTarget) -> str:
+    """The module of the function that multiplies matrices of a dtype in one way."""
     letter, one, zero, body = _factors(dtype)
-    needs: tuple[str, ...] = _NEEDS
+    name, needs = product_name(way, dtype), _NEEDS
+    if way == VECTOR_PRODUCT:
+        body += _vector(letter, one, _SIZES[dtype]) + _tile(_OF_VECTOR_PRODUCT)
+        return join([BLAS, Fragment(needs, body + _entry(name, _in_parts(letter, one)))])
     call = _library_call(letter, one, zero)
-    if by_panels(dtype, target):
+    if way == PANEL_PRODUCT:
         own, more = panels(dtype, target)
         body, needs, call = body + own, (*needs, *more), _PANELS_CALL
     body += _matrices(call) + _mirror(8 * _SIZES[dtype]) + _symmetric(letter, one, zero)
-    body += _tile(_OF_PRODUCT) + _entry(product_name(dtype, vector=False), "")
+    body += _tile(_OF_PRODUCT) + _entry(name, "")
     return join([BLAS, Fragment(tuple(dict.fromkeys(needs)), body)])
-
-
-def vector_product_text(dtype: str) -> str:
-    """The module of the function that multiplies a matrix of a dtype by a vector."""
-    letter, one, _, body = _factors(dtype)
-    body += _vector(letter, one, _SIZES[dtype]) + _tile(_OF_VECTOR_PRODUCT)
-    body += _entry(product_name(dtype, vector=True), _in_parts(letter, one))
-    return join([BLAS, Fragment(_NEEDS, body)])
 
 
 def _factors(dtype: str) -> tuple[str, str, str, str]:

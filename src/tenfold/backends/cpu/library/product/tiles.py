@@ -17,7 +17,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from tenfold.backends.cpu.library.product import PANEL_PRODUCT, VECTOR_PRODUCT
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.frozen import frozen
+from tenfold.graph.op import PRODUCT
 from tenfold.ops.algebra.products import SERIAL
 from tenfold.types import KIND, TensorType
 
@@ -32,6 +35,7 @@ _LONGEST = 1 << 32  # multiplications of a tile: signals are looked for between 
 _PANEL_CUT, _MOST = 22, 64  # by panels: a tile has 2**22 multiplications, where there are more
 _PANEL = 64  # columns of a tile are a multiple of this
 _TALL, _FLAT = 512, 256  # rows of a tile: at most, and at least where they are cut for threads
+_FEW_ROWS, _FEW_COLUMNS = 16, 32  # with AVX2: up to these panels multiply
 _ENOUGH = 16  # tiles, for which rows are cut
 _WHOLE = 4  # matrices of a batch from which on none is cut
 _ALIGNED = 32  # rows and columns of a tile are multiples of this
@@ -56,16 +60,16 @@ class ProductTiles:
 
 
 def product_tiles(
-    types: Sequence[TensorType], given: Mapping[str, Any], same: bool, panels: bool
+    types: Sequence[TensorType], given: Mapping[str, Any], same: bool, way: str
 ) -> ProductTiles:
     """The tiles of a contraction laid out as the library has it; `same`: of a value with itself;
-    `panels`: it goes by these."""
+    `way`: how it goes."""
     lhs, rhs = types
     size = lhs.dtype.itemsize
     batch, m, n, k = _extents(types, given)
     left = _turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
     right = _turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
-    if batch == 1 and min(m, n) == 1:
+    if way == VECTOR_PRODUCT:
         # The matrix lies with the result's axis first, or with the other first.
         kind, first = (MATRIX_VECTOR, not left) if n == 1 else (VECTOR_MATRIX, right)
         return _with_vector(kind, max(m, n), k, first, size)
@@ -78,7 +82,7 @@ def product_tiles(
         return ProductTiles(words, down * (down + 1) // 2)
     weight = k * (4 if KIND[lhs.dtype] == "c" else 1)
     rows, columns = m, n
-    if panels:
+    if way == PANEL_PRODUCT:
         rows, columns = _by_panels(m, n, weight)
     elif batch < _WHOLE:
         rows, columns = _cut(m, n, weight)
@@ -96,10 +100,17 @@ def product_tiles(
     return ProductTiles(tuple(map(int, params)), -(-batch // lanes) * down * across)
 
 
-def takes_vector(types: Sequence[TensorType], given: Mapping[str, Any]) -> bool:
-    """Whether a contraction is that of a matrix with a vector."""
+def product_way(types: Sequence[TensorType], given: Mapping[str, Any], target: LLVMTarget) -> str:
+    """The function that carries a contraction out. With AVX-512 panels multiply all matrices of
+    floats. With AVX2 the library is as fast, but where there are few rows or columns: it packs
+    operands that are hardly read again."""
     batch, m, n, _ = _extents(types, given)
-    return batch == 1 and min(m, n) == 1
+    if batch == 1 and min(m, n) == 1:
+        return VECTOR_PRODUCT
+    if KIND[types[0].dtype] != "f":
+        return PRODUCT
+    few = target.moves and (m <= _FEW_ROWS or n <= _FEW_COLUMNS)
+    return PANEL_PRODUCT if target.masked or few else PRODUCT
 
 
 def _extents(types: Sequence[TensorType], given: Mapping[str, Any]) -> tuple[int, int, int, int]:
