@@ -211,7 +211,7 @@ def _plan_form(plan: Plan, graph: Graph, number: Mapping[int, int]) -> Any:
         elif isinstance(step, RoutineStep):
             steps.append((step.name, step.node, step.inputs, step.outputs, step.scratch))
         elif isinstance(step, CopyStep):
-            steps.append((step.source, step.target))
+            steps.append((step.source, step.target, step.update))
         elif isinstance(step, LoopStep):
             below = [number[id(plan.plans[p])] for p in step.plans]
             steps.append(

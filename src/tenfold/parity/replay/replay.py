@@ -17,6 +17,7 @@ from tenfold.backends.program import Program
 from tenfold.ops import TABLE
 from tenfold.plan import CopyStep, KernelStep, Plan, Step
 from tenfold.plan.steps.plan import ARENA, CONSTANT, INPUT
+from tenfold.plan.steps.spared import spared_rows
 from tenfold.reference import Callbacks
 from tenfold.types import TensorType
 
@@ -35,9 +36,15 @@ class Replay:
         self._stepper = program.stepper()
 
     def run(self, frame: Frame, number: int) -> None:
-        """Carry out one step in a frame. An exception of a host step is raised."""
+        """Carry out one step in a frame. An exception of a host step is raised. What a copy may
+        leave to a later step is copied too: without it, only the whole plan is run."""
         with self._running.using(_SILENT):
             self._stepper.step(frame.plan, number, frame)
+        step = frame.plan.steps[number]
+        if isinstance(step, CopyStep):
+            spared = spared_rows(frame.plan.graph, step.update)
+            if spared is not None:
+                spared.of(frame.memory(step.target))[...] = spared.of(frame.memory(step.source))
 
 
 def run_whole(

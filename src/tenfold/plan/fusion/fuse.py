@@ -37,6 +37,7 @@ class Item:
     group: Group | None = None
     node: int = -1
     copied: int = -1  # the value that the node's result begins as a copy of
+    over: bool = False  # and that is read from there
 
 
 @mutable
@@ -90,14 +91,21 @@ class _Fuser:
             grouping.demand(value)
         merge_siblings(grouping.groups, grouping.axes)
         written: dict[int, float] = {}  # by position: when it is first written into
+        over: set[int] = set()  # by position: what is read where it is written
         for group in grouping.groups:
             if group.into is None:
                 self.items.append(Item(group.time, group.number, group))
                 for position, _ in group.writes:
                     written[position] = min(group.time, written.get(position, group.time))
+                    if group.over:
+                        over.add(position)
         # A value that others read before it is written over need not be copied until then.
         self.items = [
-            replace(item, time=max(item.time, written.get(item.node, 0.0) - 0.5))
+            replace(
+                item,
+                time=max(item.time, written.get(item.node, 0.0) - 0.5),
+                over=item.node in over,
+            )
             if item.copied >= 0
             else item
             for item in self.items
@@ -156,8 +164,10 @@ class _Fuser:
             moving = [node.inputs[s.input] for s in one.starts if isinstance(s, Start)]
             apart = whole >= 0 and self.grouping.reads(value, whole)
             over = apart and self.writes_where_it_reads(value, whole, node, one)
-            # Where others read the whole later, it is copied anyway, and may be read meanwhile.
+            # Where others read the whole later, it is copied anyway, and may be read meanwhile. So
+            # it is where most of it is written: the rest is copied, sooner than that twice.
             apart = apart and not over and self.values.last[whole] <= position
+            apart = apart and not self.is_most(whole, one, node)
             if apart:
                 if self.values.view[value]:  # of the whole: it is small, or as large as a copy
                     self.grouping.materialise(value)
@@ -179,6 +189,14 @@ class _Fuser:
             self.items.append(Item(first, self.grouping.number(), None, position, whole))
             last = max(last, first)
         self.grouping.ready[start] = last + 1
+
+    def is_most(self, whole: int, written: WrittenRange, node: Node) -> bool:
+        """Whether a range, which begins where literals say, is more than half of what it is
+        written to."""
+        if 2 * self.types[node.inputs[written.input]].size <= self.types[whole].size:
+            return False
+        moving = [node.inputs[s.input] for s in written.starts if isinstance(s, Start)]
+        return all(self.values.is_literal(value) for value in moving)
 
     def writes_where_it_reads(
         self, value: int, whole: int, node: Node, written: WrittenRange

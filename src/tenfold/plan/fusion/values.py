@@ -205,12 +205,17 @@ class FusionValues:
         assert isinstance(lowering, Element)
         return starts_of(lowering, self.types[other], node.attributes, node.types[0])
 
+    def is_literal(self, value: int) -> bool:
+        """Whether a value is one number, written in the graph."""
+        node = self.graph.nodes[self.maker[value]] if self.maker[value] >= 0 else None
+        return node is not None and self.table[node.op].literal and node.types[0].size == 1
+
     def known(self, value: int) -> int | None:
         """0 or 1, where a value is one of them in every graph of this structure: other literals
         are not part of it."""
-        node = self.graph.nodes[self.maker[value]] if self.maker[value] >= 0 else None
-        if node is None or not self.table[node.op].literal or node.types[0].size != 1:
+        if not self.is_literal(value):
             return None
+        node = self.graph.nodes[self.maker[value]]
         found = int(np.frombuffer(node["data"], node.types[0].dtype)[0])
         return found if found in (0, 1) else None
 

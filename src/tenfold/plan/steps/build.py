@@ -12,6 +12,7 @@ from tenfold.kernel import Kernel
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.ops import TABLE
 from tenfold.plan.capabilities import Capabilities
+from tenfold.plan.fusion.fuse import Item
 from tenfold.plan.lowering.form import BoundForm
 from tenfold.plan.lowering.general import GeneralForms, LoweredForm, SizedForm, general_forms
 from tenfold.plan.passes.write_out import Written, write_out
@@ -30,6 +31,7 @@ from tenfold.plan.steps.plan import (
     RoutineStep,
     Step,
 )
+from tenfold.plan.steps.spared import spared_rows
 from tenfold.plan.steps.templates import Templates, templates_of
 from tenfold.stats import count
 from tenfold.types import DTYPES, TensorType
@@ -126,7 +128,7 @@ class _Planner:
             if isinstance(item, BoundForm):
                 self.kernel(item)
             elif item.copied >= 0:
-                self.copy(item.copied, graph.starts[item.node])
+                self.copy(item)
             else:
                 self.other(item.node)
         outputs = self.hand_out()
@@ -237,11 +239,13 @@ class _Planner:
         self.begin(made.call)
         return made, self.kernels.setdefault(made.call.kernel, len(self.kernels))
 
-    def copy(self, source: int, target: int) -> None:
-        """Begin a value as a copy of another; where that dies here, it may take its memory."""
-        read, write = self.of(source), self.of(target)
+    def copy(self, item: Item) -> None:
+        """Begin the value of a node as a copy of another; where that dies here, it may take its
+        memory."""
+        read, write = self.of(item.copied), self.of(self.graph.starts[item.node])
         self.cells.may_share(len(self.steps), read, write)
-        self.add(CopyStep(read, write), [read], [write])
+        spared = not item.over and spared_rows(self.graph, item.node) is not None
+        self.add(CopyStep(read, write, item.node if spared else -1), [read], [write])
 
     def literal(self, value: int) -> bytes:
         data: bytes = self.graph.nodes[self.outline.makers[value]]["data"]

@@ -28,6 +28,7 @@ from tenfold.plan.steps.plan import (
     RoutineStep,
     Step,
 )
+from tenfold.plan.steps.spared import spared_rows
 from tenfold.types import DTYPES, TensorType
 
 _MOST = 1 << 47  # bytes: what addresses reach
@@ -223,8 +224,19 @@ def _check_step(plan: Plan, step: Step) -> None:
         _written(plan, step.target)
         if plan.slots[step.source].type.nbytes != plan.slots[step.target].type.nbytes:
             bad("a copy is between slots of different sizes")
+        if step.update != -1 and not _is_written(plan, step):
+            bad("a copy leaves out what no step writes")
     else:
         _check_node_step(plan, step)
+
+
+def _is_written(plan: Plan, copy: CopyStep) -> bool:
+    """Whether a copy is that of an update, and a kernel writes its range without reading it."""
+    if not _below(copy.update, plan.graph.nodes) or not spared_rows(plan.graph, copy.update):
+        return False
+    value = plan.graph.starts[copy.update]
+    writers = [s for s in plan.steps if isinstance(s, KernelStep) and value in s.writes]
+    return bool(writers) and not any(copy.target in s.slots[: len(s.reads)] for s in writers)
 
 
 def _check_kernel_step(plan: Plan, step: KernelStep) -> None:

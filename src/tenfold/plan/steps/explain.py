@@ -85,7 +85,8 @@ def _line(plan: Plan, step: Step) -> str:
         kernel = plan.own[step.kernel]
         return f"kernel {kernel.digest[:8]} {named(step.slots)}"
     if isinstance(step, CopyStep):
-        return f"copy s{step.source} to s{step.target}"
+        but = ", but for what is written later" if step.update >= 0 else ""
+        return f"copy s{step.source} to s{step.target}{but}"
     if isinstance(step, (RoutineStep, HostStep)):
         name = step.name if isinstance(step, RoutineStep) else step.op
         return f"{step.kind} {name} {named(step.inputs)} -> {named(step.outputs)}"

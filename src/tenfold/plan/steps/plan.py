@@ -80,10 +80,12 @@ class HostStep:
 
 @frozen
 class CopyStep:
-    """The bytes of one slot into another."""
+    """The bytes of one slot into another. `update`: a node that begins as this copy; its range is
+    written by a later step, and need not be copied (`spared`)."""
 
     source: int
     target: int
+    update: int = -1
     kind: str = field(default="copy", init=False)
 
 

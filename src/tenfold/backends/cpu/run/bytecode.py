@@ -42,6 +42,7 @@ from tenfold.plan import (
 )
 from tenfold.plan.steps.loops import Which
 from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
+from tenfold.plan.steps.spared import spared_rows
 from tenfold.types import KIND, SHORT
 
 Array = np.ndarray[Any, Any]
@@ -245,15 +246,36 @@ class Bytecode:
         return found
 
     def copy(self, plan: Plan, step: CopyStep, places: Sequence[tuple[int, int]]) -> list[int]:
-        """A copy, with polls between its parts if it is long."""
-        nbytes = plan.slots[step.source].type.nbytes
+        """A copy, with polls between its parts if it is long. Of one whose rows may be left out,
+        what is before, between and behind them."""
         (target, to), (source, at) = places[step.target], places[step.source]
-        words: list[int] = []
-        for start in range(0, max(nbytes, 1), _COPIED):
-            size = min(_COPIED, nbytes - start)
-            words += (Opcode.POLL, size // 8) if start else ()
-            words += (Opcode.COPY, size, target, to + start, source, at + start)
-        return words
+
+        def part(begin: int, end: int) -> list[int]:
+            words: list[int] = []
+            for start in range(begin, end, _COPIED):
+                size = min(_COPIED, end - start)
+                words += (Opcode.POLL, size // 8) if start > begin else ()
+                words += (Opcode.COPY, size, target, to + start, source, at + start)
+            return words
+
+        def gaps(begin: int, end: int, *axes: tuple[int, int]) -> list[int]:
+            (few, far), (rows, apart) = ((1, 0), *axes)[-2:]
+            if end == begin or not few * rows:
+                return []
+            sizes = end - begin, rows, apart, few, far
+            return [Opcode.COPY_ROWS, *sizes, target, to + begin, source, at + begin]
+
+        nbytes = plan.slots[step.source].type.nbytes
+        spared = spared_rows(plan.graph, step.update)
+        if spared is None:
+            return part(0, nbytes)
+        first, end = spared.offset, spared.offset + spared.bytes
+        words = part(0, first)
+        for depth in reversed(range(len(spared.axes))):
+            count, apart = spared.axes[depth]
+            words += gaps(end, first + apart, *spared.axes[:depth], (count - 1, apart))
+            end += (count - 1) * apart
+        return words + part(end, nbytes)
 
     def product(
         self, plan: Plan, step: RoutineStep, places: Sequence[tuple[int, int]]

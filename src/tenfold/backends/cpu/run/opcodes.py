@@ -28,6 +28,8 @@ class Opcode(IntEnum):
     # its buffer and offset. Of a reduction: whether it polls, chunk, parts, extent, JOINED.
     CUT = 7
     ROUNDS = 8  # as LOOP, without carries: bytes of a round's arena stand in place of a condition
+    # Bytes of a row, rows, how far apart, how many of all these, how far apart; target, source.
+    COPY_ROWS = 9
 
 
 def load_word(name: str, at: str, plus: int | str, kind: str = "i64") -> str:

@@ -145,6 +145,40 @@ move.bytes:
 """
 )
 
+_COPY_ROWS = (
+    "copy_rows:\n"
+    + load_word("%gap.bytes", "%pc", 1)
+    + load_word("%gap.count", "%pc", 2)
+    + load_word("%gap.apart", "%pc", 3)
+    + load_word("%gap.few", "%pc", 4)
+    + load_word("%gap.far", "%pc", 5)
+    + "  %gap.one = add i64 %pc, 6\n  %gap.two = add i64 %pc, 8\n"
+    + operand("%gap.target", "%gap.one")
+    + operand("%gap.source", "%gap.two")
+    + """  %gap.next = add i64 %pc, 10
+  %gap.same = icmp eq ptr %gap.target, %gap.source
+  br i1 %gap.same, label %next, label %gap.some
+gap.some:
+  %gap.i = phi i64 [ 0, %copy_rows ], [ %gap.i.more, %gap.more ]
+  %gap.from = mul i64 %gap.i, %gap.far
+  br label %gap.row
+gap.row:
+  %gap.j = phi i64 [ 0, %gap.some ], [ %gap.j.more, %gap.row ]
+  %gap.by = mul i64 %gap.j, %gap.apart
+  %gap.at = add i64 %gap.from, %gap.by
+  %gap.to = getelementptr i8, ptr %gap.target, i64 %gap.at
+  %gap.of = getelementptr i8, ptr %gap.source, i64 %gap.at
+  call void @llvm.memcpy.p0.p0.i64(ptr %gap.to, ptr %gap.of, i64 %gap.bytes, i1 false)
+  %gap.j.more = add i64 %gap.j, 1
+  %gap.j.on = icmp ult i64 %gap.j.more, %gap.count
+  br i1 %gap.j.on, label %gap.row, label %gap.more
+gap.more:
+  %gap.i.more = add i64 %gap.i, 1
+  %gap.i.on = icmp ult i64 %gap.i.more, %gap.few
+  br i1 %gap.i.on, label %gap.some, label %next
+"""
+)
+
 _HOST = (
     "host:\n"
     + load_word("%h.ask", "%pc", 1, "ptr")
@@ -201,7 +235,7 @@ entry:
         + f"""next:
   %pc = phi i64 [ {HEADER}, %base.test ], [ %after, %ran.kernel ], [ %after, %look ],
     [ %c.next, %copy ],
-    [ %c.next, %move.bytes ],
+    [ %c.next, %move.bytes ], [ %gap.next, %copy_rows ], [ %gap.next, %gap.more ],
     [ %h.next, %host ], [ %p.next, %poll ],
     [ %b.next, %chosen ], [ %l.next, %out.test ], [ %l.next, %rounds ]
 """
@@ -215,6 +249,7 @@ entry:
         + " ]\n"
         + _KERNEL
         + _COPY
+        + _COPY_ROWS
         + _HOST
         + _POLL
         + BRANCH

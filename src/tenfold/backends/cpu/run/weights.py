@@ -19,6 +19,7 @@ from tenfold.plan import (
     RoutineStep,
     Step,
 )
+from tenfold.plan.steps.spared import spared_rows
 
 _TURNS = 1000  # of a loop whose length nobody knows: it may be endless
 _SHORTEST, _LONGEST = 10_000, 50_000_000  # nanoseconds of rounds that go side by side
@@ -54,9 +55,17 @@ def _weight(plan: Plan, step: Step, sizes: Sequence[int], known: Mapping[int, in
                 turns = step.length if step.counted else _TURNS
             return 20 + inner * max(turns, 1)
         case CopyStep():
-            return 10 + plan.slots[step.source].type.nbytes // 8
+            return 10 + (plan.slots[step.source].type.nbytes - spared_bytes(plan, step)) // 8
         case HostStep():
             return 1000
+
+
+def spared_bytes(plan: Plan, step: CopyStep) -> int:
+    """What of a copy is left out, less what it costs to go from row to row."""
+    rows = spared_rows(plan.graph, step.update)
+    if rows is None:
+        return 0
+    return max(0, rows.total - 32 * (rows.total // rows.bytes))
 
 
 def routine_step(plan: Plan, step: RoutineStep) -> NodeRoutine:
