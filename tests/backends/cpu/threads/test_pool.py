@@ -18,6 +18,7 @@ import tenfold as tn
 from tenfold.backends.cpu.link.loader import Image, load
 from tenfold.backends.cpu.run.fixed import fixed
 from tenfold.backends.cpu.target import host_target
+from tenfold.backends.cpu.threads import words
 from tenfold.backends.cpu.threads.pool import ThreadPool, thread_pool
 from tenfold.backends.cpu.threads.text import pool_text
 from tenfold.backends.llvm.assemble import assemble
@@ -119,6 +120,31 @@ def test_every_index_runs_once(count: int) -> None:
     answer, rows = run("count", count, times=50)
     assert answer == 0
     assert rows == [50] * count
+
+
+@linux
+def test_marks_of_shares_begin_anew_after_their_last_one(
+    monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """Old ones that would be taken for those of the work under way are forgotten."""
+    run("count", 40, times=3)  # what is said of it is found again, one round of marks later
+    regions = ctypes.c_int64.from_address(pool().image.address("tn_pool") + words.REGIONS)
+    before = regions.value
+    try:
+        for marks in (1, 2):
+            regions.value = (marks << words.MARK) - 2
+            assert run("count", 40, times=6) == (0, [6] * 40)
+            regions.value = (marks << words.MARK) + before - 3
+            assert run("count", 40, times=6) == (0, [6] * 40)
+    finally:
+        regions.value = before + (3 << words.MARK)
+
+
+@linux
+def test_limits_that_change_leave_no_index_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (8, 2, 5, 1, 3, 8):
+        monkeypatch.setattr(tn.config, "threads", number)
+        assert run("count", 37, times=30) == (0, [30] * 37)
 
 
 @linux

@@ -69,6 +69,8 @@ class ThreadPool:
         for word in (words.BUSY, words.STARTED, words.SLEEPERS, words.GATE):
             self._word(word).value = 0
         ctypes.c_int64.from_address(self._base + words.CREATED).value = 0
+        # What is taken of work that was under way is not said of what comes next.
+        ctypes.c_int64.from_address(self._base + words.REGIONS).value += 1
         self.set_limit()
 
     def _word(self, offset: int) -> ctypes.c_int32:

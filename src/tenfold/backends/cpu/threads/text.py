@@ -8,6 +8,8 @@ are seen by the caller. `worker` is 0 on the thread that called, else a number b
 no other call has at that time: what needs memory of its own takes `tn_worker_memory`.
 `nanoseconds` is about how long all of it takes one thread.
 
+- Each thread begins with a share of its own, the same stretch of indices in the next call for as
+  many: what it wrote lies in its cache. Who is done takes what is left of others' shares.
 - An answer other than 0 stops the work: no further index is begun, and the answers' bits together
   are the answer. `polls` is the plan's poll state, or null: between its own calls, and while it
   waits, the caller looks for signals; one that raises makes the answer `STOPPED`.
@@ -45,9 +47,9 @@ from tenfold.backends.cpu.threads.words import (
     INSIDE,
     LAST,
     LIMIT,
+    MARK,
     MARKED,
     MOMENT,
-    NEXT,
     OPEN,
     PROCESSOR,
     REGIONS,
@@ -55,6 +57,7 @@ from tenfold.backends.cpu.threads.words import (
     SPINS,
     STARTED,
     STATE,
+    THREADS,
     at,
 )
 from tenfold.backends.cpu.threads.workers import CLAIM, FUTEX, LEAVE, START, WORKER, system
@@ -189,7 +192,9 @@ begin:
   %limit = load atomic i32, ptr %limit.at monotonic, align 4
   %several = icmp sgt i32 %limit, 1
   %many = icmp sgt i64 %count, 1
-  %cut = and i1 %several, %many
+  %counted = icmp ult i64 %count, {1 << MARK}
+  %parts = and i1 %many, %counted
+  %cut = and i1 %several, %parts
   br i1 %cut, label %ask, label %serial
 ask:
   %taken = cmpxchg ptr %busy.at, i32 0, i32 1 acquire monotonic
@@ -214,17 +219,25 @@ serial:
   ret i32 %alone
 begun:
 {at("%function.at", FUNCTION)}{at("%context.at", CONTEXT)}{at("%count.at", COUNT)}\
-{at("%next.at", NEXT)}{at("%answer.at", ANSWER)}{at("%gate.at", GATE)}{at("%epoch.at", EPOCH)}\
-{at("%processor.at", PROCESSOR)}{at("%sleepers.at", SLEEPERS)}\
+{at("%answer.at", ANSWER)}{at("%gate.at", GATE)}{at("%epoch.at", EPOCH)}\
+{at("%processor.at", PROCESSOR)}{at("%sleepers.at", SLEEPERS)}{at("%threads.at", THREADS)}\
 {at("%regions.at", REGIONS)}{at("%indices.at", INDICES)}\
   store ptr %function, ptr %function.at, align 8
   store ptr %context, ptr %context.at, align 8
   store i64 %count, ptr %count.at, align 8
   %here = call i32 @sched_getcpu()
   store i32 %here, ptr %processor.at, align 4
-  store atomic i64 0, ptr %next.at monotonic, align 8
   store atomic i32 0, ptr %answer.at monotonic, align 4
   %threads = call i32 @tn_start()
+  store i32 %threads, ptr %threads.at, align 4
+  %before = load i64, ptr %regions.at, align 8
+  %mark = shl i64 %before, {MARK}
+  %wrapped = icmp eq i64 %mark, 0
+  br i1 %wrapped, label %forget, label %open
+forget:
+  call void @tn_forget()
+  br label %open
+open:
   %opened = atomicrmw or ptr %gate.at, i32 {OPEN} acq_rel
   %newer = atomicrmw add ptr %epoch.at, i32 1 seq_cst
   %sleepers = load atomic i32, ptr %sleepers.at seq_cst, align 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenfold.backends.cpu.entry.abi import STOPPED
+from tenfold.backends.cpu.threads.limits import MOST
 from tenfold.backends.cpu.threads.words import (
     ALLOWED,
     ANSWER,
@@ -14,15 +15,18 @@ from tenfold.backends.cpu.threads.words import (
     GATE,
     INSIDE,
     LIMIT,
+    MARK,
     MARKED,
     MASK_BYTES,
-    NEXT,
     OPEN,
     PROCESSOR,
+    REGIONS,
     RUN,
     SLEEPERS,
     SPINS,
     STARTED,
+    TAKEN,
+    THREADS,
     WORKER_BYTES,
     WORKERS,
     at,
@@ -74,28 +78,58 @@ define internal void @tn_wake(ptr %word, i64 %count) nounwind {{
     )
 
 
-# Run indices until there are none left, or an answer stops the work; how many.
+# Run indices until there are none left, or an answer stops the work; how many. Those of the own
+# share first, then what is left of the others'.
 CLAIM = Fragment(
     (),
     f"""
 define internal i64 @tn_claim(i64 %worker, ptr %polls) nounwind {{
 begin:
-{at("%next.at", NEXT)}{at("%answer.at", ANSWER)}{at("%function.at", FUNCTION)}\
-{at("%context.at", CONTEXT)}{at("%count.at", COUNT)}\
+{at("%answer.at", ANSWER)}{at("%function.at", FUNCTION)}{at("%context.at", CONTEXT)}\
+{at("%count.at", COUNT)}{at("%threads.at", THREADS)}{at("%regions.at", REGIONS)}\
   %function = load ptr, ptr %function.at, align 8
   %context = load ptr, ptr %context.at, align 8
   %count = load i64, ptr %count.at, align 8
+  %threads.few = load i32, ptr %threads.at, align 4
+  %threads = zext i32 %threads.few to i64
+  %regions = load i64, ptr %regions.at, align 8
+  %mark = shl i64 %regions, {MARK}
+  br label %share
+share:
+  %n = phi i64 [ 0, %begin ], [ %n.more, %over ]
+  %ran.before = phi i64 [ 0, %begin ], [ %ran, %over ]
+  %turn = add i64 %worker, %n
+  %which = urem i64 %turn, %threads
+  %low = mul i64 %which, %count
+  %high = add i64 %low, %count
+  %first = udiv i64 %low, %threads
+  %end.at = udiv i64 %high, %threads
+  %size = sub i64 %end.at, %first
+  %offset = mul i64 %which, {WORKER_BYTES}
+  %own = getelementptr i8, ptr @tn_pool, i64 %offset
+{at("%taken.at", WORKERS + TAKEN, "%own")}\
   br label %test
 test:
-  %ran = phi i64 [ 0, %begin ], [ %ran.more, %one ], [ %ran.more, %tell ]
+  %ran = phi i64 [ %ran.before, %share ], [ %ran.more, %one ], [ %ran.more, %tell ]
   %so.far = load atomic i32, ptr %answer.at monotonic, align 4
   %going = icmp eq i32 %so.far, 0
-  br i1 %going, label %claim, label %end
+  br i1 %going, label %look, label %end
+look:
+  %old = load atomic i64, ptr %taken.at monotonic, align 8
+  %old.low = and i64 %old, {(1 << MARK) - 1}
+  %old.mark = sub i64 %old, %old.low
+  %told.of = icmp eq i64 %old.mark, %mark
+  %taken = select i1 %told.of, i64 %old.low, i64 0
+  %left = icmp ult i64 %taken, %size
+  br i1 %left, label %claim, label %over
 claim:
-  %i = atomicrmw add ptr %next.at, i64 1 monotonic
-  %left = icmp slt i64 %i, %count
-  br i1 %left, label %one, label %end
+  %taken.more = add i64 %taken, 1
+  %new = or i64 %mark, %taken.more
+  %swapped = cmpxchg ptr %taken.at, i64 %old, i64 %new monotonic monotonic
+  %mine = extractvalue {{ i64, i1 }} %swapped, 1
+  br i1 %mine, label %one, label %look
 one:
+  %i = add i64 %first, %taken
   %answer = call i32 %function(ptr %context, i64 %i, i64 %worker)
   %fine = icmp eq i32 %answer, 0
   %asked = select i1 %fine, ptr %polls, ptr null
@@ -108,8 +142,29 @@ one:
 tell:
   %told = atomicrmw or ptr %answer.at, i32 %whole monotonic
   br label %test
+over:
+  %n.more = add i64 %n, 1
+  %more = icmp ult i64 %n.more, %threads
+  br i1 %more, label %share, label %end
 end:
-  ret i64 %ran
+  %ran.all = phi i64 [ %ran, %test ], [ %ran, %over ]
+  ret i64 %ran.all
+}}
+
+define internal void @tn_forget() nounwind noinline cold {{
+begin:
+  br label %one
+one:
+  %n = phi i64 [ 0, %begin ], [ %n.more, %one ]
+  %offset = mul i64 %n, {WORKER_BYTES}
+  %own = getelementptr i8, ptr @tn_pool, i64 %offset
+{at("%taken.at", WORKERS + TAKEN, "%own")}\
+  store atomic i64 0, ptr %taken.at monotonic, align 8
+  %n.more = add i64 %n, 1
+  %more = icmp ult i64 %n.more, {MOST}
+  br i1 %more, label %one, label %end
+end:
+  ret void
 }}
 """,
 )
