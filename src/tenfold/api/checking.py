@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-LEAST, MOST = 0.03, 0.06  # seconds of a first call's check
+LEAST, MOST = 0.03, 0.1  # seconds of a first call's check
 MORE = 0.3  # of a later call's that goes on with one, at the least
 COPIED = 1 << 28  # bytes of arguments that are copied for the background, of all programs
 OWN = 1 << 26  # and of one: a call waits for the copy, half a millisecond a megabyte

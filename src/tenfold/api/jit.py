@@ -391,8 +391,8 @@ def jit(
     an error.
 
     `verify="first"`, the default, checks a new plan against the reference in its first call, on
-    drawn values and on the arguments of that call, for about as long as compiling took, 30 ms at
-    least and 60 ms at most; a number of seconds is another limit. What is left goes on in the
+    drawn values and on the arguments of that call, for about as long as compiling took, 0.03 s at
+    least and 0.1 s at most; a number of seconds is another limit. What is left goes on in the
     background, or in later calls; until then the plan answers, and its certificate is partial (in
     strict mode the check has no limit, and the reference answers until nothing is left). "always"
     checks in every call, "off" never. What disagrees is not used: the reference answers, with a

@@ -48,7 +48,7 @@
   the same ones in the same order. What the cache and files keep is compared with it, byte for
   byte (`backends/cpu/run/freeze`).
 - The check of a first call takes about as long as making the plan did, at least 30 ms and at most
-  60 ms: kernels on drawn values for at most half of it, then steps, then the whole. What is left
+  0.1 s: kernels on drawn values for at most half of it, then steps, then the whole. What is left
   is in the certificate, which is `partial` until nothing is. The rest is done in the background,
   on a copy of the arguments, after the call is answered; where these are large (256 MiB, all that
   wait together) or Python is called, later calls go on with it: the second, the fourth, the
