@@ -4,9 +4,10 @@
 
 Each system fills its cache in one process, then fresh processes run the same program, the systems
 in turn. Measured is the time from the end of tracing to the first result; imports, and what a
-process does but once (JAX: its client; Tenfold: its gate), are not counted. Beside it stands the
-processor time of the same. JAX has its persistent cache, and has traced when it has a jaxpr.
-Inductor has its own caches, and has traced when Dynamo hands it the graph.
+process does but once (JAX: its client; Tenfold: its gate), are not counted. Beside it stand the
+processor time of the same, and the whole process from its start to its end, imports and all, also
+as so many times one that imports NumPy alone. JAX has its persistent cache, and has traced when it
+has a jaxpr. Inductor has its own caches, and has traced when Dynamo hands it the graph.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 ROUNDS = 7
@@ -97,19 +100,22 @@ report(start, cpu)
 """
 )
 
+NUMPY = "import numpy; print([0, 0])"
 SYSTEMS = {"tenfold": TENFOLD, "jax": JAX, "inductor": TORCH}
 
 
 def once(script: str, count: int, cache: str, *more: str) -> list[float] | str:
     environment = {**os.environ, "WARM_CACHE": cache, "TENFOLD_CACHE": os.path.join(cache, "t")}
+    since = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", script, str(count), *more],
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["it gave no reason"])[-1][:100]
+    whole = time.perf_counter() - since
     found: list[float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
+    return [*found, whole]
 
 
 def measured(name: str, count: int, stack: ExitStack) -> Callable[[], list[float] | str]:
@@ -123,12 +129,15 @@ def measured(name: str, count: int, stack: ExitStack) -> Callable[[], list[float
 
 
 def main() -> None:
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # modules would be compiled by each process
     counts = [int(given) for given in sys.argv[1:]] or [10, 500]
     for count in counts:
         print(f"{count} kernels: milliseconds from the end of tracing to the first result")
         with ExitStack() as stack:
             starts = {name: measured(name, count, stack) for name in SYSTEMS}
+            starts["numpy"] = partial(once, NUMPY, count, "off")
             rounds = [{name: start() for name, start in starts.items()} for _ in range(ROUNDS)]
+        numpy = min(float(one["numpy"][2]) for one in rounds)
         least: dict[str, list[float]] = {}
         for name in SYSTEMS:
             warm: list[Any] = [one[name] for one in rounds]
@@ -136,11 +145,12 @@ def main() -> None:
             if wrong:
                 print(f"  {name:10} not measured: {wrong[0]}")
                 continue
-            least[name] = [min(w[part] for w in warm) for part in (0, 1)]
+            least[name] = [min(w[part] for w in warm) for part in (0, 1, 2)]
             print(
                 f"  {name:10} warm least {least[name][0] * 1e3:8.1f}  "
                 f"median {statistics.median(w[0] for w in warm) * 1e3:8.1f}  "
-                f"of processor {least[name][1] * 1e3:8.1f}"
+                f"of processor {least[name][1] * 1e3:8.1f}  "
+                f"whole process {least[name][2] * 1e3:8.1f}: {least[name][2] / numpy:.2f} of NumPy"
             )
         own = least.pop("tenfold", None)
         if own and least:
