@@ -42,12 +42,15 @@ class _Chunk:
         self.used = bytearray(area // PAGE)
         self.fresh = 0  # the pages from here on were never given out
 
-    def take(self, count: int) -> int:
-        """The first of so many free pages, or -1."""
-        found = self.used.find(bytes(count))
-        if found >= 0:
-            self.used[found : found + count] = b"\1" * count
-        return found
+    def take(self, count: int) -> tuple[int, bool] | None:
+        """The first of so many free pages and whether some were given out before, if there are."""
+        first = self.used.find(bytes(count))
+        if first < 0:
+            return None
+        end, again = first + count, first < self.fresh
+        self.used[first:end] = b"\1" * count
+        self.fresh = max(self.fresh, end)
+        return first, again
 
 
 _chunks: list[_Chunk] = []
@@ -68,32 +71,35 @@ class ImagePages:
         if self.size > LIMIT:
             bad(f"it takes {self.size} bytes in memory")
         self._count = max(*self.sizes, PAGE) // PAGE
-        self._first, self._chunk = self._take()
+        with _taking:
+            again = self._take()
         self.pages, self.base = self._chunk.pages, self._chunk.base
         self.starts = [self._first * PAGE + part * self._chunk.area for part in _PARTS]
-        self._open()
+        if again:
+            self._open()
 
-    def _take(self) -> tuple[int, _Chunk]:
-        with _taking:
-            if not self.shared:
-                alone = _Chunk(self._count * PAGE)
-                return alone.take(self._count), alone
-            for chunk in _chunks:
-                first = chunk.take(self._count)
-                if first >= 0:
-                    return first, chunk
-            _chunks.append(_Chunk(AREA))
-            return _chunks[-1].take(self._count), _chunks[-1]
+    def _take(self) -> bool:
+        """Choose a chunk and pages of it; whether some of them were given out before."""
+        for chunk in _chunks if self.shared else ():
+            found = chunk.take(self._count)
+            if found is not None:
+                break
+        else:
+            chunk = _Chunk(AREA if self.shared else self._count * PAGE)
+            if self.shared:
+                _chunks.append(chunk)
+            found = chunk.take(self._count)
+            assert found is not None
+        self._first, again = found
+        self._chunk = chunk
+        return again
 
     def _open(self) -> None:
         """Make pages that were given out before writable again, and clear them."""
-        chunk, end = self._chunk, self._first + self._count
-        if self._first < chunk.fresh:
-            for part in _RIGHTS:
-                self._protect(part, _OPEN)
-            for start in self.starts:
-                self.pages[start : start + self._count * PAGE] = bytes(self._count * PAGE)
-        chunk.fresh = max(chunk.fresh, end)
+        for part in _RIGHTS:
+            self._protect(part, _OPEN)
+        for start in self.starts:
+            self.pages[start : start + self._count * PAGE] = bytes(self._count * PAGE)
 
     @property
     def size(self) -> int:
