@@ -161,6 +161,16 @@ class Writer:
         first = self.op(f"insertelement {ty} poison, {element} {value}, i64 0")
         return self.op(f"shufflevector {ty} {first}, {ty} poison, {zeros}")
 
+    def halves(self, element: str, value: str, lanes: int) -> tuple[str, str]:
+        """The first half of a vector, and the second."""
+        ty, half = vector(element, True, lanes), lanes // 2
+        picks = (", ".join(f"i32 {n}" for n in range(at, at + half)) for at in (0, half))
+        first, second = (
+            self.op(f"shufflevector {ty} {value}, {ty} poison, <{half} x i32> <{pick}>")
+            for pick in picks
+        )
+        return first, second
+
     def const(self, element: str, value: Any, wide: bool) -> str:
         """A constant, or what is computed from sizes; of every lane if wide."""
         if isinstance(value, Number):

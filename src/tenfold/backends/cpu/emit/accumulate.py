@@ -21,7 +21,7 @@ from tenfold.backends.cpu.emit.memory import element_size
 from tenfold.backends.cpu.emit.partial import fold_in_parts
 from tenfold.backends.cpu.emit.prefetch import prefetch_gathered_rows, prefetch_next_row
 from tenfold.backends.cpu.emit.reductions import Reduction
-from tenfold.backends.cpu.emit.seeking import extreme, is_sought, seek
+from tenfold.backends.cpu.emit.seeking import Tracked, extreme, is_sought, is_tracked, seek
 from tenfold.backends.cpu.emit.state import Position, Val
 from tenfold.backends.llvm.writer import LANES
 from tenfold.kernel.analyse.nest import Loop, Write
@@ -55,7 +55,9 @@ def reduce(e: Emitter, loop: Loop) -> None:
         # Lanes that only the operand's own loops bind make the result a vector.
         wide = crossing is not None or (s.lane is not None and s.lane in e.kernel.free[m])
         copies = fold.copies if crossing is not None else s.copies if wide else 1
-        maker = Reduction(e.w, kind, dtype, place, copies, wide, crossing is not None)
+        tracked = crossing is not None and m in found_by.values() and is_tracked(dtype)
+        form = Tracked if tracked else Reduction
+        maker = form(e.w, kind, dtype, place, copies, wide, crossing is not None)
         if crossing is not None and isinstance(extent, int) and not maker.pairs:
             # What begins copies that nothing joins changes no result, but of complex products.
             maker = replace(maker, copies=min(copies, -(-extent // LANES)))
@@ -74,17 +76,19 @@ def reduce(e: Emitter, loop: Loop) -> None:
         )
     elif not nothing:
         held = _accumulate(e, loop, forms, held)
-    at = 0
+    at, begins = 0, dict[int, Position]()
     for m, maker in zip(loop.members, forms.whole, strict=True):
         width = len(maker.slots())
         result, place_val = maker.finish(held[at : at + width])
         at += width
         s.env[m] = result
-        if place_val is not None:
+        if isinstance(maker, Tracked) and place_val is not None:
+            begins[m] = place_val.at(0)
+        elif place_val is not None:
             _tell(e, m, place_val)
     for m in sought:
         s.env[m] = s.env[found_by[m]]
-        _tell(e, m, seek(e, loop, m))
+        _tell(e, m, seek(e, loop, m, begins.get(found_by[m], 0)))
 
 
 def _tell(e: Emitter, member: int, second: Val) -> None:
@@ -196,7 +200,11 @@ def _trip(
         masks = [s.mask(c) if maker.wide else None for c in copies]
         if turns:
             values, masks = values * len(turns), list(turns)
-        out += maker.step(held[at : at + width], values, masks)
+        mine = held[at : at + width]
+        if isinstance(maker, Tracked):
+            out += maker.step(mine, values, masks, s.base[loop.axis])
+        else:
+            out += maker.step(mine, values, masks)
         at += width
     return out
 

@@ -133,12 +133,22 @@ class Reduction:
                 other = y[0]
                 if self.crossing and copy + 1 < len(values):
                     other = living[copy + 1][0]
-                seen = self.w.op(f"fcmp uno {self.ty} {y[0]}, {other}")
-                if not self.w.masked:
-                    one = vector("i1", self.wide)
-                    seen = self.w.op(f"sext {one} {seen} to {self._watch}")
+                seen = self._unordered(y[0], other)
                 out.append(self.w.op(f"or {self._watch} {mine[-1]}, {seen}"))
         return out
+
+    def _unordered(self, a: str, b: str) -> str:
+        """Where one of two is a NaN, as it is remembered."""
+        seen = self.w.op(f"fcmp uno {self.ty} {a}, {b}")
+        if self.w.masked:
+            return seen
+        return self.w.op(f"sext {vector('i1', self.wide)} {seen} to {self._watch}")
+
+    def _any_lane(self, watch: str) -> str:
+        """Whether a NaN was seen in some lane."""
+        if not self.w.masked:
+            watch = self.w.op(f"icmp ne {self._watch} {watch}, zeroinitializer")
+        return self.w.call("i1", f"llvm.vector.reduce.or.v{LANES}i1", (vector("i1"), watch))
 
     def _multiplied(self, held: Parts, y: Parts, mask: str) -> Parts:
         """A product of complex numbers where lanes are alive: 1 would change some of the others."""
@@ -225,11 +235,8 @@ class Reduction:
             whole = flags[0]
             for flag in flags[1:]:
                 whole = self.w.op(f"or {self._watch} {whole}, {flag}")
-            if not self.w.masked:
-                whole = self.w.op(f"icmp ne {self._watch} {whole}, zeroinitializer")
-            any_lane = self.w.call("i1", f"llvm.vector.reduce.or.v{LANES}i1", (vector("i1"), whole))
             nan = self.w.const(self.element, math.nan, False)
-            result = (self.w.select(any_lane, self.element, nan, result[0]),)
+            result = (self.w.select(self._any_lane(whole), self.element, nan, result[0]),)
         return self._results([result], False)
 
     def _results(self, found: list[Parts], wide: bool) -> tuple[Val, Val | None]:
@@ -262,13 +269,18 @@ class Reduction:
             return (w.op(f"{'or' if self.kind == 'any' else 'and'} {t} {x}, {y}"),)
         high = self.kind in ("max", "argmax")
         if self.floating:
-            test = w.op(f"fcmp {'ogt' if high else 'olt'} {t} {y}, {x}")
-            best = w.select(test, t, y, x)
+            best = w.select(self._ahead(y, x, t), t, y, x)
             if self.careful:
                 best = w.select(w.op(f"fcmp uno {t} {y}, {y}"), t, y, best)
             return (best,)
         sign = "s" if kind(self.dtype) == "i" else "u"
         return (w.intrinsic(f"{sign}{'max' if high else 'min'}", t, x, y),)
+
+    def _ahead(self, y: str, x: str, ty: str = "") -> str:
+        """Where one extreme is beyond another."""
+        way = "gt" if self.kind in ("max", "argmax") else "lt"
+        test = f"fcmp o{way}" if self.floating else f"icmp {'us'[kind(self.dtype) == 'i']}{way}"
+        return self.w.op(f"{test} {ty or self.ty} {y}, {x}")
 
     def _times(self, a: Parts, b: Parts, ty: str) -> Parts:
         """The product of two complex numbers."""
@@ -295,25 +307,22 @@ class Reduction:
 
     def _across(self, parts: Parts) -> Parts:
         """The lanes of one vector folded by halves: a fixed tree."""
-        w, lanes = self.w, LANES
         if self.pairs:
             return self._product(parts)
-        while lanes > 1:
-            old, half = vector(self.element, True, lanes), lanes // 2
-            new = vector(self.element, True, half)
-            sides: list[Parts] = []
-            for start in (0, half):
-                pick = "<" + ", ".join(f"i32 {start + n}" for n in range(half)) + ">"
-                sides.append(
-                    tuple(
-                        w.op(f"shufflevector {old} {p}, {old} poison, <{half} x i32> {pick}")
-                        for p in parts
-                    )
-                )
-            parts = self._join(sides[0], sides[1], ty=new)
-            lanes = half
+        return (self._last(parts[0]),)
+
+    def _last(self, value: str, lanes: int = LANES) -> str:
+        """All lanes of one vector as one."""
         one = vector(self.element, True, 1)
-        return tuple(w.op(f"extractelement {one} {p}, i64 0") for p in parts)
+        return self.w.op(f"extractelement {one} {self._narrowed(value, 1, lanes)}, i64 0")
+
+    def _narrowed(self, value: str, least: int, lanes: int = LANES) -> str:
+        """The lanes of one vector folded by halves until so few are left."""
+        while lanes > least:
+            low, high = self.w.halves(self.element, value, lanes)
+            lanes //= 2
+            (value,) = self._join((low,), (high,), ty=vector(self.element, True, lanes))
+        return value
 
     def _product(self, parts: Parts) -> Parts:
         """The lanes of complex numbers multiplied, by the same tree."""
