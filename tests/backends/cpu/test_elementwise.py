@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 import scipy.special
 
+import tenfold as tn
+from tenfold.backends.cpu.backend import BACKEND
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder
 from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE
@@ -188,6 +191,28 @@ def test_bfloat16_keeps_every_nan(name: str, target: LLVMTarget) -> None:
     with np.errstate(all="ignore"):
         want = whole(x.astype(np.float32), y.astype(np.float32))
     np.testing.assert_array_equal(out.astype(np.float32), want)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
+@pytest.mark.parametrize("name", ["select", "neg", "abs"])
+def test_moves_of_float16_keep_every_nan(name: str, target: LLVMTarget) -> None:
+    """Signalling ones too, beside a value that is computed."""
+    odd = np.array([0x7E01, 0xFFF9, 0x7C01, 0xFD03, 0x7C00, 0x3C00, 1, 0x8000, 0x7FFF], np.uint16)
+    where = np.arange(odd.size) != 5
+
+    def moved(where: Any, bits: Any) -> Any:
+        x = bits.view(np.float16)
+        made = {
+            "select": lambda: np.where(where, x, x + x),
+            "neg": lambda: -x,
+            "abs": lambda: abs(x),
+        }
+        return made[name]().view(np.uint16)
+
+    graph = tn.trace(moved, where, odd)
+    (got,) = CompiledProgram(BACKEND.plan(graph, target=target), target=target)([where, odd])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(got, moved(where, odd))
 
 
 def test_next_bfloat16() -> None:

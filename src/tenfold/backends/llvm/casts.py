@@ -58,7 +58,10 @@ def to_half(w: Writer, x: str, wide: bool) -> str:
     plain = w.op(f"add {i32} {w.op(f'add {i32} {body}, {bias}')}, {odd}")
     plain = _shift(w, "lshr", plain, 13, wide)
     nan = w.op(f"icmp ugt {i32} {body}, {w.const('i32', _INF32, wide)}")
-    huge = w.select(nan, i32, w.const("i32", 0x7E00, wide), w.const("i32", 0x7C00, wide))
+    # A NaN is quiet and keeps the bits that there is room for, as by the processors that convert.
+    high = w.op(f"and {i32} {_shift(w, 'lshr', body, 13, wide)}, {w.const('i32', 0x3FF, wide)}")
+    quiet = w.op(f"or {i32} {high}, {w.const('i32', 0x7E00, wide)}")
+    huge = w.select(nan, i32, quiet, w.const("i32", 0x7C00, wide))
     is_tiny = w.op(f"icmp ult {i32} {body}, {w.const('i32', 113 << 23, wide)}")
     is_huge = w.op(f"icmp uge {i32} {body}, {w.const('i32', 143 << 23, wide)}")
     result = w.select(is_tiny, i32, tiny, w.select(is_huge, i32, huge, plain))

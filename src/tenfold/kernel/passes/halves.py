@@ -16,6 +16,8 @@ HALVES = ("f16", "bf16")
 _EXACT_OPS = """
     floor ceil trunc round max min fmax fmin neg abs sign real conj imag select
 """
+# What moves bits, those of a signalling NaN too: to convert one to f32 makes it quiet.
+_MOVES = frozenset(("neg", "abs", "select"))
 _EXACT = frozenset(_EXACT_OPS.split())
 _ARITHMETIC = frozenset(("add", "sub", "mul", "div"))
 
@@ -45,6 +47,8 @@ def _rule(b: Rewriter, i: Instruction, args: list[Values]) -> Values:
         return (_following(b, i.dtype, x, args[1][0]),)
     if i.op == "state":
         return (b.same(i),)
+    if i.op in _MOVES and i.dtype == "f16":
+        return (_value(b, i.dtype, _moved(b, i, args)),)
     if i.op == "copysign":
         size, sign = (_bits(b, i.dtype, a)[0] for a in args)
         both = (b.do("and", v, b.const("u16", m)) for v, m in ((size, 0x7FFF), (sign, 0x8000)))
@@ -57,6 +61,16 @@ def _rule(b: Rewriter, i: Instruction, args: list[Values]) -> Values:
         return (found,)
     # Arithmetic hands on the NaN of an operand, or makes one with nothing in its low bits.
     return (rounded(b, i.dtype, found, short=i.op in _ARITHMETIC),)
+
+
+def _moved(b: Rewriter, i: Instruction, args: list[Values]) -> int:
+    """The bits of what an instruction moves."""
+    if i.op == "select":
+        (condition,), *others = args
+        return b.do("select", condition, *(_bits(b, i.dtype, a)[0] for a in others))
+    (bits,) = _bits(b, i.dtype, args[0])
+    op, mask = ("xor", 0x8000) if i.op == "neg" else ("and", 0x7FFF)
+    return b.do(op, bits, b.const("u16", mask))
 
 
 def _value(b: Rewriter, dtype: str, bits: int) -> int:
