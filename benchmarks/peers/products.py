@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from case import Case, normal
+from case import Array, Case, normal
 
 SIZES = [64, 128, 256, 512, 1024, 2048]
 
@@ -65,11 +66,16 @@ OTHERS: list[tuple[str, tuple[tuple[int, ...], ...], Any, Any]] = [
 ]
 
 
+def integers(n: int) -> Callable[[np.random.Generator], tuple[Array, ...]]:
+    return lambda rng: tuple(rng.integers(-99, 99, (n, n), np.int32) for _ in range(2))
+
+
 def cases() -> list[Case]:
     found = [
         Case("products", f"{name}, f32", normal(*shapes), array, {"torch": torch})
         for name, shapes, array, torch in OTHERS
     ]
+    found.append(Case("products", "512², i32", integers(512), product, {"torch": product}))
     for n in SIZES:
         square = ((n, n), (n, n))
         for dtype, short in ((np.float32, "f32"), (np.float64, "f64")):

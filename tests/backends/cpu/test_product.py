@@ -11,15 +11,19 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.library.blas import blas, why_not
 from tenfold.backends.cpu.library.product import PANEL_PRODUCT, VECTOR_PRODUCT, product_name
 from tenfold.backends.cpu.library.product.tiles import product_tiles, product_way
+from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.kernels import routine_image
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.cpu.threads.pool import thread_pool
-from tenfold.backends.llvm.target import named, target_with
+from tenfold.backends.llvm.target import LLVMTarget, named, target_with
 from tenfold.graph.op import PRODUCT
+from tenfold.plan import KernelStep, RoutineStep
 from tenfold.types import DTYPES, SHORT, TensorType
+from tests.backends.cpu.running import every_target
 
 Array = np.ndarray[Any, Any]
 needed = pytest.mark.skipif(blas() is None, reason=str(why_not()))
@@ -197,3 +201,45 @@ def test_which_way_a_product_goes(level: str) -> None:
     assert way(16, 500, 500, "c64") == way(500, 500, 500, "c128") == PRODUCT
     assert way(1, 500, 500) == way(500, 500, 1, "c64") == VECTOR_PRODUCT
     assert way(1, 500, 500, batch=3) == few
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i8", "u8"])
+def test_large_products_of_integers_are_by_panels_and_wrap(dtype: str, target: LLVMTarget) -> None:
+    source = np.random.default_rng(3)
+    limits = np.iinfo(dtype)
+
+    def drawn(*shape: int) -> Array:
+        return source.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+    def product(a: Any, b: Any) -> Any:
+        return a @ b
+
+    def turned(a: Any, b: Any) -> Any:
+        return a.T @ b.T
+
+    a, shared = drawn(70, 600), drawn(5, 80, 70)
+    cases = [
+        (product, drawn(65, 600), drawn(600, 67)),  # two runs of terms, tails both ways
+        (product, drawn(7, 500), drawn(500, 100)),
+        (turned, drawn(90, 80), drawn(77, 90)),
+        (product, shared, drawn(5, 70, 80)),
+        (lambda a, b: a @ a.T + b, a, drawn(70, 70)),  # with itself
+    ]
+    for function, x, y in cases:
+        graph = tn.trace(function, x, y)
+        plan = BACKEND.plan(graph, target=target)
+        assert any(isinstance(s, RoutineStep) and s.name == PRODUCT for s in plan.steps)
+        (made,) = CompiledProgram(plan, target=target)([x, y])
+        np.testing.assert_array_equal(made, function(x, y))
+
+
+def test_small_products_of_integers_are_kernels() -> None:
+    x, v = np.ones((40, 40), np.int32), np.ones(5000, np.int32)
+    for function, given in (
+        (lambda a: a @ a, (x,)),
+        (lambda a, b: a @ b, (np.ones((5000, 5000), np.int32), v)),
+        (lambda a, b: a @ b, (np.ones((400, 30, 30), np.int64), np.ones((400, 30, 30), np.int64))),
+    ):
+        plan = BACKEND.plan(tn.trace(function, *given))
+        assert all(isinstance(step, KernelStep) for step in plan.steps)

@@ -13,10 +13,9 @@ from tenfold.backends.cpu.link.support import missing
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.graph.op import PRODUCT, Types
+from tenfold.ops.algebra.products import BLAS, WHOLE
 from tenfold.plan.capabilities import Capabilities
 from tenfold.types import SHORT
-
-_PRODUCTS = ("f32", "f64", "c64", "c128")
 
 
 @lru_cache(maxsize=8)
@@ -24,7 +23,7 @@ def capabilities(target: LLVMTarget) -> Capabilities:
     """What can be done for a target, with the libraries of this machine."""
     return Capabilities(
         supports=lambda *named: missing(*named, target),
-        routines=ROUTINES if blas() is None else ROUTINES | {PRODUCT},
+        routines=ROUTINES | {PRODUCT},
         scratch=_scratch,
         tune=partial(tune, target=target),
     )
@@ -32,6 +31,7 @@ def capabilities(target: LLVMTarget) -> Capabilities:
 
 def _scratch(routine: str, types: Types, attributes: Mapping[str, Any]) -> int | None:
     if routine == PRODUCT:
-        return 0 if SHORT[types[0].dtype] in _PRODUCTS else None
+        there = SHORT[types[0].dtype] in (WHOLE if blas() is None else (*WHOLE, *BLAS))
+        return 0 if there else None
     found = routine_of(routine, types, attributes)
     return None if found is None else found.scratch

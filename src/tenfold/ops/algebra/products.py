@@ -15,6 +15,7 @@ TERMS = 32  # of a sum; with fewer the library is slow
 SERIAL = 512  # terms of a product with a vector that are added one after the other, at most
 SIDES = ("lhs", "rhs")
 BLAS = ("f32", "f64", "c64", "c128")
+WHOLE = ("i32", "u32", "i64", "u64")  # dtypes of integers that large products are computed in
 # What large products of other dtypes are computed in: sixteen-bit floats add up in f32 anyway, and
 # of bools it is asked whether any term is 1.
 WIDER = {"f16": "f32", "bf16": "f32", "bool": "f32"}
@@ -76,13 +77,17 @@ def inline(types: Sequence[TensorType], result: TensorType, given: Mapping[str, 
 
     Small ones are, and products of vectors. So are several products of vectors and matrices: the
     library would do one after the other, and is no faster: what a query makes of keys is the same
-    kernels however many keys there are.
+    kernels however many keys there are. Of integers, which the library does not multiply, all with
+    vectors are.
     """
-    if SHORT[types[0].dtype] not in BLAS:
+    short = SHORT[types[0].dtype]
+    if short not in BLAS and short not in WHOLE:
         return True
     over = prod(types[0].shape[a] for a in given["lhs_contract"])
     work = result.size * over
     left, right = _extents(types, given)
+    if short in WHOLE:
+        return bool(left == 1 or right == 1 or left * right * over <= 16 * SMALL)
     if left != 1 and right != 1:
         return bool(work <= SMALL)
     several = left * right < result.size

@@ -18,6 +18,7 @@ from tenfold.backends.cpu.library.product import PRODUCTS, product_name
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.frozen import frozen
 from tenfold.graph.op import CONVOLUTION, PRODUCT
+from tenfold.ops.algebra.products import WHOLE
 from tenfold.types import SHORT, TensorType
 
 Given = Mapping[str, Any]
@@ -145,7 +146,7 @@ def routine_text(symbol: str, target: LLVMTarget) -> str:
 def routine_imports(symbol: str) -> Mapping[str, int] | None:
     """The addresses that a routine calls, or None where they are not to be found here."""
     kind, dtype = _parts(symbol)
-    if kind in PRODUCTS:
+    if kind in PRODUCTS and dtype not in WHOLE:
         library = blas()
         return None if library is None else library.symbols
     if kind in _TRANSFORMS:

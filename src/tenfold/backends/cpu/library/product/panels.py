@@ -90,8 +90,9 @@ class _Tile(Lanes):
         lines = [self.at("%c", self.times(r, "%line")) for r in numbers]
         targets = {(r, v): self.at(lines[r], str(v * lanes)) for r, v in places}
         masked = [w.op(f"and {truths} {there}, {one}") for one in live]
+        plus = "add" if self.element.startswith("i") else "fadd"
         made = {
-            (r, v): w.op(f"fadd {ty} {self.read(at, masked[v])}, %t{r}.{v}")
+            (r, v): w.op(f"{plus} {ty} {self.read(at, masked[v])}, %t{r}.{v}")
             for (r, v), at in targets.items()
         }
         for (r, v), at in targets.items():

@@ -1,5 +1,5 @@
 """The functions that carry out tiles of products, as LLVM IR: for each dtype one of matrices by the
-library, one by panels, and one of a matrix with a vector.
+library, one by panels, and one of a matrix with a vector; of integers that by panels alone.
 
     i32 tn_product_f32(ptr buffers, ptr params, i64 low, i64 high)
 
@@ -23,6 +23,7 @@ from tenfold.backends.cpu.library.product.tiles import (
 )
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
+from tenfold.ops.algebra.products import WHOLE
 
 _LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 _SIZES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
@@ -51,8 +52,12 @@ _OF_VECTOR = (
 
 def product_text(way: str, dtype: str, target: LLVMTarget) -> str:
     """The module of the function that multiplies matrices of a dtype in one way."""
-    letter, one, zero, body = _factors(dtype)
     name, needs = product_name(way, dtype), _NEEDS
+    if dtype in WHOLE:
+        own, more = panels(dtype, target)
+        body = own + _matrices(_PANELS_CALL) + _tile(_OF_WHOLE_PRODUCT) + _entry(name, "")
+        return join([Fragment(tuple(dict.fromkeys((*needs, *more))), body)])
+    letter, one, zero, body = _factors(dtype)
     if way == VECTOR_PRODUCT:
         body += _vector(letter, one, _SIZES[dtype]) + _tile(_OF_VECTOR_PRODUCT)
         return join([BLAS, Fragment(needs, body + _entry(name, _in_parts(letter, one)))])
@@ -335,6 +340,9 @@ copy:
     )
 
 
+_OF_WHOLE_PRODUCT = """  call void @tn_matrices(ptr %buffers, ptr %params, i64 %t)
+  ret i32 0
+"""
 _OF_PRODUCT = f"""  switch i64 %kind, label %matrices [ i64 {SYMMETRIC}, label %symmetric ]
 matrices:
   call void @tn_matrices(ptr %buffers, ptr %params, i64 %t)

@@ -73,7 +73,8 @@ def product_tiles(
         # The matrix lies with the result's axis first, or with the other first.
         kind, first = (MATRIX_VECTOR, not left) if n == 1 else (VECTOR_MATRIX, right)
         return _with_vector(kind, max(m, n), k, first, size)
-    if batch == 1 and same and given["lhs_contract"] == given["rhs_contract"]:
+    whole = KIND[lhs.dtype] in "iu"
+    if batch == 1 and same and not whole and given["lhs_contract"] == given["rhs_contract"]:
         rows = min(_TRIANGLE, _half(m))  # two tiles on the diagonal cost as much as one below it
         down = -(-m // rows)
         step = (1 if left else k) * size
@@ -101,12 +102,14 @@ def product_tiles(
 
 
 def product_way(types: Sequence[TensorType], given: Mapping[str, Any], target: LLVMTarget) -> str:
-    """The function that carries a contraction out. With AVX-512 panels multiply all matrices of
-    floats. With AVX2 the library is as fast, but where there are few rows or columns: it packs
-    operands that are hardly read again."""
+    """The function that carries a contraction out. Panels multiply matrices of integers, which the
+    library does not, and with AVX-512 all of floats. With AVX2 the library is as fast, but where
+    there are few rows or columns: it packs operands that are hardly read again."""
     batch, m, n, _ = _extents(types, given)
     if batch == 1 and min(m, n) == 1:
         return VECTOR_PRODUCT
+    if KIND[types[0].dtype] in "iu":
+        return PANEL_PRODUCT
     if KIND[types[0].dtype] != "f":
         return PRODUCT
     few = target.moves and (m <= _FEW_ROWS or n <= _FEW_COLUMNS)
