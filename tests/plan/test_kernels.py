@@ -471,3 +471,31 @@ def test_long_code_is_parted_by_how_long_it_is() -> None:
     assert 5 <= len(divided.steps) <= 12
     assert len(divided.kernels) < len(divided.steps)  # equal parts share their code
     assert any("too long to compile" in note for note in divided.notes)
+
+
+def logsumexp(x: Any) -> Any:
+    most = x.max(-1, keepdims=True)
+    return np.log(np.exp(x - most).sum(-1)) + most[..., 0]
+
+
+def log_softmax(x: Any) -> Any:
+    shifted = x - x.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "kernels"),
+    [
+        (logsumexp, (1000, 64), 2),  # a logarithm for each of many short rows: vectors of them
+        (logsumexp, (30, 64), 1),
+        (logsumexp, (64, 4096), 1),
+        (log_softmax, (1000, 64), 1),  # the row reads it
+        (lambda x: np.exp(x.sum(0)), (64, 1000), 1),  # computed for many columns at once anyway
+        (lambda x: np.sqrt((x * x).sum(-1)), (1000, 64), 1),
+        (lambda x: np.tanh(x.mean(-1)).sum() * x, (1000, 64), 2),
+    ],
+)
+def test_functions_of_what_short_rows_come_to(
+    function: Function, shape: tuple[int, int], kernels: int
+) -> None:
+    assert len(planned(function, some(*shape)).kernels) == kernels

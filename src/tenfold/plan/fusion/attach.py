@@ -16,6 +16,9 @@ from tenfold.plan.fusion.values import CONSTANT, FusionValues
 
 OVER = "it is written over what it is computed from"
 
+ROW = 512  # elements; of rows that are longer a function of what they come to costs little
+ROWS = 64  # so few are no kernel's worth
+
 # Why a member may not join a group that it reads from, or None.
 Refuse = Callable[[Group, Edge], str | None]
 
@@ -53,6 +56,10 @@ class Grouping:
         if refuse is not None:
             for group, edge in edges.items():
                 edge.reason = edge.reason or refuse(group, edge)
+        if access.costly and not access.reduced:
+            for group, edge in edges.items():
+                if edge.reason is None and group.reductions and self.of_rows(group, edge, position):
+                    edge.reason = "a function of what rows come to is computed for many at once"
         if len(edges) == 1:
             ((group, edge),) = edges.items()
             if edge.reason is None and (earliest <= group.time or group.consumer > earliest):
@@ -85,6 +92,17 @@ class Grouping:
         if fresh:
             self.groups.append(target)
         return target, place
+
+    def of_rows(self, group: Group, edge: Edge, position: int) -> bool:
+        """Whether a member is computed from what many short rows come to, and no row needs it: in
+        the rows' kernel it would be computed for one at a time."""
+        axes = self.axes
+        along = {axis for value in edge.values for axis in self.placed(value)}
+        if not group.space or axes.find(group.space[-1]) in along:
+            return False
+        rows = self.values.types[self.values.graph.starts[position]].size
+        many = rows >= ROWS and axes.size(group.space) <= ROW * rows
+        return many and not self.values.is_widened(position)
 
     def edges(
         self, inputs: Sequence[int], access: Access, streams: set[int]

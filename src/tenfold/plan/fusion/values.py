@@ -55,6 +55,7 @@ class FusionValues:
         self.kinds: list[int] = []  # the number of its type
         self.distinct: list[TensorType] = []  # the types, by number
         self.scatters: dict[Any, Access | None] = {}
+        self.widened: bytearray | None = None  # whether more is computed from it, once asked for
         self.number_types()
         self.classify()
         self.count_uses()
@@ -89,6 +90,18 @@ class FusionValues:
             self.accesses[position] = access
             if access is not None and access.view:
                 self.see(node, start, access)
+
+    def is_widened(self, position: int) -> bool:
+        """Whether something that has more elements is computed from what a node makes."""
+        if self.widened is None:
+            graph, wide = self.graph, bytearray(len(self.types))
+            for node, start in zip(reversed(graph.nodes), reversed(graph.starts), strict=True):
+                made = range(start, start + len(node.types))
+                most = max(one.size for one in node.types)
+                for value in node.inputs:
+                    wide[value] |= most > self.types[value].size or any(wide[n] for n in made)
+            self.widened = wide
+        return bool(self.widened[self.graph.starts[position]])
 
     def count_uses(self) -> None:
         graph = self.graph
