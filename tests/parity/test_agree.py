@@ -355,6 +355,22 @@ def test_what_is_moved_by_a_period_may_be_anything_in_range() -> None:
     assert not compare(wrong, found.value, found.allowed).agrees
 
 
+@pytest.mark.parametrize("function", [np.sin, np.cos, np.sinh, np.cosh, np.exp])
+def test_complex_infinities_behind_a_period_have_any_signs(function: Any) -> None:
+    """Complex numbers off by more than a period, whose sines overflow."""
+    given = np.arange(3e20, 6e21, 1e20) * (1 + 1j)
+
+    def program(x: Any) -> Any:
+        return function(x * 3.3 / 7.1 * 1.7)
+
+    graph = tn.jit(program).trace(given)
+    (one,) = judged(graph, [given])
+    assert np.isinf(one.allowed).all()
+    near = np.array([0.3 + 0.2j])
+    (one,) = judged(tn.jit(program).trace(near), [near])
+    assert one.allowed.max() < 1e-14
+
+
 def test_a_power_whose_base_and_exponent_are_off_may_be_none() -> None:
     """Of a base that may be just below 0, and an exponent that may be just beside 1."""
     x = np.array([0.0, 0.7], "f4")

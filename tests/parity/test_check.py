@@ -573,3 +573,14 @@ def test_a_root_taken_as_a_power_is_not_refused():
     f(np.full(20_000, 4.0))
     assert f.certificate(np.full(20_000, 4.0)).complete
     assert f(np.full(20_000, -np.inf))[0] == np.inf
+
+
+def test_what_a_kernel_copies_of_a_second_output_is_given():
+    """A step before it makes both outputs of `top_k`; the kernel reads the second one alone."""
+
+    def program(x):
+        return np.concatenate([tn.top_k(x > 0, 1)[1]] * 10)
+
+    given = X.reshape(-1)[:16]
+    compiled, graph = program_of(program, given)
+    assert isinstance(check(compiled, graph, [given]).verdict, Certificate)

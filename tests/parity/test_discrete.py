@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 ELSEWHERE = (
     many.SUMS, many.CONTRACTION, many.FACTORS, many.RUNNING_FACTORS, many.SCATTER,
     spreads.RANDOM, spreads.CHOSEN,
-    many.LEAST, many.MOST,
+    many.LEAST, many.MOST, many.ORDER, many.GREATEST,
 )  # fmt: skip
 
 
@@ -149,6 +149,61 @@ def test_complex_numbers_are_compared_by_parts_that_may_be_anything_within_their
         assert far >= (found != results[0]).max()
         if p == q == 0.0 or abs(a.real - b.real) > p + q:
             assert far == 0
+
+
+@pytest.mark.parametrize("name", ["argsort", "top_k"])
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint8, np.float32, np.float16])
+def test_positions_in_an_order_that_is_open_hold_for_all_orders(name: str, dtype: Any) -> None:
+    random = np.random.default_rng(5)
+    attributes = {"axis": 0} if name == "argsort" else {"k": 3}
+    builder = Builder(TABLE)
+    x = builder.parameter(TensorType(np.dtype(dtype), (5,)))
+    made = builder.node(name, [x], attributes)
+    node = builder.finish(made if isinstance(made, tuple) else (made,)).nodes[0]
+    settled = 0
+    for _ in range(60):
+        value = random.integers(0, 2 if dtype is np.bool_ else 6, 5).astype(dtype)
+        error = random.choice([0, 0, 1], 5).astype(float)
+        results = _call(node, [value])
+        found = settled_spread(node, [value], [error], results, _call)
+        assert found is not None
+        ways = [
+            sorted({moved(value, error, way)[n] for way in (-1.0, 1.0)} | {value[n]})
+            for n in range(5)
+        ]
+        seen = [np.zeros(r.shape) for r in results]
+        for one in product(*ways):
+            others = _call(node, [np.array(one, dtype)])
+            seen = [
+                np.maximum(s, distance(o, r)) for s, o, r in zip(seen, others, results, strict=True)
+            ]
+        for far, most in zip(found, seen, strict=True):
+            assert (most <= far).all(), (value, error)
+        settled += int((found[-1] == 0).sum())
+        if not error.any():
+            assert not any(f.any() for f in found)
+    assert settled > 60
+
+
+def test_the_greatest_are_open_where_one_may_be_anything() -> None:
+    """It may be less than all others: then the third is among the two greatest."""
+    builder = Builder(TABLE)
+    x = builder.parameter(TensorType(np.dtype(np.float32), (2, 4)))
+    node = builder.finish(builder.node("top_k", [x], {"k": 2})).nodes[0]
+    value = np.array([[5, 3, -1, -2], [5, 3, -1, -2]], np.float32)
+    error = np.array([[0, np.inf, 0, 0], [0, 0.5, 0, 0]])
+    values, places = settled_spread(node, [value], [error], _call(node, [value]), _call) or ()
+    assert values.tolist() == [[np.inf, np.inf], [0, 0.5]]
+    assert places.tolist() == [[3, 2], [0, 0]]
+
+
+def test_an_order_is_open_among_neighbours_alone() -> None:
+    def program(x: Any) -> Any:
+        return np.argsort(np.exp(np.log(x)), axis=-1)
+
+    given = np.array([[1.0, 2.0, 2.0, 5.0], [4.0, 3.0, 2.0, 1.0]], np.float32)
+    (one,) = judged(tn.jit(program).trace(given), [given])
+    assert one.error.tolist() == [[0, 1, 1, 0], [0, 0, 0, 0]]
 
 
 def test_a_quotient_that_may_be_one_may_equal_one() -> None:

@@ -165,12 +165,14 @@ class ErrorSpread:
     """What inputs that may be off make of a result, where trying their ends does not tell.
 
     `rule(case)` is that, or None where trying tells. `range` is how far apart two results can be,
-    of an op that takes all of them on within a period. `together`: how one input's error counts
+    of an op that takes all of them on within a period. `turns`: it has a period among complex
+    numbers, within which even infinities change signs. `together`: how one input's error counts
     hangs on the other's. The rules stand in `ops.agreement`.
     """
 
     rule: Callable[[Any], Any] | None = None
     range: float | None = None
+    turns: bool = False
     together: bool = False
 
 

@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 class Intervals(NamedTuple):
     """A node on the reference's values that may be off, with the least and the largest that each
-    may be, how far away these are, and one of its results."""
+    may be, how far away these are, and one of its results, its output of that number."""
 
     node: Node
     values: Sequence[Array]
@@ -28,6 +28,7 @@ class Intervals(NamedTuple):
     errors: Sequence[Array]
     result: Array
     ask: Ask
+    output: int = 0
 
     @property
     def alike(self) -> bool:
@@ -62,8 +63,8 @@ def by_rule(
         for v, e, both in zip(values, errors, ends, strict=True)
     ]  # an integer is off by no more than its type holds
     found: list[Array] = []
-    for result in results:
-        far = rule(Intervals(node, values, ends, within, result, ask))
+    for output, result in enumerate(results):
+        far = rule(Intervals(node, values, ends, within, result, ask, output))
         if far is None:
             return None
         found.append(far)

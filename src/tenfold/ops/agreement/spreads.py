@@ -17,6 +17,7 @@ for each op that has none; what no rule narrows may be anything.
 - Two values may be equal where their ranges meet, wherever in these they are.
 - What may be chosen instead counts with its own bound.
 - The position of an extreme may be that of any element within its bound of the others'.
+- In an order, elements whose ranges meet may stand in each other's places.
 - Random numbers, powers, products of many and shifts by an unsettled amount scatter: anything.
 """
 
@@ -278,5 +279,6 @@ ABOVE = ErrorSpread(_comparison(strict=True))
 NOT_BELOW = ErrorSpread(_comparison())
 CHOSEN = ErrorSpread(_of_select)
 CAST, BITCAST = ErrorSpread(_of_cast), ErrorSpread(_of_bitcast)
-WITHIN_TWO, WITH_POLES = ErrorSpread(range=2.0), ErrorSpread(range=np.inf)  # periodic
+TURNING = ErrorSpread(turns=True)  # periodic, of complex numbers alone
+WITHIN_TWO, WITH_POLES = ErrorSpread(range=2.0, turns=True), ErrorSpread(range=np.inf, turns=True)
 RANDOM = discrete_only(_of_anything)

@@ -14,6 +14,7 @@ from tenfold.graph.node import Graph
 from tenfold.graph.op import Composition, Lowering, Op, Routine, Sample, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import reads, rules, samples
+from tenfold.ops.agreement.named import many
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.expression import Expression, select
 from tenfold.ops.reference import F32, NARROW, Array
@@ -152,6 +153,7 @@ def _top_row(name: str, lowering: Lowering, edges: str, *forms: Any) -> Op:
         samples=samples.listed("biuf", *forms),
         attributes=(attribute.count("k"),),
         reads=reads.lines,
+        spread=many.GREATEST,
     )
 
 

@@ -8,15 +8,21 @@ from typing import Any
 import numpy as np
 
 from tenfold.graph.node import Graph
-from tenfold.graph.op import Op, Routine, Types
+from tenfold.graph.op import ErrorSpread, Op, Routine, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import reads, rules, samples
+from tenfold.ops.agreement.named import many
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.reference import Array, widened
 from tenfold.types import TensorType
 
 
-def row(name: str, function: Callable[..., Any], result: rules.Result) -> Op:
+def row(
+    name: str,
+    function: Callable[..., Any],
+    result: rules.Result,
+    spread: Callable[[], ErrorSpread] | None = None,
+) -> Op:
     """A row of a sort along `axis`."""
 
     def infer(types: Types, given: Mapping[str, Any], scopes: tuple[Graph, ...]) -> Types:
@@ -46,7 +52,11 @@ def row(name: str, function: Callable[..., Any], result: rules.Result) -> Op:
         ),
         attributes=(attribute.axis("axis"),),
         reads=reads.along,
+        spread=spread,
     )
 
 
-ROWS = (row("sort", np.sort, rules.same), row("argsort", np.argsort, rules.position))
+ROWS = (
+    row("sort", np.sort, rules.same),
+    row("argsort", np.argsort, rules.position, many.ORDER),
+)

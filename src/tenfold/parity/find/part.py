@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -103,14 +104,9 @@ def computed(graph: Graph, step: Step) -> tuple[int, ...]:
     if not isinstance(step, KernelStep):
         return (step.node,)
     # What it reads is given; what another kind of step makes is only copied here.
+    given = {bisect_right(graph.starts, v) - 1 for v in step.reads}
     rows = [(p, TABLE[graph.nodes[p].op]) for p in step.nodes]
-    return tuple(
-        [
-            p
-            for p, row in rows
-            if graph.starts[p] not in step.reads and row.scopes == 0 and not row.effect
-        ]
-    )
+    return tuple([p for p, row in rows if p not in given and row.scopes == 0 and not row.effect])
 
 
 def has_effects(node: Node) -> bool:

@@ -222,10 +222,11 @@ def _spread(
     found = settled_spread(node, values, errors, results, _call)
     if found is not None:
         return found
-    if known.range is not None and KIND[values[0].dtype] == "f":
+    range_of = {"f": known.range, "c": np.inf if known.turns else None}.get(KIND[values[0].dtype])
+    if range_of is not None:
         # Moved by half a period and more, it may be anything in its range.
         wide = np.broadcast_to(errors[0], results[0].shape) > 1.0
-        spread = [np.where(wide, known.range, 0.0)]
+        spread = [np.where(wide, range_of, 0.0)]
     unbounded = any(np.isinf(e).any() for e in errors)
     if _wanders(node, errors) or (unbounded and _mixes(node)):
         return [np.full(r.shape, np.inf) for r in results]
