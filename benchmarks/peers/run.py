@@ -1,12 +1,14 @@
 """Tenfold beside NumPy, numexpr, JAX, torch, torch.compile and numba.
 
     python benchmarks/peers/run.py [--level x86-64-v3] [--threads 1] [--rounds 5] [--seconds 0.04]
-                                   [--only TEXT]
+                                   [--only TEXT] [--pause 3]
 
 Every peer has a process of its own, bound to as many cores as there are threads, and all go through
 a case in turns: rounds are interleaved, the shortest call of all rounds counts. Results are
 compared with NumPy's. With `--level` all peers that can be are kept to that level's instructions.
 What is measured goes to `benchmarks/results/LEVEL-THREADS.json`; `report.py` makes tables of it.
+With `--only` the cases that are measured again take the place of those in the file. `--pause` is
+for machines that are slowed down after long work on all cores: seconds of rest before each case.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -29,6 +32,7 @@ from worker import PEERS
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 LEVELS = ("x86-64-v3", "x86-64-v4")
+REST = 0.05  # seconds before each turn: OpenBLAS's threads spin for half of it after a product
 
 
 class Worker:
@@ -100,6 +104,7 @@ def measure(case: Case, workers: list[Worker], rounds: int, seconds: float) -> d
         going = [w for w in workers if w.peer in found and "first" in found[w.peer]]
         for _ in range(rounds):
             for worker in going:
+                sleep(REST)
                 keep_least(found[worker.peer], worker.ask(time=seconds))
             if case.streams:
                 streamed = found["numpy"]["streamed"]
@@ -139,6 +144,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.04)
     parser.add_argument("--only", default="", help="cases whose title has this text")
+    parser.add_argument("--pause", type=float, default=0.0)
     parser.add_argument("--peers", default=",".join(PEERS))
     options = parser.parse_args()
     at_hand = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -150,16 +156,17 @@ def main() -> None:
     for case in cases():
         if options.only not in case.title:
             continue
+        sleep(options.pause)
         results[case.title] = measure(case, workers, options.rounds, options.seconds)
         print(line(case, results[case.title]), flush=True)
     for worker in workers:
         worker.close()
-    if options.only:
-        return
     RESULTS.mkdir(exist_ok=True)
-    name = f"{options.level or 'best'}-{options.threads}.json"
+    path = RESULTS / f"{options.level or 'best'}-{options.threads}.json"
+    if options.only and path.exists():
+        results = json.loads(path.read_text())["cases"] | results
     told = {"machine": machine(), "level": options.level, "threads": options.threads}
-    (RESULTS / name).write_text(as_text({**told, "cases": results}))
+    path.write_text(as_text({**told, "cases": results}))
 
 
 def as_text(found: dict[str, Any]) -> str:
