@@ -421,3 +421,15 @@ def test_a_product_of_one_term_may_go_unrounded_into_a_sum() -> None:
     (found,) = judged(tn.trace(lambda x: (x @ x) + np.float32(1), x), [x])
     assert compare(fused[apart][:1, None], found.value, found.allowed).agrees
     assert not compare(found.value + np.float32(1e-5), found.value, found.allowed).agrees
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_factors_of_both_signs_may_all_be_off_in_one_direction(dtype: str) -> None:
+    """Moved up by their bounds, positive and negative factors would make up for each other."""
+    x = np.linspace(-0.1, 0.1, 256).astype(dtype)
+    signs = np.resize([1.0, -1.0], 256)
+    graph = tn.trace(lambda x, signs: np.prod(np.exp(x) * signs), x, signs)
+    (found,) = judged(graph, [x, signs])
+    eps = np.finfo(found.value.dtype).eps
+    assert compare(found.value * (1 + 900 * eps), found.value, found.allowed).agrees
+    assert not compare(found.value * (1 + 20000 * eps), found.value, found.allowed).agrees

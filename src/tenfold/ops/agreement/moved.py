@@ -31,7 +31,7 @@ def moved(value: Array, error: Array, sign: Any) -> Array:
         return np.where(error > 0, made, value).astype(value.dtype)
     if kind == "c":
         both = np.empty(value.shape, value.dtype)
-        across = sign.imag if isinstance(sign, complex) else sign
+        across = np.imag(sign) if np.iscomplexobj(sign) else sign
         both.real = moved(value.real, error, np.real(sign))
         both.imag = moved(value.imag, error, across)
         return both
@@ -43,6 +43,14 @@ def moved(value: Array, error: Array, sign: Any) -> Array:
     made = np.where(np.isinf(error), anything, made)
     made = np.where(np.isnan(value) & np.isnan(made), np.copysign(value, sign), made)
     return np.where(error > 0, made, value).astype(value.dtype)
+
+
+def outwards(value: Array) -> Array:
+    """The signs that move elements away from 0."""
+    kind = KIND[value.dtype]
+    if kind == "c":
+        return outwards(value.real) + 1j * outwards(value.imag)
+    return np.copysign(1.0, value.astype(np.float64))
 
 
 def snapped(value: Array, error: Array) -> list[Array]:

@@ -20,7 +20,7 @@ from tenfold.frozen import frozen
 from tenfold.graph import Graph, Node, Parameter
 from tenfold.graph.op import Branch, Composition, Element, Inline, Loop, Pointwise, Routine
 from tenfold.ops import TABLE
-from tenfold.ops.agreement.moved import distance, moved, snapped
+from tenfold.ops.agreement.moved import distance, moved, outwards, snapped
 from tenfold.ops.agreement.units import EPS, SIGN, finite_size, unit
 from tenfold.parity.rule.bits import same_bits
 from tenfold.parity.rule.bounds import own_bound, settled_spread, spread_of, unrounded
@@ -239,7 +239,10 @@ def _spread(
         most = [np.zeros(r.shape) for r in results]
         # Where elements do not mix, moving all one way and then the other tells all but poles.
         apart = isinstance(row.lowering, Pointwise) and np.isfinite(error).all()
-        ways: tuple[Any, ...] = (1.0, -1.0) if apart else (1.0, -1.0, signs, -signs)
+        ways: tuple[Any, ...] = (1.0, -1.0)
+        if not apart:  # the factors of a product are all off most if none makes up for another
+            away = outwards(value)
+            ways = (*ways, signs, -signs, away, -away)
         if KIND[value.dtype] == "c":  # of a modulus, say, one way may tell nothing
             ways = (*ways, 1.0 - 1.0j, -1.0 + 1.0j)
         trials = [moved(value, error, way) for way in ways]
