@@ -433,3 +433,14 @@ def test_factors_of_both_signs_may_all_be_off_in_one_direction(dtype: str) -> No
     eps = np.finfo(found.value.dtype).eps
     assert compare(found.value * (1 + 900 * eps), found.value, found.allowed).agrees
     assert not compare(found.value * (1 + 20000 * eps), found.value, found.allowed).agrees
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_an_integer_made_of_what_may_be_anything_may_be_anything(shape: tuple[int, ...]) -> None:
+    """Infinities are tried for a single number, too."""
+    x = np.full((*shape, 2), complex(-np.inf, 0.5), np.complex64)
+    y = np.full(2, complex(-np.inf, 0.5), np.complex64)
+    graph = tn.trace(lambda x, y: (x @ y).astype(np.uint64), x, y)
+    (found,) = judged(graph, [x, y])
+    most = np.full(shape, np.iinfo(np.uint64).max, np.uint64)
+    assert compare(most, found.value, found.allowed).agrees

@@ -16,7 +16,8 @@ _FAR = 2.0**62  # errors from here on are not told apart in int64
 
 def moved(value: Array, error: Array, sign: Any) -> Array:
     """The value moved by its bound; a bool that is open is True one way and False the other. A
-    complex sign moves the parts of a complex number each its own way."""
+    complex sign moves the parts of a complex number each its own way. What may be anything is 0 or
+    NaN by a plain sign, and an infinity by an array of signs."""
     kind = KIND[value.dtype]
     if kind == "b":
         return np.where(error > 0, np.broadcast_to(sign > 0, value.shape), value)
@@ -36,8 +37,8 @@ def moved(value: Array, error: Array, sign: Any) -> Array:
         both.imag = moved(value.imag, error, across)
         return both
     made = (value.astype(np.float64) + error * sign).astype(value.dtype)
-    if np.ndim(sign):
-        anything = np.broadcast_to(sign * np.inf, value.shape).astype(value.dtype)
+    if isinstance(sign, (np.ndarray, np.generic)):  # of each element its own, if it is one alone
+        anything = np.broadcast_to(np.multiply(sign, np.inf), value.shape).astype(value.dtype)
     else:
         anything = np.full(value.shape, 0.0 if sign > 0 else np.nan).astype(value.dtype)
     made = np.where(np.isinf(error), anything, made)
