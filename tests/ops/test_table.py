@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -124,3 +126,36 @@ def test_a_node_of_each_row_survives_text_and_file(op: Op) -> None:
         assert check(graph, TABLE) is graph
         assert Graph.from_bytes(graph.to_bytes()) == graph
         assert parse(str(graph), lambda g: check(g, TABLE)) == graph
+
+
+def loaded(code: str) -> list[str]:
+    """The modules of the table that a fresh process has imported, and its rows in their order."""
+    script = (
+        f"import sys\nfrom tenfold.ops import TABLE\n{code}\n"
+        "print(*[m for m in sys.modules if m.startswith('tenfold.ops.')], '-', *TABLE)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return run.stdout.split()
+
+
+def test_a_row_is_imported_when_it_is_asked_for() -> None:
+    nothing, one, last = (loaded(f"TABLE.get({name!r})") for name in ("add", "reduce_sum", "fft"))
+    assert "tenfold.ops.rows.elementwise" in nothing[: nothing.index("-")]
+    assert not any("reductions" in m for m in nothing[: nothing.index("-")])
+    assert not any("fourier" in m for m in one[: one.index("-")])
+    assert any("fourier" in m for m in last[: last.index("-")])
+    rows = [found[found.index("-") :] for found in (nothing, one, last)]
+    assert rows[0] == rows[1] == rows[2] == ["-", *TABLE]  # whatever was asked for first
+
+
+def test_the_table_is_fixed() -> None:
+    table: Any = TABLE
+    with pytest.raises(TypeError, match="fixed"):
+        table["add"] = TABLE["sub"]
+    with pytest.raises(TypeError, match="fixed"):
+        table.update(add=TABLE["sub"])
+    with pytest.raises(TypeError, match="fixed"):
+        del table["add"]
+    assert "no such op" not in TABLE
+    with pytest.raises(KeyError):
+        TABLE["no such op"]

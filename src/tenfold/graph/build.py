@@ -260,9 +260,10 @@ def infer(
     name: str, table: Table, inputs: Types, attributes: Attributes, scopes: tuple[Graph, ...]
 ) -> Types:
     """The types of a node, by its row's rule."""
-    op = table.get(name)
-    if op is None:
-        raise GraphError(f"{name!r} is no op of the table")
+    try:
+        op = table[name]
+    except KeyError:
+        raise GraphError(f"{name!r} is no op of the table") from None
     return infer_by(op, inputs, attributes, scopes)
 
 

@@ -15,58 +15,9 @@ in `reference`, formulas of compositions in `expression`, element generators in 
 inputs are read in `reads`, ranges in `ranges`, batching rules and guards of ops that may raise in
 `batching`, what a compiled result may be off by and what errors make of it in `agreement`, and what
 tests draw in `samples`. The tests walk the table: they find a new row by themselves and name what
-it lacks.
+it lacks. Where rows stand, and that a program imports few of them, says `table`.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from types import MappingProxyType
-
-from tenfold.graph.op import Op
-from tenfold.ops.algebra import convolution, fourier, linalg, solving, windows
-from tenfold.ops.numbers import divisors, powers, special, threefry
-from tenfold.ops.rows import (
-    casts,
-    choosing,
-    comparing,
-    constants,
-    control,
-    cumulative,
-    effects,
-    elementwise,
-    indexing,
-    reductions,
-    searching,
-    shapes,
-    sorting,
-)
-
-_ROWS = (
-    *elementwise.ROWS,
-    *comparing.ROWS,
-    *choosing.ROWS,
-    *casts.ROWS,
-    *constants.ROWS,
-    *reductions.ROWS,
-    *shapes.ROWS,
-    *indexing.ROWS,
-    *linalg.ROWS,
-    *sorting.ROWS,
-    *special.ROWS,
-    *divisors.ROWS,
-    *powers.ROWS,
-    *threefry.ROWS,
-    *cumulative.ROWS,
-    *windows.ROWS,
-    *convolution.ROWS,
-    *searching.ROWS,
-    *solving.ROWS,
-    *fourier.ROWS,
-    *control.ROWS,
-    *effects.ROWS,
-)
-
-TABLE: Mapping[str, Op] = MappingProxyType({op.name: op for op in _ROWS})
+from tenfold.ops.table import TABLE
 
 __all__ = ["TABLE"]
