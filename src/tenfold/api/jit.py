@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from time import monotonic
 from types import FunctionType, MethodType
@@ -15,8 +14,6 @@ import numpy as np
 
 from tenfold.api.call.arguments import is_opaque
 from tenfold.api.callables import check_function
-from tenfold.api.keywords import refuse
-from tenfold.api.pickling import reduced
 from tenfold.api.specialisation import Options, snapshot_of
 from tenfold.api.specialised import SpecialisedFunction
 from tenfold.errors import TenfoldError, TypeMismatch
@@ -24,8 +21,8 @@ from tenfold.frames import calling_module, entries, entry, hide
 from tenfold.graph import Graph
 from tenfold.promote.background import submit
 from tenfold.reference.callbacks import Callbacks
-from tenfold.trace.control.plain import is_plain
 from tenfold.trace.function import FunctionTrace
+from tenfold.trace.scope import is_plain
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.api.load import Loaded
@@ -111,6 +108,8 @@ class Jitted(SpecialisedFunction):
         return super()._run(args, kwargs, hooks)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        from tenfold.api.pickling import reduced
+
         try:
             return reduced(self, sys._getframe(1))
         except TenfoldError as error:
@@ -121,6 +120,8 @@ class Jitted(SpecialisedFunction):
         return self
 
     def __deepcopy__(self, memo: Any) -> Jitted:
+        from copy import deepcopy
+
         function = deepcopy(self.__wrapped__, memo)  # as Python has it: functions are themselves
         return self if function is self.__wrapped__ else Jitted(function, self._options)
 
@@ -425,6 +426,8 @@ def jit(
     1
     """
     if others:
+        from tenfold.api.keywords import refuse
+
         refuse(others)
     home = calling_module()
     options = Options(static, donate, compile, strict, verify, buckets, backend, control)

@@ -14,7 +14,6 @@ from tenfold.frozen import frozen
 from tenfold.graph.op import HostRequest
 from tenfold.ops import TABLE
 from tenfold.trace.containers import flatten, matched
-from tenfold.trace.control.encoding import decode, encode
 from tenfold.trace.operand import literal
 from tenfold.trace.scope import outside
 from tenfold.types import KIND, DType, parse_type
@@ -35,6 +34,8 @@ class Callbacks:
 
     def answer(self, ask: HostRequest) -> list[Any]:
         """Do what an op with an effect asks for. Callables get copies: they change no value."""
+        from tenfold.trace.control.encoding import decode  # few programs ask for anything
+
         values = [np.array(argument) for argument in ask.arguments]
         ask.arguments.clear()
         with outside():
@@ -54,6 +55,8 @@ class Callbacks:
         """The results of a host call; its structure is that of (arguments, results).
 
         The row of call_host checks their types."""
+        from tenfold.trace.control.encoding import decode, encode
+
         types = [parse_type(t) for t in ask.attributes["types"]]
         text = ask.attributes["structure"]
         function = self._find(ask, needed=True)

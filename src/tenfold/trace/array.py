@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.errors import MutationError, TypeMismatch
-from tenfold.frames import entry, hide
+from tenfold.frames import hide
 from tenfold.trace.containers import LEAF, LEAVES
 from tenfold.trace.conversions import Conversions
 from tenfold.trace.lazy.lazy import LAZY
@@ -243,11 +243,12 @@ class Array(Operators, Conversions):
             before = scope.at
             scope.at = caller(before)
         try:
-            if method == "__call__" and not kwargs and ufunc in UFUNCS:
-                if scope is None:
-                    return recall(UFUNCS[ufunc], inputs, kwargs, numbers_alike(ufunc))
-                return UFUNCS[ufunc](*inputs)
-            return self._apply_ufunc(ufunc, method, inputs, **kwargs)
+            found = None if kwargs or method != "__call__" else UFUNCS.get(ufunc)
+            if found is None:
+                return self._apply_ufunc(ufunc, method, inputs, **kwargs)
+            if scope is None:
+                return recall(found, inputs, kwargs, numbers_alike(ufunc))
+            return found(*inputs)
         except BaseException as error:
             hide(error)
             raise
@@ -316,12 +317,26 @@ class Array(Operators, Conversions):
         )
 
 
-class OtherAttribute(property):
+class OtherAttribute:
     """What NumPy's arrays have and these have not. There is no __getattr__ for it: NumPy asks each
     array for protocols, and Python would make an error of each answer."""
 
+    __slots__ = ("name",)
+
     def __init__(self, name: str) -> None:
-        super().__init__(entry(lambda self: self._attribute(name)))
+        self.name = name
+
+    def __get__(self, array: Array | None, owner: Any) -> Any:
+        if array is None:
+            return self
+        try:
+            return array._attribute(self.name)
+        except BaseException as error:
+            hide(error)
+            raise
+
+    def __set__(self, array: Array, value: Any) -> None:
+        raise AttributeError(f"x.{self.name} can't be set")
 
 
 def is_other(name: str) -> bool:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 
 from tenfold.errors import ConcreteError, TypeMismatch, ValueProblem
-from tenfold.trace.lazy.dlpack import export
 from tenfold.trace.lazy.lazy import LAZY, Host
 from tenfold.trace.lazy.realise import realised
 from tenfold.trace.source import describe, here
@@ -129,6 +128,8 @@ class Conversions:
         copy: bool | None = None,
     ) -> Any:
         host = self._host("DLPack", "return the array and hand it on outside")
+        from tenfold.trace.lazy.dlpack import export
+
         return export(host, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:

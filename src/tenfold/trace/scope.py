@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from tenfold.config import config
 from tenfold.errors import ScopeError, TenfoldError
 from tenfold.frames import hide
 from tenfold.frozen import mutable
@@ -219,6 +220,11 @@ local = _Local()  # of this thread
 def current() -> Scope | None:
     """The innermost open scope of this thread."""
     return local.scope
+
+
+def is_plain() -> bool:
+    """Whether functions run as they are written now (`trace/control/plain`)."""
+    return config.disable and local.scope is None
 
 
 def placed(function: F) -> F:

@@ -1,6 +1,7 @@
 """Tables: what NumPy's functions, ufuncs and methods do on traced arrays, and why some do nothing.
 
-`tenfold.trace.surface` fills them; `tenfold.trace.array` looks in them.
+The modules of `tenfold.trace.surface` file it; `tenfold.trace.array` looks it up, and what is
+missed is imported from where `tenfold.trace.homes` says.
 """
 
 from __future__ import annotations
@@ -9,18 +10,60 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from tenfold.errors import Unsupported
 from tenfold.frozen import frozen
+from tenfold.late import Late
+from tenfold.trace.homes import HOMES, home_of
 from tenfold.trace.source import describe, here
 
-FUNCTIONS: dict[Any, Callable[..., Any]] = {}
-UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
+
+class Filed(Late[Any, Callable[..., Any]]):
+    """What modules file when they are imported.
+
+    A thread sees what a module files when the module is there as a whole: what is filed is put by,
+    and moves into the table when it is asked for and its module has been imported. A function may
+    be asked for by its substitute (`tenfold.trace.swap`), which equals it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._put_by: dict[Any, Callable[..., Any]] = {}
+
+    def __setitem__(self, key: Any, value: Callable[..., Any]) -> None:
+        self._put_by[key] = value
+        self.pop(key, None)
+
+    def bring(self, key: Any) -> None:
+        home = home_of(key)
+        if home is not None:
+            import_module(f"tenfold.trace.{home}")
+        if key not in self._put_by:
+            import_all()
+        if key in self._put_by:
+            super().__setitem__(key, self._put_by[key])
+
+    def whole(self) -> None:
+        import_all()
+        for key, value in list(self._put_by.items()):
+            super().__setitem__(key, value)
+
+
+@cache
+def import_all() -> None:
+    """Import whatever files something."""
+    for module in HOMES:
+        import_module(f"tenfold.trace.{module}")
+
+
+FUNCTIONS = Filed()
+UFUNCS = Filed()
+METHODS = Filed()  # reduce, accumulate, outer, at of any ufunc
 COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
-METHODS: dict[str, Callable[..., Any]] = {}  # reduce, accumulate, outer, at of any ufunc
 
 
 @frozen

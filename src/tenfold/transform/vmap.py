@@ -21,7 +21,7 @@ from tenfold.trace.control.agree import LeafForm, form
 from tenfold.trace.control.eager import at_once
 from tenfold.trace.control.inner import Inner, called, kind_of, label, trace_inner
 from tenfold.trace.operand import as_value, is_operand, weak_of
-from tenfold.trace.scope import Scope, current
+from tenfold.trace.scope import Scope, current, is_plain
 from tenfold.trace.source import describe, here
 from tenfold.transform.axes import Axis, counted, lanes_of, spread_axes
 from tenfold.transform.batch import batch
@@ -91,7 +91,7 @@ def vmap(
             return _mapped(what, call, chosen, out_axes, size)
 
         arrays = [leaves[i] for i in traced]
-        if plain.is_plain():
+        if is_plain():
             chosen = [(paths[i], leaves[i], axes[i]) for i in traced]
             lanes = _lanes(what, chosen, size)
             if lanes:

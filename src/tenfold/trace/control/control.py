@@ -29,9 +29,8 @@ from tenfold.trace.control.loop import (
     settle,
     while_node,
 )
-from tenfold.trace.control.plain import is_plain
 from tenfold.trace.operand import as_value
-from tenfold.trace.scope import Scope, current
+from tenfold.trace.scope import Scope, current, is_plain
 from tenfold.trace.source import describe, here
 from tenfold.trace.surface.emit import axes_of
 from tenfold.trace.surface.ufuncs.promotion import common_dtype

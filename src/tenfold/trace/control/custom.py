@@ -13,9 +13,9 @@ from tenfold.trace.containers import flatten
 from tenfold.trace.control.agree import form
 from tenfold.trace.control.eager import at_once
 from tenfold.trace.control.inner import called, trace_inner
-from tenfold.trace.control.plain import is_plain, own
+from tenfold.trace.control.plain import own
 from tenfold.trace.operand import as_value, weak_of
-from tenfold.trace.scope import Scope, current
+from tenfold.trace.scope import Scope, current, is_plain
 from tenfold.trace.source import describe, here
 
 # The faster versions by the name of their op, then by backend; a compiler looks them up.

@@ -16,9 +16,9 @@ from tenfold.trace.containers import flatten
 from tenfold.trace.control.eager import at_once
 from tenfold.trace.control.encoding import encode
 from tenfold.trace.control.inner import called, kind_of
-from tenfold.trace.control.plain import is_plain, replaced
+from tenfold.trace.control.plain import replaced
 from tenfold.trace.operand import as_value
-from tenfold.trace.scope import current
+from tenfold.trace.scope import current, is_plain
 from tenfold.trace.source import describe, here
 from tenfold.types import TensorType, as_dtype
 

@@ -16,22 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.config import config
 from tenfold.errors import TypeMismatch
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
 from tenfold.trace.control.loop import pair
-from tenfold.trace.scope import current
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 Function = Callable[..., Any]
-
-
-def is_plain() -> bool:
-    """Whether functions run as they are written now."""
-    return config.disable and current() is None
 
 
 def own(given: Any) -> Any:

@@ -24,7 +24,6 @@ from tenfold.config import config
 from tenfold.errors import ScopeError
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
-from tenfold.ops.rows.indexing import update_in_place
 from tenfold.trace.lazy.compute import computed, quietly
 from tenfold.trace.lazy.lazy import LAZY, DeferredNode, Host, LazyValue, NodeForm, is_unshared
 from tenfold.types import TensorType
@@ -145,6 +144,8 @@ def _run(value: LazyValue) -> None:
     if form.op == "dynamic_update" and is_unshared(node.inputs[0]):
         # Another thread may be at it, too. It reads the value as it was, or with the update done,
         # or in between: the update gives the same on all of them.
+        from tenfold.ops.rows.indexing import update_in_place
+
         function = update_in_place
     arrays = computed(form, function, node.inputs, value.raw)
     if not node.results:

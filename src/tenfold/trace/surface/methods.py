@@ -28,8 +28,7 @@ from tenfold.trace.surface.emit import (
 )
 from tenfold.trace.surface.indexing import flat
 from tenfold.trace.surface.into import write
-from tenfold.trace.surface.searching.sorting import sort_in_place
-from tenfold.trace.surface.selecting.selection import SELECTED
+from tenfold.trace.surface.selecting.selection import SELECTED, complete
 from tenfold.trace.surface.shaping import shapes
 from tenfold.trace.surface.steps import Bits, ComplexPart, alias, holds, lies, view
 from tenfold.trace.surface.ufuncs.composed import filled, same
@@ -118,6 +117,12 @@ def fill(self: Array, value: Any) -> None:
     write(self, made, unsafe=True)
 
 
+def sort(self: Array, *args: Any, **kwargs: Any) -> None:
+    from tenfold.trace.surface.searching.sorting import sort_in_place
+
+    sort_in_place(self, *args, **kwargs)
+
+
 @on(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Array:
     return same(traced(a))
@@ -164,7 +169,10 @@ def _data_dependent(function: Any) -> Any:
 
     def apply(a: Any) -> Any:
         x = traced(a)
-        return SELECTED[function](x) if is_traced(x) else on_host(function, (x,), {})
+        if not is_traced(x):
+            return on_host(function, (x,), {})
+        complete()
+        return SELECTED[function](x)
 
     return on(function)(apply)
 
@@ -195,7 +203,7 @@ _METHODS: dict[str, Any] = {
     "astype": astype,
     "view": view_as,
     "fill": fill,
-    "sort": sort_in_place,
+    "sort": sort,
     "nonzero": lambda self: nonzero(self),
     "conj": conj,
     "conjugate": conj,
@@ -214,6 +222,9 @@ SAME_NAME = (
 )
 for _name in SAME_NAME:
     _METHODS[_name] = _function(getattr(np, _name))
+
+for _name in ("cumsum", "cumprod", "argpartition", "searchsorted"):
+    setattr(Array, _name, _function(getattr(np, _name)))
 
 of_all.update((_METHODS["sum"], FUNCTIONS[np.sum]))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import update_wrapper
-from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +27,8 @@ class Substitute:
         self.original = vars(module)[name]
 
     def __reduce__(self) -> Any:
+        from pkgutil import resolve_name  # few are pickled
+
         return resolve_name, (f"{self.module.__name__}:{self.name}",)
 
     def __eq__(self, other: object) -> bool:

@@ -147,5 +147,3 @@ def accumulate(
 
 
 METHODS["accumulate"] = accumulate
-for _name, _method in (("cumsum", cumsum), ("cumprod", cumprod)):
-    setattr(Array, _name, _method)

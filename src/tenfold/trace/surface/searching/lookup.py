@@ -172,6 +172,3 @@ def sort_complex(a: Any) -> Array:
         return made
     small = x.dtype.itemsize <= 2 and KIND[x.dtype] in "iu"
     return cast(made, C64 if small else C128)
-
-
-setattr(Array, "argpartition", argpartition)  # noqa: B010

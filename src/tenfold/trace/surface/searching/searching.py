@@ -87,6 +87,3 @@ def top_k(x: Any, k: int, axis: int = -1) -> tuple[Array, Array]:
     values, places = emit_all("top_k", moved, k=static_int(k, "top_k: k"))
     back = FUNCTIONS[np.moveaxis]
     return back(values, -1, at), back(places, -1, at)
-
-
-setattr(Array, "searchsorted", searchsorted)  # noqa: B010

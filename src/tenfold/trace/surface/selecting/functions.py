@@ -113,7 +113,7 @@ def _converted(function: Any) -> None:
     def apply(a: Any, dtype: Any = None, *, copy: Any = None, **kwargs: Any) -> Any:
         if dtype is not None and a.dtype != dtype_of(dtype):
             return SELECTED[np.astype](a, dtype)
-        return SELECTED[np.copy](a) if copy or (copy is None and function is np.array) else a
+        return SELECTED[np.copy](a) if copy or (copy is None and function == np.array) else a
 
 
 for _function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray):

@@ -7,6 +7,7 @@ import inspect
 import operator
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from math import prod
 from typing import Any, NoReturn, TypeVar
 
@@ -27,6 +28,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # What NumPy's functions, ufuncs with a signature and methods of ufuncs do on selections.
 SELECTED: dict[Any, Callable[..., Any]] = {}
+
+
+@cache
+def complete() -> None:
+    """Import what selections do, which is wanted when there is one."""
+    for module in ("functions", "packing", "places", "reducing"):
+        import_module(f"tenfold.trace.surface.selecting.{module}")
 
 
 def on_selections(*functions: Any) -> Callable[[F], F]:
@@ -356,5 +364,6 @@ def with_axis(x: Array, mask: Array, at: int) -> tuple[Array, Array]:
 
 def choose(x: Array, mask: Array, at: int) -> Selection:
     """The elements that a mask over the axes from `at` on chooses, copied."""
+    complete()
     x, mask = with_axis(x, mask, at)
     return Selection(same(x), same(mask), at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from tenfold.trace.operand import dtype_key, scope_of, value_of
 from tenfold.trace.surface.emit import cast, emit, traced
 from tenfold.trace.surface.ufuncs.composed import filled, number
 from tenfold.trace.surface.ufuncs.ufuncs import Build, define
-from tenfold.trace.tables import UFUNCS
 from tenfold.types import BOOL, DTYPES, I64, KIND, DType
 
 _U64 = DTYPES["u64"]
@@ -75,9 +75,8 @@ def _sized(x: Any, other: Any) -> Any:
     return x
 
 
-def _file(ufunc: np.ufunc, op: str, swapped: str) -> None:
-    define(ufunc, _choice(op, swapped), choose=True)
-    within = UFUNCS[ufunc]
+def _outside_first(ufunc: np.ufunc, within: Callable[..., Any]) -> Callable[..., Any]:
+    """A comparison that knows what comes of an integer outside the other's dtype."""
 
     def apply(x: Any, y: Any) -> Any:
         if type(y) is int:
@@ -92,8 +91,8 @@ def _file(ufunc: np.ufunc, op: str, swapped: str) -> None:
             x, y = _sized(x, y), _sized(y, x)
         return within(x, y)
 
-    UFUNCS[ufunc] = apply
+    return apply
 
 
 for _ufunc, (_op, _swapped, _) in _ROWS.items():
-    _file(_ufunc, _op, _swapped)
+    define(_ufunc, _choice(_op, _swapped), choose=True, around=partial(_outside_first, _ufunc))

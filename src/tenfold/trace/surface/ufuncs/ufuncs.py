@@ -25,8 +25,15 @@ _PLAIN = frozenset({Array, float, int})  # what most operands are
 Choice = Callable[[tuple[DType, ...]], Build]
 
 
-def define(ufunc: np.ufunc, choice: Build | Choice, *, choose: bool = False) -> None:
-    """File what a ufunc does: one op or function for all dtypes, or a choice among them."""
+def define(
+    ufunc: np.ufunc,
+    choice: Build | Choice,
+    *,
+    choose: bool = False,
+    around: Callable[[Any], Any] = lambda apply: apply,
+) -> None:
+    """File what a ufunc does: one op or function for all dtypes, or a choice among them; `around`
+    that, what looks at its operands first."""
     plans: dict[Any, tuple[tuple[DType, ...], Build]] = {}
     pick: Choice = choice if choose else lambda dtypes: choice  # type: ignore[assignment]
 
@@ -35,7 +42,7 @@ def define(ufunc: np.ufunc, choice: Build | Choice, *, choose: bool = False) -> 
         found = plans[keys] = dtypes, pick(dtypes)
         return found
 
-    UFUNCS[ufunc] = (_unary if ufunc.nin == 1 else _binary)(plans, plan)
+    UFUNCS[ufunc] = around((_unary if ufunc.nin == 1 else _binary)(plans, plan))
 
 
 def _unary(plans: dict[Any, Any], plan: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,7 +169,6 @@ _CHOICES: dict[np.ufunc, Choice] = {
     np.minimum: _extreme("min", "and", "le", quiet=False),
     np.fmax: _extreme("fmax", "or", "ge", quiet=True),
     np.fmin: _extreme("fmin", "and", "le", quiet=True),
-    np.power: _on_floats("pow", composed.integer_power),
     np.absolute: lambda dtypes: "abs" if KIND[dtypes[0]] in "ifc" else composed.same,
     np.conjugate: _on_complex(composed.same, "conj"),
     np.floor: _on_floats("floor", composed.same),
@@ -212,7 +218,7 @@ def _power(within: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
-UFUNCS[np.power] = _power(UFUNCS[np.power])
+define(np.power, _on_floats("pow", composed.integer_power), choose=True, around=_power)
 _raised = Array.__pow__
 
 
