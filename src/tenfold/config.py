@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tenfold.errors import ValueProblem
+from tenfold.frozen import mutable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +62,7 @@ def _disabled() -> bool:
 _CHOICES = {"compile": MODES, "traceback": TRACEBACKS}
 
 
-@dataclass(slots=True)
+@mutable
 class Config:
     """`cache` is the folder of the disk cache, None or 'off' for none; `cache_bytes` how large it
     may grow.

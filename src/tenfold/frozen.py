@@ -78,13 +78,13 @@ def mutable(cls: Any = None, *, weak: bool = False) -> Any:
 def _made(
     cls: Any, eq: bool, order: bool, kw_only: bool, *, fixed: bool = True, weak: bool = False
 ) -> Any:
-    found = _fields(cls, kw_only)
+    own = get_annotations(cls)
     inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
-    body = {k: v for k, v in vars(cls).items() if k not in found and k not in _UNSLOTTED}
-    slots = [name for name in found if name not in inherited]
+    body = {k: v for k, v in vars(cls).items() if k not in own and k not in _UNSLOTTED}
+    slots = [name for name in own if name not in inherited]
     body["__slots__"] = (*slots, "__weakref__") if weak else tuple(slots)
-    body["__dataclass_fields__"] = found
-    body["__match_args__"] = tuple([f.name for f in found.values() if f.init and not f.kw_only])
+    body["__dataclass_fields__"] = _LateFields(cls, own, kw_only)
+    body["__match_args__"] = _MATCH_ARGS
     if fixed:
         body |= {"__setattr__": _refuse, "__delattr__": _refuse}
         body |= {"__getstate__": _state, "__setstate__": _restore}
@@ -92,14 +92,15 @@ def _made(
     made = type(cls)(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
 
-    methods: dict[str, Method] = {"__init__": _init}
+    names = ["__init__"]
     if eq:
-        methods |= {"__eq__": _compare("__eq__", "=="), "__hash__": _hash}
+        names += ["__eq__", "__hash__"]
     if order:
-        methods |= {name: _compare(name, sign) for name, sign in _SIGNS.items()}
-    for name, write in methods.items():
+        names += _SIGNS
+    for name in names:
         if body.get(name) is None:
-            setattr(made, name, _late(made, name, write))
+            setattr(made, name, _late(made, name))
+    body["__dataclass_fields__"].cls = made
     return made
 
 
@@ -107,36 +108,72 @@ _UNSLOTTED = ("__dict__", "__weakref__")
 _SIGNS = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
 
 
-def _fields(cls: Any, kw_only: bool) -> dict[str, Field[Any]]:
-    """The fields of the bases, then the class's own."""
-    found: dict[str, Any] = {}
-    for base in cls.__mro__[:0:-1]:
-        found |= vars(base).get("__dataclass_fields__", {})
-    for name, type_ in get_annotations(cls).items():
-        given = vars(cls).get(name, MISSING)
-        one: Any = given if isinstance(given, Field) else field(default=given)
-        one.name, one.type, one._field_type = name, type_, _FIELD
-        one.kw_only = kw_only if one.kw_only is MISSING else one.kw_only
-        found[name] = one
-    return found
+class _LateFields:
+    """The fields of the bases, then the class's own: made when somebody asks for them, and put in
+    the place of this."""
+
+    __slots__ = ("cls", "given", "kw_only", "types")
+
+    cls: Any  # that has them
+
+    def __init__(self, given: Any, types: dict[str, Any], kw_only: bool) -> None:
+        self.given = {name: vars(given)[name] for name in types if name in vars(given)}
+        self.types, self.kw_only = types, kw_only
+
+    def __get__(self, instance: Any, owner: Any) -> dict[str, Field[Any]]:
+        found: dict[str, Any] = {}
+        for base in self.cls.__mro__[:0:-1]:
+            if "__dataclass_fields__" in vars(base):
+                found |= base.__dataclass_fields__
+        for name, type_ in self.types.items():
+            given = self.given.get(name, MISSING)
+            one: Any = given if isinstance(given, Field) else field(default=given)
+            one.name, one.type, one._field_type = name, type_, _FIELD
+            one.kw_only = self.kw_only if one.kw_only is MISSING else one.kw_only
+            found[name] = one
+        self.cls.__dataclass_fields__ = found
+        return found
 
 
-def _late(cls: type, name: str, write: Method) -> Any:
-    """A method that goes field by field a few times, and then writes the one that takes its place;
-    where it does not know what to do, at once."""
-    by_field = _BY_FIELD.get(name)
-    calls = 0
+class _LateMatchArgs:
+    """The names of the arguments that are given by place, as `match` wants them."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if by_field is not None and calls <= FEW:
-            found = by_field(cls, self, *args, **kwargs)
+    __slots__ = ()
+
+    def __get__(self, instance: Any, owner: Any) -> tuple[str, ...]:
+        return tuple([f.name for f in fields(owner) if f.init and not f.kw_only])
+
+
+_MATCH_ARGS = _LateMatchArgs()
+
+
+class _LateMethod:
+    """What stands for a method until it is written."""
+
+    __slots__ = ("calls", "cls", "name")
+
+    def __init__(self, cls: Any, name: str) -> None:
+        self.cls, self.name, self.calls = cls, name, 0
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Go field by field a few times, and then write the method that takes this one's place;
+        where that is not known, at once."""
+        self.calls += 1
+        by_field = _BY_FIELD.get(self.name)
+        if by_field is not None and self.calls <= FEW:
+            found = by_field(self.cls, *args, **kwargs)
             if found is not NotImplemented:
                 return found
-        written = write(cls)
-        setattr(cls, name, written)
-        return written(self, *args, **kwargs)
+        written = _WRITE[self.name](self.cls)
+        setattr(self.cls, self.name, written)
+        return written(*args, **kwargs)
+
+
+def _late(cls: Any, name: str) -> Any:
+    late = _LateMethod(cls, name)
+
+    def method(*args: Any, **kwargs: Any) -> Any:
+        return late.call(*args, **kwargs)
 
     return method
 
@@ -262,3 +299,11 @@ def _state(self: Any) -> list[Any]:
 def _restore(self: Any, state: list[Any]) -> None:
     for f, value in zip(fields(self), state, strict=True):
         object.__setattr__(self, f.name, value)
+
+
+_WRITE: dict[str, Method] = {
+    "__init__": _init,
+    "__eq__": _compare("__eq__", "=="),
+    "__hash__": _hash,
+    **{name: _compare(name, sign) for name, sign in _SIGNS.items()},
+}

@@ -16,8 +16,6 @@ from tenfold.backends.cpu.link.loader import route
 from tenfold.cache import plans
 from tenfold.cache.disk import CERTIFICATE, OBJECT, PLAN, RECORD, Disk
 
-LINKING = ("tenfold.backends.cpu.link.loader", "tenfold.backends.cpu.link.prelink")
-
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Counter[str]:
@@ -33,15 +31,14 @@ def counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Counter[str]:
         return write(self, kind, *given, **more)
 
     monkeypatch.setattr(Disk, "write", written)
-    for name in LINKING:
-        module = import_module(name)
-        link = module.link
+    module = import_module("tenfold.backends.cpu.link.link")
+    link = module.link
 
-        def linked(*given: Any, link: Any = link) -> Any:
-            found["link"] += 1
-            return link(*given)
+    def linked(*given: Any) -> Any:
+        found["link"] += 1
+        return link(*given)
 
-        monkeypatch.setattr(module, "link", linked)
+    monkeypatch.setattr(module, "link", linked)
     tn.stats.reset()
     return found
 

@@ -4,7 +4,26 @@ Whoever imports a part of it has NumPy's functions known to traced arrays, and g
 policy says.
 """
 
-from tenfold.api import policy
-from tenfold.trace import surface
+from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["policy", "surface"]
+from tenfold.graph import Graph
+from tenfold.trace import surface
+from tenfold.trace.lazy import realise
+
+
+def _run(graph: Graph, arrays: Sequence[Any], callables: realise.Callables = ()) -> list[Any]:
+    from tenfold.api.policy import run  # which takes the place of this: few programs are lazy
+
+    return run(graph, arrays, callables)
+
+
+def _planned(*given: Any) -> list[Any] | None:
+    from tenfold.api.policy import planned
+
+    return planned(*given)
+
+
+realise.use(_run, _planned)
+
+__all__ = ["surface"]

@@ -13,10 +13,8 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 import numpy as np
 
 from tenfold.api.call.arguments import Binder, Call, as_array, check_names
-from tenfold.api.call.buckets import Axes, Buckets, prove, unpad
 from tenfold.api.call.callee import Callee
 from tenfold.api.call.kinds import taken_in
-from tenfold.api.call.updates import check_written, donated_leaves, write_back
 from tenfold.api.specialisation import Options, Padding, Specialisation
 from tenfold.api.traces import Traces, trace_call
 from tenfold.api.verify import verify_option
@@ -32,13 +30,14 @@ from tenfold.reference.callbacks import Callbacks
 from tenfold.reference.evaluate import evaluate as run_graph
 from tenfold.trace.array import Array
 from tenfold.trace.containers import flatten
-from tenfold.trace.control.plain import replacing
 from tenfold.trace.convert.explain import Explanation, explained
 from tenfold.trace.function import FunctionTrace, scalar
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
+    from tenfold.api.call.buckets import Axes, Buckets
     from tenfold.backends.program import Program
     from tenfold.cache import RecompileWatch
+    from tenfold.cache.record import Caller
 
 Hooks = Mapping[str, Any]
 
@@ -75,6 +74,8 @@ class SpecialisedFunction(Callee):
 
     @cached_property
     def _buckets(self) -> Buckets:
+        from tenfold.api.call.buckets import Buckets
+
         return Buckets(self._options.buckets, self._binder)
 
     def _parameters(self) -> tuple[Signature, Collection[str]]:
@@ -83,6 +84,8 @@ class SpecialisedFunction(Callee):
     def _plain(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], hooks: Hooks | None = None
     ) -> Any:
+        from tenfold.trace.control.plain import replacing
+
         with replacing(hooks or {}):
             result = self.__wrapped__(*args, **kwargs)
         structure, leaves = flatten(result)
@@ -109,10 +112,14 @@ class SpecialisedFunction(Callee):
             padded, axes = self._padded(call)
             traced, outputs = self._outputs(padded, own, hooks)
             if axes is not None:
+                from tenfold.api.call.buckets import unpad
+
                 rows = self._buckets.rows(call)
                 outputs = [unpad(o, a, rows) for o, a in zip(outputs, axes, strict=True)]
         results = traced.results(outputs, given, give)
         if traced.updates:  # last: nothing can fail any more
+            from tenfold.api.call.updates import write_back
+
             write_back(traced.updates, own, outputs)
         return results
 
@@ -123,6 +130,8 @@ class SpecialisedFunction(Callee):
         found, arrays = self._ready(call)
         traced, entry_point = found.traced, found.entry_point
         if traced.updates or self._binder.donate:
+            from tenfold.api.call.updates import check_written
+
             check_written(
                 self.__qualname__,
                 call.leaf_names(),
@@ -232,7 +241,6 @@ class SpecialisedFunction(Callee):
         return program, unchecked and program.refuted is not None
 
     def _program(self, call: Call, traced: FunctionTrace) -> Program:
-        from tenfold.api.explain_cache import caller_of
         from tenfold.cache import RecompileWatch, plans
 
         if self._watch is None:
@@ -242,14 +250,23 @@ class SpecialisedFunction(Callee):
             backend=self._options.backend,
             strict=self._options.strict,
             donated=self._donated(call),
-            caller=lambda: caller_of(call, traced, self.__wrapped__),
+            caller=lambda: self._caller(call, traced),
             watch=self._watch,
         )
+
+    def _caller(self, call: Call, traced: FunctionTrace) -> Caller:
+        from tenfold.api.explain_cache import caller_of  # asked for on a miss
+
+        return caller_of(call, traced, self.__wrapped__)
 
     def _donated(self, call: Call) -> tuple[int, ...]:
         """The leaves that the caller gives up."""
         donate = self._binder.donate
-        return donated_leaves(call.leaf_names(), donate) if donate else ()
+        if not donate:
+            return ()
+        from tenfold.api.call.updates import donated_leaves
+
+        return donated_leaves(call.leaf_names(), donate)
 
     def _enter(
         self,
@@ -337,6 +354,8 @@ class SpecialisedFunction(Callee):
                 except Exception as error:
                     error.add_note(f"(traced for {size} rows, which {rows} are padded to)")
                     raise
+                from tenfold.api.call.buckets import prove
+
                 padding = Padding(prove(few, many, rows, size), few.watched)
                 many.paddings[rows] = padding
         return padded, padding.axes
@@ -404,7 +423,6 @@ def _load_runtime(backend: str | None) -> None:
         import tenfold.api.call.form
         import tenfold.api.captures.guards
         import tenfold.api.checking
-        import tenfold.api.explain_cache
         import tenfold.cache
         import tenfold.graph.file
         import tenfold.parity.replay.guards  # noqa: F401

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from tenfold.backends.backend import Backend, KernelRequest
 from tenfold.backends.program import Program
@@ -27,8 +28,10 @@ from tenfold.errors import FileError
 from tenfold.graph import Graph
 from tenfold.locks import Lock
 from tenfold.parity.certificate import Certificate, verdict_from_data, verdict_to_data
-from tenfold.plan import Plan
 from tenfold.stats import count, timed
+
+if TYPE_CHECKING:
+    from tenfold.plan import Plan
 
 CAPACITY = 4096  # programs
 NODES = 1 << 17  # of their graphs together: some 2 KB each

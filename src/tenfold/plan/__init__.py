@@ -1,32 +1,32 @@
 """Plans: how a graph is run, as steps over slots."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
-
-from tenfold.plan.steps.plan import (
-    BranchStep,
-    CopyStep,
-    HostStep,
-    KernelStep,
-    LoopStep,
-    Plan,
-    RoutineStep,
-    Slot,
-    Step,
-)
 
 if TYPE_CHECKING:
     from tenfold.plan.steps.build import make_plan
+    from tenfold.plan.steps.plan import (
+        BranchStep,
+        CopyStep,
+        HostStep,
+        KernelStep,
+        LoopStep,
+        Plan,
+        RoutineStep,
+        Slot,
+        Step,
+    )
+
+# Names are loaded when they are first used: who only reads plans does without the planner, and who
+# runs one that was found without either.
+_HOMES = {"make_plan": "build"}
 
 
 def __getattr__(name: str) -> Any:
-    # Whoever only reads plans, or runs one that was found, does without the planner.
-    if name != "make_plan":
-        raise AttributeError(f"module 'tenfold.plan' has no attribute {name!r}")
-    from tenfold.plan.steps.build import make_plan
+    from importlib import import_module
 
-    return make_plan
+    if name not in __all__:
+        raise AttributeError(f"module 'tenfold.plan' has no attribute {name!r}")
+    return getattr(import_module(f"tenfold.plan.steps.{_HOMES.get(name, 'plan')}"), name)
 
 
 __all__ = [

@@ -16,6 +16,7 @@ import pytest
 
 from tenfold.backends.cpu.entry.abi import Argument, CallSpec
 from tenfold.backends.cpu.entry.bind import gate, make_entry
+from tenfold.backends.cpu.entry.text import GATE_TEXT
 from tenfold.backends.cpu.library import blas as module
 from tenfold.backends.cpu.library import blas_copy
 from tenfold.backends.cpu.library.blas import (
@@ -116,7 +117,7 @@ define i32 @plan(ptr %table, ptr %arena, ptr %poll) {
     types = [parse_type(text) for text in ("f32[8,6]", "f32[6,4]", "f32[8,4]")]
     entry = CallSpec("dot", "plan", (Argument(types[0]), Argument(types[1])), (types[2],))
     a, b = values(4, (8, 6), "s"), values(5, (6, 4), "s")
-    call = make_entry(entry, image, gate(assemble), print).call
+    call = make_entry(entry, image, gate(lambda: assemble(GATE_TEXT)), print).call
     np.testing.assert_array_equal(call(a, b), a @ b)
 
 

@@ -22,9 +22,9 @@ import pytest
 
 from tenfold.backends.cpu.entry import ndarray
 from tenfold.backends.cpu.entry.abi import Argument, CallSpec
-from tenfold.backends.cpu.entry.bind import GATE_TEXT, BoundPlan, gate, make_entry
-from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
+from tenfold.backends.cpu.entry.bind import GATE_EXPORTS, BoundPlan, gate, make_entry
 from tenfold.backends.cpu.entry.table import make_dispatch
+from tenfold.backends.cpu.entry.text import GATE_TEXT
 from tenfold.backends.cpu.link import loader
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.run.host import HOST
@@ -36,6 +36,11 @@ from tenfold.types import DTYPES, TensorType, parse_type
 
 Assemble = Callable[[str], bytes]
 Make = Callable[..., BoundPlan]
+
+
+def the_gate(assemble: Assemble) -> loader.Image:
+    return gate(lambda: assemble(GATE_TEXT))
+
 
 LLVM = {1: "i8", 2: "i16", 4: "i32", 8: "i64", 16: "i128"}
 
@@ -101,7 +106,7 @@ def make(request: pytest.FixtureRequest, assemble: Assemble) -> Make:
         symbols: dict[str, int] | None = None,
     ) -> BoundPlan:
         image = load([assemble(join(plan))], [entry.plan], symbols)
-        bound = make_entry(entry, image, gate(assemble), answer, captures, guards, native)
+        bound = make_entry(entry, image, the_gate(assemble), answer, captures, guards, native)
         assert (bound.reason is None) == native
         return bound
 
@@ -114,7 +119,7 @@ def test_native_is_supported_here() -> None:
 
 def test_the_call_is_a_builtin(assemble: Assemble) -> None:
     image = load([assemble(join(ADD))], ["plan"])
-    call = make_entry(ADD_ENTRY, image, gate(assemble), slow).call
+    call = make_entry(ADD_ENTRY, image, the_gate(assemble), slow).call
     assert type(call) is type(len)
     assert (call.__name__, call.__module__) == ("add", "tenfold")
 
@@ -647,10 +652,12 @@ def test_nothing_leaks(assemble: Assemble) -> None:
     done, failed, declined = (np.int64(k + (1 << 40)) for k in range(3))
     space = {"w": w}
     answer = object()
-    bound = make_entry(entry, image, gate(assemble), lambda *args: answer, [w], [(space, "w", w)])
+    bound = make_entry(
+        entry, image, the_gate(assemble), lambda *args: answer, [w], [(space, "w", w)]
+    )
     call = bound.call
     watched = [x, w, done, space, answer, call, bound.binding, DTYPES["f32"], DTYPES["i64"]]
-    watched += [np.ndarray, np.int64, None, (), bound.binding.held, gate(assemble)]
+    watched += [np.ndarray, np.int64, None, (), bound.binding.held, the_gate(assemble)]
 
     def turns(count: int) -> None:
         for _ in range(count):
@@ -708,7 +715,7 @@ from tenfold.types import parse_type
 kind = parse_type("f32[8]")
 entry = CallSpec("add", "plan", (Argument(kind), Argument(kind)), (kind,))
 image = load([Path(sys.argv[1]).read_bytes()], ["plan"])
-gated = gate(lambda text: Path(sys.argv[2]).read_bytes())
+gated = gate(lambda: Path(sys.argv[2]).read_bytes())
 x = np.arange(8, dtype=np.float32)
 assert (make_entry(entry, image, gated, print).call(x, x) == 2 * x).all()
 assert "tenfold.backends.llvm.library" not in sys.modules
@@ -842,7 +849,7 @@ def dispatching(request: pytest.FixtureRequest, assemble: Assemble) -> Any:
     """A callable over no plan, what plans are added to, and what binds a plan of these arguments
     that fills its output with a number."""
     native = request.param == "native"
-    call, table = make_dispatch(gate(assemble), slow, native)
+    call, table = make_dispatch(the_gate(assemble), slow, native)
 
     def bind(
         value: float, *types: str, guards: Sequence[Guard] = (), writes: bool = False
@@ -852,7 +859,7 @@ def dispatching(request: pytest.FixtureRequest, assemble: Assemble) -> Any:
         out = CallSpec("fill", "plan", given, outputs("f64[1]"), captures=1, guards=kinds)
         image = load([assemble(join(copies((len(types), len(types) + 1, 8))))], ["plan"])
         captures = [np.full(1, float(value))]
-        return make_entry(out, image, gate(assemble), decline, captures, guards, native)
+        return make_entry(out, image, the_gate(assemble), decline, captures, guards, native)
 
     return call, table, bind
 
@@ -1006,7 +1013,7 @@ def test_threads_call_while_plans_come_and_go(dispatching: Any) -> None:
 
 def test_a_plan_lives_as_long_as_a_call_is_in_it(assemble: Assemble) -> None:
     """It is removed, and all else let go of, while it asks Python."""
-    call, table = make_dispatch(gate(assemble), slow)
+    call, table = make_dispatch(the_gate(assemble), slow)
     found: list[Any] = []
 
     def asked() -> bool:
@@ -1017,7 +1024,7 @@ def test_a_plan_lives_as_long_as_a_call_is_in_it(assemble: Assemble) -> None:
     entry = CallSpec("f", "plan", arguments("f32[8]"), outputs("f32[8]"), guards=("asked",))
     image = load([assemble(join(copies((0, 1, 32))))], ["plan"])
     guard = (asked, HOLDS, True)
-    found.append(make_entry(entry, image, gate(assemble), decline, (), [guard], kept=image))
+    found.append(make_entry(entry, image, the_gate(assemble), decline, (), [guard], kept=image))
     del image
     gone = weakref.ref(found[0].binding)
     table.add(found[0])
@@ -1028,11 +1035,11 @@ def test_a_plan_lives_as_long_as_a_call_is_in_it(assemble: Assemble) -> None:
 
 
 def test_two_thousand_plans_are_found(assemble: Assemble) -> None:
-    call, table = make_dispatch(gate(assemble), slow)
+    call, table = make_dispatch(the_gate(assemble), slow)
     image = load([assemble(join(plan_of("  ret i32 0")))], ["plan"])
     for n in range(2000):
         entry = CallSpec("f", "plan", arguments(f"f32[{n}]", "i64[3]"), outputs(f"f32[{n}]"))
-        table.add(make_entry(entry, image, gate(assemble), decline))
+        table.add(make_entry(entry, image, the_gate(assemble), decline))
     three = np.zeros(3, np.int64)
     assert all(call(np.zeros(n, np.float32), three).shape == (n,) for n in range(2000))
     assert call(np.zeros(2000, np.float32), three)[0] == "slow"

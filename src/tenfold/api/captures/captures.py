@@ -45,7 +45,6 @@ from tenfold.api.captures.places import (
 from tenfold.api.captures.reads import Reads, reads_of
 from tenfold.frozen import mutable
 from tenfold.trace.array import Array
-from tenfold.trace.control.custom import Custom
 from tenfold.trace.convert.source import as_written
 from tenfold.trace.swap.constructors import find
 from tenfold.trace.swap.substitute import original
@@ -350,6 +349,8 @@ class _Walk:
     def foreign(self, place: Place, value: Any) -> None:
         """An object of a library."""
         self.found.watched.append(Constant(place, value))
+        from tenfold.trace.control.custom import Custom
+
         if isinstance(value, Custom):
             self.callable(value.fallback)
             return

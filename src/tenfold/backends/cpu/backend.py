@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 from tenfold.backends.backend import Backend
 from tenfold.backends.cpu.entry.bind import gate
 from tenfold.backends.cpu.entry.ndarray import supported
-from tenfold.backends.cpu.library.blas import blas, why_not
 from tenfold.backends.cpu.link.loader import route
-from tenfold.backends.cpu.run.code import NO_LOADER, NativeCode, read_code
+from tenfold.backends.cpu.run.code import NO_LOADER, read_code
 from tenfold.backends.cpu.run.fixed import GATE, compile_ahead, fixed
 from tenfold.backends.cpu.run.kernels import Request, steps_image
-from tenfold.backends.cpu.run.restored import RestoredProgram
 from tenfold.backends.cpu.target import VARIABLE, host_target, llvmlite_version, machine
 from tenfold.backends.cpu.threads.limits import thread_limit
 from tenfold.backends.llvm.target import LLVMTarget, named
 from tenfold.config import config
 from tenfold.errors import TenfoldError
-from tenfold.plan import Plan
-from tenfold.plan.capabilities import Capabilities
-from tenfold.reference import Callbacks
 from tenfold.version import versions
 
 if TYPE_CHECKING:
+    from tenfold.backends.cpu.run.code import NativeCode
     from tenfold.backends.cpu.run.compiled import CompiledProgram
+    from tenfold.backends.cpu.run.restored import RestoredProgram
+    from tenfold.plan import Plan
+    from tenfold.plan.capabilities import Capabilities
+    from tenfold.reference import Callbacks
 
 
 def _capabilities(target: LLVMTarget) -> Capabilities:
@@ -73,11 +73,13 @@ def _prepare() -> None:
         versions()
         supported()
         if ready:
-            gate(lambda text: fixed(GATE, target))
+            gate(lambda: fixed(GATE, target))
             steps_image(target)
 
 
 def _describe() -> Mapping[str, str]:
+    from tenfold.backends.cpu.library.blas import blas, why_not
+
     missing, library = supported(), blas()
     target, best = host_target(), machine()
     why = "the best of this machine"

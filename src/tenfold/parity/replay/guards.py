@@ -4,17 +4,18 @@ over arguments must come out as those that are not."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenfold.backends.guard import ITEMS, Guard
 from tenfold.backends.program import OUTPUTS, Program, decline
 from tenfold.errors import TenfoldError
-from tenfold.parity.rule.bits import same_bits
-from tenfold.parity.verdict import GUARD, Case, Disagreement
 from tenfold.reference import Callbacks
 from tenfold.types import DTYPES, SHORT, DType, TensorType
+
+if TYPE_CHECKING:
+    from tenfold.parity.verdict import Disagreement
 
 Array = np.ndarray[Any, Any]
 
@@ -108,6 +109,9 @@ def try_updates(
     first = len(program.outputs) - len(updates)
     if not any(program.overwrites(n, o) for o, n in enumerate(updates, first)):
         return None
+    from tenfold.parity.rule.bits import same_bits
+    from tenfold.parity.verdict import GUARD, Case, Disagreement
+
     given = [_zeros(program.parameters[n]) for n in range(len(arrays))]
     for one, array in zip(given, arrays, strict=True):
         one[...] = array
@@ -139,6 +143,8 @@ def _bound(
 
 
 def _fault(program: Program, which: str, what: str) -> Disagreement:
+    from tenfold.parity.verdict import GUARD, Case, Disagreement
+
     graph = program.plan.graph
     arrays = tuple(_zeros(p.type) for p in graph.parameters)
     return Disagreement(

@@ -12,9 +12,7 @@ Reading copies nothing: a section is a view of the file until it is asked for.
 from __future__ import annotations
 
 import hashlib
-import hmac
 import struct
-import zlib
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -43,7 +41,7 @@ def pack(
     directory, body = [], []
     for name, raw in sections.items():
         # Level 6: the time goes into searching, and more of it gains a hundredth.
-        packed = zlib.compress(raw, 6) if compress else raw
+        packed = _compressed(raw) if compress else raw
         shrunk = compress and len(raw) <= _SWELL * len(packed) + _FREE // len(sections)
         directory.append([name, int(shrunk), len(packed if shrunk else raw), len(raw)])
         body.append(packed if shrunk else raw)
@@ -54,7 +52,15 @@ def pack(
     return first + digest + (_UNSIGNED if key is None else _sign(digest, key)) + tail
 
 
+def _compressed(raw: bytes) -> bytes:
+    import zlib
+
+    return zlib.compress(raw, 6)
+
+
 def _sign(digest: bytes, key: bytes) -> bytes:
+    import hmac  # few files are signed
+
     return hmac.new(key, b"tenfold plan" + digest, hashlib.sha256).digest()
 
 
@@ -119,6 +125,8 @@ class Sections:
 
     def signed(self, key: bytes) -> bool:
         """Whether the holder of this key signed the file."""
+        import hmac
+
         return hmac.compare_digest(self.signature, _sign(self.digest, key))
 
     def raw(self, name: str) -> bytes | memoryview:
@@ -128,6 +136,8 @@ class Sections:
         compressed, part, size = self._at[name]
         if not compressed:
             return part
+        import zlib  # a cache's entries are not packed
+
         reader = zlib.decompressobj()
         try:
             data = reader.decompress(part, size + 1)

@@ -11,18 +11,9 @@ import numpy as np
 
 from tenfold.backends.cpu.entry import ndarray as nd
 from tenfold.backends.cpu.entry.abi import Argument, CallSpec
-from tenfold.backends.cpu.entry.by_ctypes import make_by_ctypes
-from tenfold.backends.cpu.entry.dispatch import DISPATCH
-from tenfold.backends.cpu.entry.distinct import DISTINCT, WRITES
-from tenfold.backends.cpu.entry.gate import GATE, GATE_EXPORTS
-from tenfold.backends.cpu.entry.pool import POOL, POOL_SLOTS
-from tenfold.backends.cpu.entry.record import RECORD_WORDS, RecordWord
-from tenfold.backends.cpu.entry.release import DROP, RUN
-from tenfold.backends.cpu.entry.watch import WATCH
-from tenfold.backends.cpu.entry.write_back import WRITE_BACK
+from tenfold.backends.cpu.entry.record import POOL_SLOTS, RECORD_WORDS, WRITES, RecordWord
 from tenfold.backends.cpu.link.loader import Image, load, process_symbol
 from tenfold.backends.guard import KINDS, Guard
-from tenfold.backends.llvm.text import join
 from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen
 from tenfold.locks import Lock
@@ -35,21 +26,20 @@ _FASTCALL_KEYWORDS = 0x80 | 0x02
 _NEVER = 1 << 62
 _POOL = range(RecordWord.POOL, RecordWord.POOL + POOL_SLOTS)
 
-GATE_TEXT = join([POOL, DISTINCT, RUN, DROP, WRITE_BACK, GATE, DISPATCH, WATCH])
-
+GATE_EXPORTS = ("tn_gate", "tn_dispatch", "tn_run")
 _gates: list[Image] = []
 _making = Lock()
 
 
-def gate(assemble: Callable[[str], bytes]) -> Image:
-    """The gate of this process. `assemble` makes object code of LLVM IR, or finds it in a cache.
+def gate(code: Callable[[], bytes]) -> Image:
+    """The gate of this process. `code` makes its object code, or finds it in a cache.
 
     Compiled at LLVM's level 0 it takes a fifth of the time, and 2 ns more an argument.
     """
     if not _gates:
         with _making:
             if not _gates:
-                _gates.append(load([assemble(GATE_TEXT)], GATE_EXPORTS, nd.symbols()))
+                _gates.append(load([code()], GATE_EXPORTS, nd.symbols()))
     return _gates[0]
 
 
@@ -248,6 +238,8 @@ def make_entry(
     binding = NativeBinding(entry, plan, given, slow, captures, guards, image, gate, kept)
     reason = nd.supported() if native else "it was not asked for"
     if reason is not None:
+        from tenfold.backends.cpu.entry.by_ctypes import make_by_ctypes
+
         return BoundPlan(make_by_ctypes(entry, plan, given, gate, slow, binding), binding, reason)
     name, address = entry.name.encode(), gate.address("tn_gate")
     call, binding.method = make_builtin(name, address, binding.address, binding)

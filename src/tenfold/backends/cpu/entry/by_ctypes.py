@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tenfold.backends.cpu.entry.abi import DONE, FAILED, Argument, CallSpec
-from tenfold.backends.cpu.entry.pool import POOL_SLOTS
+from tenfold.backends.cpu.entry.record import POOL_SLOTS
 from tenfold.backends.cpu.link.loader import Image
 from tenfold.backends.cpu.run.poll import STATE_WORDS
 from tenfold.backends.guard import holds

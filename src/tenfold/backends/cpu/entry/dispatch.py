@@ -17,56 +17,20 @@ that it began with: if not, it begins anew.
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import Any
-
-import numpy as np
-
 from tenfold.backends.cpu.entry import ndarray as nd
-from tenfold.backends.cpu.entry.abi import Argument
 from tenfold.backends.cpu.entry.gate import LIKELY, MISSED, UNPACKED
 from tenfold.backends.cpu.entry.record import UPDATE_SIZE, RecordWord, load_field
+from tenfold.backends.cpu.entry.slots import FACTOR, DispatchWord, TableWord
 from tenfold.backends.llvm.text import Fragment
-from tenfold.types import DTYPES, SHORT
 
-
-class DispatchWord(IntEnum):
-    """The words of a callable that dispatches."""
-
-    TABLE = 0  # replaced in one step
-    SLOW = 1  # the callable that answers what no record takes
-
-
-class TableWord(IntEnum):
-    """The words a table begins with."""
-
-    ONLY = 0  # the record, where there is just one
-    MASK = 1  # the number of slots, less one
-    SLOTS = 2
-
-
-REMOVED = 2
-_FACTOR = 0x9E37_79B9_7F4A_7C15  # odd, its bits as if drawn
 _PACKED = nd.CONTIGUOUS | nd.ALIGNED
-_BITS = 2**64 - 1
-
-
-def hash_of(arguments: tuple[Argument, ...]) -> int:
-    """What `tn_hash` finds for such arguments."""
-    found = len(arguments)
-    for argument in arguments:
-        scalar = DTYPES[SHORT[argument.type.dtype]].type
-        for word in (id(scalar) + argument.type.rank, *argument.type.shape):
-            product = ((found ^ word) & _BITS) * _FACTOR
-            found = product & _BITS ^ product >> 64
-    return found | 1
 
 
 def _mix(name: str, before: str, word: str) -> str:
     """Lines: both halves of a product, so that every bit of a word counts."""
     return f"""  {name}.in = xor i64 {before}, {word}
   {name}.wide = zext i64 {name}.in to i128
-  {name}.product = mul i128 {name}.wide, {_FACTOR}
+  {name}.product = mul i128 {name}.wide, {FACTOR}
   {name}.low = trunc i128 {name}.product to i64
   {name}.upper = lshr i128 {name}.product, 64
   {name}.high = trunc i128 {name}.upper to i64
@@ -326,28 +290,3 @@ DISPATCH = Fragment(
     ),
     _HASH + _MAY_PACK + _COPY + _DISPATCH,
 )
-
-
-def put(words: np.ndarray[Any, np.dtype[np.uint64]], hash: int, record: int) -> None:
-    """Fill the first free slot for a hash. The record is written first: a slot counts by its
-    hash."""
-    at = slot_of(words, hash, 0)
-    words[at + 1] = record
-    words[at] = hash
-
-
-def take_out(words: np.ndarray[Any, np.dtype[np.uint64]], hash: int, record: int) -> None:
-    """Mark the slot of a record as one that was used."""
-    words[slot_of(words, hash, record)] = REMOVED
-
-
-def slot_of(words: np.ndarray[Any, np.dtype[np.uint64]], hash: int, record: int) -> int:
-    """Which word the slot of a record begins with, or the first free one for this hash."""
-    mask = int(words[TableWord.MASK])
-    number = hash >> 32 & mask
-    while True:
-        at = TableWord.SLOTS + 2 * number
-        key = int(words[at])
-        if (key == hash and words[at + 1] == record) if record else not key:
-            return at
-        number = number + 1 & mask

@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
+from tenfold.backends.cpu.entry.record import WRITES
 from tenfold.backends.llvm.text import Fragment
-
-WRITES = 1 << 63
 
 DISTINCT = Fragment(
     ("declare i64 @llvm.umax.i64(i64, i64)", "declare i64 @llvm.umin.i64(i64, i64)"),

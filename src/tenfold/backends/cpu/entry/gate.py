@@ -28,7 +28,6 @@ from tenfold.backends.cpu.run.poll import STATE_WORDS
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.program import ARGUMENT, NOTHING, OUTPUT, OUTPUTS
 
-GATE_EXPORTS = ("tn_gate", "tn_dispatch", "tn_run")
 MISSED, UNPACKED = 1, 2  # no addresses
 
 

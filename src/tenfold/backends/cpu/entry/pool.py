@@ -6,9 +6,8 @@ waits: whoever finds the pool empty allocates a fresh arena, whoever finds it fu
 
 from __future__ import annotations
 
+from tenfold.backends.cpu.entry.record import POOL_SLOTS
 from tenfold.backends.llvm.text import Fragment
-
-POOL_SLOTS = 8  # arenas kept for later calls; more may be in use at once
 
 POOL = Fragment(
     ("declare ptr @aligned_alloc(i64, i64)", "declare void @free(ptr)"),

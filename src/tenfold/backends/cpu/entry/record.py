@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from tenfold.backends.cpu.entry.pool import POOL_SLOTS
+POOL_SLOTS = 8  # arenas kept for later calls; more may be in use at once
+WRITES = 1 << 63  # in the size of an argument: the plan writes into it
 
 
 class RecordWord(IntEnum):

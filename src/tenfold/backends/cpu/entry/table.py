@@ -7,7 +7,7 @@ another table takes the place of this one in a single store. What a call has ent
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +19,12 @@ from tenfold.backends.cpu.entry.bind import (
     data_of,
     make_builtin,
 )
-from tenfold.backends.cpu.entry.dispatch import DispatchWord, TableWord, hash_of, put, take_out
+from tenfold.backends.cpu.entry.slots import DispatchWord, TableWord, hash_of, put, take_out
 from tenfold.backends.cpu.link.loader import Image
-from tenfold.backends.python_dispatch import PythonDispatch
 from tenfold.locks import Lock
+
+if TYPE_CHECKING:
+    from tenfold.backends.python_dispatch import PythonDispatch
 
 WordArray = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -129,6 +131,8 @@ def make_dispatch(
     """A callable over no plan yet, and what plans are added to. They are bound with `decline` as
     their own slow path."""
     if not native or nd.supported() is not None:
+        from tenfold.backends.python_dispatch import PythonDispatch
+
         plain = PythonDispatch(slow)
         return plain, plain
     made = NativeDispatch(gate, slow)

@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.library.product import PRODUCTS, product_name
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.frozen import frozen
 from tenfold.graph.op import CONVOLUTION, PRODUCT
-from tenfold.ops.algebra.products import WHOLE
 from tenfold.types import SHORT, TensorType
 
 Given = Mapping[str, Any]
@@ -146,7 +144,12 @@ def routine_text(symbol: str, target: LLVMTarget) -> str:
 def routine_imports(symbol: str) -> Mapping[str, int] | None:
     """The addresses that a routine calls, or None where they are not to be found here."""
     kind, dtype = _parts(symbol)
-    if kind in PRODUCTS and dtype not in WHOLE:
+    if kind in PRODUCTS:
+        from tenfold.backends.cpu.library.blas import blas
+        from tenfold.ops.algebra.products import WHOLE
+
+        if dtype in WHOLE:
+            return {}
         library = blas()
         return None if library is None else library.symbols
     if kind in _TRANSFORMS:

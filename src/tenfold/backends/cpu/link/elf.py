@@ -28,7 +28,8 @@ _ABSOLUTE, _RESERVED = 0xFFF1, 0xFF00
 _LOCAL, _WEAK = 0, 2
 _ODD_TYPES = (6, 10)  # thread-local; chosen at load
 
-MACHINES = X86_64, AARCH64 = 62, 183  # processors, by their numbers
+X86_64, AARCH64 = 62, 183  # processors, by their numbers
+MACHINES = {X86_64: "x86_64", AARCH64: "aarch64"}
 LIMIT = 1 << 30  # bytes of one image: relative addresses reach twice as far
 PAGE = max(4096, mmap.PAGESIZE)
 

@@ -12,17 +12,17 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tenfold.backends.cpu.link.archive import members
-from tenfold.backends.cpu.link.elf import bad, read
-from tenfold.backends.cpu.link.link import PROCESSORS, Relocations, link
-from tenfold.backends.cpu.link.pages import ImagePages
+from tenfold.backends.cpu.link.elf import MACHINES, bad
 from tenfold.errors import FileError
 from tenfold.locks import once
 
+if TYPE_CHECKING:
+    from tenfold.backends.cpu.link.link import Relocations
+    from tenfold.backends.cpu.link.pages import ImagePages
+
 LINKED = b"TFIMAGE\n"  # what an image that was linked before begins with
-_NAMES = {one.name for one in PROCESSORS.values()}
 
 
 class Image:
@@ -54,7 +54,7 @@ class Image:
 
 def route() -> str:
     """How code is loaded here: 'elf' (by this package) or 'llvmlite' (by LLVM's loader)."""
-    if sys.platform == "linux" and sys.maxsize > 2**32 and os.uname().machine in _NAMES:
+    if sys.platform == "linux" and sys.maxsize > 2**32 and os.uname().machine in MACHINES.values():
         return "elf"
     return "llvmlite"
 
@@ -91,13 +91,18 @@ def load(
 def _load_elf(
     objects: Sequence[bytes], given: Mapping[str, int], libraries: Sequence[Image]
 ) -> Image:
+    # What was linked before, as all that comes from the disk is, needs none of these.
+    from tenfold.backends.cpu.link.archive import members
+    from tenfold.backends.cpu.link.elf import read
+    from tenfold.backends.cpu.link.link import link
+
     def resolve(name: str) -> int | None:
         address = given.get(name)
         return process_symbol(name) if address is None else address
 
     items = [read(one) for data in objects for one in members(data)]
     here = os.uname().machine
-    if not all(PROCESSORS[item.machine].name == here for item in items):
+    if not all(MACHINES[item.machine] == here for item in items):
         bad(f"it is not for {here}")
     found, memory, relocations = link(items, resolve)
     owners = (memory, tuple(libraries))
@@ -126,6 +131,8 @@ def _load_by_llvm(
     libraries: Sequence[Image],
 ) -> Image:
     import llvmlite.binding as llvm
+
+    from tenfold.backends.cpu.link.archive import members
 
     builder = llvm.JITLibraryBuilder()
     for data in objects:

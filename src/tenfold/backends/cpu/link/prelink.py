@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 import numpy as np
 
-from tenfold.backends.cpu.link.archive import members
-from tenfold.backends.cpu.link.elf import DATA, LIMIT, PAGE, bad, read
-from tenfold.backends.cpu.link.link import Relocations, link
+from tenfold.backends.cpu.link.elf import DATA, LIMIT, PAGE, bad
 from tenfold.backends.cpu.link.loader import LINKED, Image, process_symbol, route
 from tenfold.backends.cpu.link.pages import AREA, ImagePages
 from tenfold.errors import FileError
 from tenfold.frozen import frozen
+
+if TYPE_CHECKING:
+    from tenfold.backends.cpu.link.link import Relocations
 
 Array = np.ndarray[Any, Any]
 
@@ -50,6 +51,10 @@ def prelink(data: bytes, exports: Sequence[str]) -> bytes:
     """Object code as an image that is quickly loaded; or as it is, where that can't be done."""
     if route() != "elf":
         return data
+    from tenfold.backends.cpu.link.archive import members
+    from tenfold.backends.cpu.link.elf import read
+    from tenfold.backends.cpu.link.link import link
+
     found, memory, relocations = link([read(one) for one in members(data)], lambda name: 0)
     made = _linked(found, memory, relocations, exports)
     return data if made is None else made.pack()

@@ -23,7 +23,8 @@ from tenfold.backends.cpu.run.opcodes import (
     TABLE_BASE,
     Opcode,
 )
-from tenfold.backends.cpu.run.overwrite import StepOrder, step_order
+from tenfold.backends.cpu.run.order import StepOrder
+from tenfold.backends.cpu.run.overwrite import step_order
 from tenfold.backends.cpu.run.weights import routine_step, side_by_side, weigh
 from tenfold.backends.cpu.threads.cut import Cut, KernelPlace, cut, share
 from tenfold.backends.llvm.target import LLVMTarget

@@ -16,7 +16,7 @@ import numpy as np
 from tenfold.backends.cpu.library.routine import routine_imports
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.fixed import interface
-from tenfold.backends.cpu.run.overwrite import StepOrder
+from tenfold.backends.cpu.run.order import StepOrder
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import PlanError

@@ -15,23 +15,44 @@ from contextlib import suppress
 from functools import cache, lru_cache
 
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
-from tenfold.backends.cpu.entry.bind import GATE_TEXT
-from tenfold.backends.cpu.entry.gate import GATE_EXPORTS
+from tenfold.backends.cpu.entry.bind import GATE_EXPORTS
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.loop import LAYOUT
-from tenfold.backends.cpu.run.steps import STEPS_TEXT
-from tenfold.backends.cpu.threads.text import POOL_EXPORTS, pool_text
+from tenfold.backends.cpu.threads.words import POOL_EXPORTS
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.store import CodeStore, stores
 from tenfold.locks import Lock, start
 from tenfold.switching import giving_way
 
 GATE, STEPS, POOL = "gate", "steps", "pool"
+
+
+# Where code is at hand nobody looks at its text.
+
+
+def _steps_text(target: LLVMTarget) -> str:
+    from tenfold.backends.cpu.run.steps import STEPS_TEXT
+
+    return STEPS_TEXT
+
+
+def _pool_text(target: LLVMTarget) -> str:
+    from tenfold.backends.cpu.threads.text import pool_text
+
+    return pool_text(target)
+
+
+def _gate_text(target: LLVMTarget) -> str:
+    from tenfold.backends.cpu.entry.text import GATE_TEXT
+
+    return GATE_TEXT
+
+
 # In the order in which they are asked for.
 TEXTS: dict[str, Callable[[LLVMTarget], str]] = {
-    STEPS: lambda _: STEPS_TEXT,
-    POOL: pool_text,
-    GATE: lambda _: GATE_TEXT,
+    STEPS: _steps_text,
+    POOL: _pool_text,
+    GATE: _gate_text,
 }
 
 EXPORTS: dict[str, tuple[str, ...]] = {
@@ -50,10 +71,14 @@ _begun: set[tuple[str, str]] = set()  # texts that one of them was asked for by 
 @cache
 def interface(target: LLVMTarget) -> str:
     """The name of how kernels, loops, steps, the pool and the gate call each other: code of another
-    does not fit."""
+    does not fit. A store, which keeps what this Tenfold made, knows it without the texts."""
+    known = find_object(f"interface-{target.digest}")
+    if known is not None:
+        return bytes(known).decode()
     texts = sorted((part, text(target)) for part, text in TEXTS.items())
-    made = hashlib.sha256(repr((2, PARAM_BYTES, LAYOUT, texts)).encode())
-    return made.hexdigest()[:32]
+    made = hashlib.sha256(repr((2, PARAM_BYTES, LAYOUT, texts)).encode()).hexdigest()[:32]
+    keep_object(f"interface-{target.digest}", made.encode())
+    return made
 
 
 def fixed(part: str, target: LLVMTarget) -> bytes:

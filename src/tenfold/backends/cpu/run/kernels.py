@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from tenfold.backends.cpu.library.routine import routine_imports, routine_symbol
 from tenfold.backends.cpu.link.loader import Image, load
-from tenfold.backends.cpu.run.ahead import Course, coming
 from tenfold.backends.cpu.run.fixed import (
     EXPORTS,
     STEPS,
@@ -18,19 +16,20 @@ from tenfold.backends.cpu.run.fixed import (
     keep_object,
     make_ahead,
 )
-from tenfold.backends.cpu.threads.cut import KernelPlace
 from tenfold.backends.cpu.threads.pool import thread_pool
 from tenfold.backends.llvm.target import LLVMTarget
-from tenfold.graph.op import Types
-from tenfold.kernel.ir.sized import SizedKernel
+from tenfold.frozen import mutable
 from tenfold.locks import Lock, once
 from tenfold.stats import count, timed
 
 if TYPE_CHECKING:
     from tenfold.backends.cpu.link.compile import Compilation, CompiledKernel, Module
+    from tenfold.backends.cpu.threads.cut import KernelPlace
+    from tenfold.graph.op import Types
+    from tenfold.kernel.ir.sized import SizedKernel
 
 
-@dataclass(eq=False)
+@mutable(weak=True)
 class KernelCode:
     """A compiled kernel in memory; the image, which others may share, lives as long as it does."""
 
@@ -41,6 +40,8 @@ class KernelCode:
 
     def place(self, address: int | None = None) -> KernelPlace:
         """Where it lies, unless that is left open, and where it may be cut."""
+        from tenfold.backends.cpu.threads.cut import KernelPlace
+
         schedule = self.compiled.schedule
         if address is None:
             address = self.image.address(self.compiled.name)
@@ -52,6 +53,8 @@ class KernelCodes:
     that was foreseen, as long as nobody has asked for it."""
 
     def __init__(self) -> None:
+        from tenfold.backends.cpu.run.ahead import Course
+
         self.codes: list[KernelCode] = []
         self.course = Course()
         self.begun: Request | None = None
@@ -191,6 +194,8 @@ class Request:
 
     def _foresee(self, calls: Sequence[SizedKernel]) -> None:
         """Begin to compile what is asked for next, where sizes grow step by step."""
+        from tenfold.backends.cpu.run.ahead import coming
+
         ahead = Request(self._target, self._strict)
         for call in calls:
             with _lock:

@@ -13,24 +13,24 @@ from tenfold.backends.cpu.entry.abi import Argument, CallSpec
 from tenfold.backends.cpu.entry.bind import BoundPlan, NativeBinding, gate, make_entry
 from tenfold.backends.cpu.entry.table import make_dispatch
 from tenfold.backends.cpu.link.loader import Image
-from tenfold.backends.cpu.run.bytecode import Bytecode
-from tenfold.backends.cpu.run.callables import HostFunction, make_callable
 from tenfold.backends.cpu.run.fixed import GATE, fixed
-from tenfold.backends.cpu.run.overwrite import StepOrder
-from tenfold.backends.cpu.threads.cut import KernelPlace
 from tenfold.backends.guard import Guard, kind_of
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.program import OUTPUTS, Array, CurrentCallbacks, Dispatch, Program
 from tenfold.errors import TypeMismatch
-from tenfold.kernel.ir.sized import SizedKernel
-from tenfold.plan import Plan
-from tenfold.reference import Callbacks
 from tenfold.seam import passed
 from tenfold.types import DTYPES, SHORT, TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.backend import Backend
+    from tenfold.backends.cpu.run.bytecode import Bytecode
+    from tenfold.backends.cpu.run.callables import HostFunction
+    from tenfold.backends.cpu.run.order import StepOrder
     from tenfold.backends.cpu.run.stepper import NativeStepper
+    from tenfold.backends.cpu.threads.cut import KernelPlace
+    from tenfold.kernel.ir.sized import SizedKernel
+    from tenfold.plan import Plan
+    from tenfold.reference import Callbacks
 
 RELEASED = 10_000  # nanoseconds of work from which the GIL is given up meanwhile
 
@@ -100,7 +100,7 @@ class NativeProgram(Program):
         return make_dispatch(self._gate(), slow)
 
     def _gate(self) -> Image:
-        return gate(lambda text: fixed(GATE, self.target))
+        return gate(lambda: fixed(GATE, self.target))
 
     @property
     def answered(self) -> int:
@@ -113,6 +113,8 @@ class NativeProgram(Program):
         return NativeStepper(self)
 
     def watch_for(self, plans: Collection[int]) -> None:
+        from tenfold.backends.cpu.run.bytecode import Bytecode
+
         own, bytecode = ref(self), list[Bytecode]()  # native code holds no program
 
         def alarm(number: int) -> HostFunction:
@@ -158,6 +160,8 @@ def asking(
 ) -> tuple[Callable[[int, int], int], dict[tuple[int, int], HostFunction]]:
     """What gives the address of the callable of a host step, or of a kernel whose check fails; and
     these callables. It knows no program: native code holds none."""
+    from tenfold.backends.cpu.run.callables import make_callable
+
     made: dict[tuple[int, int], HostFunction] = {}
 
     def ask(which: int, step: int) -> int:

@@ -4,26 +4,28 @@ until someone looks at it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenfold.backends.cpu.library.routine import routine_imports
 from tenfold.backends.cpu.link import prelink  # noqa: F401  what `load` will want
 from tenfold.backends.cpu.link.loader import load
-from tenfold.backends.cpu.run.callables import HostFunction, make_callable
-from tenfold.backends.cpu.run.code import NativeCode
 from tenfold.backends.cpu.run.fixed import bring
 from tenfold.backends.cpu.run.kernels import judged_kernels, steps_image
 from tenfold.backends.cpu.run.native import NativeProgram
-from tenfold.backends.cpu.threads.cut import KernelPlace
 from tenfold.backends.cpu.threads.pool import thread_pool
 from tenfold.backends.program import Array
 from tenfold.errors import PlanError
-from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.locks import cached_property
-from tenfold.plan import Plan
-from tenfold.reference import Callbacks
+
+if TYPE_CHECKING:
+    from tenfold.backends.cpu.run.callables import HostFunction
+    from tenfold.backends.cpu.run.code import NativeCode
+    from tenfold.backends.cpu.threads.cut import KernelPlace
+    from tenfold.kernel.ir.sized import SizedKernel
+    from tenfold.plan import Plan
+    from tenfold.reference import Callbacks
 
 
 class RestoredProgram(NativeProgram):
@@ -62,6 +64,8 @@ class RestoredProgram(NativeProgram):
         return self.plan
 
     def places(self) -> Mapping[SizedKernel, KernelPlace]:
+        from tenfold.backends.cpu.threads.cut import KernelPlace
+
         found = {}
         for call, number in zip(self.plan.calls, self.native.codes, strict=True):
             module, name, outer, grain, polls = self.native.kernels[number]
@@ -116,6 +120,8 @@ class RestoredProgram(NativeProgram):
 
         def call(table: int, arena: int) -> None:
             if not made:
+                from tenfold.backends.cpu.run.callables import make_callable
+
                 made.append(make_callable(read().every[which], step, running, callbacks))
             made[0](table, arena)
 

@@ -73,7 +73,7 @@ def _share(folder: str) -> float | None:
 
 def _read(file: str) -> str:
     try:
-        with open(file, encoding="ascii") as opened:
-            return opened.read()
+        with open(file, "rb") as opened:  # a text's decoder would be imported
+            return opened.read().decode("ascii")
     except (OSError, ValueError):
         return ""

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.cpu.run.poll import POLL
+from tenfold.backends.cpu.threads.state import STATE
 from tenfold.backends.cpu.threads.words import (
     ANSWER,
     BUSY,
@@ -56,15 +57,12 @@ from tenfold.backends.cpu.threads.words import (
     SLEEPERS,
     SPINS,
     STARTED,
-    STATE,
     THREADS,
     at,
 )
 from tenfold.backends.cpu.threads.workers import CLAIM, FUTEX, LEAVE, START, WORKER, system
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
-
-POOL_EXPORTS = ("tn_parallel_for", "tn_pool_stopped", "tn_worker_memory", "tn_pool")
 
 _LITTLE = 100_000  # nanoseconds of work for which sleeping workers may not be worth waking
 _LOOK = 50_000_000  # nanoseconds between looks for signals while the caller sleeps
