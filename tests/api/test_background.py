@@ -52,18 +52,19 @@ def test_a_job_gives_way_to_calls():
         sys.setswitchinterval(before)
 
 
-def test_a_patient_job_lets_others_pass_and_waits_for_quiet(monkeypatch):
-    monkeypatch.setattr(background, "QUIET", 3600.0)
+def test_a_patient_job_lets_others_pass_and_waits_for_quiet():
     order = []
-    first = background.submit(lambda: order.append("patient"), patient=True)
+    first = background.submit(lambda: order.append("patient"), patient=3600.0)
     for number in range(3):
         assert background.submit(lambda n=number: order.append(n)).done.wait(60)
     assert order == [0, 1, 2]
     assert not first.done.is_set()
-    monkeypatch.setattr(background, "QUIET", 0.0)
-    assert background.submit(lambda: order.append("last"), patient=True).done.wait(60)
+    assert background.submit(lambda: order.append("less so"), patient=0.001).done.wait(60)
+    assert not first.done.is_set()
+    first.patient = 0.001
+    assert background.submit(lambda: order.append("last"), patient=0.001).done.wait(60)
     assert first.done.is_set()
-    assert order == [0, 1, 2, "patient", "last"]
+    assert order == [0, 1, 2, "less so", "patient", "last"]
 
 
 def test_callbacks_run_once_a_call():

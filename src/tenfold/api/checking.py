@@ -7,6 +7,10 @@ called, later calls go on with it, the second, the fourth, the eighth and so on.
 answers, its certificate being partial; in strict mode the reference does. A plan that is refuted
 later is taken out of use, and the next call says how many it had answered. A plan of which only the
 sizes are new answers before its first check (`parity/wiring`).
+
+A process that finds a plan on disk with a partial certificate goes on with the check, too. It has
+to import the planner and the check for that, which takes longer than many processes live on after
+their answer, and would then be for nothing; so it is begun by those that do live on for a moment.
 """
 
 from __future__ import annotations
@@ -43,6 +47,9 @@ COPIED = 1 << 28  # bytes of arguments that are copied for the background, of al
 OWN = 1 << 26  # and of one: a call waits for the copy, half a millisecond a megabyte
 TRIED = 1 << 22  # bytes of arguments from which a call that is checked does not try the entry, too
 WAITING = 32  # programs that wait for the background at most
+# Seconds without such a call after which checks behind answers are begun: where plans come one
+# after another, and where a process has found what another left.
+QUIET, SETTLED = 0.02, 0.2
 
 _FIX = "tn.bisect(f, *args) writes a script that shows it"
 
@@ -234,7 +241,10 @@ def go_on(program: Program, graph: Graph, arrays: Sequence[Array]) -> None:
 
     size = 0 if kept is None else size
     program.alone = kept is not None
-    program.checking = submit(work, failed, size, patient=program.known and not found.steps)
+    patient = QUIET if program.known and not found.steps else 0.0
+    if not program.seconds:  # it was made by another process
+        patient = SETTLED
+    program.checking = submit(work, failed, size, patient)
 
 
 def tried_later(program: Program, arrays: Sequence[Array], updates: Sequence[int]) -> bool:

@@ -3,8 +3,9 @@
 While a job runs, threads that wait for the interpreter get it within a fiftieth of a millisecond,
 not Python's usual five: so a call is not held up by the thread that compiles.
 
-A job may be patient: it is begun when no other such job has come for a moment. Calls that come one
-after another, each with a job behind it, are answered before any of these takes the interpreter.
+A job may be patient: it is begun when no other such job has come for a while. Calls that come one
+after another, each with a job behind it, are answered before any of these takes the interpreter;
+and a process that soon ends begins none that it would not bring to an end.
 
 At the end of the process the job under way is finished and the rest are dropped. A fork waits
 for the job under way; the child starts with no thread, and its jobs that were not done are told
@@ -26,7 +27,6 @@ from tenfold.frames import kept_warnings, warn
 from tenfold.switching import giving_way
 
 Failed = Callable[[BaseException | None], None]
-QUIET = 0.02  # seconds without a new patient job after which the first is begun
 
 
 class Job:
@@ -40,7 +40,7 @@ class Job:
     )
 
     def __init__(
-        self, work: Callable[[], Any], failed: Failed | None, size: int, patient: bool
+        self, work: Callable[[], Any], failed: Failed | None, size: int, patient: float
     ) -> None:
         self._work: Callable[[], Any] | None = work
         self._failed = failed
@@ -114,8 +114,10 @@ class _Worker:
         while True:
             with self.wake:
                 while not self.closing and (job := self._next()) is None:
-                    left = self.came + QUIET - monotonic()
-                    self.wake.wait(max(left, 0.001) if self.jobs else None)
+                    least = min((waits.patient for waits in self.jobs), default=None)
+                    self.wake.wait(
+                        None if least is None else max(self.came + least - monotonic(), 0.001)
+                    )
                 if self.closing:
                     return
                 assert job is not None
@@ -130,8 +132,8 @@ class _Worker:
         for job in self.jobs:
             if not job.patient:
                 return job
-        quiet = self.jobs and monotonic() - self.came >= QUIET
-        return self.jobs[0] if quiet else None
+        quiet = monotonic() - self.came
+        return next((job for job in self.jobs if job.patient <= quiet), None)
 
     def close(self) -> None:
         with self.wake:
@@ -149,10 +151,11 @@ def submit(
     work: Callable[[], Any],
     failed: Failed | None = None,
     size: int = 0,
-    patient: bool = False,
+    patient: float = 0.0,
 ) -> Job:
     """Have this done in the background; `failed` is called there with what it raises. `size` are
-    the bytes that are held for it. `patient`: when it is quiet.
+    the bytes that are held for it. `patient`: when no job of that kind has come for so many
+    seconds.
 
     >>> job = submit(lambda: 6 * 7)
     >>> job.done.wait(10), job.result
