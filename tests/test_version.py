@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import tenfold
+from tenfold import version
 from tenfold.backends.cpu.link.loader import route
-from tenfold.version import digest, source, versions
+from tenfold.version import digest, remembered, source, state_of, versions
 
 PACKAGE = Path(tenfold.__file__).parent
 
@@ -80,6 +81,53 @@ def test_compiled_files_alone(tmp_path):
     assert before not in ("", source())
     (place / "plan" / "fuse.pyc").write_bytes(b"another")
     assert digest(str(place)) not in ("", before)
+
+
+class Notes(dict):
+    """A memory."""
+
+    def find(self, state):
+        return self.get(state)
+
+    def keep(self, state, digest):
+        self[state] = digest
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere files have no time of their last change")
+def test_files_that_nobody_wrote_to_are_not_read_again(tmp_path, monkeypatch):
+    place, notes = installed(tmp_path), Notes()
+    assert state_of(str(place)) is None  # its files are new: who knows what is written next
+    assert remembered(str(place), notes) == source()
+    assert not notes
+    monkeypatch.setattr(version, "_MOMENT", 0)
+    assert remembered(str(place), notes) == source()
+    with monkeypatch.context() as patch:
+        patch.setattr(version, "digest", None)
+        assert remembered(str(place), notes) == source()
+    assert list(notes.values()) == [source()]
+    altered(place / "types.py", "return", "retrun")  # the same size and time stamps
+    assert remembered(str(place), notes) == digest(str(place)) != source()
+    altered(place / "types.py", "retrun", "return")
+    os.rename(place / "types.py", place / "tpyes.py")
+    assert remembered(str(place), notes) == digest(str(place)) != source()
+    assert len(notes) == 3
+    assert remembered(str(tmp_path / "nowhere"), notes) == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere files have no time of their last change")
+def test_what_is_written_while_files_are_read_is_not_remembered(tmp_path, monkeypatch):
+    place, notes = installed(tmp_path), Notes()
+    monkeypatch.setattr(version, "_MOMENT", 0)
+    read = version.digest
+
+    def reading(package):
+        found = read(package)
+        altered(place / "types.py", "return", "retrun")
+        return found
+
+    monkeypatch.setattr(version, "digest", reading)
+    assert remembered(str(place), notes) == source()
+    assert not notes
 
 
 SCRIPT = """

@@ -974,7 +974,7 @@ def test_the_least_recently_used_goes_first(tmp_path):
 
 def test_without_its_source_nothing_is_kept(folder, monkeypatch, caplog):
     """What can't be told from other code of one number is not shared with it."""
-    monkeypatch.setattr(stored, "source", lambda: "")
+    monkeypatch.setattr(stored, "source", lambda memory: "")
     monkeypatch.setattr(stored, "_disks", {})
     make()(x)
     assert "own code can't be read" in caplog.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 
@@ -18,10 +18,12 @@ from tenfold.config import config
 from tenfold.errors import FileError, ParityError, ParityWarning
 from tenfold.frames import warn
 from tenfold.graph import Graph
-from tenfold.plan import Plan
 from tenfold.plan.file.sections import Sections
 from tenfold.seam import passed
 from tenfold.version import source
+
+if TYPE_CHECKING:
+    from tenfold.plan import Plan
 
 CODE, CHECKED = "code", "checked"
 Options = tuple[tuple[str, str], ...]
@@ -37,10 +39,27 @@ def disk() -> Disk | None:
     found = _disks.get(name)
     if found is None:
         found = Disk(*name)
-        if not source():
+        if not source(_SourceMemory(found)):
             found.refuse("Tenfold's own code can't be read, so nothing says what made an entry")
         _disks[name] = found
     return found
+
+
+class _SourceMemory:
+    """Digests of Tenfold's own code, by the state of its files."""
+
+    def __init__(self, store: Disk) -> None:
+        self._store = store
+
+    def find(self, state: str) -> str | None:
+        sections = self._store.read(OBJECT, self._key(state))
+        return None if sections is None else bytes(sections.raw(OBJECT)).decode("latin-1")
+
+    def keep(self, state: str, digest: str) -> None:
+        self._store.write(OBJECT, self._key(state), {OBJECT: digest.encode()})
+
+    def _key(self, state: str) -> CacheKey:
+        return CacheKey(msgpack.packb([("state of the source", state)]))
 
 
 class _SharedCodeStore:
