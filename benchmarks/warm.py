@@ -5,9 +5,10 @@
 Each system fills its cache in one process, then fresh processes run the same program, the systems
 in turn. Measured is the time from the end of tracing to the first result; imports, and what a
 process does but once (JAX: its client; Tenfold: its gate), are not counted. Beside it stand the
-processor time of the same, and the whole process from its start to its end, imports and all, also
-as so many times one that imports NumPy alone. JAX has its persistent cache, and has traced when it
-has a jaxpr. Inductor has its own caches, and has traced when Dynamo hands it the graph.
+processor time of the same; the time from the start of the process, imports and all, to the first
+result, and to its end; both also as so many times a whole process that imports NumPy alone. JAX
+has its persistent cache, and has traced when it has a jaxpr. Inductor has its own caches, and has
+traced when Dynamo hands it the graph.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ROUNDS = 7
 
 # Every kernel has a shape of its own, so that none is another's.
 PROGRAM = """
-import json, sys, time
+import sys, time
 import numpy as np
 n = int(sys.argv[1])
 x = np.linspace(-1, 1, 64 * (n + 8), dtype="float32").reshape(64, n + 8)
@@ -43,7 +44,7 @@ def make(np):
     return program
 
 def report(start, cpu):
-    print(json.dumps([time.perf_counter() - start, time.process_time() - cpu]))
+    print([time.perf_counter() - start, time.process_time() - cpu], flush=True)
 """
 
 TENFOLD = (
@@ -100,22 +101,29 @@ report(start, cpu)
 """
 )
 
-NUMPY = "import numpy; print([0, 0])"
+NUMPY = "import numpy; print([0, 0], flush=True)"
 SYSTEMS = {"tenfold": TENFOLD, "jax": JAX, "inductor": TORCH}
 
 
 def once(script: str, count: int, cache: str, *more: str) -> list[float] | str:
     environment = {**os.environ, "WARM_CACHE": cache, "TENFOLD_CACHE": os.path.join(cache, "t")}
-    since = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(count), *more],
-        env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        return (done.stderr.strip().splitlines() or ["it gave no reason"])[-1][:100]
-    whole = time.perf_counter() - since
-    found: list[float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return [*found, whole]
+    with tempfile.TemporaryFile("w+") as errors:
+        since = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, str(count), *more],
+            env=environment, stdout=subprocess.PIPE, stderr=errors, text=True,
+        )  # fmt: skip
+        assert process.stdout is not None
+        told, result = "", 0.0
+        for line in process.stdout:
+            told, result = line, time.perf_counter() - since
+        failed = process.wait()
+        whole = time.perf_counter() - since
+        if failed:
+            errors.seek(0)
+            return (errors.read().strip().splitlines() or ["it gave no reason"])[-1][:100]
+    found: list[float] = json.loads(told)
+    return [*found, result, whole]
 
 
 def measured(name: str, count: int, stack: ExitStack) -> Callable[[], list[float] | str]:
@@ -137,7 +145,7 @@ def main() -> None:
             starts = {name: measured(name, count, stack) for name in SYSTEMS}
             starts["numpy"] = partial(once, NUMPY, count, "off")
             rounds = [{name: start() for name, start in starts.items()} for _ in range(ROUNDS)]
-        numpy = min(float(one["numpy"][2]) for one in rounds)
+        numpy = min(float(one["numpy"][3]) for one in rounds)
         least: dict[str, list[float]] = {}
         for name in SYSTEMS:
             warm: list[Any] = [one[name] for one in rounds]
@@ -145,12 +153,14 @@ def main() -> None:
             if wrong:
                 print(f"  {name:10} not measured: {wrong[0]}")
                 continue
-            least[name] = [min(w[part] for w in warm) for part in (0, 1, 2)]
+            least[name] = [min(w[part] for w in warm) for part in range(4)]
+            since, whole = least[name][2:]
             print(
                 f"  {name:10} warm least {least[name][0] * 1e3:8.1f}  "
                 f"median {statistics.median(w[0] for w in warm) * 1e3:8.1f}  "
                 f"of processor {least[name][1] * 1e3:8.1f}  "
-                f"whole process {least[name][2] * 1e3:8.1f}: {least[name][2] / numpy:.2f} of NumPy"
+                f"from the start {since * 1e3:8.1f}: {since / numpy:.2f} of NumPy's process  "
+                f"whole process {whole * 1e3:8.1f}: {whole / numpy:.2f}"
             )
         own = least.pop("tenfold", None)
         if own and least:

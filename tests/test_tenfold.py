@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import tenfold as tn
+from tenfold.backends.cpu.link.loader import route
 
 HEAVY = ("llvmlite", "typer", "rich", "ctypes.util", "multiprocessing", "asyncio", "concurrent")
 
@@ -64,6 +67,68 @@ def test_a_plan_in_the_cache_runs_without_planner_and_compiler(tmp_path: Path) -
         "backends.cpu.schedule",
     )
     assert not [m for name in unneeded for m in of(f"tenfold.{name}", again)]
+
+
+TEN_KERNELS = """
+import numpy as np
+import tenfold as tn
+def program(x):
+    outs = []
+    for i in range(10):
+        y = x[:, : 8 + i]
+        outs.append((np.tanh(y * 1.5 + i) * y).sum())
+    return outs
+tn.jit(program)(np.ones((64, 18), "float32"))
+"""
+
+
+@pytest.mark.skipif(route() != "elf", reason="code is loaded from files on Linux only")
+def test_a_second_process_imports_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each module takes a quarter of a millisecond, and `import numpy` a hundred."""
+    monkeypatch.setenv("TENFOLD_CACHE", str(tmp_path))
+    first = loaded_by(TEN_KERNELS)
+    assert of("tenfold.backends.llvm.library", first)
+    again = loaded_by(TEN_KERNELS)
+    unneeded = (
+        *("api.policy", "api.explain_cache", "api.keywords", "api.pickling", "api.call.buckets"),
+        *("backends.cpu.emit", "backends.cpu.schedule", "backends.cpu.loop.walk", "backends.file"),
+        *("backends.cpu.entry.text", "backends.cpu.run.steps", "backends.cpu.threads.text"),
+        *("backends.cpu.link.link", "backends.cpu.run.bytecode", "backends.llvm.text"),
+        *("kernel.ir.kernel", "kernel.analyse", "kernel.maths", "kernel.passes"),
+        *("ops.agreement.errors", "ops.algebra", "ops.numbers", "ops.rows.indexing"),
+        *("parity.check", "parity.rule", "parity.verdict", "plan.steps", "plan.passes"),
+        *("plan.fusion", "plan.lowering", "trace.control", "trace.surface.algebra"),
+        *("trace.surface.numbers", "trace.surface.searching", "trace.surface.shaping.joining"),
+        *("trace.surface.selecting.places", "trace.convert.convert", "transform"),
+    )
+    assert not [m for name in unneeded for m in of(f"tenfold.{name}", again)]
+    assert len(of("tenfold", again)) <= 190
+    elsewhere = ("json", "logging", "hmac", "zlib", "pkgutil", "importlib.util", "concurrent")
+    numpys = loaded_by("import numpy")
+    assert not [m for m in elsewhere if m in again and m not in numpys]
+
+
+@pytest.mark.skipif(route() != "elf", reason="code is loaded from files on Linux only")
+def test_a_short_process_leaves_the_rest_of_a_check_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To go on with it the planner and the check have to be imported: a process that ends with its
+    first result would do so for nothing, and one that lives on does."""
+    monkeypatch.setenv("TENFOLD_CACHE", str(tmp_path))
+    partial = (
+        "from importlib import import_module\n"
+        "checking, module = map(import_module, ('tenfold.api.checking', 'tenfold.parity.check'))\n"
+        "check, checking.go_on = module.check, lambda *_: None\n"  # nothing goes on in this one
+        "module.check = lambda *args, **options: check(*args[:4], 0.0)\n"
+    )
+    state = "from tenfold.cache import plans\n(_, held), = plans._held.values()\nassert {}\n"
+    loaded_by(partial + TEN_KERNELS + state.format("not held.certificate.complete"))
+    again = loaded_by(TEN_KERNELS + state.format("not held.certificate.complete"))
+    assert not of("tenfold.parity.check", again)
+    assert not of("tenfold.plan.steps.build", again)
+    waits = "assert held.checking.done.wait(60) and held.certificate.complete\n"
+    assert of("tenfold.parity.check", loaded_by(TEN_KERNELS + state.format("held") + waits))
+    loaded_by(TEN_KERNELS + state.format("held.certificate.complete"))
 
 
 def test_parts_do_not_hide_names() -> None:
