@@ -29,13 +29,13 @@ def _folder() -> str | None:
     return os.path.join(home, "tenfold", "plans")
 
 
-def _limit() -> int:
-    given = os.environ.get("TENFOLD_CACHE_BYTES", "")
+def _bytes(variable: str, default: int) -> int:
+    given = os.environ.get(variable, "")
     try:
-        return int(given) if given else GIB
+        return int(given) if given else default
     except ValueError:
         raise ValueProblem(
-            f"TENFOLD_CACHE_BYTES={given!r} is no number of bytes", fix="give a whole number"
+            f"{variable}={given!r} is no number of bytes", fix="give a whole number"
         ) from None
 
 
@@ -83,10 +83,13 @@ class Config:
     this process has processors, by its affinity and the quota of its control group. Results do not
     depend on it.
 
+    `kept_bytes` is how much memory of large results that were freed is kept for later ones, 0 for
+    none. `tn.stats()` says how much there is now, `tn.release_memory()` gives it back.
+
     The environment sets some at first: TENFOLD_CACHE (a folder, or 'off'), TENFOLD_CACHE_BYTES,
-    TENFOLD_COMPILE, TENFOLD_DISABLE (1), TENFOLD_TRACEBACK, TENFOLD_THREADS. Of the environment
-    alone: TENFOLD_TARGET asks for code for a lesser level of the processor, as 'x86-64-v3'; see
-    `tn.backends()`.
+    TENFOLD_COMPILE, TENFOLD_DISABLE (1), TENFOLD_TRACEBACK, TENFOLD_THREADS, TENFOLD_KEPT_BYTES. Of
+    the environment alone: TENFOLD_TARGET asks for code for a lesser level of the processor, as
+    'x86-64-v3'; see `tn.backends()`.
 
     >>> config.pending
     1024
@@ -98,7 +101,7 @@ class Config:
     """
 
     cache: Path | str | None = field(default_factory=_folder)
-    cache_bytes: int = field(default_factory=_limit)
+    cache_bytes: int = field(default_factory=lambda: _bytes("TENFOLD_CACHE_BYTES", GIB))
     compile: str = field(default_factory=lambda: _one_of("TENFOLD_COMPILE", MODES))
     compile_runs: int = 4
     compile_work: int = 1 << 17
@@ -107,6 +110,7 @@ class Config:
     disable: bool = field(default_factory=_disabled)
     traceback: str = field(default_factory=lambda: _one_of("TENFOLD_TRACEBACK", TRACEBACKS))
     threads: int | None = field(default_factory=_threads)
+    kept_bytes: int = field(default_factory=lambda: _bytes("TENFOLD_KEPT_BYTES", GIB // 4))
 
     def __setattr__(self, name: str, value: Any) -> None:
         choices = _CHOICES.get(name)
@@ -116,6 +120,10 @@ class Config:
             raise ValueProblem(f"disable is {value!r}", fix="give True or False")
         if name == "threads" and value is not None and (type(value) is not int or value < 1):
             raise ValueProblem(f"threads is {value!r}", fix="give a whole number from 1, or None")
+        if name == "kept_bytes" and (type(value) is not int or not 0 <= value < 1 << 62):
+            raise ValueProblem(
+                f"kept_bytes is {value!r}", fix="give a whole number of bytes, 0 for none"
+            )
         if name == "cache" and isinstance(value, str):  # as the environment's
             value = None if value.lower() in _OFF else os.path.expanduser(value)
         object.__setattr__(self, name, value)
@@ -125,8 +133,12 @@ class Config:
         if name == "threads":
             for tell in on_threads:
                 tell(value)
+        if name == "kept_bytes":
+            for tell in on_kept_bytes:
+                tell(value)
 
 
 on_disable: list[Callable[[bool], None]] = []  # told of each change of `disable`
 on_threads: list[Callable[[int | None], None]] = []  # and of `threads`
+on_kept_bytes: list[Callable[[int], None]] = []  # and of `kept_bytes`
 config = Config()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from threading import local
 from time import perf_counter
+from typing import Protocol
 
 from tenfold.locks import Lock
 
@@ -27,6 +28,9 @@ COUNTS = (
     "slow_calls",  # that native code did not answer by itself
     "checks",  # begun or gone on with while a call waited
     "known_wirings",  # plans that answered before their own check
+    "memory_reused",  # large results that were made in memory of earlier ones
+    "memory_mapped",  # and in memory fresh from the system
+    "memory_kept",  # bytes of it that are kept now, for results to come
 )
 STAGES = ("trace", "plan", "compile", "load")
 
@@ -36,6 +40,16 @@ def count(name: str, number: int = 1) -> None:
     with _lock:
         _counts[name] += number
 
+
+class NativeCounts(Protocol):
+    """What native code counts by itself."""
+
+    def counts(self) -> Mapping[str, int]: ...
+
+    def reset(self) -> None: ...
+
+
+native_counts: list[NativeCounts] = []  # where there is some
 
 _inner = local()  # seconds of blocks within the one at hand
 
@@ -67,6 +81,8 @@ class Stats:
     def __call__(self) -> dict[str, object]:
         with _lock:
             found: dict[str, object] = {name: _counts[name] for name in COUNTS}
+            for native in native_counts:
+                found.update(native.counts())
             found["seconds"] = {stage: float(_seconds[stage]) for stage in STAGES}
         return found
 
@@ -74,6 +90,8 @@ class Stats:
         with _lock:
             _counts.clear()
             _seconds.clear()
+            for native in native_counts:
+                native.reset()
 
 
 stats = Stats()

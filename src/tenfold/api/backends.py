@@ -1,4 +1,4 @@
-"""What can run here: backends, and what each of them lacks on this machine."""
+"""What can run here: backends, what each of them lacks on this machine, the memory they keep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def backends() -> dict[str, dict[str, str]]:
 
     >>> import tenfold as tn
     >>> sorted(tn.backends()["cpu"])
-    ['compiler', 'entry', 'loader', 'products', 'target', 'threads']
+    ['compiler', 'entry', 'loader', 'memory', 'products', 'target', 'threads']
     """
     from tenfold.backends.registry import backend_names, backend_record
 
@@ -21,3 +21,19 @@ def backends() -> dict[str, dict[str, str]]:
         why = record.missing()
         found[name] = dict(record.describe()) if why is None else {"missing": why}
     return found
+
+
+def release_memory() -> int:
+    """Give the memory that is kept of large results back to the system; how many bytes that was.
+    Results that are still held are not touched.
+
+    >>> import numpy as np, tenfold as tn
+    >>> y = tn.jit(lambda x: x + 1)(np.zeros(1 << 20))
+    >>> del y
+    >>> bytes_given_back = tn.release_memory()
+    >>> tn.stats()["memory_kept"]
+    0
+    """
+    from tenfold.backends.registry import backend_names, backend_record
+
+    return sum(backend_record(name).release() for name in backend_names())

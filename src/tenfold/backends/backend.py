@@ -132,6 +132,7 @@ class Backend:
     compiler_missing: Callable[[], str | None] = _nothing  # why nothing can be compiled here
     unkept: Callable[[], str | None] = _nothing  # why code can't be loaded from the disk here
     prepare: Callable[[], object] = _nothing  # what a process does once, before its first plan
+    release: Callable[[], int] = lambda: 0  # gives back memory that is kept: how many bytes
     request: Callable[[bool], KernelRequest | None] = _nothing  # strict: for a plan to be made
 
     def plan(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from functools import cache
 
 import pytest
 
+import tenfold as tn
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm.target import target_machine
 from tests.backends.as_c import COMPILER, differences
+from tests.backends.cpu.filling import Fill, filling
 from tests.backends.cpu.running import runs
+from tests.fresh import settle
 
 
 @cache
@@ -28,6 +32,25 @@ def _assemble(text: str) -> bytes:
 @pytest.fixture(scope="session")
 def assemble() -> Callable[[str], bytes]:
     return _assemble
+
+
+@pytest.fixture
+def fill(assemble: Callable[[str], bytes]) -> Fill:
+    """Functions of a byte that give arrays full of it."""
+    return filling(assemble)
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """No memory at rest, nothing counted, nobody else at work."""
+    settle()
+    gc.collect()
+    limit = tn.config.kept_bytes
+    tn.release_memory()
+    tn.stats.reset()
+    yield
+    tn.config.kept_bytes = limit
+    tn.release_memory()
 
 
 @pytest.fixture(scope="module", autouse=True)

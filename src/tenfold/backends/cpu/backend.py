@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.backend import Backend
 from tenfold.backends.cpu.entry.bind import gate
+from tenfold.backends.cpu.entry.kept_memory import describe_memory, release_memory
 from tenfold.backends.cpu.entry.ndarray import supported
 from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.code import NO_LOADER, read_code
@@ -91,6 +92,7 @@ def _describe() -> Mapping[str, str]:
         "loader": route(),
         "entry": "native" if missing is None else f"ctypes, because {missing}",
         "threads": _threads(),
+        "memory": describe_memory(),
         "products": "OpenBLAS, one thread" if library else f"on the host, because {why_not()}",
     }
 
@@ -114,5 +116,6 @@ BACKEND = Backend(
     compiler_missing=_compiler_missing,
     unkept=_unkept,
     prepare=_prepare,
+    release=release_memory,
     request=lambda strict: Request(host_target(), strict),
 )

@@ -11,6 +11,7 @@ import numpy as np
 
 from tenfold.backends.cpu.entry import ndarray as nd
 from tenfold.backends.cpu.entry.abi import Argument, CallSpec
+from tenfold.backends.cpu.entry.kept_memory import keep_memory
 from tenfold.backends.cpu.entry.record import POOL_SLOTS, RECORD_WORDS, WRITES, RecordWord
 from tenfold.backends.cpu.link.loader import Image, load, process_symbol
 from tenfold.backends.guard import KINDS, Guard
@@ -26,7 +27,10 @@ _FASTCALL_KEYWORDS = 0x80 | 0x02
 _NEVER = 1 << 62
 _POOL = range(RecordWord.POOL, RecordWord.POOL + POOL_SLOTS)
 
-GATE_EXPORTS = ("tn_gate", "tn_dispatch", "tn_run")
+GATE_EXPORTS = (
+    "tn_gate", "tn_dispatch", "tn_run",
+    "tn_kept", "tn_kept_shrink", "tn_handler", "tn_handler_name",
+)  # fmt: skip
 _gates: list[Image] = []
 _making = Lock()
 
@@ -39,7 +43,9 @@ def gate(code: Callable[[], bytes]) -> Image:
     if not _gates:
         with _making:
             if not _gates:
-                _gates.append(load([code()], GATE_EXPORTS, nd.symbols()))
+                image = load([code()], GATE_EXPORTS, nd.symbols())
+                keep_memory(image)
+                _gates.append(image)
     return _gates[0]
 
 
@@ -84,7 +90,7 @@ class NativeBinding(str):
             words += _argument_words(argument)
         outputs_at = len(words)
         for type in entry.own:
-            words += (id(DTYPES[SHORT[type.dtype]]), type.rank, *type.shape)
+            words += (id(DTYPES[SHORT[type.dtype]]), type.rank, type.nbytes, *type.shape)
         updates_at = len(words)
         offsets, arena_bytes = entry.offsets
         for number, offset in zip(entry.updates, offsets, strict=True):

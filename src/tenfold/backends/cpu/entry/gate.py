@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from tenfold.backends.cpu.entry import ndarray as nd
 from tenfold.backends.cpu.entry.abi import DONE, FAILED, STACK_ARENA
+from tenfold.backends.cpu.entry.kept import kept_word
+from tenfold.backends.cpu.entry.kept_memory import KeptWord
 from tenfold.backends.cpu.entry.record import (
     ARGUMENT_HEAD,
     GUARD_SIZE,
@@ -29,17 +31,19 @@ from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.program import ARGUMENT, NOTHING, OUTPUT, OUTPUTS
 
 MISSED, UNPACKED = 1, 2  # no addresses
+_AGE = 4096  # calls of a plan: then memory that rested since the last time is given back
 
 
 _DECLARATIONS = (
     "@tn_ndarray = external global i8",
     "@_Py_NoneStruct = external global i8",
+    "@PyExc_MemoryError = external global ptr",
     "declare ptr @tn_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)",
     "declare ptr @tn_new_scalar(ptr, ptr, ptr)",
     "declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)",
     "declare ptr @PyDict_GetItemWithError(ptr, ptr)",
     "declare ptr @PyErr_Occurred()",
-    "declare ptr @PyErr_NoMemory()",
+    "declare ptr @PyErr_Format(ptr, ptr, ...)",
     "declare ptr @PyTuple_New(i64)",
     "declare i32 @PyTuple_SetItem(ptr, i64, ptr)",
     "declare void @Py_IncRef(ptr)",
@@ -217,12 +221,28 @@ output.make:
 output.array:
   %output.dtype = load ptr, ptr %output, align 8
   %output.rank.half = trunc i64 %output.rank to i32
+{load_field("%output.bytes", "i64", "%output", 16)}
+{kept_word("%large", KeptWord.LEAST)}
   call void @Py_IncRef(ptr %output.dtype) ; which the next call takes
-  %array = call ptr @tn_new_array(ptr @tn_ndarray, ptr %output.dtype, i32 %output.rank.half,
+  %is.large = icmp uge i64 %output.bytes, %large
+  br i1 %is.large, label %output.large, label %output.plain
+output.large:
+  %large.array = call ptr @tn_new_large(ptr %output.dtype, i32 %output.rank.half, ptr %output.dims,
+      i64 %output.bytes)
+  %large.some = icmp ne ptr %large.array, null
+  br i1 %large.some, label %output.full, label %fail, {LIKELY}
+output.plain:
+  %plain.array = call ptr @tn_new_array(ptr @tn_ndarray, ptr %output.dtype, i32 %output.rank.half,
       ptr %output.dims, ptr null, ptr null, i32 0, ptr null)
-  %array.some = icmp ne ptr %array, null
-  br i1 %array.some, label %output.full, label %fail, {LIKELY}
+  %plain.some = icmp ne ptr %plain.array, null
+  br i1 %plain.some, label %output.full, label %output.again, {LIKELY}
+output.again:
+  %again.array = call ptr @tn_new_again(ptr %output.dtype, i32 %output.rank.half, ptr %output.dims)
+  %again.some = icmp ne ptr %again.array, null
+  br i1 %again.some, label %output.full, label %fail
 output.full:
+  %array = phi ptr [ %large.array, %output.large ], [ %plain.array, %output.plain ],
+      [ %again.array, %output.again ]
 {load_field("%output.data", "ptr", "%array", nd.DATA)}
   br label %output.next
 output.scalar:
@@ -256,12 +276,19 @@ stack:
 take:
   %taken = call ptr @tn_take(ptr %pool, i64 %bytes)
   %taken.some = icmp ne ptr %taken, null
-  br i1 %taken.some, label %invoke, label %memory, {LIKELY}
+  br i1 %taken.some, label %invoke, label %short, {LIKELY}
+short:
+  %given.back = call i64 @tn_kept_shrink(i64 0)
+  %taken.then = call ptr @tn_take(ptr %pool, i64 %bytes)
+  %then.some = icmp ne ptr %taken.then, null
+  br i1 %then.some, label %invoke, label %memory
 memory:
-  %nothing = call ptr @PyErr_NoMemory()
+  %memory.error = load ptr, ptr @PyExc_MemoryError, align 8
+  %nothing = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %memory.error, ptr @tn_no_arena, i64 %bytes)
   br label %fail
 invoke:
-  %arena = phi ptr [ null, %small ], [ %stack.arena, %stack ], [ %taken, %take ]
+  %arena = phi ptr [ null, %small ], [ %stack.arena, %stack ], [ %taken, %take ],
+      [ %taken.then, %short ]
 {_word("%plan", "ptr", RecordWord.PLAN)}
 {_word("%release", "i64", RecordWord.RELEASE)}
 {_word("%given", "ptr", RecordWord.GIVEN)}
@@ -283,6 +310,13 @@ answer:
 {_word("%answered", "i64", RecordWord.ANSWERED)}
   %answered.now = add i64 %answered, 1
   store i64 %answered.now, ptr %answered.at, align 8
+  %answered.last = and i64 %answered.now, {_AGE - 1}
+  %is.time = icmp eq i64 %answered.last, 0
+  br i1 %is.time, label %age, label %hand
+age:
+  call void @tn_kept_age()
+  br label %hand
+hand:
 {_word("%gives", "i64", RecordWord.ANSWER)}
   switch i64 %gives, label %argument.back [
     i64 {OUTPUT}, label %one
@@ -406,7 +440,10 @@ slow:
 }}
 """
 
+_NO_ARENA = "a call needs %zd bytes of memory for what it computes on the way"
+_MESSAGE = f'@tn_no_arena = internal constant [{len(_NO_ARENA) + 1} x i8] c"{_NO_ARENA}\\00"'
+
 GATE = Fragment(
     (*_DECLARATIONS, "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"),
-    "\n".join((*(part.strip("\n") for part in _ENTER), _GATE)),
+    _MESSAGE + "\n" + "\n".join((*(part.strip("\n") for part in _ENTER), _GATE)),
 )

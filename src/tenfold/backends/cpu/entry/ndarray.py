@@ -19,6 +19,7 @@ from tenfold.types import DTYPES
 
 # Offsets in bytes. An object begins with its reference count and its type.
 TYPE, DATA, RANK, DIMS, STRIDES, DESCR, FLAGS = 8, 16, 24, 32, 40, 56, 64
+HANDLER = 88  # a capsule: who allocated the data, and frees it
 LONGEST = 16  # bytes of an element
 SCALAR_TYPE = 16  # where a dtype says what its scalars are
 SCALAR_VALUE = 16  # of a NumPy scalar
@@ -29,10 +30,10 @@ SIZE = 16  # of a list or a tuple
 LIST_ITEMS = 24  # where a list says where its items lie
 TUPLE_ITEMS = 24  # where those of a tuple begin
 
-CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+CONTIGUOUS, OWNDATA, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
 
 # Places in the table of NumPy's C interface, which never change.
-_TYPE_INDEX, _SCALAR_INDEX, _COPY_INDEX, _NEW_INDEX = 2, 60, 85, 94
+_TYPE_INDEX, _SCALAR_INDEX, _COPY_INDEX, _NEW_INDEX, _HANDLER_INDEX = 2, 60, 85, 94, 305
 
 
 @cache
@@ -159,28 +160,35 @@ def _wrong_scalar() -> str | None:
     return None
 
 
+def _new(shape: tuple[int, ...], dtype: Any, data: int | None = None, flags: int = 0) -> Any:
+    """An array as native code makes it."""
+    pointer, number = ctypes.c_void_p, ctypes.c_int
+    kind = ctypes.PYFUNCTYPE(
+        ctypes.py_object,
+        pointer,
+        ctypes.py_object,
+        number,
+        pointer,
+        pointer,
+        pointer,
+        number,
+        pointer,
+    )
+    dims = (ctypes.c_int64 * len(shape))(*shape)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # the call takes a reference
+    new = kind(_function(_NEW_INDEX))
+    return new(id(np.ndarray), dtype, len(shape), ctypes.addressof(dims), None, data, flags, None)
+
+
 def _wrong_function() -> str | None:
     """Call what native code will call, as it will."""
     if _function(_TYPE_INDEX) != id(np.ndarray):
         return f"NumPy {np.__version__} has another C interface"
-    new = ctypes.PYFUNCTYPE(
-        ctypes.py_object,
-        ctypes.c_void_p,
-        ctypes.py_object,
-        ctypes.c_int,
-        ctypes.c_void_p,
-        ctypes.c_void_p,
-        ctypes.c_void_p,
-        ctypes.c_int,
-        ctypes.c_void_p,
-    )(_function(_NEW_INDEX))
     scalar = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     )(_function(_SCALAR_INDEX))
     dtype = DTYPES["f32"]
-    dims = (ctypes.c_int64 * 2)(2, 3)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # the call takes a reference
-    array: Any = new(id(np.ndarray), dtype, 2, ctypes.addressof(dims), None, None, 0, None)
+    array = _new((2, 3), dtype)
     if type(array) is not np.ndarray or array.shape != (2, 3) or array.dtype is not dtype:
         return f"NumPy {np.__version__} makes arrays in another way"
     array[...] = 2.5
@@ -191,4 +199,34 @@ def _wrong_function() -> str | None:
     packed: Any = copy(_function(_COPY_INDEX))(array.T, 0)
     if type(packed) is not np.ndarray or packed.shape != (3, 2) or not packed.flags.c_contiguous:
         return f"NumPy {np.__version__} copies arrays in another way"
+    return None
+
+
+@cache
+def unkept() -> str | None:
+    """Why memory of results can't be kept in this process, or None when it can."""
+    try:
+        return supported() or _wrong_handler()
+    except Exception as error:  # NumPy's own allocator works without it
+        return f"NumPy {np.__version__} is unlike those it is made for: {error!r}"
+
+
+def _wrong_handler() -> str | None:
+    """Look for the allocator of an array where native code will put one, and make arrays over
+    memory as it will."""
+    wrong = f"NumPy {np.__version__} names the allocator of an array in another way"
+    if np.ndarray.__basicsize__ < HANDLER + 8:
+        return wrong
+    handler: Any = ctypes.PYFUNCTYPE(ctypes.py_object)(_function(_HANDLER_INDEX))()
+    for shape in ((6,), (2, 3), (1, 6, 1)):
+        own = np.empty(shape, np.float32)
+        given = CONTIGUOUS | ALIGNED | WRITEABLE
+        over = _new(shape, own.dtype, own.ctypes.data, given)
+        if _word(id(own) + HANDLER) != id(handler) or _word(id(over) + HANDLER):
+            return wrong
+        flags = ctypes.c_int32.from_address(id(over) + FLAGS).value
+        if flags | OWNDATA != ctypes.c_int32.from_address(id(own) + FLAGS).value:
+            return f"NumPy {np.__version__} makes arrays over memory in another way"
+        if over.strides != own.strides or over.base is not None:
+            return f"NumPy {np.__version__} makes arrays over memory in another way"
     return None

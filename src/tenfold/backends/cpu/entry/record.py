@@ -4,7 +4,7 @@ It is a row of words, in the order of `RecordWord`, with the parts they point at
 
 - an argument: its dtype, the type of scalar that may stand for it (or null), the flags it must have
   and its rank (two halves), then its extents;
-- an output: its dtype, its rank, its extents;
+- an output: its dtype, its rank, its bytes, its extents;
 - an update: the argument that is written when all else is done, its bytes, and where in the arena
   the plan makes it (see `write_back`);
 - what is bound: for each guard its kind, where to look, the key, and the object to be found there
@@ -46,7 +46,7 @@ class RecordWord(IntEnum):
 
 
 RECORD_WORDS = RecordWord.POOL + POOL_SLOTS
-ARGUMENT_HEAD, GUARD_SIZE, OUTPUT_HEAD, UPDATE_SIZE = 24, 32, 16, 24  # bytes
+ARGUMENT_HEAD, GUARD_SIZE, OUTPUT_HEAD, UPDATE_SIZE = 24, 32, 24, 24  # bytes
 
 
 def load_field(name: str, kind: str, base: str, offset: int) -> str:

@@ -3,10 +3,12 @@
 from tenfold.backends.cpu.entry.dispatch import DISPATCH
 from tenfold.backends.cpu.entry.distinct import DISTINCT
 from tenfold.backends.cpu.entry.gate import GATE
+from tenfold.backends.cpu.entry.handler import HANDLER
+from tenfold.backends.cpu.entry.kept import KEPT
 from tenfold.backends.cpu.entry.pool import POOL
 from tenfold.backends.cpu.entry.release import DROP, RUN
 from tenfold.backends.cpu.entry.watch import WATCH
 from tenfold.backends.cpu.entry.write_back import WRITE_BACK
 from tenfold.backends.llvm.text import join
 
-GATE_TEXT = join([POOL, DISTINCT, RUN, DROP, WRITE_BACK, GATE, DISPATCH, WATCH])
+GATE_TEXT = join([KEPT, HANDLER, POOL, DISTINCT, RUN, DROP, WRITE_BACK, GATE, DISPATCH, WATCH])

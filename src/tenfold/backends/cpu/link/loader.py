@@ -155,7 +155,8 @@ def _load_by_llvm(
 # Of libc what LLVM itself calls (copying and filling), and what the entry point and the pool ask
 # of the system.
 _LIBC = {
-    "memcpy", "memmove", "memset", "memcmp", "bcmp", "aligned_alloc", "free", "clock_gettime",
+    "memcpy", "memmove", "memset", "memcmp", "bcmp", "aligned_alloc", "free", "mmap", "munmap",
+    "madvise", "clock_gettime",
     "pthread_create", "pthread_detach", "pthread_sigmask", "syscall",
     "sched_getcpu", "sched_getaffinity", "sched_setaffinity",
 }  # fmt: skip
