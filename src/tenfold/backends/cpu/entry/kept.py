@@ -24,7 +24,6 @@ from tenfold.backends.cpu.entry.kept_memory import HUGE_PAGE, NEVER, KeptWord
 from tenfold.backends.cpu.entry.record import load_field
 from tenfold.backends.llvm.text import Fragment
 
-
 SLOTS = 64  # blocks that may rest
 SLOT = 24  # bytes: a block, its bytes, the time when it was freed
 SMALL = "nounwind noinline optnone"  # beside a page of memory it takes no time, made quickly

@@ -6,7 +6,6 @@ import ctypes
 import mmap
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,8 +95,8 @@ def _huge_pages() -> bool:
     multiarray: Any = np._core.multiarray  # type: ignore[attr-defined]
     asks = getattr(multiarray, "_get_madvise_hugepage", lambda: True)
     try:
-        enabled, size = Path(_SYSTEM, "enabled"), Path(_SYSTEM, "hpage_pmd_size")
-        offered = "[never]" not in enabled.read_text() and int(size.read_text()) == HUGE_PAGE
+        with open(f"{_SYSTEM}/enabled") as enabled, open(f"{_SYSTEM}/hpage_pmd_size") as size:
+            offered = "[never]" not in enabled.read() and int(size.read()) == HUGE_PAGE
     except (OSError, ValueError):
         return False
     return offered and bool(asks())
