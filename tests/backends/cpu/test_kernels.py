@@ -573,11 +573,24 @@ def little_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traffic, "cache_bytes", lambda: 7_000_000)
 
 
+@every_target
 @pytest.mark.usefixtures("little_cache")
-@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "bool", "bf16"])
-def test_outputs_past_the_caches(dtype: str) -> None:
-    """Large outputs are written with aligned streaming stores, wherever they begin."""
-    width = {1: 4001, 2: 2003, 4: 1003, 8: 517}[DTYPES[dtype].itemsize]
+@pytest.mark.parametrize(
+    ("dtype", "width", "past"),
+    [
+        ("f32", 4099, True),  # many lines a row, wherever they begin
+        ("f64", 2051, True),
+        ("i8", 17_003, True),
+        ("bool", 17_003, True),
+        ("f32", 1008, True),  # whole lines
+        ("i8", 1024, True),
+        ("f32", 1003, False),  # rows share lines
+        ("i8", 4001, False),
+        ("f16", 17_000, False),
+    ],
+)
+def test_outputs_past_the_caches(dtype: str, width: int, past: bool, target: LLVMTarget) -> None:
+    """Large outputs are written with aligned streaming stores, unless short rows share lines."""
     rows = 3_600_000 // (width * DTYPES[dtype].itemsize) + 1
     b = Builder()
     x, y = b.buffer(dtype, rows * width), b.buffer(dtype, width)
@@ -585,8 +598,8 @@ def test_outputs_past_the_caches(dtype: str) -> None:
     i, j = b.axis(rows), b.axis(width)
     total = b.op("max", dtype, b.load(x, i * width + j), b.load(y, j))
     b.store(out, i * width + j, total)
-    program = Program(b.finish())
-    assert (program.compiled.schedule.stream is not None) == HOST.masked
+    program = Program(b.finish(), target)
+    assert (program.compiled.schedule.stream is not None) == past
     xs, ys = random((rows, width), dtype), random((width,), dtype, 1)
     want = np.maximum(xs, ys)
     for shift in (0, 1, 7):
@@ -601,6 +614,33 @@ def test_outputs_past_the_caches(dtype: str) -> None:
     for low in range(0, rows, 100):
         call(low, min(low + 100, rows))
     assert got.tobytes() == want.tobytes()
+
+
+@every_target
+@pytest.mark.usefixtures("little_cache")
+@pytest.mark.parametrize("shift", [0, 3])
+def test_what_works_in_place_may_store_past_the_caches(shift: int, target: LLVMTarget) -> None:
+    """One code for outputs of their own and for those that lie over an input: over either."""
+    n = 1_000_003
+    b = Builder()
+    x, y = (b.buffer("f32", n, "read", alias=1) for _ in range(2))
+    out = b.buffer("f32", n, "write", alias=1)
+    i = b.axis(n)
+    b.store(out, i, b.op("sub", "f32", b.load(x, i), b.load(y, i)))
+    program = Program(b.finish(), target)
+    assert program.compiled.schedule.stream == 0
+    assert not program.compiled.polls
+    given = random((n,)), random((n,), seed=1)
+    want = given[0] - given[1]
+    for over in (None, 0, 1):
+        rooms = [np.zeros(n + 16, np.float32) for _ in range(3)]
+        arrays = [room[shift : shift + n] for room in rooms]
+        arrays[0][:], arrays[1][:] = given
+        if over is not None:
+            arrays[2] = arrays[over]
+        program(*arrays)
+        assert arrays[2].tobytes() == want.tobytes()
+        assert not any(room[:shift].any() or room[shift + n :].any() for room in rooms)
 
 
 @pytest.mark.usefixtures("little_cache")

@@ -32,7 +32,7 @@ from tenfold.backends.cpu.emit.prefetch import prefetch_next_row
 from tenfold.backends.cpu.emit.row_blocking import block_rows
 from tenfold.backends.cpu.emit.sizes import registers
 from tenfold.backends.cpu.emit.state import Position, Val
-from tenfold.backends.cpu.emit.stores import store
+from tenfold.backends.cpu.emit.stores import store, stored_over
 from tenfold.backends.cpu.emit.tiles import tile_routine, tiled
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
 from tenfold.backends.cpu.schedule.schedule import Schedule
@@ -97,6 +97,8 @@ class Emitter(Loops):
         for n in range(len(kernel.buffers)):
             at = w.op(f"getelementptr ptr, ptr %buffers, i64 {n}") if n else "%buffers"
             w.lines.append(f"  %b{n} = load ptr, ptr {at}, align 8")
+        if self.schedule.stream is not None:
+            self.s.over = stored_over(self.s, self.schedule.stream)
         if kernel.checks:
             w.lines.append("  store i32 0, ptr %fault, align 4")
         if all(kernel.axes[a].extent for a in self.schedule.order):

@@ -171,7 +171,12 @@ class Loops:
             multiple = next(n for n in (reach, LANES, 1) if low % n == 0)
 
         def run(
-            start: Position, stop: Position, copies: int, mode: str, multiple: int = multiple
+            start: Position,
+            stop: Position,
+            copies: int,
+            mode: str,
+            multiple: int = multiple,
+            most: int = most or extent,
         ) -> None:
             """Trips of so many copies, with masks as the mode says."""
 
@@ -191,7 +196,7 @@ class Loops:
                     inner()
                 return []
 
-            self.loop(start, stop, LANES * copies, (), body, most or extent)
+            self.loop(start, stop, LANES * copies, (), body, most)
 
         if self.schedule.stream is not None and extent >= 2 * reach:
             first, last = self.aligned_part(axis, begin, end, reach)
@@ -202,7 +207,7 @@ class Loops:
                 before = self.w.op(f"icmp eq i64 {which}, 0")
                 low_end = self.w.select(before, "i64", str(begin), last)
                 high_end = self.w.select(before, "i64", first, str(end))
-                run(low_end, high_end, 1, "each", 1)
+                run(low_end, high_end, 1, "each", 1, reach)
                 return []
 
             self.loop(0, 2, 1, (), edge)

@@ -24,6 +24,7 @@ from tenfold.kernel.ir.kernel import Kernel
 _SPACE = 1 << 20  # elements: a kernel of fewer never takes long
 _LONG = 10_000_000  # lines that a loop may run through without a poll
 _OFTEN = 1_000_000  # lines between two polls
+OTHER_WAY = " ; the other way"  # what ends lines that are run in place of others, if at all
 _CALL, _GATHER, _DIVIDE = 30, 300, 60  # lines, for one that calls, gathers or divides integers
 
 
@@ -87,6 +88,8 @@ def weigh(lines: Sequence[str]) -> int:
     """About how many vector instructions these lines are."""
     total = 0
     for line in lines:
+        if line.endswith(OTHER_WAY):
+            continue
         if "gather" in line or "scatter" in line:
             total += _GATHER
         elif "div <" in line or "rem <" in line:

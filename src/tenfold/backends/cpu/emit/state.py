@@ -44,6 +44,7 @@ class EmitState:
     masks: list[str | None] = field(default_factory=lambda: [None])
     aligned: bool = True  # the lane axis stands at a multiple of the lanes
     streaming: int | None = None  # the non-temporal store, aligned
+    over: str | None = None  # whether it goes over what is read, where it may
     narrow: bool | None = None  # whether all positions fit 32 bits, once that was asked
     multiple: int = 1  # and at a multiple of this, at copy 0
     # buffer and place of a transposed load -> the tile, its row axis and width, where it begins

@@ -12,6 +12,7 @@ from tenfold.backends.cpu.emit.memory import (
     pointer,
     stream_bytes,
 )
+from tenfold.backends.cpu.emit.polling import OTHER_WAY
 from tenfold.backends.cpu.emit.positions import lane_step, narrowest, vectored
 from tenfold.backends.cpu.emit.state import EmitState, Parts, Val
 from tenfold.backends.llvm import masks
@@ -45,6 +46,7 @@ def store(s: EmitState, number: int) -> None:
         condition = None
     axes = s.kernel.store_free(item)
     step = lane_step(s, item.index)
+    past: list[tuple[str, str]] = []
     for copy in range(s.copies if s.lane in axes else 1):
         if s.lane is None or s.lane not in axes:
             test = condition.at(copy) if condition else None
@@ -65,15 +67,47 @@ def store(s: EmitState, number: int) -> None:
             parts = _joined(s.w, item.update, dtype, found, parts, True)
         raw = tuple(narrow(s.w, dtype, p, True) for p in parts)
         if step == 1 and s.streaming == number and mask is None:
-            at = pointer(s, item.buffer, item.index, copy)
-            ty, size = MEMORY[dtype], stream_bytes(dtype)
-            past = f"align {size}, !nontemporal !{{i32 1}}"
-            s.w.put(f"store {vector(ty)} {raw[0]}, ptr {at}, {past}")
+            past.append((raw[0], pointer(s, item.buffer, item.index, copy)))
         elif step == 1:
             at = pointer(s, item.buffer, item.index, copy, inside=mask is None)
             _store_contiguous(s.w, at, dtype, raw, mask)
         else:
             _scatter(s, item.buffer, dtype, item.index, copy, raw, mask)
+    if past:
+        _store_past(s, dtype, past)
+
+
+def stored_over(s: EmitState, number: int) -> str | None:
+    """Whether a store goes over what the kernel reads; None where it never does."""
+    buffers, own = s.kernel.buffers, s.kernel.stores[number].buffer
+    group = buffers[own].alias
+    alike = [n for n, b in enumerate(buffers) if group and b.alias == group and n != own]
+    if not alike:
+        return None
+    first, *tests = [s.w.op(f"icmp eq ptr %b{n}, %b{own}") for n in alike]
+    for test in tests:
+        first = s.w.op(f"or i1 {first}, {test}")
+    return first
+
+
+def _store_past(s: EmitState, dtype: str, pairs: list[tuple[str, str]]) -> None:
+    """Store vectors past the caches; where the kernel works in place, what they go over has just
+    been read into them, and they go the plain way."""
+    w = s.w
+    ty, size = vector(MEMORY[dtype]), stream_bytes(dtype)
+    ends = [f"{ty} {value}, ptr {at}, align {size}" for value, at in pairs]
+    past = [f"store {one}, !nontemporal !{{i32 1}}" for one in ends]
+    if s.over is None:
+        for line in past:
+            w.put(line)
+        return
+    plain = [f"store volatile {one}" for one in ends]  # LLVM would make one store of both ways
+    over, beyond, end = (w.fresh(name) for name in ("over", "past", "end"))
+    w.put(f"br i1 {s.over}, label %{over}, label %{beyond}")
+    written = [f"{over}:", *plain, f"br label %{end}", f"{beyond}:"]
+    w.lines += [f"{line}{OTHER_WAY}" for line in written]
+    w.lines += [*past, f"br label %{end}{OTHER_WAY}", f"{end}:{OTHER_WAY}"]
+    w.block = end
 
 
 def _given(s: EmitState, item: Store, copy: int, wide: bool) -> Parts:

@@ -11,6 +11,7 @@ from tenfold.kernel.analyse.access import affine, alike, in_place
 from tenfold.kernel.analyse.cost import functions
 from tenfold.kernel.ir.index import Index, axis
 from tenfold.kernel.ir.kernel import (
+    BOTH,
     REDUCED,
     SEQUENTIAL,
     Buffer,
@@ -22,6 +23,8 @@ from tenfold.kernel.ir.number import Number
 LINE = 64  # bytes of memory that come and go together
 _NEAR = 1 << 18  # bytes that stay in the near caches
 _LONG_ROW = 256  # elements
+_MANY_LINES = 1 << 14  # bytes of a row: next to these the lines that it shares do not matter
+_SLOW = ("f16", "bf16")  # to round to these takes longer than to store them
 _LEAD = 1024  # bytes that are prefetched before the row they belong to is begun
 
 
@@ -29,16 +32,26 @@ def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: LLVMTarget) 
     """The store of an output that won't stay in the caches, if its rows are long: a
     non-temporal store goes past them, and its line need not be read first. Where all that a kernel
     reads and writes fits half of the last cache, plain stores are faster: the next call finds it
-    there, and lines that rows share are not written through twice. The rows of a tile lie alike in
-    pages and so push one another out: of these a quarter has to fit."""
-    if lane is None or not target.masked or in_place(kernel):
+    there. The rows of a tile lie alike in pages and so push one another out: of these a quarter has
+    to fit. Lines that short rows share would be written through twice, up to thirty times as
+    slowly: such rows have to lie alike in lines. What works in place when it runs stores the plain
+    way (`emit/stores`); of kernels that may, and where masks are slow, only those without
+    reductions store past the caches."""
+    if lane is None or target.arch != "x86_64":
         return None
     if any(a.kind == SEQUENTIAL for a in kernel.axes):
+        return None
+    if any(b.role == BOTH for b in kernel.buffers):
         return None
     reduces = [n for n, i in enumerate(kernel.instructions) if i.op == "reduce"]
     if any(lane in kernel.free[r] for r in reduces):
         return None
-    if kernel.axes[lane].extent < (4 * _LONG_ROW if reduces else _LONG_ROW):
+    if (reduces or tiled) and (in_place(kernel) or not target.masked):
+        return None
+    extent = kernel.axes[lane].extent
+    if reduces and extent < 4 * _LONG_ROW:
+        return None
+    if _touched(kernel) < cache_bytes() // (4 if tiled else 2) or extent < _LONG_ROW:
         return None
     found = [
         n
@@ -46,13 +59,17 @@ def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: LLVMTarget) 
         if s.index.stride(lane) == 1
         and s.condition is None
         and lane in kernel.store_free(s)
-        and (not tiled or alike(s.index, lane, SIZES[kernel.buffers[s.buffer].dtype], LINE))
+        and kernel.buffers[s.buffer].dtype not in _SLOW
         and kind(kernel.buffers[s.buffer].dtype) != "c"
     ]
     outputs = [s for s in kernel.stores if not kernel.buffers[s.buffer].rows]
     if len(found) != 1 or len(outputs) != 1:
         return None
-    return found[0] if _touched(kernel) >= cache_bytes() // (4 if tiled else 2) else None
+    store = kernel.stores[found[0]]
+    size = SIZES[kernel.buffers[store.buffer].dtype]
+    if tiled or not (reduces or extent * size >= _MANY_LINES):
+        return found[0] if alike(store.index, lane, size, LINE) else None
+    return found[0]
 
 
 def _touched(kernel: Kernel) -> int:
