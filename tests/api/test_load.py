@@ -84,7 +84,7 @@ def test_untrusted_code_is_ignored_and_that_is_said(tmp_path):
     assert not isinstance(plan.program, RestoredProgram)
     trusted = tn.load(path, trust_code=True)
     assert isinstance(trusted.program, RestoredProgram)
-    assert trusted.notes == (f"code for {host_target().cpu} from the file",)
+    assert trusted.notes == (f"code for {host_target().name} from the file",)
 
 
 def test_containers_numbers_and_defaults(tmp_path):
@@ -346,7 +346,7 @@ def test_a_plan_is_sent_to_a_fresh_process():
     process.join()
     assert equal(results, plan(x, x))
     assert not imported
-    assert notes == (f"code for {host_target().cpu} from the file",)
+    assert notes == (f"code for {host_target().name} from the file",)
 
 
 @native
@@ -399,7 +399,7 @@ def test_the_target_that_fits_is_taken(tmp_path, monkeypatch):
     if host.cpu not in ("x86-64-v3", "x86-64-v4"):
         pytest.skip("a machine of level v3 is needed")
     names = {one.target.name for one in PlanFile.read(path.read_bytes()).codes()}
-    assert names == {"x86-64-v2", "x86-64-v3", host.cpu}
+    assert names == {"x86-64-v2", "x86-64-v3", host.name}
 
     def pretend(level):
         target = named(level, host)

@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 import pytest
 
 import tenfold as tn
+from tenfold.backends.cpu import backend as backend_module
 from tenfold.backends.cpu import target as target_module
 from tenfold.backends.cpu.target import (
     VARIABLE,
@@ -88,15 +89,24 @@ def test_a_lesser_level_is_asked_for(monkeypatch: pytest.MonkeyPatch, level: str
 
 @pytest.mark.usefixtures("afresh")
 def test_backends_say_which_level_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = target_with(LINUX, V4, llvmlite.__version__)
-    monkeypatch.setattr(target_module, "machine", lambda: here)
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert tn.backends()["cpu"]["target"] == f"x86-64-v4 ({LINUX}), the best of this machine"
-    host_target.cache_clear()
-    monkeypatch.setenv(VARIABLE, "x86-64-v3")
-    assert tn.backends()["cpu"]["target"] == (
-        f"x86-64-v3 ({LINUX}), as TENFOLD_TARGET asks; the best of this machine is x86-64-v4"
-    )
+    def said(features: list[str], level: str | None) -> str:
+        here = target_with(LINUX, features, llvmlite.__version__)
+        for module in (target_module, backend_module):
+            monkeypatch.setattr(module, "machine", lambda: here)
+        if level is None:
+            monkeypatch.delenv(VARIABLE, raising=False)
+        else:
+            monkeypatch.setenv(VARIABLE, level)
+        host_target.cache_clear()
+        found: str = tn.backends()["cpu"]["target"]
+        return found
+
+    best, asked = "the best of this machine", "as TENFOLD_TARGET asks"
+    assert said(V4, None) == f"x86-64-v4 ({LINUX}), {best}"
+    assert said(V4, "x86-64-v3") == f"x86-64-v3 ({LINUX}), {asked}; {best} is x86-64-v4"
+    dots, full = [*V4, "avx512vnni"], "x86-64-v4+avx512vnni"
+    assert said(dots, None) == f"{full} ({LINUX}), {best}"
+    assert said(dots, "x86-64-v4") == f"x86-64-v4 ({LINUX}), {asked}; {best} is {full}"
 
 
 @pytest.mark.usefixtures("afresh")
@@ -179,6 +189,31 @@ def test_a_feature_beyond_the_level_is_named() -> None:
     assert target.cpu == "x86-64-v2"
     assert target.features == "+avx,+avx2,+fma"
     assert target.fma
+
+
+@pytest.mark.parametrize(
+    ("features", "named_so", "dots"),
+    [
+        ([*V4, "avx512vnni", "avxvnni"], "+avx512vnni", True),
+        ([*V4, "avxvnni"], "", False),  # of half its registers
+        ([*V3, "avxvnni"], "+avxvnni", True),
+        ([*V3, "avx512vnni"], "", False),
+        ([*V2, "avxvnni"], "", False),
+        (V4, "", False),
+    ],
+)
+def test_sums_of_products_of_bytes_belong_to_no_level(
+    features: list[str], named_so: str, dots: bool
+) -> None:
+    """They are in the key, and code that has them says so where they are missing."""
+    target = target_with(LINUX, features)
+    plain = named(target.cpu, target)
+    assert (target.features, target.dots, plain.dots) == (named_so, dots, False)
+    assert (target.digest == plain.digest) == (not dots)
+    assert plain.missing_on(target) is None
+    assert target.missing_on(plain) == (f"it needs {named_so[1:]}" if dots else None)
+    assert target.name == target.cpu + named_so
+    assert named(target.name, plain) == target
 
 
 def test_features_that_change_nothing_do_not_split_the_cache() -> None:

@@ -85,9 +85,9 @@ def _describe() -> Mapping[str, str]:
     target, best = host_target(), machine()
     why = "the best of this machine"
     if target != best:
-        why = f"as {VARIABLE} asks; the best of this machine is {best.cpu}"
+        why = f"as {VARIABLE} asks; the best of this machine is {best.name}"
     return {
-        "target": f"{target.cpu} ({target.triple}), {why}",
+        "target": f"{target.name} ({target.triple}), {why}",
         "compiler": f"llvmlite {llvmlite_version() or 'not installed'}",
         "loader": route(),
         "entry": "native" if missing is None else f"ctypes, because {missing}",

@@ -19,6 +19,8 @@ _LINUX = {
     "sahf": "lahf_lm",
     "bmi": "bmi1",
     "lzcnt": "abm",
+    "avx512vnni": "avx512_vnni",
+    "avxvnni": "avx_vnni",
 }
 VARIABLE = "TENFOLD_TARGET"  # of the environment: a lesser level than the machine's own
 

@@ -1,7 +1,8 @@
 """What LLVM makes code for: a processor's level, what of it matters, and the version that compiles.
 
 The processor is named by its level (x86-64-v3, x86-64-v4), not by its model: two machines of one
-level share cached code and give the same bits.
+level share cached code and give the same bits. A feature is named beside it where products of bytes
+hang on it (VNNI): they are exact, so bits are the same with and without.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ _V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
 _LEVELS = (("x86-64-v2", _V2), ("x86-64-v3", _V3), ("x86-64-v4", _V4))
 LEVELS = ("x86-64", *(name for name, _ in _LEVELS))
-FEATURES = frozenset((*_V2, *_V3, *_V4))
+# Sums of four products of bytes: with AVX-512, and with AVX2 alone. They belong to no level.
+_DOTS = {64: "avx512vnni", 32: "avxvnni"}  # by the bytes of a register
+FEATURES = frozenset((*_V2, *_V3, *_V4, *_DOTS.values()))
 
 # Worth naming where a machine has them but misses the level that implies them. Everything else
 # (crypto, tiles, transactions) changes no code of ours and would only split the cache.
@@ -52,8 +55,18 @@ class LLVMTarget:
         return self.arch == "x86_64" and not self.masked and "avx" in _implied(self)
 
     @property
+    def dots(self) -> bool:
+        """Four products of unsigned and signed bytes are added in one instruction (VNNI)."""
+        return f"+{_DOTS.get(self.vector_bytes)}" in self.features.split(",")
+
+    @property
     def name(self) -> str:
-        return self.cpu
+        """The level, and what there is beyond it.
+
+        >>> target_with("x86_64-unknown-linux-gnu", ["avx", "fma"]).name
+        'x86-64+avx+fma'
+        """
+        return self.cpu + self.features.replace(",", "")
 
     @property
     def rank(self) -> int:
@@ -114,13 +127,15 @@ def target_with(triple: str, features: Collection[str], llvmlite: str = "") -> L
             break
         cpu = name
         implied.update(members)
-    extras = [name for name in _EXTRAS if name in has and name not in implied]
     wide = has.issuperset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
+    size = 64 if wide else 32 if "avx2" in has else 16
+    worth = (*_EXTRAS, _DOTS.get(size))
+    extras = [name for name in worth if name in has and name not in implied]
     return LLVMTarget(
         triple=triple,
         cpu=cpu,
         features=",".join(f"+{name}" for name in extras),
-        vector_bytes=64 if wide else 32 if "avx2" in has else 16,
+        vector_bytes=size,
         masked=wide,
         fma="fma" in has,
         half="f16c" in has,
@@ -128,20 +143,22 @@ def target_with(triple: str, features: Collection[str], llvmlite: str = "") -> L
     )
 
 
-def named(cpu: str, like: LLVMTarget) -> LLVMTarget:
-    """The target of a level of the same architecture, by its name.
+def named(name: str, like: LLVMTarget) -> LLVMTarget:
+    """The target of a level of the same architecture, by its name; VNNI may stand beside it.
 
-    >>> named("x86-64-v3", target_with("x86_64-unknown-linux-gnu", ())).vector_bytes
-    32
+    >>> here = target_with("x86_64-unknown-linux-gnu", ())
+    >>> named("x86-64-v3", here).vector_bytes, named("x86-64-v4+avx512vnni", here).dots
+    (32, True)
     """
-    features: set[str] = set()
-    for name, members in _LEVELS:
-        if name <= cpu:
+    cpu, *more = name.split("+")
+    features = set(more)
+    for level, members in _LEVELS:
+        if level <= cpu:
             features.update(members)
     made = target_with(like.triple, features, like.llvmlite)
-    if made.cpu != cpu:
+    if made.name != name:
         raise ValueProblem(
-            f"{cpu!r} is no level of {like.arch}",
+            f"{name!r} is no level of {like.arch}",
             fix=f"give one of {', '.join(LEVELS)}",
         )
     return made
