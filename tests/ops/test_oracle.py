@@ -546,6 +546,9 @@ ORACLE: dict[str, Callable[..., Any]] = {
     "finite": lambda x: x,
     "refuse": lambda x, reason: x,
     "contract": _contract,
+    "contract_narrow": lambda lhs, rhs, dtype, **axes: _contract(
+        lhs.astype(np.int64), rhs.astype(np.int64), **axes
+    ).astype(DTYPES[dtype]),
     "constant_pow": lambda x, exponent: np.power(x.astype("g"), float(exponent)).astype(x.dtype),
     "sort": _sort,
     "argsort": _ordered,

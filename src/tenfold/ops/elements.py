@@ -367,6 +367,21 @@ def contract(site: Site) -> Generator[Read, Any, int]:
     return kernel.reduce("sum", numbers, kernel.op("mul", short, a, b))
 
 
+def contract_narrow(site: Site) -> Generator[Read, Any, int]:
+    """One element of a contraction of integers that are added up as wider ones."""
+    kernel, given, dtype = site.kernel, site.attributes, site.attributes["dtype"]
+    lhs, rhs = site.types
+    over = [
+        kernel.reduced(lhs.shape[a], site.stage, turn)
+        for turn, a in enumerate(given["lhs_contract"])
+    ]
+    left, right = _sides(site.position, [i for _, i in over], (lhs, rhs), given)
+    a = yield Read(0, left)
+    b = yield Read(1, right)
+    term = kernel.op("mul", dtype, kernel.cast(a, dtype), kernel.cast(b, dtype))
+    return kernel.reduce("sum", [n for n, _ in over], term) if over else term
+
+
 def conv(site: Site) -> Generator[Read, Any, int]:
     """One element of a convolution without padding: a sum over channels and places."""
     kernel, given = site.kernel, site.attributes

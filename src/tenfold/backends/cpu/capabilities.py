@@ -13,7 +13,7 @@ from tenfold.backends.cpu.link.support import missing
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.graph.op import PRODUCT, Types
-from tenfold.ops.algebra.products import BLAS, WHOLE
+from tenfold.ops.algebra.products import BLAS, NARROW, WHOLE
 from tenfold.plan.capabilities import Capabilities
 from tenfold.types import SHORT
 
@@ -31,7 +31,7 @@ def capabilities(target: LLVMTarget) -> Capabilities:
 
 def _scratch(routine: str, types: Types, attributes: Mapping[str, Any]) -> int | None:
     if routine == PRODUCT:
-        there = SHORT[types[0].dtype] in (WHOLE if blas() is None else (*WHOLE, *BLAS))
-        return 0 if there else None
+        there = (*WHOLE, *NARROW) if blas() is None else (*WHOLE, *NARROW, *BLAS)
+        return 0 if SHORT[types[0].dtype] in there else None
     found = routine_of(routine, types, attributes)
     return None if found is None else found.scratch

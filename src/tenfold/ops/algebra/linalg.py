@@ -1,4 +1,4 @@
-"""Rows of linear algebra: contract, lu, qr, svd.
+"""Rows of linear algebra: contract, contract_narrow, lu, qr, svd.
 
 The bound of a contraction is in units in the last place of the sum of the magnitudes of the
 products, for each doubling of their number. The bounds of the factorings are relative to the
@@ -9,15 +9,17 @@ factors: signs and the order of equal singular values are the routine's own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ShapeError, ValueProblem
+from tenfold.errors import ShapeError, TypeMismatch, ValueProblem
 from tenfold.graph.build import Builder
 from tenfold.graph.node import Graph
-from tenfold.graph.op import PRODUCT, Attribute, Op, Routine, TypeRule, Types
+from tenfold.graph.op import PRODUCT, Attribute, Op, Routine, Sample, TypeRule, Types
 from tenfold.ops import attributes as attribute
 from tenfold.ops import elements, reads, rules, samples
 from tenfold.ops.agreement.named import many, matrices, sums
@@ -25,7 +27,7 @@ from tenfold.ops.algebra import products
 from tenfold.ops.batching import guards
 from tenfold.ops.batching import rules as batching
 from tenfold.ops.reference import Array, widened
-from tenfold.types import Shape, TensorType
+from tenfold.types import DTYPES, SHORT, Shape, TensorType
 
 Given = Mapping[str, Any]
 
@@ -38,8 +40,21 @@ def _free(rank: int, *taken: Sequence[int]) -> list[int]:
 
 
 def _infer_contract(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
+    return (TensorType(rules.alike("contract", *types), _contracted(types, given)),)
+
+
+def _infer_narrow(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Types:
+    for type, allowed in (*((t, products.NARROW) for t in types), (None, ("i32", "u32"))):
+        short = given["dtype"] if type is None else SHORT[type.dtype]
+        if short not in allowed:
+            raise TypeMismatch(
+                f"contract_narrow: {short} is none of {', '.join(allowed)}", fix="use contract"
+            )
+    return (TensorType(DTYPES[given["dtype"]], _contracted(types, given)),)
+
+
+def _contracted(types: Types, given: Given) -> Shape:
     lhs, rhs = types
-    dtype = rules.alike("contract", lhs, rhs)
     left, right = given["lhs_contract"], given["rhs_contract"]
     left_batch, right_batch = given["lhs_batch"], given["rhs_batch"]
     rules.has_axes("contract", lhs, (*left_batch, *left))
@@ -57,12 +72,11 @@ def _infer_contract(types: Types, given: Given, scopes: tuple[Graph, ...]) -> Ty
                     f"{lhs.shape[a]}, axis {b} of the right has {rhs.shape[b]})",
                     fix="axes that are contracted together need equal extents",
                 )
-    shape = (
+    return (
         *(lhs.shape[a] for a in left_batch),
         *(lhs.shape[a] for a in _free(lhs.rank, left_batch, left)),
         *(rhs.shape[a] for a in _free(rhs.rank, right_batch, right)),
     )
-    return (TensorType(dtype, shape),)
 
 
 def _contract(
@@ -87,7 +101,14 @@ def _contract(
     return np.reshape(made, (*batch, *rows, *columns))
 
 
+def _contract_narrow(lhs: Array, rhs: Array, dtype: str, **axes: Shape) -> Array:
+    # What inputs may be off by is asked for in floats.
+    a, b = (x.astype(DTYPES[dtype]) if x.dtype.kind in "iu" else x for x in (lhs, rhs))
+    return _contract(a, b, **axes)
+
+
 def _batch_contract(
+    name: str,
     builder: Builder,
     inputs: Sequence[int],
     batched: Sequence[bool],
@@ -96,6 +117,7 @@ def _batch_contract(
     rhs_contract: Shape,
     lhs_batch: Shape,
     rhs_batch: Shape,
+    **more: str,
 ) -> batching.Values:
     left, right = batched
 
@@ -105,12 +127,13 @@ def _batch_contract(
     both = left and right
     made = batching.make(
         builder,
-        "contract",
+        name,
         *inputs,
         lhs_contract=moved(lhs_contract, left),
         rhs_contract=moved(rhs_contract, right),
         lhs_batch=((0,) if both else ()) + moved(lhs_batch, left),
         rhs_batch=((0,) if both else ()) + moved(rhs_batch, right),
+        **more,
     )
     if both:
         return (made,)
@@ -126,6 +149,35 @@ _AXES = ("lhs_contract", "rhs_contract", "lhs_batch", "rhs_batch")
 
 def _axes(*given: Shape) -> Given:
     return dict(zip(_AXES, given, strict=True))
+
+
+_CONTRACTIONS = (
+    (((2, 3), (3, 4)), _axes((1,), (0,), (), ())),
+    (((3,), (3,)), _axes((0,), (0,), (), ())),
+    (((), ()), _axes((), (), (), ())),
+    (((2,), (3,)), _axes((), (), (), ())),
+    (((2, 0), (0, 3)), _axes((1,), (0,), (), ())),
+    (((5, 2, 3), (3, 5, 4)), _axes((2,), (0,), (0,), (1,))),
+    (((2, 3, 4), (4, 3, 2)), _axes((1, 2), (1, 0), (), ())),
+    (((2, 3), (2, 3)), _axes((), (), (1, 0), (1, 0))),
+)
+
+
+def _narrow_samples(random: samples.Random) -> list[Sample]:
+    pairs = list(product(products.NARROW, repeat=2))
+    forms = [(shapes, given) for shapes, given in _CONTRACTIONS]
+    forms.append((((70, 61), (61, 45)), _axes((1,), (0,), (), ())))  # by the routine
+    return [
+        Sample(
+            tuple(
+                samples.anything(random, DTYPES[n], s) for n, s in zip(pair, shapes, strict=True)
+            ),
+            {**given, "dtype": dtype},
+        )
+        for dtype in ("i32", "u32")
+        for pair in pairs
+        for shapes, given in forms
+    ]
 
 
 # Factorings.
@@ -271,22 +323,28 @@ ROWS = (
             "up in f32; the order of adding is free within the bound"
         ),
         bound=2,
-        batch=batching.unless_none(_batch_contract, "contract"),
-        samples=samples.listed(
-            rules.ANY,
-            (((2, 3), (3, 4)), _axes((1,), (0,), (), ())),
-            (((3,), (3,)), _axes((0,), (0,), (), ())),
-            (((), ()), _axes((), (), (), ())),
-            (((2,), (3,)), _axes((), (), (), ())),
-            (((2, 0), (0, 3)), _axes((1,), (0,), (), ())),
-            (((5, 2, 3), (3, 5, 4)), _axes((2,), (0,), (0,), (1,))),
-            (((2, 3, 4), (4, 3, 2)), _axes((1, 2), (1, 0), (), ())),
-            (((2, 3), (2, 3)), _axes((), (), (1, 0), (1, 0))),
-            draw=samples.ordinary,
-        ),
+        batch=batching.unless_none(partial(_batch_contract, "contract"), "contract"),
+        samples=samples.listed(rules.ANY, *_CONTRACTIONS, draw=samples.ordinary),
         attributes=tuple(attribute.ordered_axes(name) for name in _AXES),
         reads=elements.contract,
         error=sums.CONTRACTION,
+        spread=many.CONTRACTION,
+    ),
+    Op(
+        name="contract_narrow",
+        arity=2,
+        infer=_infer_narrow,
+        reference=_contract_narrow,
+        lowering=Routine(PRODUCT, elements.contract_narrow, products.inline_narrow),
+        edges="operands are cast to the wider integers; these wrap; over nothing it is 0",
+        bound=0,
+        batch=batching.unless_none(partial(_batch_contract, "contract_narrow"), "contract_narrow"),
+        samples=_narrow_samples,
+        attributes=(
+            *(attribute.ordered_axes(name) for name in _AXES),
+            attribute.dtype("dtype"),
+        ),
+        reads=elements.contract_narrow,
         spread=many.CONTRACTION,
     ),
     factoring(

@@ -19,6 +19,7 @@ WHOLE = ("i32", "u32", "i64", "u64")  # dtypes of integers that large products a
 # What large products of other dtypes are computed in: sixteen-bit floats add up in f32 anyway, and
 # of bools it is asked whether any term is 1.
 WIDER = {"f16": "f32", "bf16": "f32", "bool": "f32"}
+NARROW = ("i8", "u8", "i16")  # dtypes of integers of which products are added up in 32 bits
 REUSED = 32  # times that each element is multiplied at least: it is cast first
 
 
@@ -38,6 +39,29 @@ def wider(
     return None if inline(operands, result, given) else DTYPES[dtype]
 
 
+def narrow(
+    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
+) -> tuple[DType, list[DType]] | None:
+    """The integers of 32 bits that a product of narrow ones is added up in, and what its operands
+    are then; None for one that is better as it is. `types` are those that the operands have, or had
+    before they were cast to the result's."""
+    size = result.dtype.itemsize
+    if KIND[result.dtype] not in "iu":
+        return None
+    read = [t.dtype for t in types]
+    if size <= 2:  # no other bits are asked for: signs are all one
+        read = [DTYPES["i16"] if SHORT[d] == "u16" else d for d in read]
+    if any(SHORT[d] not in NARROW for d in read):
+        return None
+    dtype = result.dtype if size == 4 else DTYPES["i32"]
+    if size == 8:  # what 32 bits hold is exact
+        most, signed = _most(types, given), any(KIND[d] == "i" for d in read)
+        dtype = DTYPES["i32" if signed else "u32"]
+        if most >= 1 << (31 if signed else 32):
+            return None
+    return None if inline_narrow(types, result, given) else (dtype, read)
+
+
 def exact(
     types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
 ) -> DType | None:
@@ -47,13 +71,18 @@ def exact(
         return None
     if any(KIND[t.dtype] not in "iu" or t.dtype.itemsize > 2 for t in types):
         return None
+    size, added = result.dtype.itemsize, all(SHORT[t.dtype] in NARROW for t in types)
+    if size <= 2 or (size == 4 and added) or _most(types, given) > 1 << 53:
+        return None
+    wide, *operands = (TensorType(DTYPES["f64"], t.shape) for t in (result, *types))
+    return None if inline(operands, wide, given) else DTYPES["f64"]
+
+
+def _most(types: Sequence[TensorType], given: Mapping[str, Any]) -> int:
+    """No sum of products of such integers is farther from 0."""
     greatest = [1 << 8 * t.dtype.itemsize - (KIND[t.dtype] == "i") for t in types]
-    most = prod(greatest) * prod(types[0].shape[a] for a in given["lhs_contract"])
-    for dtype, digits in (("f32", 24), ("f64", 53)):
-        if most <= 1 << digits and (dtype == "f32" or result.dtype.itemsize > 2):
-            wide, *operands = (TensorType(DTYPES[dtype], t.shape) for t in (result, *types))
-            return None if inline(operands, wide, given) else DTYPES[dtype]
-    return None
+    terms: int = prod(types[0].shape[a] for a in given["lhs_contract"])
+    return prod(greatest) * terms
 
 
 def serial(types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]) -> float:
@@ -92,3 +121,13 @@ def inline(types: Sequence[TensorType], result: TensorType, given: Mapping[str, 
         return bool(work <= SMALL)
     several = left * right < result.size
     return bool((left == 1 and right == 1) or several or work <= READ or over < TERMS)
+
+
+def inline_narrow(
+    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
+) -> bool:
+    """The same of a product of narrow integers that is added up in 32 bits: with a vector each
+    element is read once, and little is done before operands are packed."""
+    over = prod(types[0].shape[a] for a in given["lhs_contract"])
+    left, right = _extents(types, given)
+    return bool(left == 1 or right == 1 or left * right * over <= SMALL)

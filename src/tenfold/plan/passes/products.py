@@ -9,11 +9,23 @@ from tenfold.frozen import frozen
 from tenfold.graph import Builder, Graph, Node
 from tenfold.graph.op import PRODUCT, Routine, Table
 from tenfold.graph.rewrite import rewrite
-from tenfold.ops.algebra.products import SIDES, exact, inline, sides, wider
+from tenfold.ops.algebra.products import SIDES, exact, narrow, sides, wider
 from tenfold.types import I64, KIND, DType, Shape, TensorType
 
 # Values that are others with axes in another order: which, and that order.
 Permuted = dict[int, tuple[int, Shape]]
+# Integers before they were cast to wider ones, and the order of axes that they were brought into.
+Narrow = dict[int, tuple[int, Shape | None]]
+
+
+@frozen
+class Way:
+    """How a product is computed: what its operands are cast to, whether from what they were before
+    they were widened, and for `contract_narrow` what is added up."""
+
+    read: Sequence[DType]
+    narrow: bool = False
+    added: DType | None = None
 
 
 @frozen
@@ -61,62 +73,87 @@ def lay_products(graph: Graph, table: Table) -> Graph:
 
 
 def widen_products(graph: Graph, table: Table) -> Graph:
-    """The graph with every product that is better cast for the library computed so: sixteen-bit
-    floats, bools, and integers of which the sums are exact in floats."""
-    narrow: dict[int, int] = {}  # integers before they were cast to wider ones, by what they are
+    """The graph with every product that is better computed otherwise: sixteen-bit floats, bools,
+    and integers of which the sums are exact in floats, cast for the library; integers of 8 and 16
+    bits added up in 32."""
+    before: Narrow = {}
     found = False
     for node, start in zip(graph.nodes, graph.starts, strict=True):
-        if _widens(node, graph.types, node.inputs, table):
-            narrow[start] = node.inputs[0]
-        found = found or _as_floats(node, graph.types, node.inputs, narrow, table) is not None
+        source = _widened(node, graph.types, node.inputs, before, table)
+        if source is not None:
+            before[start] = source
+        found = found or _otherwise(node, graph.types, node.inputs, before, table) is not None
     if not found:
         return graph
-    narrow = {}
+    before = {}
 
     def visit(builder: Builder, node: Node, inputs: Sequence[int]) -> Sequence[int] | None:
-        if _widens(node, builder.types, inputs, table):
+        way = _otherwise(node, builder.types, inputs, before, table)
+        if way is None:
+            source = _widened(node, builder.types, inputs, before, table)
+            if source is None:
+                return None
             values = builder.node(node.op, inputs, dict(node.attributes))
-            narrow[values[0]] = inputs[0]
+            before[values[0]] = source
             return values
-        floats = _as_floats(node, builder.types, inputs, narrow, table)
-        if floats is None:
-            return None
-        dtype, read = floats
-        given = [builder.node("cast", [v], {"dtype": dtype})[0] for v in read]
-        made = builder.node(node.op, given, dict(node.attributes))
-        if KIND[node.types[0].dtype] in "iu":  # these wrap; a float that is too large does not
+        read = []
+        for number, dtype in zip(inputs, way.read, strict=True):
+            value, order = before.get(number, (number, None)) if way.narrow else (number, None)
+            if builder.types[value].dtype != dtype:
+                (value,) = builder.node("cast", [value], {"dtype": dtype})
+            if order is not None:
+                (value,) = builder.node("transpose", [value], {"axes": order})
+            read.append(value)
+        given, dtype = dict(node.attributes), node.types[0].dtype
+        if way.added is not None:
+            made = builder.node("contract_narrow", read, {**given, "dtype": way.added})
+            return made if way.added == dtype else builder.node("cast", made, {"dtype": dtype})
+        made = builder.node(node.op, read, given)
+        if KIND[dtype] in "iu":  # these wrap; a float that is too large does not
             made = builder.node("cast", made, {"dtype": I64})
-        return builder.node("cast", made, {"dtype": node.types[0].dtype})
+        return builder.node("cast", made, {"dtype": dtype})
 
     return rewrite(graph, table, visit)
 
 
-def _as_floats(
-    node: Node,
-    types: Sequence[TensorType],
-    inputs: Sequence[int],
-    narrow: Mapping[int, int],
-    table: Table,
-) -> tuple[DType, Sequence[int]] | None:
-    """The dtype that a product is cast to, and the values that are; None for one that is not."""
+def _otherwise(
+    node: Node, types: Sequence[TensorType], inputs: Sequence[int], before: Narrow, table: Table
+) -> Way | None:
+    """How a product is better computed; None for one that is not, and for other nodes."""
     if not _is_product(node, table):
         return None
-    given = dict(node.attributes)
-    for read in (inputs, [narrow.get(v, v) for v in inputs]):
-        rule = wider if read is inputs else exact
-        dtype = rule([types[v] for v in read], node.types[0], given)
-        if dtype is not None:
-            return dtype, read
-    return None
+    given, result = dict(node.attributes), node.types[0]
+    operands = [types[v] for v in inputs]
+    dtype = wider(operands, result, given)
+    if dtype is not None:
+        return Way([dtype] * 2)
+    sources = [before.get(v, (v,))[0] for v in inputs]
+    operands = [TensorType(types[s].dtype, t.shape) for s, t in zip(sources, operands, strict=True)]
+    found = narrow(operands, result, given)
+    if found is not None:
+        return Way(found[1], True, found[0])
+    dtype = exact(operands, result, given)
+    return None if dtype is None else Way([dtype] * 2, True)
 
 
-def _widens(node: Node, types: Sequence[TensorType], inputs: Sequence[int], table: Table) -> bool:
-    """Whether a node is a cast of integers to wider ones; what keeps the bits keeps the size."""
-    if not table[node.op].elementwise or len(inputs) != 1 or len(node.types) != 1:
-        return False
-    old, new = types[inputs[0]].dtype, node.types[0].dtype
-    integers = KIND[old] in "iu" and KIND[new] in "iu"
-    return integers and old.itemsize < new.itemsize and "dtype" in dict(node.attributes)
+def _widened(
+    node: Node, types: Sequence[TensorType], inputs: Sequence[int], before: Narrow, table: Table
+) -> tuple[int, Shape | None] | None:
+    """The integers that a node casts to wider ones, or brings into another order after that; None
+    for other nodes. What keeps the bits keeps the size."""
+    op = table[node.op]
+    if len(inputs) != 1 or len(node.types) != 1:
+        return None
+    (source,) = inputs
+    if op.permutes and source in before:
+        first, order = before[source]
+        axes: Shape = node["axes"]
+        return first, axes if order is None else tuple(order[a] for a in axes)
+    if not op.elementwise or "dtype" not in dict(node.attributes):
+        return None
+    old, new = types[source].dtype, node.types[0].dtype
+    wider = KIND[old] in "iu" and KIND[new] in "iu" and old.itemsize < new.itemsize
+    return (source, None) if wider else None
 
 
 def _is_product(node: Node, table: Table) -> bool:
@@ -127,10 +164,11 @@ def _is_product(node: Node, table: Table) -> bool:
 
 def _by_library(node: Node, graph: Graph, table: Table) -> bool:
     """Whether a node is a product that is the library's."""
-    if not _is_product(node, table):
+    lowering = table[node.op].lowering
+    if not _is_product(node, table) or not isinstance(lowering, Routine) or not lowering.inline:
         return False
     types = tuple(graph.types[v] for v in node.inputs)
-    return not inline(types, node.types[0], dict(node.attributes))
+    return not lowering.inline(types, node.types[0], dict(node.attributes))
 
 
 def _laid(

@@ -1,4 +1,4 @@
-"""What the functions of convolutions are written with: elements, vectors of them, and words."""
+"""What products and convolutions are written with: elements, vectors of them, and words."""
 
 from __future__ import annotations
 
@@ -112,3 +112,21 @@ class Lanes:
             w.put(f"{after} = call {ty} @{name}({ty} {a}, {ty} {b}, {ty} {before})")
         else:
             w.put(f"{after} = fadd {ty} {before}, {w.op(f'fmul {ty} {a}, {b}')}")
+
+    def turned(self, lines: list[str]) -> list[str]:
+        """Columns of a square of as many vectors as lanes: parts of pairs of them change places,
+        of lanes that are one apart, then two, and so on."""
+        step, numbers = 1, range(self.lanes)
+        while step < self.lanes:
+            made = list(lines)
+            for n in numbers:
+                if n & step:
+                    continue
+                pair = f"{self.type} {lines[n]}, {self.type} {lines[n + step]}"
+                low = [i + self.lanes - step if i & step else i for i in numbers]
+                high = [i + self.lanes if i & step else i + step for i in numbers]
+                for to, picked in ((n, low), (n + step, high)):
+                    places = ", ".join(f"i32 {i}" for i in picked)
+                    made[to] = self.w.op(f"shufflevector {pair}, <{self.lanes} x i32> <{places}>")
+            lines, step = made, 2 * step
+        return lines

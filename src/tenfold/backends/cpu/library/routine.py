@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenfold.backends.cpu.library.product import PRODUCTS, product_name
+from tenfold.backends.cpu.library.product import NARROW_PRODUCT, PRODUCTS
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.frozen import frozen
 from tenfold.graph.op import CONVOLUTION, PRODUCT
@@ -81,9 +81,9 @@ def routine_of(name: str, types: Sequence[TensorType], given: Given) -> NodeRout
 def routine_symbol(name: str, types: Sequence[TensorType], given: Given, target: LLVMTarget) -> str:
     """The name of the function that carries such a node out."""
     if name == PRODUCT:
-        from tenfold.backends.cpu.library.product.tiles import product_way
+        from tenfold.backends.cpu.library.product.tiles import product_symbol
 
-        return product_name(product_way(types, given, target), SHORT[types[0].dtype])
+        return product_symbol(types, given, target)
     found = routine_of(name, types, given)
     assert found is not None
     return found.symbol
@@ -144,7 +144,7 @@ def routine_text(symbol: str, target: LLVMTarget) -> str:
 def routine_imports(symbol: str) -> Mapping[str, int] | None:
     """The addresses that a routine calls, or None where they are not to be found here."""
     kind, dtype = _parts(symbol)
-    if kind in PRODUCTS:
+    if kind in PRODUCTS and kind != NARROW_PRODUCT:
         from tenfold.backends.cpu.library.blas import blas
         from tenfold.ops.algebra.products import WHOLE
 

@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cpu.entry.abi import PARAM_BYTES
-from tenfold.backends.cpu.library.product import product_name
-from tenfold.backends.cpu.library.product.tiles import product_tiles, product_way
+from tenfold.backends.cpu.library.product.tiles import (
+    product_symbol,
+    product_tiles,
+    product_way,
+)
 from tenfold.backends.cpu.library.routine import routine_symbol
 from tenfold.backends.cpu.loop.walk import Walk
 from tenfold.backends.cpu.loop.writer import ASK, LITERAL, SLOT
@@ -44,7 +47,7 @@ from tenfold.plan import (
 from tenfold.plan.steps.loops import Which
 from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
 from tenfold.plan.steps.spared import spared_rows
-from tenfold.types import KIND, SHORT
+from tenfold.types import KIND
 
 Array = np.ndarray[Any, Any]
 
@@ -288,7 +291,7 @@ class Bytecode:
         given = dict(node.attributes)
         way = product_way(types, given, self.target)
         tiles = product_tiles(types, given, same, way)
-        function = self.routines[product_name(way, SHORT[types[0].dtype])]
+        function = self.routines[product_symbol(types, given, self.target)]
         params = self.keep(_aligned(np.array(tiles.params, np.int64).view(np.uint8)))
         (a, b), (c,) = step.inputs, step.outputs
         return [

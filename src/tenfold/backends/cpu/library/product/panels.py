@@ -12,6 +12,7 @@ row: `down` is the step to the next row, `on` to the next term, so it may lie ei
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 from tenfold.backends.cpu.library.lanes import Lanes
@@ -19,6 +20,7 @@ from tenfold.backends.cpu.library.loops import each, when
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import COMPUTE, Writer
+from tenfold.frozen import frozen
 
 TERMS = 512  # of a run
 _TALL, _NARROW, _FLAT = 6, 8, 4  # rows of a tile, of half a vector, where few are left
@@ -30,28 +32,34 @@ def panels(dtype: str, target: LLVMTarget) -> tuple[str, tuple[str, ...]]:
     """The function and those that it calls, and what they declare."""
     w = Writer(target)
     text = ""
-    for rows, vectors in _tiles(target):
-        text += _Tile(COMPUTE[dtype], w).text(rows, vectors)
+    for rows, vectors in tiles_of(target):
+        text += Tile(COMPUTE[dtype], w).text(rows, vectors)
     text += _Packing(COMPUTE[dtype], w).text() + _Multiplication(COMPUTE[dtype], w).text()
     return text, tuple(sorted(w.declared))
 
 
-def _widest(target: LLVMTarget) -> int:
+def widest_of(target: LLVMTarget) -> int:
     """The vectors of a panel: a tile has six times as many sums, which lie in registers."""
     return 4 if target.masked else 2
 
 
-def _tiles(target: LLVMTarget) -> list[tuple[int, int]]:
+def tiles_of(target: LLVMTarget) -> list[tuple[int, int]]:
     """Each of some rows and vectors, with half a vector first."""
-    numbers = range(_widest(target) + 1)
+    numbers = range(widest_of(target) + 1)
     tall = [(_TALL if vectors else _NARROW, vectors) for vectors in numbers]
     return tall + [(_FLAT, vectors) for vectors in numbers]
 
 
-_FAST = 'noinline nounwind "prefer-vector-width"="512"'
+FAST = 'noinline nounwind "prefer-vector-width"="512"'
 
 
-class _Tile(Lanes):
+class Tile(Lanes):
+    more = ""  # parameters of its own
+
+    def beside(self, row: str) -> str | None:
+        """What is added to all sums of a row, a vector."""
+        return None
+
     def text(self, rows: int, vectors: int) -> str:
         """A function that adds a run of terms to a tile of so many vectors; of half a one, if there
         are none. There are %valid rows: the last one stands for those that are missing, and is
@@ -95,13 +103,23 @@ class _Tile(Lanes):
             (r, v): w.op(f"{plus} {ty} {self.read(at, masked[v])}, %t{r}.{v}")
             for (r, v), at in targets.items()
         }
+        for r, number in enumerate(numbers):
+            beside = self.beside(number)
+            for v in range(vectors if beside else 0):
+                made[r, v] = w.op(f"{plus} {ty} {made[r, v]}, {beside}")
+        if w.target.moves:  # AVX's masked stores take long
+            with when(w, w.op(f"icmp eq i64 %tail, {lanes}")):
+                for place, at in targets.items():
+                    masks.store(w, at, self.element, made[place], None, lanes)
+                w.put("ret void")
+                w.label(w.fresh("unreached"))
         for (r, v), at in targets.items():
             masks.store(w, at, self.element, made[r, v], live[v], lanes)
         w.put("ret void")
         return f"""
 define internal void @{name}(
   ptr noalias %a, i64 %down, i64 %on, i64 %valid, ptr noalias %b, i64 %pitch, i64 %count,
-  ptr noalias %c, i64 %line, i64 %tail, i1 %first) {_FAST} {{
+  ptr noalias %c, i64 %line, i64 %tail, i1 %first{self.more}) {FAST} {{
 entry:
 {w.taken()}}}
 """
@@ -111,7 +129,7 @@ class _Packing(Lanes):
     def text(self) -> str:
         """A function that packs %count rows of a panel of %columns: side by side from rows of %b,
         or turned from columns. What is stored beyond a row is stored over by the next."""
-        w, lanes, widest = self.w, self.lanes, _widest(self.w.target)
+        w, lanes, widest = self.w, self.lanes, widest_of(self.w.target)
         w.block = "entry"
         with when(w, w.op("xor i1 %turned, true")):
             live = [
@@ -145,37 +163,93 @@ class _Packing(Lanes):
         return f"""
 define internal void @tn_pack(
   ptr noalias %panel, i64 %width, ptr noalias %b, i64 %pitch, i1 %turned, i64 %columns, i64 %count)
-  {_FAST} {{
+  {FAST} {{
 entry:
 {w.taken()}  ret void
 }}
 """
 
-    def turned(self, lines: list[str]) -> list[str]:
-        """Columns of a square of as many vectors as lanes: parts of pairs of them change places,
-        of lanes that are one apart, then two, and so on."""
-        step, numbers = 1, range(self.lanes)
-        while step < self.lanes:
-            made = list(lines)
-            for n in numbers:
-                if n & step:
-                    continue
-                pair = f"{self.type} {lines[n]}, {self.type} {lines[n + step]}"
-                low = [i + self.lanes - step if i & step else i for i in numbers]
-                high = [i + self.lanes if i & step else i + step for i in numbers]
-                for to, picked in ((n, low), (n + step, high)):
-                    places = ", ".join(f"i32 {i}" for i in picked)
-                    made[to] = self.w.op(f"shufflevector {pair}, <{self.lanes} x i32> <{places}>")
-            lines, step = made, 2 * step
-        return lines
-
     def store(self, x: str, at: str) -> None:
         self.w.put(f"store {self.type} {x}, ptr {at}, align {self.size}")
 
 
-class _Multiplication(Lanes):
+@frozen
+class Part:
+    """Some columns of a product, as the text names them: the first, how many, those of a panel of
+    them, which tiles multiply it, and how many columns its last vector has."""
+
+    column: str
+    columns: str
+    width: str
+    kind: str
+    narrow: str
+    tail: str
+
+
+class Multiplication(Lanes):
+    """What goes from panel to panel, and multiplies each by tiles of rows."""
+
+    def part(self, column: str, wide: int) -> Part:
+        w = self.w
+        columns = self.least(str(wide), self.less("%columns", column))
+        vectors = w.op(f"udiv i64 {self.total(columns, str(self.lanes - 1))}, {self.lanes}")
+        narrow = w.op(f"icmp ule i64 {columns}, {self.lanes // 2}")
+        full = self.times(vectors, str(self.lanes))
+        width = w.select(narrow, "i64", str(self.lanes // 2), full)
+        tail = self.less(columns, self.times(self.less(vectors, "1"), str(self.lanes)))
+        kind = w.select(narrow, "i64", "0", vectors)
+        return Part(column, columns, width, kind, narrow, tail)
+
+    def rows(
+        self,
+        part: Part,
+        count: str,
+        left: tuple[str, str, str],
+        right: tuple[str, str, str],
+        to: tuple[str, str],
+        more: Callable[[str], str] = lambda row: "",
+    ) -> None:
+        """Code that multiplies some rows by a panel. `left` is where they lie, with the steps to
+        the next row and the next term, `right` the panel, its pitch and how many terms it has, `to`
+        the first row of the result, and whether these are the first terms of it. `more(row)` is
+        what else a tile is given."""
+        w = self.w
+        tall = w.select(part.narrow, "i64", str(_NARROW), str(_TALL))
+        with each(w, "0", count, "%high") as row:
+            valid = self.less(count, row)
+            flat = self.flat(valid, tall)
+            w.put(f"%high = select i1 {flat}, i64 {_FLAT}, i64 {tall}")
+            at = self.at(left[0], self.times(row, left[1]))
+            place = self.at(to[0], self.total(self.times(row, "%line"), part.column))
+            given = (
+                f"ptr {at}, i64 {left[1]}, i64 {left[2]}, i64 {valid}, ptr {right[0]}, "
+                f"i64 {right[1]}, i64 {right[2]}, ptr {place}, i64 %line, i64 {part.tail}, "
+                f"i1 {to[1]}{more(row)}"
+            )
+            first = w.select(flat, "i64", str(widest_of(w.target) + 1), "0")
+            names = [f"tn_{r}x{v}" for r, v in tiles_of(w.target)]
+            done = w.fresh("done")
+            labels = " ".join(f"i64 {n}, label %{done}.{n}" for n in range(1, len(names)))
+            which = self.total(part.kind, first)
+            w.put(f"switch i64 {which}, label %{done}.0 [ {labels} ]")
+            for n, name in enumerate(names):
+                w.label(f"{done}.{n}")
+                w.put(f"call void @{name}({given})")
+                w.put(f"br label %{done}")
+            w.label(done)
+
+    def flat(self, left: str, tall: str) -> str:
+        """Whether the next tile is one of fewer rows: what is left fits one, or two."""
+        w = self.w
+        one = w.op(f"icmp ule i64 {left}, {_FLAT}")
+        more = w.op(f"icmp ugt i64 {left}, {tall}")
+        two = w.op(f"icmp ule i64 {left}, {2 * _FLAT}")
+        return w.op(f"or i1 {one}, {w.op(f'and i1 {more}, {two}')}")
+
+
+class _Multiplication(Multiplication):
     def text(self) -> str:
-        w, widest = self.w, _widest(self.w.target)
+        w, widest = self.w, widest_of(self.w.target)
         w.block = "entry"
         wide = widest * self.lanes
         room = (TERMS + self.lanes + 1) * wide
@@ -189,48 +263,22 @@ class _Multiplication(Lanes):
         with each(w, "0", "%terms", run) as term, each(w, "0", "%columns", wide) as column:
             first = w.op(f"icmp eq i64 {term}, 0")
             count = self.least(run, self.less("%terms", term))
-            columns = self.least(str(wide), self.less("%columns", column))
-            vectors = w.op(f"udiv i64 {self.total(columns, str(self.lanes - 1))}, {self.lanes}")
-            narrow = w.op(f"icmp ule i64 {columns}, {self.lanes // 2}")
-            full = self.times(vectors, str(self.lanes))
-            width = w.select(narrow, "i64", str(self.lanes // 2), full)
-            tail = self.less(columns, self.times(self.less(vectors, "1"), str(self.lanes)))
+            part = self.part(column, wide)
             over, along = (
                 w.select("%turned", "i64", yes, no) for yes, no in ((term, column), (column, term))
             )
             source = self.at("%b", self.total(over, self.times(along, "%pitch")))
-            even = w.op(f"icmp eq i64 {columns}, {width}")
+            even = w.op(f"icmp eq i64 {part.columns}, {part.width}")
             near = w.op(f"and i1 {plain}, {w.op(f'and i1 {few}, {even}')}")
             with when(w, w.op(f"xor i1 {near}, true")):
                 w.put(
-                    f"call void @tn_pack(ptr {panel}, i64 {width}, ptr {source}, i64 %pitch, "
-                    f"i1 %turned, i64 {columns}, i64 {count})"
+                    f"call void @tn_pack(ptr {panel}, i64 {part.width}, ptr {source}, i64 %pitch, "
+                    f"i1 %turned, i64 {part.columns}, i64 {count})"
                 )
             seen = w.select(near, "ptr", source, panel)
-            pitch = w.select(near, "i64", "%pitch", width)
-            kind = w.select(narrow, "i64", "0", vectors)
+            pitch = w.select(near, "i64", "%pitch", part.width)
             left = self.at("%a", self.times(term, "%on"))
-            tall = w.select(narrow, "i64", str(_NARROW), str(_TALL))
-            with each(w, "0", "%rows", "%high") as row:
-                valid = self.less("%rows", row)
-                flat = self.flat(valid, tall)
-                w.put(f"%high = select i1 {flat}, i64 {_FLAT}, i64 {tall}")
-                at = self.at(left, self.times(row, "%down"))
-                to = self.at("%c", self.total(self.times(row, "%line"), column))
-                given = (
-                    f"ptr {at}, i64 %down, i64 %on, i64 {valid}, ptr {seen}, i64 {pitch}, "
-                    f"i64 {count}, ptr {to}, i64 %line, i64 {tail}, i1 {first}"
-                )
-                which = self.total(kind, w.select(flat, "i64", str(widest + 1), "0"))
-                names = [f"tn_{r}x{v}" for r, v in _tiles(w.target)]
-                done = w.fresh("done")
-                labels = " ".join(f"i64 {n}, label %{done}.{n}" for n in range(1, len(names)))
-                w.put(f"switch i64 {which}, label %{done}.0 [ {labels} ]")
-                for n, name in enumerate(names):
-                    w.label(f"{done}.{n}")
-                    w.put(f"call void @{name}({given})")
-                    w.put(f"br label %{done}")
-                w.label(done)
+            self.rows(part, "%rows", (left, "%down", "%on"), (seen, pitch, count), ("%c", first))
         return f"""
 define internal void @tn_multiply(
   ptr %a, i64 %down, i64 %on, ptr %b, i64 %pitch, i1 %turned, ptr %c, i64 %line,
@@ -239,11 +287,3 @@ entry:
 {w.taken()}  ret void
 }}
 """
-
-    def flat(self, left: str, tall: str) -> str:
-        """Whether the next tile is one of fewer rows: what is left fits one, or two."""
-        w = self.w
-        one = w.op(f"icmp ule i64 {left}, {_FLAT}")
-        more = w.op(f"icmp ugt i64 {left}, {tall}")
-        two = w.op(f"icmp ule i64 {left}, {2 * _FLAT}")
-        return w.op(f"or i1 {one}, {w.op(f'and i1 {more}, {two}')}")

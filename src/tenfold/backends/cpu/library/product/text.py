@@ -1,5 +1,6 @@
 """The functions that carry out tiles of products, as LLVM IR: for each dtype one of matrices by the
-library, one by panels, and one of a matrix with a vector; of integers that by panels alone.
+library, one by panels, and one of a matrix with a vector; of integers that by panels alone, of
+narrow ones for each pair of dtypes.
 
     i32 tn_product_f32(ptr buffers, ptr params, i64 low, i64 high)
 
@@ -14,7 +15,13 @@ A product of a matrix with itself transposed is done below the diagonal, then co
 from __future__ import annotations
 
 from tenfold.backends.cpu.library.blas import BLAS, LOWER, NOT_TRANSPOSED, ROW_MAJOR
-from tenfold.backends.cpu.library.product import PANEL_PRODUCT, VECTOR_PRODUCT, product_name
+from tenfold.backends.cpu.library.product import (
+    NARROW_PRODUCT,
+    PANEL_PRODUCT,
+    VECTOR_PRODUCT,
+    product_name,
+)
+from tenfold.backends.cpu.library.product.narrow import narrow_panels
 from tenfold.backends.cpu.library.product.panels import panels
 from tenfold.backends.cpu.library.product.tiles import (
     SYMMETRIC,
@@ -53,8 +60,9 @@ _OF_VECTOR = (
 def product_text(way: str, dtype: str, target: LLVMTarget) -> str:
     """The module of the function that multiplies matrices of a dtype in one way."""
     name, needs = product_name(way, dtype), _NEEDS
-    if dtype in WHOLE:
-        own, more = panels(dtype, target)
+    if way == NARROW_PRODUCT or dtype in WHOLE:
+        left, _, right = dtype.partition("x")
+        own, more = narrow_panels(left, right, target) if right else panels(dtype, target)
         body = own + _matrices(_PANELS_CALL) + _tile(_OF_WHOLE_PRODUCT) + _entry(name, "")
         return join([Fragment(tuple(dict.fromkeys((*needs, *more))), body)])
     letter, one, zero, body = _factors(dtype)

@@ -17,12 +17,17 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from tenfold.backends.cpu.library.product import PANEL_PRODUCT, VECTOR_PRODUCT
+from tenfold.backends.cpu.library.product import (
+    NARROW_PRODUCT,
+    PANEL_PRODUCT,
+    VECTOR_PRODUCT,
+    product_name,
+)
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.frozen import frozen
 from tenfold.graph.op import PRODUCT
-from tenfold.ops.algebra.products import SERIAL
-from tenfold.types import KIND, TensorType
+from tenfold.ops.algebra.products import NARROW, SERIAL
+from tenfold.types import KIND, SHORT, TensorType
 
 # The kinds of products, as the text knows them.
 MATRICES, MATRIX_VECTOR, VECTOR_MATRIX, SYMMETRIC = range(4)
@@ -32,6 +37,7 @@ _EACH, _BYTES = 32, 16
 _CUT = 21  # from 2**21 multiplications on there are two tiles
 _TWICE = 27  # from 2**27 on, twice as many for each eight times the work
 _LONGEST = 1 << 32  # multiplications of a tile: signals are looked for between tiles
+_NARROW_CUT, _SUM = 24, 4  # of narrow integers; bytes of a sum of their products
 _PANEL_CUT, _MOST = 22, 64  # by panels: a tile has 2**22 multiplications, where there are more
 _PANEL = 64  # columns of a tile are a multiple of this
 _TALL, _FLAT = 512, 256  # rows of a tile: at most, and at least where they are cut for threads
@@ -83,8 +89,9 @@ def product_tiles(
         return ProductTiles(words, down * (down + 1) // 2)
     weight = k * (4 if KIND[lhs.dtype] == "c" else 1)
     rows, columns = m, n
-    if way == PANEL_PRODUCT:
-        rows, columns = _by_panels(m, n, weight)
+    if way in (PANEL_PRODUCT, NARROW_PRODUCT):
+        cut = _PANEL_CUT if way == PANEL_PRODUCT else _NARROW_CUT
+        rows, columns = _by_panels(m, n, weight, cut)
     elif batch < _WHOLE:
         rows, columns = _cut(m, n, weight)
     down, across = -(-m // rows), -(-n // columns)
@@ -92,11 +99,12 @@ def product_tiles(
     if down * across == 1:
         lanes = min(batch, max(1, (1 << _CUT - 1) // (m * n * weight)))
     lda, ldb = m if left else k, k if right else n
+    sizes = size, rhs.dtype.itemsize, _SUM if way == NARROW_PRODUCT else size
     params = (
         MATRICES, batch * m * n * weight // _EACH, left, right, m, n, k, lda, ldb,
-        batch, m * k * size, k * n * size, m * n * size,
+        batch, m * k * sizes[0], k * n * sizes[1], m * n * sizes[2],
         rows, columns, lanes, across, down * across,
-        (1 if left else k) * size, (k if right else 1) * size, size,
+        (1 if left else k) * sizes[0], (k if right else 1) * sizes[1], sizes[2],
     )  # fmt: skip
     return ProductTiles(tuple(map(int, params)), -(-batch // lanes) * down * across)
 
@@ -105,6 +113,8 @@ def product_way(types: Sequence[TensorType], given: Mapping[str, Any], target: L
     """The function that carries a contraction out. Panels multiply matrices of integers, which the
     library does not, and with AVX-512 all of floats. With AVX2 the library is as fast, but where
     there are few rows or columns: it packs operands that are hardly read again."""
+    if SHORT[types[0].dtype] in NARROW:
+        return NARROW_PRODUCT
     batch, m, n, _ = _extents(types, given)
     if batch == 1 and min(m, n) == 1:
         return VECTOR_PRODUCT
@@ -114,6 +124,15 @@ def product_way(types: Sequence[TensorType], given: Mapping[str, Any], target: L
         return PRODUCT
     few = target.moves and (m <= _FEW_ROWS or n <= _FEW_COLUMNS)
     return PANEL_PRODUCT if target.masked or few else PRODUCT
+
+
+def product_symbol(
+    types: Sequence[TensorType], given: Mapping[str, Any], target: LLVMTarget
+) -> str:
+    """The name of that function."""
+    way = product_way(types, given, target)
+    dtypes = [SHORT[t.dtype] for t in types]
+    return product_name(way, *(dtypes if way == NARROW_PRODUCT else dtypes[:1]))
 
 
 def _extents(types: Sequence[TensorType], given: Mapping[str, Any]) -> tuple[int, int, int, int]:
@@ -157,12 +176,12 @@ def _cut(m: int, n: int, weight: int) -> tuple[int, int]:
     return rows, columns
 
 
-def _by_panels(m: int, n: int, weight: int) -> tuple[int, int]:
-    """The same where panels are multiplied."""
+def _by_panels(m: int, n: int, weight: int, cut: int) -> tuple[int, int]:
+    """The same where panels are multiplied, in tiles of 2**cut multiplications."""
     work = m * n * weight
     if work < 1 << _CUT:
         return m, n
-    parts = min(_MOST, max(2, work >> _PANEL_CUT))
+    parts = min(_MOST, max(2, work >> cut))
     parts = max(parts, -(-work // _LONGEST))
     down = -(-m // _TALL)
     across = min(-(-n // _PANEL), -(-parts // down))
