@@ -9,6 +9,7 @@ import numpy as np
 from case import Array, Case, normal
 
 SIZES = [64, 128, 256, 512, 1024, 2048]
+NARROW_SIZES = [64, 256, 512, 1024]  # NumPy takes seconds for more
 
 
 def product(np: Any, a: Any, b: Any) -> Any:
@@ -70,12 +71,27 @@ def integers(n: int) -> Callable[[np.random.Generator], tuple[Array, ...]]:
     return lambda rng: tuple(rng.integers(-99, 99, (n, n), np.int32) for _ in range(2))
 
 
+def whole_bytes(n: int) -> Callable[[np.random.Generator], tuple[Array, ...]]:
+    return lambda rng: tuple(rng.integers(-128, 128, (n, n), np.int8) for _ in range(2))
+
+
+def widened(np: Any, a: Any, b: Any) -> Any:
+    return np.matmul(a.astype(np.int32), b.astype(np.int32))
+
+
+def widened_torch(torch: Any, a: Any, b: Any) -> Any:
+    return torch._int_mm(a, b)
+
+
 def cases() -> list[Case]:
     found = [
         Case("products", f"{name}, f32", normal(*shapes), array, {"torch": torch})
         for name, shapes, array, torch in OTHERS
     ]
     found.append(Case("products", "512², i32", integers(512), product, {"torch": product}))
+    for n in NARROW_SIZES:
+        own = {"torch": widened_torch}
+        found.append(Case("products", f"{n}², i8 to i32", whole_bytes(n), widened, own))
     for n in SIZES:
         square = ((n, n), (n, n))
         for dtype, short in ((np.float32, "f32"), (np.float64, "f64")):
