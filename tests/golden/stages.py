@@ -27,6 +27,7 @@ from tenfold.plan.fusion.fuse import Fusion, fuse
 from tenfold.plan.lowering.form import BoundForm, Former
 from tenfold.plan.lowering.general import GeneralForm, GeneralForms, SizedForm
 from tenfold.plan.lowering.lower import Form, Place, lower
+from tenfold.plan.passes.hoist import hoist
 from tenfold.plan.steps.build import make_plan
 from tenfold.plan.steps.plan import CopyStep, KernelStep, LoopStep, Plan
 from tenfold.plan.steps.slots import Request, lay_out
@@ -277,7 +278,15 @@ def slots(given: str, _: Sequence[str]) -> str:
     return "\n".join([*lines, f"{size} bytes in all"])
 
 
+def hoisted(given: str, _: Sequence[str]) -> str:
+    """The graph with products before loops."""
+    made, notes = hoist(graph_of(given), TABLE)
+    check(made, TABLE)
+    return "\n".join([str(made), *map(str, notes or ["nothing is hoisted"])])
+
+
 STAGES: dict[str, Callable[[str, Sequence[str]], str]] = {
+    "hoist": hoisted,
     "access": access,
     "groups": groups,
     "forms": forms,

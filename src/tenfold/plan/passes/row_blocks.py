@@ -22,7 +22,7 @@ from tenfold.types import SHORT, Shape, TensorType
 
 _LEAST = 1 << 21  # bytes between the products; less stays in caches by itself
 _BLOCK = 1 << 20  # bytes of a block of them, at most
-_FEWEST, _MOST = 32, 256  # rows of a block
+FEWEST, _MOST = 32, 256  # rows of a block
 _LONGEST = 64  # nodes between the products
 # Every block reads the right operands again. They may have so many times its bytes: at 2 attention
 # is 0 to 20 % faster by blocks, at 4 up to 15 % slower, and a layer of weights up to a half.
@@ -144,7 +144,7 @@ def _chain(
 def _block(rows: int, nbytes: int) -> int:
     """How many rows of so many bytes make a block: a divisor of their number; 0 if none suits."""
     most = min(_MOST, _BLOCK // max(nbytes, 1))
-    return next((n for n in range(min(most, rows), _FEWEST - 1, -1) if rows % n == 0), 0)
+    return next((n for n in range(min(most, rows), FEWEST - 1, -1) if rows % n == 0), 0)
 
 
 def _is_product(node: Node, table: Table) -> bool:

@@ -7,17 +7,19 @@ from typing import Any
 from tenfold.graph import Graph
 from tenfold.graph.op import Table
 from tenfold.plan.passes.expand import expand
+from tenfold.plan.passes.hoist import HoistedProduct, hoist
 from tenfold.plan.passes.lines import lay_lines
 from tenfold.plan.passes.products import lay_products, widen_products
 from tenfold.plan.passes.reroll.reroll import FoundLoop, reroll
 from tenfold.plan.passes.row_blocks import block_rows
 
-Written = tuple[Graph, tuple[FoundLoop, ...]]
+Found = tuple[FoundLoop | HoistedProduct, ...]  # what was rewritten, in words
+Written = tuple[Graph, Found]
 
 
 def write_out(graph: Graph, table: Table) -> Written:
-    """The graph that a plan of this graph carries out, and the loops that were found in it. Its
-    scopes are still to be written out."""
+    """The graph that a plan of this graph carries out, and what was found in it. Its scopes are
+    still to be written out."""
     known = graph.__dict__.get("written_out")  # the planner asks, and who checks a plan
     if known is None or known[0] is not table:
         looped, found = rerolled(graph, table)
@@ -26,15 +28,18 @@ def write_out(graph: Graph, table: Table) -> Written:
 
 
 def rerolled(graph: Graph, table: Table) -> Written:
-    """The graph with the loops that are found in it, and these; and with rows in blocks."""
+    """The graph with the loops that are found in it, with products before loops, and with rows in
+    blocks; and what was found."""
     known = graph.__dict__.get("rerolled")  # whoever looks for a template asks, too
     if known is None or known[0] is not table:
-        looped, found = reroll(graph, table)
-        known = graph.__dict__["rerolled"] = table, block_rows(looped, table), found
+        looped, loops = reroll(graph, table)
+        hoisted, products = hoist(looped, table)
+        found: Found = (*loops, *products)
+        known = graph.__dict__["rerolled"] = table, block_rows(hoisted, table), found
     return known[1], known[2]
 
 
-def note(graph: Graph, table: Table, made: Graph, found: tuple[FoundLoop, ...]) -> Any:
+def note(graph: Graph, table: Table, made: Graph, found: Found) -> Any:
     """Note what a graph is, written out."""
     known = graph.__dict__["written_out"] = table, made, found
     return known

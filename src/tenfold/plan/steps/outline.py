@@ -11,7 +11,7 @@ from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.fuse import Fusion, Item, fuse
 from tenfold.plan.lowering.form import BoundForm, Former
 from tenfold.plan.lowering.general import GeneralForms
-from tenfold.plan.passes.reroll.reroll import FoundLoop
+from tenfold.plan.passes.write_out import Found
 
 
 @frozen(eq=False)
@@ -20,7 +20,7 @@ class Outline:
     while they are asked for."""
 
     graph: Graph
-    loops: tuple[FoundLoop, ...]  # that were found in it
+    loops: Found  # that were found in it
     items: Iterable[BoundForm | Item]  # in order
     makers: Sequence[int]  # by value: the position of its node, -1 for a parameter
     alias: Sequence[int]  # by value: the value whose memory it shares
@@ -31,7 +31,7 @@ class Outline:
 
 def outline(
     graph: Graph,
-    loops: tuple[FoundLoop, ...],
+    loops: Found,
     table: Table,
     capabilities: Capabilities,
     forms: GeneralForms,

@@ -22,8 +22,7 @@ from tenfold.plan.fusion.fuse import Item
 from tenfold.plan.lowering.form import BoundForm
 from tenfold.plan.lowering.general import SizedForm, general_forms
 from tenfold.plan.passes.expand import expand
-from tenfold.plan.passes.reroll.reroll import FoundLoop
-from tenfold.plan.passes.write_out import lay
+from tenfold.plan.passes.write_out import Found, lay
 from tenfold.plan.steps.outline import Outline, outline
 from tenfold.plan.steps.structure import Structure, numbered
 from tenfold.types import DType, TensorType
@@ -58,9 +57,7 @@ class Template:
                 self.items.append(item)
         self.wanted = places.wanted
 
-    def at(
-        self, graph: Graph, sizes: tuple[int, ...], loops: tuple[FoundLoop, ...]
-    ) -> Outline | None:
+    def at(self, graph: Graph, sizes: tuple[int, ...], loops: Found) -> Outline | None:
         """The outline of another graph of the same structure; None where a fact does not hold."""
         numbers = self.facts.at(sizes, self.wanted)
         if numbers is None:

@@ -19,9 +19,10 @@ from tenfold.graph.op import Inline, Table
 from tenfold.locks import Lock
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.passes.expand import expand
-from tenfold.plan.passes.reroll.reroll import FoundLoop, repeats
+from tenfold.plan.passes.hoist import may_hoist
+from tenfold.plan.passes.reroll.reroll import repeats
 from tenfold.plan.passes.row_blocks import may_block
-from tenfold.plan.passes.write_out import note, rerolled
+from tenfold.plan.passes.write_out import Found, note, rerolled
 from tenfold.plan.steps.outline import Outline
 from tenfold.plan.steps.structure import Structure, structure_of
 from tenfold.plan.steps.template import Template
@@ -56,7 +57,7 @@ class Templates:
         if known is None:
             return None
         looped: Graph = graph
-        loops: tuple[FoundLoop, ...] = ()
+        loops: Found = ()
         if known.repeats(graph, self.table):
             looped, loops = rerolled(graph, self.table)
             if looped is not graph:
@@ -115,14 +116,14 @@ class _Known:
         self._making = Lock()
 
     def repeats(self, graph: Graph, table: Table) -> bool:
-        """Whether graphs of this structure may have loops to be found, or rows to be blocked."""
+        """Whether graphs of this structure may have loops to be found, products to be hoisted or
+        rows to be blocked."""
         if self._repeats is None:
-            self._repeats = repeats(graph, table) or may_block(graph, table)
+            found = repeats(graph, table) or may_hoist(graph, table)
+            self._repeats = found or may_block(graph, table)
         return self._repeats
 
-    def at(
-        self, graph: Graph, structure: Structure, loops: tuple[FoundLoop, ...], of: Templates
-    ) -> Outline | None:
+    def at(self, graph: Graph, structure: Structure, loops: Found, of: Templates) -> Outline | None:
         """The outline of a graph by a template, which is made if none holds for its sizes."""
         found = self._found(graph, structure, loops)
         if found is not None or self._vain == VAIN:
@@ -139,9 +140,7 @@ class _Known:
             self._vain += 1
         return made.at(graph, structure.sizes, loops)
 
-    def _found(
-        self, graph: Graph, structure: Structure, loops: tuple[FoundLoop, ...]
-    ) -> Outline | None:
+    def _found(self, graph: Graph, structure: Structure, loops: Found) -> Outline | None:
         for template in tuple(self.templates or ())[::-1]:
             found = template.at(graph, structure.sizes, loops)
             if found is not None:
