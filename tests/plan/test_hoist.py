@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tenfold as tn
 from tenfold.graph import Graph
@@ -379,6 +381,52 @@ def test_effects_come_in_order() -> None:
         assert seen == [float(x) for x in xs[:, 0, 0]]
     np.testing.assert_allclose(got, h + (xs @ w).sum(axis=0), rtol=2e-5, atol=2e-5)
     assert said(function.plan(h, xs, w)) == 1
+
+
+# Bodies that are drawn, of integers, which are exact: squares from slices, captures and carries.
+
+STEPS: tuple[Callable[[Any, Any], Any], ...] = (
+    lambda a, b: a @ b,
+    lambda a, b: b.T @ a,
+    lambda a, b: np.einsum("ij,jk->ki", a, b),
+    lambda a, b: np.tensordot(a, b, axes=([0], [1])),
+    lambda a, b: np.einsum("ij,ijk->ik", a, np.stack([b] * 4)),
+    lambda a, b: a + b,
+    lambda a, b: np.maximum(a, 3).T,
+    lambda a, b: np.concatenate([a[:2], b[2:]]),
+    lambda a, b: a - b.sum(axis=0),
+    lambda a, b: np.where(a > b, a, b[::-1]),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 99), st.integers(0, 99)), max_size=9),
+    st.lists(st.integers(0, 99), min_size=5, max_size=5),
+    st.sampled_from([0, 1, 2, 5]),
+    st.booleans(),
+)
+def test_bodies_that_are_drawn(steps: Any, ends: list[int], rounds: int, reverse: bool) -> None:
+    def body(state: Any, slices: Any, *captures: Any) -> Any:
+        values = [*captures, *state, *slices]
+        for step, one, other in steps:
+            values.append(step(values[one % len(values)], values[other % len(values)]))
+        carried, other, *stacked = (values[-1 - (end % len(values))] for end in ends)
+        return (carried, other), tuple(stacked)
+
+    def run(*arrays: Any) -> Any:
+        w, u, h, c, xs, ys = arrays
+        return tn.scan(lambda s, x: body(s, x, w, u), (h, c), (xs, ys), reverse=reverse)
+
+    shapes = [(4, 4)] * 4 + [(rounds, 4, 4)] * 2
+    arrays = [np.random.default_rng(n).integers(-9, 9, shape) for n, shape in enumerate(shapes)]
+    graph = tn.trace(run, *arrays)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pass_._Hoisting, "_by_library", lambda *_: True)
+        made, _ = hoist(graph, TABLE)
+    check(made, TABLE)
+    for got, wanted in zip(evaluate(made, arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 # Plans.
