@@ -35,7 +35,17 @@ def prove(
     search: Annotated[str, typer.Option(help="greedy, sampled, beam or exhaustive.")] = "greedy",
     beam: Annotated[int, typer.Option(help="States of a beam.")] = 4,
     steps: Annotated[int, typer.Option(help="Steps of a rollout.")] = 20,
-    score: Annotated[str, typer.Option(help="height, logprob or binary.")] = "height",
+    score: Annotated[
+        str, typer.Option(help="height, weight, embedding, logprob or binary.")
+    ] = "height",
+    aggregate: Annotated[
+        str | None,
+        typer.Option(help="Of weights: max (default), noisy-or, product, count, max-then-next."),
+    ] = None,
+    embedding: Annotated[
+        Path | None,
+        typer.Option(help="DistMult or ComplEx as safetensors: the score, or to break its ties."),
+    ] = None,
     height: Annotated[int, typer.Option(help="The highest proof looked for.")] = 10,
     overflow: Annotated[str, typer.Option(help="grow, mark or error.")] = "grow",
     alone: Annotated[bool, typer.Option(help="No query may use itself as a fact.")] = False,
@@ -46,6 +56,16 @@ def prove(
         int | None, typer.Option(help="So many candidates a query, drawn once, not all.")
     ] = None,
     seed: Annotated[int, typer.Option(help="What is drawn is drawn from this.")] = 0,
+    seeds: Annotated[
+        int, typer.Option(help="So many seeds from --seed on: means and deviations.")
+    ] = 1,
+    bootstrap: Annotated[
+        int, typer.Option(help="Intervals by so many resamples of the test's facts.")
+    ] = 0,
+    confidence: Annotated[float, typer.Option(help="Of the bootstrap's intervals.")] = 0.95,
+    auc_pr: Annotated[
+        bool, typer.Option("--auc-pr", help="The area under the precision-recall curve.")
+    ] = False,
     check_proofs: Annotated[bool, typer.Option(help="Replay every proof.")] = False,
     candidates: Annotated[
         Path | None, typer.Option(help="The sample's file: written once, then read.")
@@ -95,6 +115,8 @@ def prove(
             beam=beam,
             steps=steps,
             score=score,
+            aggregate=aggregate,
+            embedding=str(embedding) if embedding else None,
             height=height,
             overflow=overflow,
             alone=alone,
@@ -105,26 +127,31 @@ def prove(
             candidates=str(candidates) if candidates else None,
             seed=seed,
             check=check_proofs,
+            auc_pr=auc_pr,
+            bootstrap=bootstrap,
+            confidence=confidence,
         )
+        _check_counts(settings, seeds, seed_test, resume)
         if compare or performance or seed_test or smoke:
             good = _diagnose(settings, compare, performance, seed_test, smoke)
             raise typer.Exit(0 if good else 1)
         with Explaining() if explain_compile else nullcontext() as compiled:
             run = _evaluate(settings, console, resume, fresh)
+            spread = _over_seeds(run, seeds, console, resume, fresh) if seeds > 1 else None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except TenfoldError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         raise typer.Exit(2) from None
-    _show(run)
+    _show(run, spread)
     if compiled is not None:
         print(compiled)
     if json is not None:
-        _write(json, run)
+        _write(json, run, spread)
     if html is not None:
         from tenfold.apps.prover.report.html import page
 
-        html.write_text(page(run), encoding="utf-8")
+        html.write_text(page(run, spread), encoding="utf-8")
 
 
 def _evaluate(settings: Settings, console: Any, resume: Path | None, fresh: bool) -> Run:
@@ -152,6 +179,48 @@ def _evaluate(settings: Settings, console: Any, resume: Path | None, fresh: bool
     if run.resumed:
         console.print(f"Resumed: {run.resumed:,} of {len(run.results):,} queries were done before.")
     return run
+
+
+def _over_seeds(
+    run: Run, seeds: int, console: Any, resume: Path | None, fresh: bool
+) -> dict[str, Any]:
+    """The figures of a run and of those with the seeds after its own."""
+    from dataclasses import replace
+
+    from tenfold.apps.prover.report.seeds import over_seeds
+    from tenfold.apps.prover.report.summary import by_mode
+
+    first = run.settings.seed
+    made = [by_mode(run)]
+    for seed in range(first + 1, first + seeds):
+        other = _evaluate(replace(run.settings, seed=seed), console, resume, fresh)
+        made.append(by_mode(other))
+    return over_seeds(range(first, first + seeds), made)
+
+
+def _check_counts(settings: Settings, seeds: int, seed_test: int, resume: Path | None) -> None:
+    """An error for counts that make no run, and for several seeds where none is drawn from."""
+    from tenfold.apps.prover.errors import InputError
+
+    if seeds < 1:
+        raise InputError(f"seeds is {seeds}", fix="give 1 or more")
+    if seed_test < 0:
+        raise InputError(f"seed-test is {seed_test}", fix="give 0 or more")
+    if seeds == 1:
+        return
+    if resume is not None and not resume.is_dir():
+        raise InputError(
+            f"{resume} can keep one run, not those of {seeds} seeds", fix="give a folder"
+        )
+    drawn = settings.sample is not None and settings.candidates is None
+    if settings.engine == "rollout" and settings.search != "exhaustive":
+        drawn |= settings.search == "sampled"
+        drawn |= settings.policy == "learned" and settings.weights is None
+    if not drawn:
+        raise InputError(
+            f"nothing is drawn, so {seeds} seeds would give the same figures",
+            fix="leave --seeds out, or draw: --sample, --search sampled, --policy learned",
+        )
 
 
 def _runs(fresh: bool) -> Path | None:
@@ -201,15 +270,18 @@ def _check_writable(path: Path | None) -> None:
         raise InputError(f"{path} can't be written", fix="give a file in a folder that is there")
 
 
-def _show(run: Run) -> None:
-    from tenfold.apps.prover.report.table import show
+def _show(run: Run, spread: dict[str, Any] | None) -> None:
+    from tenfold.apps.prover.report.table import show, show_seeds
 
     show(run)
+    if spread is not None:
+        show_seeds(spread)
 
 
-def _write(path: Path, run: Run) -> None:
+def _write(path: Path, run: Run, spread: dict[str, Any] | None) -> None:
     from json import dumps
 
     from tenfold.apps.prover.report.summary import report
 
-    path.write_text(dumps(report(run), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    made = {**report(run), "seeds": spread}
+    path.write_text(dumps(made, indent=1, allow_nan=False) + "\n", encoding="utf-8")

@@ -125,11 +125,19 @@ def smoke() -> Iterator[tuple[str, bool]]:
     rolled: dict[str, Any] = {"engine": "rollout", "steps": 4, "check": True}
     kinds: dict[str, dict[str, Any]] = {
         "closure": {"sample": None},
+        "closure, by weight": {"sample": None, "score": "weight", "aggregate": "noisy-or"},
         "rollout, greedy": rolled,
         "rollout, sampled": {**rolled, "search": "sampled"},
         "rollout, beam": {**rolled, "search": "beam"},
         "rollout, learned": {**rolled, "policy": "learned"},
         "rollout, exhaustive": {"engine": "rollout", "search": "exhaustive", "height": 2},
+        "rollout, by weight": {
+            "engine": "rollout",
+            "search": "exhaustive",
+            "height": 1,
+            "score": "weight",
+            "aggregate": "max-then-next",
+        },
     }
     for name, changes in kinds.items():
         here = replace(small, **changes)

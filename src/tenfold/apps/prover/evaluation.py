@@ -6,8 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import numpy as np
 
 from tenfold.apps.prover.closure.engine import close_program, rank_in_closure
 from tenfold.apps.prover.closure.fixpoint import Closure
@@ -22,6 +24,8 @@ from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.proofs.proof import Explainer
 from tenfold.apps.prover.result import Finding
 from tenfold.apps.prover.rollout.engine import rank_by_rollout
+from tenfold.apps.prover.scores.embedding import Embedding, read_embedding
+from tenfold.apps.prover.scores.weights import check_weights
 from tenfold.apps.prover.settings import Settings
 
 Progress = Callable[[int, int], None]  # queries done, queries in all
@@ -89,6 +93,8 @@ def evaluate(
         rules = Path(settings.rules) if settings.rules else None
         data = load(settings.data, rules, settings.constants)
         program = program_of(data)
+        if settings.score == "weight":
+            data = replace(data, notices=(*data.notices, *check_weights(data.rules)))
         asked = _asked(settings, data, program)
     if journal is None:
         return _run(settings, data, program, asked, stages, progress, None)
@@ -123,8 +129,13 @@ def _run(
     resumed = len(found)
     if progress:
         progress(resumed, len(asked))
+    embedding = None
+    if settings.embedding is not None:
+        with stages.timed("read"):
+            path = Path(settings.embedding)
+            embedding = read_embedding(path, program, asked, settings.backend)
     closed, checked = None, 0
-    if settings.engine == "closure":
+    if settings.engine == "closure" and settings.score != "embedding":
         with stages.timed("close"):
 
             def close() -> Closure:
@@ -135,7 +146,7 @@ def _run(
             with stages.timed("check"):
                 checked = Explainer(program, closed.by_triple()).check_all()
     with stages.timed("rank"):
-        for one in _ranked(settings, program, closed, asked[resumed:]):
+        for one in _ranked(settings, program, closed, asked, resumed, embedding):
             if kept:
                 kept.write(one)
             found.append(one)
@@ -147,8 +158,16 @@ def _run(
 
 
 def _ranked(
-    settings: Settings, program: Program, closed: Closure | None, asked: Sequence[Query]
+    settings: Settings,
+    program: Program,
+    closed: Closure | None,
+    asked: Sequence[Query],
+    done: int,
+    embedding: Embedding | None,
 ) -> Iterator[Finding]:
+    if settings.score == "embedding":  # nothing is proved, so there are ties to be broken only
+        none = np.zeros(0, np.int64)
+        closed = Closure(Packing.of(program), none, none, False, 0)
     if closed is not None:
-        return rank_in_closure(settings, program, closed, asked)
-    return rank_by_rollout(settings, program, asked)
+        return rank_in_closure(settings, program, closed, asked, done, embedding)
+    return rank_by_rollout(settings, program, asked[done:], embedding)

@@ -24,14 +24,17 @@ from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.input.queries import Query
 from tenfold.apps.prover.result import Finding
-from tenfold.apps.prover.settings import Settings
+from tenfold.apps.prover.settings import REPORTED, Settings
 
 
 def digest_of(settings: Settings, program: Program, asked: Sequence[Query]) -> str:
     """What a run is, in 32 letters: equal ones have equal results."""
-    made = hashlib.sha256(json.dumps(settings.as_dict(), sort_keys=True).encode())
+    told = {name: v for name, v in settings.as_dict().items() if name not in REPORTED}
+    made = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    for path in (settings.weights, settings.embedding):
+        made.update(_content(path) if path else b"")
     made.update(repr((program.predicates, program.constants)).encode())
-    made.update(repr((program.facts, program.clauses)).encode())
+    made.update(repr((program.facts, program.clauses, program.weights)).encode())
     pools: dict[int, bytes] = {}  # pools are shared between queries
     for query in asked:
         if id(query.pool) not in pools:
@@ -39,6 +42,15 @@ def digest_of(settings: Settings, program: Program, asked: Sequence[Query]) -> s
         made.update(repr((query.fact, query.mode, sorted(query.known))).encode())
         made.update(pools[id(query.pool)])
     return made.hexdigest()[:32]
+
+
+def _content(path: str) -> bytes:
+    """What is in a file; where it can't be read, whoever uses it says so."""
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return b""
 
 
 def runs_folder() -> Path | None:

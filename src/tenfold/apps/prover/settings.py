@@ -8,11 +8,13 @@ from typing import Any
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.input.queries import MODES
 
+AGGREGATES = ("max", "noisy-or", "product", "count", "max-then-next")
+REPORTED = ("bootstrap", "confidence")  # what changes the report of a run, not its results
 CHOICES = {
     "engine": ("closure", "rollout"),
     "policy": ("uniform", "learned"),
     "search": ("exhaustive", "greedy", "sampled", "beam"),
-    "score": ("height", "logprob", "binary"),
+    "score": ("height", "logprob", "binary", "weight", "embedding"),
     "overflow": ("grow", "mark", "error"),
     "backend": ("compiled", "evaluator", "python"),  # python: the engine's plain reference
 }
@@ -33,6 +35,8 @@ class Settings:
     beam: int = 4
     steps: int = 20
     score: str = "height"
+    aggregate: str | None = None  # of the rules that prove a candidate, where weights are scores
+    embedding: str | None = None  # a safetensors file: the score, or what breaks ties of another
     height: int = 10
     overflow: str = "grow"
     alone: bool = False  # whether a query may not use itself as a fact
@@ -43,6 +47,9 @@ class Settings:
     candidates: str | None = None  # the file that keeps the sample
     seed: int = 0
     check: bool = False  # replay every proof
+    auc_pr: bool = False  # compare the scores of all queries with each other, too
+    bootstrap: int = 0  # resamples of the queries, for intervals of the figures
+    confidence: float = 0.95  # of these intervals
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -55,9 +62,14 @@ class Settings:
             given = getattr(self, name)
             if given is not None and given < least:
                 raise InputError(f"{name} is {getattr(self, name)}", fix=f"give {least} or more")
-        for name in ("limit", "sample"):
+        for name in ("limit", "sample", "seed", "bootstrap"):
             if (getattr(self, name) or 0) < 0:
                 raise InputError(f"{name} is {getattr(self, name)}", fix="give 0 or more")
+        if not 0 < self.confidence < 1:
+            raise InputError(
+                f"confidence is {self.confidence}", fix="give one between 0 and 1, such as 0.95"
+            )
+        self._check_score()
         if self.engine == "closure" and self.score == "logprob":
             raise InputError("a closure has no log-probability", fix="say --engine rollout")
         if self.engine == "closure" and self.alone:
@@ -67,6 +79,32 @@ class Settings:
             )
 
         self._check_used()
+
+    def _check_score(self) -> None:
+        """An error where score, aggregate, embedding and search do not go together."""
+        if self.score != "weight" and self.aggregate is not None:
+            raise InputError(
+                f"aggregate is {self.aggregate}, which a score by {self.score} has not",
+                fix="say --score weight",
+            )
+        if self.score == "weight":
+            if self.aggregate is None:
+                object.__setattr__(self, "aggregate", "max")
+            if self.aggregate not in AGGREGATES:
+                raise InputError(f"aggregate is {self.aggregate!r}", fix=_either(AGGREGATES))
+            if self.engine == "rollout" and self.search != "exhaustive":
+                raise InputError(
+                    f"a {self.search} search finds a proof, not the best of each rule",
+                    fix="say --search exhaustive, or --engine closure",
+                )
+        if self.score == "embedding":
+            if self.embedding is None:
+                raise InputError("there is no embedding to score by", fix="say --embedding FILE")
+            if self.engine != "closure" or self.check:
+                raise InputError(
+                    "an embedding scores without a search or a proof",
+                    fix="leave --engine and --check-proofs out",
+                )
 
     def _check_used(self) -> None:
         """An error where something is asked for that the run would pay no heed to."""

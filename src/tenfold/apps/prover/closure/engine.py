@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from tenfold.apps.prover.closure.fixpoint import Closure, close_by_joins
-from tenfold.apps.prover.closure.joins import Packing
+from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.closure.lookups import Ranking, rank_by_lookup
-from tenfold.apps.prover.input.program import Program
+from tenfold.apps.prover.closure.weights.groundings import Floats
+from tenfold.apps.prover.closure.weights.last import rank_by_weight
+from tenfold.apps.prover.input.program import Program, Triple
 from tenfold.apps.prover.input.queries import Query
 from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.reference.aggregates import aggregate
 from tenfold.apps.prover.reference.bottom_up import close
-from tenfold.apps.prover.reference.ranks import rank_by_height
-from tenfold.apps.prover.result import Finding
+from tenfold.apps.prover.reference.ranks import rank_by_value
+from tenfold.apps.prover.reference.weighted_up import weigh
+from tenfold.apps.prover.result import Finding, Tally, tally
+from tenfold.apps.prover.scores.embedding import Embedding
 from tenfold.apps.prover.settings import Settings
 
 
@@ -31,26 +37,117 @@ def close_program(settings: Settings, program: Program) -> Closure:
     return Closure(packing, packing.keys(facts), heights, reference.complete, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The facts of a closure in classes, the lower the better, and their scores by weight."""
+
+    numbers: Ints
+    scores: Floats | None = None
+
+
 def rank_in_closure(
-    settings: Settings, program: Program, closed: Closure, asked: Sequence[Query]
+    settings: Settings,
+    program: Program,
+    closed: Closure,
+    asked: Sequence[Query],
+    done: int = 0,
+    embedding: Embedding | None = None,
 ) -> Iterator[Finding]:
-    """What is found of each query, in order."""
+    """What is found of each query after the first `done`, in order."""
     unproved = Outcome.REFUTED if closed.complete else Outcome.DEPTH
-    if settings.score == "binary":
-        closed = replace(closed, heights=np.zeros_like(closed.heights))
-    if settings.backend != "python":
-        ranked = rank_by_lookup(asked, program, closed, settings.batch or 256, settings.backend)
-    else:
-        ranked = _plainly(asked, closed)
-    for one in ranked:
-        own = one.height is not None
+    classes = _classes(settings, program, closed, asked)
+    ranked = _ranked(settings, program, closed, classes, asked[done:], embedding)
+    tallies = _tallies(settings, closed, classes, asked[done:], embedding)
+    for query, one, counted in zip(asked[done:], ranked, tallies, strict=True):
+        place = _place(closed, query.fact)
+        own = place is not None
         outcomes = Counter({Outcome.PROVED: one.proved + own})
         outcomes[unproved] += one.rank.candidates + 1 - one.proved - own
-        yield Finding(one.rank, one.height, +outcomes)
+        yield Finding(
+            one.rank,
+            None if place is None else int(closed.heights[place]),
+            +outcomes if settings.score != "embedding" else Counter(),
+            weight=None
+            if place is None or classes.scores is None
+            else float(classes.scores[place]),
+            tally=counted,
+        )
 
 
-def _plainly(asked: Sequence[Query], closed: Closure) -> Iterator[Ranking]:
-    heights = closed.by_triple()
-    for query, rank in zip(asked, rank_by_height(asked, heights), strict=True):
-        proved = sum(query.corrupt(c) in heights for c in query.pool - query.known)
-        yield Ranking(rank, heights.get(query.fact), proved)
+def _place(closed: Closure, fact: Triple) -> int | None:
+    key = closed.packing.keys([fact])[0]
+    place = int(np.searchsorted(closed.keys, key))
+    return place if place < len(closed.keys) and closed.keys[place] == key else None
+
+
+def _classes(
+    settings: Settings, program: Program, closed: Closure, asked: Sequence[Query]
+) -> Classes:
+    """The facts in classes by the score that the settings name."""
+    if settings.score == "binary":
+        return Classes(np.zeros_like(closed.heights))
+    if settings.score != "weight":
+        return Classes(closed.heights)
+    how = settings.aggregate or "max"
+    if settings.backend != "python":
+        return Classes(
+            *rank_by_weight(program, closed, asked, settings.height, how, settings.backend)
+        )
+    rules = weigh(program, settings.height).rules
+    scores = {
+        fact: aggregate([by[place] for place in sorted(by)], how) for fact, by in rules.items()
+    }
+    numbers = {score: i for i, score in enumerate(sorted(set(scores.values()), reverse=True), 1)}
+    facts = closed.by_triple()
+    tops = [scores.get(fact, 1.0) for fact in facts]
+    return Classes(
+        np.array([numbers[scores[f]] if f in scores else 0 for f in facts], np.int64),
+        np.array([top[0] if isinstance(top, tuple) else top for top in tops]),
+    )
+
+
+def _ranked(
+    settings: Settings,
+    program: Program,
+    closed: Closure,
+    classes: Classes,
+    asked: Sequence[Query],
+    embedding: Embedding | None,
+) -> Iterator[Ranking]:
+    sorted_ = replace(closed, heights=classes.numbers)
+    breaker = embedding.order if embedding else None
+    if settings.backend != "python":
+        return rank_by_lookup(
+            asked, program, sorted_, settings.batch or 256, settings.backend, breaker
+        )
+    return _plainly(asked, sorted_, embedding)
+
+
+def _plainly(
+    asked: Sequence[Query], sorted_: Closure, embedding: Embedding | None
+) -> Iterator[Ranking]:
+    values = {fact: -number for fact, number in sorted_.by_triple().items()}
+    orders = (embedding.order([query])[0] for query in asked) if embedding else None
+    for query, rank in zip(asked, rank_by_value(asked, values, orders), strict=True):
+        proved = sum(query.corrupt(c) in values for c in query.pool - query.known)
+        yield Ranking(rank, values.get(query.fact), proved)
+
+
+def _tallies(
+    settings: Settings,
+    closed: Closure,
+    classes: Classes,
+    asked: Sequence[Query],
+    embedding: Embedding | None,
+) -> Iterator[Tally | None]:
+    """The scores of each query and of its candidates, where they are wanted."""
+    if not settings.auc_pr:
+        yield from (None for _ in asked)
+        return
+    rows: dict[tuple[str, int, int], dict[int, Any]] = {}
+    for (p, s, o), number in replace(closed, heights=classes.numbers).by_triple().items():
+        rows.setdefault(("head", p, o), {})[s] = -number
+        rows.setdefault(("tail", p, s), {})[o] = -number
+    for query in asked:
+        values = rows.get((query.mode, query.fact[0], query.kept), {})
+        yield tally(query, values, embedding.scores([query])[0].tolist() if embedding else None)

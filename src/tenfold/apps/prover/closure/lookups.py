@@ -6,9 +6,9 @@ written into a row with a place for every constant; the row says the height of e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tenfold.apps.prover.input.program import Program, Triple
 from tenfold.apps.prover.input.queries import Query
 from tenfold.apps.prover.report.ranks import Rank
 
+Breaker = Callable[[Sequence[Query]], np.ndarray[Any, np.dtype[np.int8]]]  # [queries, constants]
 UNPROVED = int(np.iinfo(np.int32).max)  # the height of what has no proof
 
 
@@ -54,8 +55,13 @@ def rank_by_lookup(
     closed: Closure,
     batch: int = 256,
     backend: str = "compiled",
+    breaker: Breaker | None = None,
 ) -> Iterator[Ranking]:
-    """The rank of each query, in order; nothing of it depends on the size of the batch."""
+    """The rank of each query, in order; nothing of it depends on the size of the batch.
+
+    A breaker orders candidates with equal heights: above 0 for those that are better than the
+    query's own constant, below 0 for those that are worse.
+    """
     proofs = lookup(closed.keys, closed.heights, closed.packing)
     known = closed.packing.keys(sorted(_known(asked)))
     filtered = lookup(known, np.ones(len(known), np.int64), closed.packing)
@@ -63,7 +69,11 @@ def rank_by_lookup(
     for first in range(0, len(asked), batch):
         part = asked[first : first + batch]
         pools, batched = _batch(part, closed.packing, width, batch)
-        result = rank_batch.on(backend)(proofs, filtered, pools, batched)
+        order = np.zeros((1, 1), np.int8)
+        if breaker is not None:
+            order = np.zeros((batch, width), np.int8)
+            order[: len(part)] = breaker(part)
+        result = rank_batch.on(backend)(proofs, filtered, pools, batched, order)
         for better, ties, count, height, proved in np.stack(result, axis=1)[: len(part)].tolist():
             rank = Rank(better, ties, count)
             yield Ranking(rank, None if height == UNPROVED else height, proved)
@@ -109,7 +119,7 @@ def lookup(keys: Ints, values: Ints, packing: Packing) -> Lookup:
 
 @traced()
 def rank_batch(
-    proofs: Lookup, filtered: Lookup, pools: Traced, batch: Batch
+    proofs: Lookup, filtered: Lookup, pools: Traced, batch: Batch, order: Traced
 ) -> tuple[Traced, Traced, Traced, Traced, Traced]:
     """Of each query: the candidates better, as good, all; its own height; candidates proved."""
     size, width = pools.shape
@@ -117,8 +127,9 @@ def rank_batch(
     known = _row(filtered, batch.start, tn.full((size, width), 2, np.int32))
     allowed = pools[batch.pool] & (known == 2)
     mine = heights[tn.arange(size), batch.own]
-    better = (allowed & (heights < mine[:, None])).sum(axis=1)
-    ties = (allowed & (heights == mine[:, None])).sum(axis=1)
+    tied = allowed & (heights == mine[:, None])
+    better = ((allowed & (heights < mine[:, None])) | (tied & (order > 0))).sum(axis=1)
+    ties = (tied & (order == 0)).sum(axis=1)
     proved = (allowed & (heights < UNPROVED)).sum(axis=1)
     return better, ties, allowed.sum(axis=1), mine.astype(np.int64), proved
 

@@ -38,6 +38,13 @@ class Program:
     constants: tuple[str, ...]
     facts: tuple[Triple, ...]
     clauses: tuple[Clause, ...]
+    weights: tuple[float, ...] = ()  # of the clauses; none: each weighs 1
+
+    @property
+    def weighed(self) -> list[tuple[Clause, float]]:
+        """The clauses, in their order, each with its weight."""
+        weights = self.weights or (1.0,) * len(self.clauses)
+        return list(zip(self.clauses, weights, strict=True))
 
     def number(self, fact: Fact) -> Triple:
         """A fact in numbers.
@@ -83,8 +90,16 @@ def program(
     p_of = {name: i for i, name in enumerate(sorted(predicates))}
     c_of = {name: i for i, name in enumerate(sorted(constants))}
     numbered = {(p_of[f.predicate], c_of[f.subject], c_of[f.object]) for f in facts}
-    clauses = dict.fromkeys(_clause(r, p_of, c_of) for r in rules)
-    return Program(tuple(p_of), tuple(c_of), tuple(sorted(numbered)), tuple(clauses))
+    clauses: dict[Clause, float] = {}
+    for rule in rules:  # one that stands twice has its first weight
+        clauses.setdefault(_clause(rule, p_of, c_of), rule.weight)
+    return Program(
+        tuple(p_of),
+        tuple(c_of),
+        tuple(sorted(numbered)),
+        tuple(clauses),
+        tuple(clauses.values()),
+    )
 
 
 def program_of(data: Dataset) -> Program:

@@ -30,11 +30,14 @@ def proofs(run: Run) -> Iterator[str]:
     proved = [r.query for r in run.results if r.found.height is not None]
     yield f"<h2>Proofs</h2><p>{len(proved):,} of {len(run.results):,} queries have one.</p>"
     yield _SEARCH
+    if run.settings.score == "embedding":
+        return
+    scores = {r.query.fact: _score(r.found.weight) for r in run.results}
     if run.closed is not None:
         heights = run.closed.by_triple()
         explainer = Explainer(run.program, heights)
         for fact in dict.fromkeys(query.fact for query in proved):
-            name = f"{run.program.name(fact)}, height {heights[fact]}"
+            name = f"{run.program.name(fact)}, height {heights[fact]}{scores[fact]}"
             yield _folded(name, draw_tree(run.program, explainer.explain(fact)))
         return
     if (run.settings.search, run.settings.backend) == ("exhaustive", "python"):
@@ -54,7 +57,12 @@ def proofs(run: Run) -> Iterator[str]:
             for step in steps
         ]
         name = f"{run.program.name(query.fact)}, {query.mode}, {len(end.choices)} steps"
+        name += scores[query.fact]
         yield _folded(name, "".join(drawn) + '<div class="state">no goals left: proved</div>')
+
+
+def _score(weight: float | None) -> str:
+    return "" if weight is None else f", score {weight:.4g}"
 
 
 def _folded(name: str, drawing: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from tenfold.apps.prover.evaluation import Run
 from tenfold.apps.prover.report.draw import STYLE, proofs
 from tenfold.apps.prover.report.ranks import KINDS, LEVELS
-from tenfold.apps.prover.report.summary import by_mode, by_relation
+from tenfold.apps.prover.report.summary import by_mode, by_relation, intervals_by_mode
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -20,8 +20,8 @@ svg text { font: 12px system-ui, sans-serif } .bar { fill: #4878a8 } details { m
 """
 
 
-def page(run: Run) -> str:
-    """The page."""
+def page(run: Run, spread: Mapping[str, Any] | None = None) -> str:
+    """The page; `spread` is what the figures of several seeds come to."""
     modes = by_mode(run)
     ranks = Counter(_bin(int(r.found.rank.realistic)) for r in run.results)
     heights = Counter(
@@ -33,6 +33,10 @@ def page(run: Run) -> str:
         _settings(run),
         "<h2>All relations</h2>",
         _table(("mode",), {(mode,): made for mode, made in modes.items()}),
+        "<h2>Ranks against chance</h2>",
+        _ranks(modes),
+        *_intervals(run),
+        *_seeds(spread),
         "<h2>Each relation</h2>",
         _table(
             ("relation", "mode"),
@@ -84,6 +88,57 @@ def _table(heads: tuple[str, ...], rows: Mapping[tuple[str, ...], Mapping[str, A
         cells = [*key, *counts, *("-" if s is None else f"{s:.4f}" for s in shares)]
         lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
     return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
+
+
+def _ranks(modes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Mean ranks by mode, realistic; the area under the curve where it was asked for."""
+    names = ("mean rank", "by chance", "adjusted", "adjusted index", "AUC-PR")
+    lines = ["".join(f"<th>{name}</th>" for name in ("mode", *names))]
+    for mode, made in modes.items():
+        values = [
+            made["mean_rank"]["realistic"],
+            made["mean_rank_by_chance"],
+            made["adjusted_mean_rank"]["realistic"],
+            made["adjusted_mean_rank_index"]["realistic"],
+            made["auc_pr"],
+        ]
+        cells = [mode, *("-" if value is None else f"{value:.4f}" for value in values)]
+        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
+
+
+def _seeds(spread: Mapping[str, Any] | None) -> list[str]:
+    """MRR and Hits over several seeds, realistic: means and standard deviations."""
+    if spread is None:
+        return []
+    names = ("mode", "MRR", *(f"Hits@{level}" for level in LEVELS))
+    lines = ["".join(f"<th>{name}</th>" for name in names)]
+    for mode, made in spread.items():
+        if mode == "seeds":
+            continue
+        parts = [made["mrr"], *(made["hits"][str(level)] for level in LEVELS)]
+        cells = [mode]
+        for part in parts:
+            mean, deviation = (part["realistic"][name] for name in ("mean", "deviation"))
+            cells.append("-" if mean is None else f"{mean:.4f} ± {deviation:.4f}")
+        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
+    said = f"Means and deviations over {len(spread['seeds'])} seeds"
+    return [f"<h2>{said}</h2><table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"]
+
+
+def _intervals(run: Run) -> list[str]:
+    """The bootstrap intervals by mode, realistic, if they were asked for."""
+    made = intervals_by_mode(run)
+    if made is None:
+        return []
+    modes = (*run.settings.modes, "both")
+    lines = ["".join(f"<th>{name}</th>" for name in ("mode", *made["both"]))]
+    for mode in modes:
+        ranges = [by_kind["realistic"] for by_kind in made[mode].values()]
+        cells = [mode, *("-" if r is None else f"{r[0]:.4f} to {r[1]:.4f}" for r in ranges)]
+        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
+    said = f"{100 * made['confidence']:g} % intervals, {made['resamples']:,} resamples"
+    return [f"<h2>{said}</h2><table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"]
 
 
 def _bars(counts: Mapping[str, int]) -> str:

@@ -36,6 +36,19 @@ class Rank:
     def realistic(self) -> float:
         return 1 + self.better + self.ties / 2
 
+    @property
+    def chance(self) -> float:
+        """The rank to expect of a query that is put anywhere among its candidates.
+
+        >>> Rank(0, 0, 9).chance
+        5.5
+        """
+        return (self.candidates + 2) / 2
+
+    def place(self, kind: str) -> float:
+        """The rank of a kind; its expectation under random ties is the realistic one."""
+        return float(getattr(self, "realistic" if kind == "expected" else kind))
+
     def reciprocal(self, kind: str) -> float:
         """1 / rank, or its expectation under random ties.
 
@@ -61,12 +74,21 @@ def _expected(first: int, last: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The ranks of many queries: MRR and Hits, each by kind."""
+    """The ranks of many queries: MRR, Hits, mean ranks and adjusted ones, each by kind.
+
+    Adjusted mean rank and its index are as PyKEEN defines them: the mean rank by the mean of the
+    ranks to expect by chance, and one less the same of ranks from 0 on. An index of 1 is all
+    queries first, 0 is chance.
+    """
 
     queries: int
     candidates: int
     mrr: dict[str, float]
     hits: dict[int, dict[str, float]]
+    mean_rank: dict[str, float]
+    chance: float  # the mean rank to expect
+    adjusted_mean_rank: dict[str, float]
+    adjusted_mean_rank_index: dict[str, float | None]  # None where there is nothing but the queries
 
 
 def summarise(ranks: Iterable[Rank], levels: Sequence[int] = LEVELS) -> Summary:
@@ -81,9 +103,15 @@ def summarise(ranks: Iterable[Rank], levels: Sequence[int] = LEVELS) -> Summary:
         # fsum is exact, so that no order of the queries changes a bit
         return math.fsum(values) / len(ranks) if ranks else math.nan
 
+    chance = mean(r.chance for r in ranks)
+    places = {kind: mean(r.place(kind) for r in ranks) for kind in KINDS}
     return Summary(
         len(ranks),
         sum(r.candidates for r in ranks),
         {kind: mean(r.reciprocal(kind) for r in ranks) for kind in KINDS},
         {n: {kind: mean(r.hit(n, kind) for r in ranks) for kind in KINDS} for n in levels},
+        places,
+        chance,
+        {kind: place / chance for kind, place in places.items()},
+        {k: 1 - (place - 1) / (chance - 1) if chance > 1 else None for k, place in places.items()},
     )

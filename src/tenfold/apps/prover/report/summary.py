@@ -15,6 +15,8 @@ import tenfold
 from tenfold.apps.prover.closure.fixpoint import Closure
 from tenfold.apps.prover.evaluation import Result, Run
 from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.report.auc import auc_pr
+from tenfold.apps.prover.report.bootstrap import intervals
 from tenfold.apps.prover.report.ranks import summarise
 
 OVERFLOWS = {
@@ -37,15 +39,20 @@ def figures(results: Iterable[Result]) -> dict[str, Any]:
         "proved": sum(r.found.height is not None for r in results),
         "mrr": _plain(made["mrr"]),
         "hits": {str(level): _plain(by_kind) for level, by_kind in made["hits"].items()},
+        "mean_rank": _plain(made["mean_rank"]),
+        "mean_rank_by_chance": None if math.isnan(made["chance"]) else made["chance"],
+        "adjusted_mean_rank": _plain(made["adjusted_mean_rank"]),
+        "adjusted_mean_rank_index": _plain(made["adjusted_mean_rank_index"]),
+        "auc_pr": auc_pr(r.found.tally for r in results),
         "outcomes": {o.name: outcomes[o] for o in Outcome},
         "overflows": {name: outcomes[o] for name, o in OVERFLOWS.items()},
         "near_ties": sum(r.found.near for r in results),
     }
 
 
-def _plain(means: dict[str, float]) -> dict[str, float | None]:
+def _plain(means: dict[str, float | None]) -> dict[str, float | None]:
     """Means as JSON can say them: that of nothing is null."""
-    return {kind: None if math.isnan(mean) else mean for kind, mean in means.items()}
+    return {k: None if mean is None or math.isnan(mean) else mean for k, mean in means.items()}
 
 
 def by_mode(run: Run) -> dict[str, dict[str, Any]]:
@@ -68,6 +75,28 @@ def by_relation(run: Run) -> dict[str, dict[str, dict[str, Any]]]:
     return made
 
 
+def intervals_by_mode(run: Run) -> dict[str, Any] | None:
+    """The bootstrap intervals of each mode, and of all together; None where none are asked for."""
+    settings = run.settings
+    if not settings.bootstrap:
+        return None
+    parts = {mode: [r for r in run.results if r.query.mode == mode] for mode in settings.modes}
+    parts["both"] = list(run.results)
+    return {
+        "resamples": settings.bootstrap,
+        "confidence": settings.confidence,
+        **{
+            mode: intervals(
+                [(r.query.fact, r.found.rank) for r in part],
+                settings.bootstrap,
+                settings.seed,
+                settings.confidence,
+            )
+            for mode, part in parts.items()
+        },
+    }
+
+
 def _closure(closed: Closure) -> dict[str, Any]:
     heights = Counter(closed.heights.tolist())
     return {
@@ -83,6 +112,7 @@ def report(run: Run) -> dict[str, Any]:
     return {
         **by_mode(run),
         "relations": by_relation(run),
+        "intervals": intervals_by_mode(run),
         "closure": _closure(run.closed) if run.closed else None,
         "checked": run.checked,
         "notices": [str(notice) for notice in run.data.notices],

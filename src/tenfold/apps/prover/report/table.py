@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -10,7 +11,7 @@ from rich.table import Table
 
 from tenfold.apps.prover.evaluation import Run
 from tenfold.apps.prover.report.ranks import KINDS, LEVELS
-from tenfold.apps.prover.report.summary import by_mode, by_relation
+from tenfold.apps.prover.report.summary import by_mode, by_relation, intervals_by_mode
 
 SHORT = ("opt", "real", "pess", "exp")  # the kinds of rank
 SHOWN = 3  # notices of one kind
@@ -36,6 +37,8 @@ def show(run: Run, console: Console | None = None) -> None:
         table.add_row("all", mode, *_cells(made), style="bold")
     console.print(table)
     console.print("MRR by kind of rank; hits by the realistic one.", highlight=False)
+    for line in (*_ranks(run), *_intervals(run)):
+        console.print(line, highlight=False)
     console.print(_outcomes(run), highlight=False)
     spent = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in run.seconds.items())
     console.print(f"Seconds: {spent}.", highlight=False)
@@ -43,13 +46,81 @@ def show(run: Run, console: Console | None = None) -> None:
 
 def _title(run: Run) -> str:
     settings = run.settings
+    if settings.score == "embedding":
+        return f"score by the embedding {settings.embedding}"
+    score = f"score {settings.score}" + (f" ({settings.aggregate})" if settings.aggregate else "")
+    score += f", ties broken by {settings.embedding}" if settings.embedding else ""
     if run.closed is None:
         kind = f"{settings.search} rollout" + (
             "" if settings.search == "exhaustive" else f", {settings.policy} policy"
         )
-        return f"{kind}, score {settings.score}"
+        return f"{kind}, {score}"
     more = ", all there are" if run.closed.complete else ""
-    return f"{len(run.closed.keys):,} facts proved up to height {settings.height}{more}"
+    count = f"{len(run.closed.keys):,} facts proved up to height {settings.height}{more}"
+    return count if score == "score height" else f"{count}, {score}"
+
+
+def _ranks(run: Run) -> Iterator[str]:
+    """Mean ranks, adjusted ones, and the area under the curve if it was asked for."""
+    modes = by_mode(run)
+    for name, figure in (
+        ("Mean rank", "mean_rank"),
+        ("Adjusted mean rank", "adjusted_mean_rank"),
+        ("Adjusted mean rank index", "adjusted_mean_rank_index"),
+    ):
+        said = ", ".join(
+            f"{mode}: {_number(made[figure]['realistic'])}" for mode, made in modes.items()
+        )
+        yield f"{name}, realistic; {said}."
+    if run.settings.auc_pr:
+        said = ", ".join(f"{mode}: {_number(made['auc_pr'])}" for mode, made in modes.items())
+        yield f"AUC-PR; {said}."
+
+
+def _intervals(run: Run) -> Iterator[str]:
+    """The bootstrap intervals of the realistic figures, if they were asked for."""
+    made = intervals_by_mode(run)
+    if made is None:
+        return
+    yield (
+        f"{100 * made['confidence']:g} % intervals of the realistic figures, "
+        f"{made['resamples']:,} resamples of the test's facts:"
+    )
+    figures = {"MRR": "mrr", **{f"H@{level}": f"hits@{level}" for level in LEVELS}}
+    for mode in (*run.settings.modes, "both"):
+        said = ", ".join(
+            f"{name} {_range(made[mode][figure]['realistic'])}" for name, figure in figures.items()
+        )
+        yield f"  {mode}: {said}."
+
+
+def _range(interval: tuple[float, float] | None) -> str:
+    return "-" if interval is None else f"{_share(interval[0])} to {_share(interval[1])}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def show_seeds(made: dict[str, Any], console: Console | None = None) -> None:
+    """Print the means and deviations over seeds."""
+    console = console or Console()
+    seeds = ", ".join(map(str, made["seeds"]))
+    console.print(
+        f"Over the seeds {seeds}: mean ± standard deviation (realistic).", highlight=False
+    )
+    for mode, figures in made.items():
+        if mode == "seeds":
+            continue
+        parts = [("MRR", figures["mrr"]["realistic"])]
+        parts += [(f"H@{level}", figures["hits"][str(level)]["realistic"]) for level in LEVELS]
+        parts.append(("mean rank", figures["mean_rank"]["realistic"]))
+        if figures["auc_pr"]["mean"] is not None:
+            parts.append(("AUC-PR", figures["auc_pr"]))
+        said = ", ".join(
+            f"{name} {_number(one['mean'])} ± {_number(one['deviation'])}" for name, one in parts
+        )
+        console.print(f"  {mode}: {said}", highlight=False)
 
 
 def _cells(made: dict[str, Any]) -> list[str]:

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from tenfold.apps.prover.input.program import Program
+from tenfold.apps.prover.input.program import Program, Triple
 from tenfold.apps.prover.input.queries import Query
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.proofs.proof import check_choices
-from tenfold.apps.prover.reference.ranks import rank_by_score
+from tenfold.apps.prover.reference.aggregates import aggregate
+from tenfold.apps.prover.reference.ranks import rank_by_key
 from tenfold.apps.prover.reference.rollout import roll_plainly
 from tenfold.apps.prover.reference.top_down import Searcher
+from tenfold.apps.prover.reference.weighted_down import Weigher
 from tenfold.apps.prover.report.ranks import Rank
-from tenfold.apps.prover.result import Finding
+from tenfold.apps.prover.result import Finding, Tally, tally
 from tenfold.apps.prover.rollout.draws import lane_id
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.policy import Weights, random_weights, read_weights
 from tenfold.apps.prover.rollout.queue import QUEUE, Lane
 from tenfold.apps.prover.rollout.run import OVERFLOWS, LaneResult, Rollout, Room, Search
+from tenfold.apps.prover.rollout.weighted import weigh_all
+from tenfold.apps.prover.scores.embedding import Embedding
 from tenfold.apps.prover.settings import Settings
 
 Searching = Callable[[Sequence[Lane]], list[LaneResult]]
@@ -27,18 +32,24 @@ VARIABLES = 64  # that random weights have embeddings for
 
 
 def rank_by_rollout(
-    settings: Settings, program: Program, asked: Sequence[Query]
+    settings: Settings,
+    program: Program,
+    asked: Sequence[Query],
+    embedding: Embedding | None = None,
 ) -> Iterator[Finding]:
     """What is found of each query, in order; several are searched for together."""
     searching = searching_of(settings, program)
     checker = Searcher(program) if settings.check else None
     for part in _parts(asked, 2 * QUEUE):
         lanes = [lane for query in part for lane in lanes_of(query, settings)]
-        ends = iter(zip(lanes, searching(lanes), strict=True))
+        ended = searching(lanes)
+        scored = iter(_scores(settings, program, lanes, ended))
+        ends = iter(zip(lanes, ended, strict=True))
         for query in part:
             mine = [next(ends) for _ in range(1 + len(query.candidates))]
+            scores = [next(scored) for _ in mine]
             checked = _check(checker, mine, settings) if checker else 0
-            yield _found([end for _, end in mine], settings, checked)
+            yield _found(query, [end for _, end in mine], scores, settings, checked, embedding)
 
 
 def searching_of(settings: Settings, program: Program) -> Searching:
@@ -115,36 +126,82 @@ def _parts(asked: Sequence[Query], lanes: int) -> Iterator[list[Query]]:
         yield part
 
 
-def _found(ends: list[LaneResult], settings: Settings, checked: int) -> Finding:
-    scores = [_score(end, settings.score) for end in ends]
-    proved = [end.outcome == Outcome.PROVED for end in ends]
-    lost = [end.outcome in OVERFLOWS for end in ends]
-    rank = rank_by_score(proved[0], scores[0], proved[1:], scores[1:])
-    if lost[0]:  # nothing is known: anything may be better
-        rank = Rank(0, rank.candidates, rank.candidates)
-    elif any(lost):
-        rank = _bounded(proved, scores, lost)
-    return Finding(
-        rank,
-        ends[0].height,
-        Counter(end.outcome for end in ends),
-        sum(end.near for end in ends),
-        checked,
-    )
+def _scores(
+    settings: Settings, program: Program, lanes: Sequence[Lane], ends: Sequence[LaneResult]
+) -> list[Any]:
+    """The score of each lane, greater is better; it counts where there is a proof."""
+    if settings.score != "weight":
+        return [_score(end, settings.score) for end in ends]
+    # a fact needs no rule, and is better than what does
+    scores: list[Any] = [(1, 1.0) if end.height == 0 else (0, 0.0) for end in ends]
+    proved = [i for i, end in enumerate(ends) if end.outcome == Outcome.PROVED and end.height]
+    asked = [lanes[i] for i in proved]
+    if settings.backend == "python":
+        found = _weigh_plainly(program, asked, settings.height)
+    else:
+        batch = min(settings.batch or 64, 64)
+        found = weigh_all(program, asked, settings.height, batch, settings.backend)
+    for i, weights in zip(proved, found, strict=True):
+        scores[i] = (0, aggregate(weights, settings.aggregate or "max"))
+    return scores
 
 
-def _bounded(proved: list[bool], scores: list[float], lost: list[bool]) -> Rank:
-    """A rank whose candidates without an answer may be better or worse: they count as ties, so
-    that the optimistic and pessimistic ranks are bounds."""
-    kept = [i for i in range(1, len(lost)) if not lost[i]]
-    rank = rank_by_score(proved[0], scores[0], [proved[i] for i in kept], [scores[i] for i in kept])
-    return Rank(rank.better, rank.ties + sum(lost), len(lost) - 1)
+def _weigh_plainly(program: Program, lanes: Sequence[Lane], height: int) -> list[list[float]]:
+    weighers: dict[Triple | None, Weigher] = {}
+    result = []
+    for lane in lanes:
+        if lane.without not in weighers:
+            weighers[lane.without] = Weigher(program, lane.without)
+        result.append([w for _, w in weighers[lane.without].rules(lane.triple, height)])
+    return result
 
 
 def _score(end: LaneResult, kind: str) -> float:
     if kind == "logprob":
         return end.score
     return float(-end.height) if kind == "height" and end.height is not None else 0.0
+
+
+def _found(
+    query: Query,
+    ends: list[LaneResult],
+    scores: list[Any],
+    settings: Settings,
+    checked: int,
+    embedding: Embedding | None,
+) -> Finding:
+    proved = [end.outcome == Outcome.PROVED for end in ends]
+    lost = [end.outcome in OVERFLOWS for end in ends]
+    if lost[0]:  # nothing is known: anything may be better
+        rank = Rank(0, len(ends) - 1, len(ends) - 1)
+    else:
+        # a candidate without an answer may be better or worse: it counts as a tie, so that the
+        # optimistic and pessimistic ranks are bounds
+        kept = [i for i in range(1, len(ends)) if not lost[i]]
+        keys = [(proved[i], scores[i]) for i in (0, *kept)]
+        places = [query.candidates[i - 1] for i in kept]
+        order = embedding.order([query])[0][places].tolist() if embedding else [0] * len(kept)
+        rank = rank_by_key(keys[0], keys[1:], order)
+        rank = Rank(rank.better, rank.ties + sum(lost), len(lost) - 1)
+    weight = scores[0][1] if settings.score == "weight" and proved[0] else None
+    return Finding(
+        rank,
+        ends[0].height,
+        Counter(end.outcome for end in ends),
+        sum(end.near for end in ends),
+        checked,
+        weight[0] if isinstance(weight, tuple) else weight,
+        _tally(query, proved, scores, embedding) if settings.auc_pr else None,
+    )
+
+
+def _tally(
+    query: Query, proved: list[bool], scores: list[Any], embedding: Embedding | None
+) -> Tally:
+    """The scores of a query and its candidates; what has no answer counts as not proved."""
+    constants = (query.own, *query.candidates)
+    values = {c: scores[i] for i, c in enumerate(constants) if proved[i]}
+    return tally(query, values, embedding.scores([query])[0].tolist() if embedding else None)
 
 
 def _check(searcher: Searcher, ends: list[tuple[Lane, LaneResult]], settings: Settings) -> int:

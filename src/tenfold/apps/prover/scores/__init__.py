@@ -1,0 +1,1 @@
+"""Scores: what orders candidates beside the height of a proof: rules' weights, embeddings."""
