@@ -15,9 +15,13 @@ from tenfold.types import SHORT
 _SHORT = {short: name for name, short in _NAMES.items()}
 
 
-def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
+def write_arrays(
+    path: str | os.PathLike[str],
+    arrays: Mapping[str, Any],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
     """Write arrays by name."""
-    header: dict[str, Any] = {}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     parts: list[bytes] = []
     start = 0
     for name, given in arrays.items():

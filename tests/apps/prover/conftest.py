@@ -9,12 +9,15 @@ import pytest
 
 from tenfold.apps.prover.closure.fixpoint import prepare, run
 from tenfold.apps.prover.closure.lookups import rank_batch
+from tenfold.apps.prover.closure.weights import groundings
 from tenfold.apps.prover.input.program import Program, program
 from tenfold.apps.prover.input.read_facts import parse_facts
 from tenfold.apps.prover.input.read_rules import parse_rules
 from tenfold.apps.prover.input.terms import Fact
 from tenfold.apps.prover.rollout.exhaustive import exhaust, start
 from tenfold.apps.prover.rollout.loop import roll
+from tenfold.apps.prover.rollout.weighted import step
+from tenfold.apps.prover.scores.embedding import products
 
 
 def data_folder() -> Path | None:
@@ -39,7 +42,17 @@ def data() -> Path:
 @pytest.fixture(autouse=True)
 def _no_count_of_compilations() -> None:
     """Tests bring programs of many shapes: that is no reason to warn of recompilation."""
-    for function in (run, prepare, rank_batch, roll, start, exhaust):
+    for function in (
+        run,
+        prepare,
+        rank_batch,
+        roll,
+        start,
+        exhaust,
+        groundings.run,
+        step,
+        products,
+    ):
         for jitted in function._jitted.values():
             jitted._watch = None
 

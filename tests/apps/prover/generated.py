@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 from hypothesis import strategies as st
@@ -30,6 +31,19 @@ def programs(draw: st.DrawFn, body: int = 2, clauses: int = 4) -> Program:
         head = (draw(st.integers(0, len(PREDICATES) - 1)), draw(end), draw(end))
         made.append(renamed(head, tuple(atoms)))
     return Program(PREDICATES, CONSTANTS, tuple(sorted(set(facts))), tuple(dict.fromkeys(made)))
+
+
+# some of them multiply with rounding, some to the same number in different ways
+CONFIDENCES = (1.0, 0.9, 0.7, 0.5, 0.3, 0.21, 0.15, 0.1)
+
+
+@st.composite
+def weighted(draw: st.DrawFn, body: int = 2, clauses: int = 4) -> Program:
+    """Such programs with a weight for each rule."""
+    made = draw(programs(body, clauses))
+    count = len(made.clauses)
+    drawn = draw(st.lists(st.sampled_from(CONFIDENCES), min_size=count, max_size=count))
+    return replace(made, weights=tuple(drawn))
 
 
 @st.composite

@@ -127,7 +127,7 @@ def _plainly(
     asked: Sequence[Query], sorted_: Closure, embedding: Embedding | None
 ) -> Iterator[Ranking]:
     values = {fact: -number for fact, number in sorted_.by_triple().items()}
-    orders = (embedding.order([query])[0] for query in asked) if embedding else None
+    orders = (embedding.order([query])[0].tolist() for query in asked) if embedding else None
     for query, rank in zip(asked, rank_by_value(asked, values, orders), strict=True):
         proved = sum(query.corrupt(c) in values for c in query.pool - query.known)
         yield Ranking(rank, values.get(query.fact), proved)

@@ -8,6 +8,7 @@ An underscore alone is a new variable wherever it stands.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,8 @@ from tenfold.apps.prover.input.lexer import Call, Name, read_calls
 from tenfold.apps.prover.input.notice import Notice
 from tenfold.apps.prover.input.read_facts import numbered, read_text
 from tenfold.apps.prover.input.terms import Atom, Rule, Term, Variable
+
+_NEGATIVE = re.compile(r"[^:'\"(]*:-[\d.]")  # an id and a weight below 0: no ':-' of a Prolog rule
 
 
 def read_rules(
@@ -55,7 +58,7 @@ def parse_rules(
 
 def _rule(line: str, where: str, constants: frozenset[str], default: str) -> Rule:
     arrow, prolog = _find(line, "->"), _find(line, ":-")
-    if arrow >= 0 and prolog >= 0:
+    if arrow >= 0 and prolog >= 0 and not _NEGATIVE.match(line):
         raise _unlike(line, where, "both '->' and ':-'")
     if arrow >= 0:
         name, weight, body = _label(line[:arrow], where)

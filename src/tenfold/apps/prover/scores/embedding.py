@@ -55,8 +55,9 @@ class Embedding:
 
     def scores(self, asked: Sequence[Query]) -> Floats:
         """The score of every constant in each query's place [queries, constants]."""
-        vectors, entities = self.vectors(asked), self.entities.T
-        with np.errstate(over="ignore", invalid="ignore"):
+        entities = self.entities.T
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is an error below
+            vectors = self.vectors(asked)
             if self.backend == "python":
                 made = vectors @ entities
             else:
