@@ -7,10 +7,12 @@
   of bounded size, in an order that no capacity changes. Where few facts are possible at all, a
   table with a place for each says what is new and where in the index it stands, instead of
   sorting and searching: such programs find most facts hundreds of times. `lookups` ranks.
+  `closure/weights` grounds rules over the closure's facts, for the best proof of each.
 - `rollout` searches for candidates one by one, guided by a policy (`loop`) or `exhaustive`. The
   latter keeps all states of a batch in one store, in the order they were met, with a bucket for
   each hash and all goals compared. Appending is a `dynamic_update`, which works in place; when
   the store is full the loop ends, NumPy makes it longer, and the loop goes on.
+- `scores` are what orders candidates beside heights: rules' weights and embeddings.
 - `proofs` finds, replays and retraces proofs; `report` makes ranks into tables, files and pages.
 - What an engine finds of a query is a `Finding`: a rank as counts, a height, outcomes. Journals,
   tables, JSON and the page are made of these and of nothing else.
