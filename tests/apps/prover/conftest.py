@@ -10,6 +10,7 @@ import pytest
 from tenfold.apps.prover.closure.fixpoint import prepare, run
 from tenfold.apps.prover.closure.lookups import rank_batch
 from tenfold.apps.prover.closure.weights import groundings
+from tenfold.apps.prover.closure.weights.chains import compose
 from tenfold.apps.prover.input.program import Program, program
 from tenfold.apps.prover.input.read_facts import parse_facts
 from tenfold.apps.prover.input.read_rules import parse_rules
@@ -50,6 +51,7 @@ def _no_count_of_compilations() -> None:
         start,
         exhaust,
         groundings.run,
+        compose,
         step,
         products,
     ):

@@ -12,7 +12,7 @@ import numpy as np
 from tenfold.apps.prover.closure.fixpoint import Closure, close_by_joins
 from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.closure.lookups import Ranking, rank_by_lookup
-from tenfold.apps.prover.closure.weights.groundings import Floats
+from tenfold.apps.prover.closure.weights.chains import Floats
 from tenfold.apps.prover.closure.weights.last import rank_by_weight
 from tenfold.apps.prover.input.program import Program, Triple
 from tenfold.apps.prover.input.queries import Query

@@ -20,7 +20,7 @@ import numpy as np
 import tenfold as tn
 from tenfold.apps.prover.backend import padded, traced
 from tenfold.apps.prover.closure.joins import Ints, Packing
-from tenfold.apps.prover.closure.weights.groundings import Floats
+from tenfold.apps.prover.closure.weights.chains import Floats
 from tenfold.apps.prover.columns import END, Traced, compact, spread
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.resolution.resolution import PAD, Base, States, base_of, match, unify

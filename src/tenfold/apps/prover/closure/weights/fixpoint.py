@@ -6,7 +6,8 @@ import numpy as np
 
 from tenfold.apps.prover.closure.fixpoint import Closure
 from tenfold.apps.prover.closure.joins import Ints
-from tenfold.apps.prover.closure.weights.groundings import NONE, Floats, facts_of, ground
+from tenfold.apps.prover.closure.weights.chains import Floats
+from tenfold.apps.prover.closure.weights.groundings import NONE, Given, ground
 from tenfold.apps.prover.input.program import Program
 
 
@@ -35,7 +36,7 @@ def weigh_facts(
             if one[0].body and any(a[0] in changed for a in one[0].body)
         ]
         there = weights >= 0
-        facts = facts_of(closed.keys[there], weights[there], closed.packing)
+        facts = Given.of(closed.keys[there], weights[there], program, closed.packing)
         wanted = ~given & (closed.heights <= height)
         before = weights[wanted]
         table = before.copy()
@@ -47,7 +48,6 @@ def weigh_facts(
             facts,
             closed.keys[wanted],
             table,
-            closed.packing,
             backend,
             rows,
         )

@@ -9,7 +9,8 @@ than what is there. Rules are data: one traced loop takes any of them, in pieces
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,10 +18,10 @@ import tenfold as tn
 from tenfold.apps.prover.backend import padded, traced
 from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.closure.lookups import Lookup, lookup
+from tenfold.apps.prover.closure.weights.chains import Floats, Matrices, chain_of, ground_chains
 from tenfold.apps.prover.columns import END, Traced, spread
-from tenfold.apps.prover.input.program import Clause, Triple
+from tenfold.apps.prover.input.program import Clause, Program, Triple
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 NONE = -1.0  # the weight of what has no proof
 PIECE = 1 << 15  # rows of a piece to begin with
 
@@ -56,26 +57,56 @@ class Facts(NamedTuple):
     weights: Traced
 
 
-def facts_of(keys: Ints, weights: Floats, packing: Packing) -> Facts:
-    """Facts by subject and by object, sorted."""
-    room = np.ones(padded(len(keys) + 1, 64))
-    room[: len(keys)] = weights
-    return Facts(lookup(keys, np.arange(len(keys)), packing), room)
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Facts with their weights, sorted; and as matrices, where these can be made."""
+
+    facts: Facts
+    matrices: Matrices | None
+    packing: Packing
+
+    @staticmethod
+    def of(keys: Ints, weights: Floats, program: Program, packing: Packing) -> Given:
+        """Some facts of a program's closure."""
+        room = np.ones(padded(len(keys) + 1, 64))
+        room[: len(keys)] = weights
+        sizes = (len(program.predicates), len(program.constants))
+        return Given(
+            Facts(lookup(keys, np.arange(len(keys)), packing), room),
+            Matrices.of(keys, weights, packing, *sizes),
+            packing,
+        )
 
 
 def ground(
     clauses: Sequence[tuple[Clause, float]],
     offsets: Sequence[int],
-    facts: Facts,
+    given: Given,
     wanted: Ints,
     table: Floats,
-    packing: Packing,
     backend: str,
     rows: int | None = None,
 ) -> Floats:
     """The table after all groundings of some rules with a body; `wanted` are the keys of heads,
-    sorted: what a head's place there and its rule's offset come to is its place in the table."""
+    sorted: what a head's place there and its rule's offset come to is its place in the table.
+
+    `rows` is the size of a piece to begin with.
+    """
+    facts, packing = given.facts, given.packing
     whole = [one for one in zip(clauses, offsets, strict=True) if one[0][0].body]
+    if given.matrices is not None:
+        chains = [chain_of(clause) for (clause, _), _ in whole]
+        paid = given.matrices.pay({body for body in chains if body})
+        dense = [
+            (body, clause, weight, offset)
+            for body, ((clause, weight), offset) in zip(chains, whole, strict=True)
+            if body and body in paid
+        ]
+        table = table.copy()
+        ground_chains(dense, given.matrices, wanted, table, packing, backend)
+        whole = [one for body, one in zip(chains, whole, strict=True) if body not in paid]
+    if not whole:
+        return table
     rules = _rules(whole, facts.stored, packing)
     heads = np.full(padded(len(wanted) + 1, 64), END)
     heads[: len(wanted)] = wanted

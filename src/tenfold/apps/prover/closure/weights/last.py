@@ -13,8 +13,9 @@ import numpy as np
 
 from tenfold.apps.prover.closure.fixpoint import Closure
 from tenfold.apps.prover.closure.joins import Ints
+from tenfold.apps.prover.closure.weights.chains import Floats
 from tenfold.apps.prover.closure.weights.fixpoint import weigh_facts
-from tenfold.apps.prover.closure.weights.groundings import NONE, Floats, facts_of, ground
+from tenfold.apps.prover.closure.weights.groundings import NONE, Given, ground
 from tenfold.apps.prover.input.program import Clause, Program
 from tenfold.apps.prover.input.queries import Query
 
@@ -78,7 +79,7 @@ def _applied(
     by its best groundings, -1 for those that it does not prove."""
     weights = weigh_facts(program, closed, limit - 1, backend)
     there = weights >= 0
-    facts = facts_of(closed.keys[there], weights[there], closed.packing)
+    facts = Given.of(closed.keys[there], weights[there], program, closed.packing)
     keys = closed.keys[wanted]
     predicates = np.arange(len(program.predicates) + 1) << 2 * closed.packing.bits
     starts = np.searchsorted(keys, predicates)
@@ -94,7 +95,7 @@ def _applied(
                 place = int(np.searchsorted(keys, head)[0])
                 if place < len(keys) and keys[place] == head[0]:
                     table[offset + place] = weight
-        made = ground(part, offsets, facts, keys, table, closed.packing, backend)
+        made = ground(part, offsets, facts, keys, table, backend)
         for (first, _), begin, end in zip(spans, begins, ends, strict=True):
             yield int(first), made[begin:end]
 
