@@ -36,6 +36,7 @@ def test_by_hand() -> None:
     assert math.isclose(made.adjusted_mean_rank_index["realistic"], 1 - 1 / (8 / 3))  # type: ignore[arg-type]
 
 
+@settings(deadline=None)
 @given(RANKS)
 def test_adjusted_ranks_as_pykeen_defines_them(ranks: list[Rank]) -> None:
     """The mean rank by chance is that of a query that stands at each place as often."""
@@ -80,7 +81,7 @@ def average_precision(labels: Sequence[int], scores: Sequence[float]) -> float:
     return area
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 4), st.lists(st.integers(0, 4), max_size=5)),
@@ -183,6 +184,7 @@ def test_one_query_has_an_interval_of_no_width_and_none_has_none() -> None:
 # Seeds.
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=6))
 def test_means_and_deviations_over_seeds(values: list[float]) -> None:
     runs = [{"both": {"mrr": {"realistic": value}, "auc_pr": None}} for value in values]

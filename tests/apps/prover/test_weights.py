@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tenfold.apps.prover.closure.fixpoint import close_by_joins
 from tenfold.apps.prover.closure.weights.fixpoint import weigh_facts
 from tenfold.apps.prover.closure.weights.last import rank_by_weight
 from tenfold.apps.prover.errors import InputError
+from tenfold.apps.prover.evaluation import evaluate
 from tenfold.apps.prover.input.load import load
 from tenfold.apps.prover.input.program import Clause, Program, Triple, program_of
 from tenfold.apps.prover.input.queries import Query, queries
@@ -26,7 +28,7 @@ from tenfold.apps.prover.input.read_rules import parse_rules
 from tenfold.apps.prover.reference.aggregates import AGGREGATES, aggregate
 from tenfold.apps.prover.reference.weighted_down import Weigher
 from tenfold.apps.prover.reference.weighted_up import weigh
-from tenfold.apps.prover.report.ranks import Rank
+from tenfold.apps.prover.report.ranks import Rank, summarise
 from tenfold.apps.prover.rollout.engine import rank_by_rollout
 from tenfold.apps.prover.rollout.queue import Lane
 from tenfold.apps.prover.rollout.weighted import weigh_all
@@ -218,6 +220,22 @@ def test_all_queries_or_some_give_the_same_ranks(family: tuple[Program, list[Que
     whole = list(rank_in_closure(told, program, closed, asked))
     assert list(rank_in_closure(told, program, closed, asked, done=10)) == whole[10:]
     assert list(rank_in_closure(told, program, closed, asked[20:30])) == whole[20:30]
+
+
+@pytest.mark.parametrize(
+    ("how", "mrr"),
+    [
+        ("max", (0.99994, 0.78124, 0.78112)),
+        ("max-then-next", (0.99994, 0.78131, 0.78122)),
+        ("noisy-or", (0.99994, 0.78131, 0.78122)),
+    ],
+)
+def test_exact_values(data: Path, how: str, mrr: tuple[float, ...]) -> None:
+    """The figures of the documentation, which the reference gives, too."""
+    told = Settings(str(data / "family"), score="weight", aggregate=how, height=3)
+    made = summarise(result.found.rank for result in evaluate(told).results).mrr
+    kinds = ("optimistic", "realistic", "pessimistic")
+    assert tuple(round(made[kind], 5) for kind in kinds) == mrr
 
 
 # What the definition says, case by case.
