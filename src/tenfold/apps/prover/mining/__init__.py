@@ -1,0 +1,1 @@
+"""Mining: rules learned from the facts of train, with confidences and supports."""
