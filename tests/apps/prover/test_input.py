@@ -13,6 +13,7 @@ from tenfold import TenfoldError
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.input.dataset import build
 from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.input.names import Names
 from tenfold.apps.prover.input.program import program, program_of
 from tenfold.apps.prover.input.queries import queries, sample
 from tenfold.apps.prover.input.read_facts import parse_facts
@@ -107,11 +108,12 @@ def test_a_fact_that_stands_twice_is_said_and_kept_once() -> None:
     assert (notice.kind, notice.where) == ("duplicate", "f:3")
 
 
-def test_in_arrow_rules_every_argument_is_a_variable() -> None:
-    (rule,), _ = parse_rules("r0:0.5:p(X,h), q(h,Y) -> s(X,Y)", "r")
+def test_in_arrow_rules_names_that_the_data_has_not_are_variables() -> None:
+    (rule,), notices = parse_rules("r0:0.5:p(X,h), q(h,where) -> s(X,where)", "r")
     assert (rule.name, rule.weight, rule.where) == ("r0", 0.5, "r:1")
-    assert rule.head.subject == Variable("X")
+    assert rule.head == ("s", Variable("X"), Variable("where"))
     assert rule.body[0].object == rule.body[1].subject == Variable("h")
+    assert not notices
 
 
 def test_constants_of_arrow_rules_are_quoted_or_declared() -> None:
@@ -121,10 +123,45 @@ def test_constants_of_arrow_rules_are_quoted_or_declared() -> None:
     assert rule.head.object == "asia"
 
 
-def test_a_declared_constant_that_no_rule_names_is_said() -> None:
-    _, (notice,) = parse_rules("r:1:p(x,y) -> q(x,y)", "rules.txt", ["asai"])
-    assert (notice.kind, notice.where) == ("unknown-constant", "rules.txt")
-    assert "asai" in str(notice)
+def test_constants_of_arrow_rules_are_found_among_the_entities() -> None:
+    names = Names(frozenset(), frozenset({"usa", "x", "b2", "Überall", "7"}))
+    text = "r:1:p(x,usa), q(x,b2), q(x,7), q(x,?usa) -> s(x,Überall)\nt:1:p(usa,y) -> s(usa,y)"
+    (rule, other), notices = parse_rules(text, "r", (), names)
+    assert [atom.object for atom in rule.body] == ["usa", Variable("b2"), "7", Variable("?usa")]
+    assert rule.head == ("s", Variable("x"), "Überall")
+    assert other.head.subject == "usa"
+    said = [(notice.kind, notice.where, str(notice).split(" is ")[0]) for notice in notices]
+    assert said == [
+        ("constant", "r:1", "Überall"),
+        ("constant", "r:1", "usa"),
+        ("constant", "r:1", "7"),
+        ("constant", "r:1", "x"),
+        ("constant", "r:1", "b2"),
+    ]
+    assert "'x' is a constant" in str(notices[3])
+
+
+def test_a_letter_that_is_declared_or_quoted_is_a_constant_whatever_the_data() -> None:
+    names = Names(frozenset(), frozenset({"x", "y"}))
+    (rule,), notices = parse_rules("r:1:p(z,x), p(z,'y') -> s(z,x)", "r", ["x"], names)
+    assert [atom.object for atom in rule.body] == ["x", "y"]
+    assert not notices
+
+
+def test_a_name_that_can_be_no_variable_is_a_constant() -> None:
+    (rule,), _ = parse_rules("r:1:p(x,/m/01), p(x,12) -> s(x,x)", "r")
+    assert [atom.object for atom in rule.body] == ["/m/01", "12"]
+
+
+def test_constants_are_looked_up_in_every_split_and_domain(tmp_path: Path) -> None:
+    rules = "r:1:p(x,bb), p(x,cc), p(x,dd), p(x,ee) -> p(x,nowhere)"
+    path = folder(tmp_path, train="p(aa,bb).", valid="p(aa,cc).", test="p(aa,dd).", rules=rules)
+    (path / "domain2constants.txt").write_text("d aa bb cc dd ee")
+    with pytest.raises(InputError, match="unsafe: nowhere"):
+        read_folder(path)
+    (path / "rules.txt").write_text(rules.replace("nowhere", "aa"))
+    (rule,) = read_folder(path).rules
+    assert [atom.object for atom in rule.body] == ["bb", "cc", "dd", "ee"]
 
 
 def test_in_prolog_rules_capitals_are_variables() -> None:
@@ -152,8 +189,8 @@ def test_predicates_with_colons_and_marks_in_quotes() -> None:
         ("p(X,X).", "unsafe: X"),
         ("r:1: -> p(x,y)", "unsafe: x, y"),
         ("p(x,y) -> q(x,y)", "no id and weight"),
-        ("r:much:p(x,y) -> q(x,y)", "no id and weight"),
-        ("r:nan:p(x,y) -> q(x,y)", "weight nan"),
+        ("r:much:p(x,y) -> q(x,y)", "'much' where a number"),
+        ("r:nan:p(x,y) -> q(x,y)", "number nan"),
         ("r:1:p(x) -> q(x,x)", "p has 1 arguments"),
         ("r:1:p(x,y) -> q(x,y), q(y,x)", "2 heads"),
         ("r:1:p(x,y) ->", "0 heads"),
@@ -169,7 +206,7 @@ def test_wrong_rules_say_where(text: str, message: str) -> None:
 
 
 def test_a_rule_that_stands_twice_is_said_and_kept_once() -> None:
-    rules, (notice,) = parse_rules("r:1:p(x,y) -> q(x,y)\ns:2:p(x,y) -> q(x,y)", "r")
+    rules, (notice,) = parse_rules("r:1:p(x,y) -> q(x,y)\ns:.5:p(x,y) -> q(x,y)", "r")
     assert [rule.name for rule in rules] == ["r"]
     assert (notice.kind, notice.where) == ("duplicate", "r:2")
 
@@ -227,12 +264,21 @@ def test_a_domain_with_a_constant_that_is_nowhere_is_said(tmp_path: Path) -> Non
     assert "typo" in str(notice)
 
 
-@pytest.mark.parametrize("name", ["train", "valid", "test", "rules"])
+@pytest.mark.parametrize("name", ["train", "test", "rules"])
 def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     path = folder(tmp_path)
     (path / f"{name}.txt").unlink()
     with pytest.raises(InputError, match=name):
         read_folder(path)
+
+
+def test_a_missing_valid_file_is_said(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    (path / "valid.txt").unlink()
+    made = read_folder(path)
+    assert made.valid == ()
+    assert [notice.kind for notice in made.notices] == ["missing"]
+    assert "has no valid" in str(made.notices[0])
 
 
 def test_two_files_for_one_split_are_refused(tmp_path: Path) -> None:
@@ -289,7 +335,10 @@ def test_data_sets_of_pykeen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert made.train == (Fact("accuse", "brazil", "uk"), Fact("aid", "uk", "china"))
     assert made.valid == (Fact("accuse", "uk", "brazil"),)
     assert close(program_of(made)).heights[program_of(made).number(made.test[0])] == 1
-    assert load("pykeen:nations").rules == ()
+    bare = load("pykeen:nations")
+    assert bare.rules == ()
+    assert next(notice.kind for notice in bare.notices) == "missing"
+    assert load("pykeen:nations", mine=3).rules == ()  # nothing is borne out twice
     with pytest.raises(InputError, match="no data set 'notions'"):
         load("pykeen:notions")
 

@@ -26,6 +26,15 @@ def prove(
     constant: Annotated[
         list[str] | None, typer.Option(help="An argument of arrow rules that is a constant.")
     ] = None,
+    confidence: Annotated[
+        str, typer.Option(help="Which weight of AnyBURL's or AMIE's rules: std, pca or smoothed.")
+    ] = "std",
+    mine: Annotated[
+        int | None, typer.Option(help="Mine so many rules from train, in place of any others.")
+    ] = None,
+    mine_to: Annotated[
+        Path | None, typer.Option(help="Write the mined rules to this file.")
+    ] = None,
     mode: Annotated[str, typer.Option(help="head, tail or both.")] = "both",
     engine: Annotated[str, typer.Option(help="closure or rollout.")] = "closure",
     policy: Annotated[str, typer.Option(help="uniform or learned.")] = "uniform",
@@ -101,12 +110,15 @@ def prove(
 
     console = Console(stderr=True)
     try:
-        for path in (json, html):
+        for path in (json, html, mine_to):
             _check_writable(path)
         settings = Settings(
             data,
             rules=str(rules) if rules else None,
             constants=tuple(constant or ()),
+            confidence=confidence,
+            mine=mine,
+            mine_to=str(mine_to) if mine_to else None,
             modes=("head", "tail") if mode == "both" else (mode,),
             engine=engine,
             policy=policy,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from tenfold.apps.prover.compare import (
@@ -14,8 +13,7 @@ from tenfold.apps.prover.compare import (
     compare_exhaustions,
     compare_rollouts,
 )
-from tenfold.apps.prover.evaluation import Run, evaluate
-from tenfold.apps.prover.input.load import load
+from tenfold.apps.prover.evaluation import Run, evaluate, read_data
 from tenfold.apps.prover.input.program import program_of
 from tenfold.apps.prover.input.queries import queries, sample
 from tenfold.apps.prover.outcome import Outcome
@@ -105,8 +103,7 @@ def _alike(ours: Any, theirs: Any) -> bool:
 
 def compare(settings: Settings) -> tuple[int, Difference | None]:
     """The compiled engine against the evaluator, step by step."""
-    rules = Path(settings.rules) if settings.rules else None
-    data = load(settings.data, rules, settings.constants)
+    data = read_data(settings)
     program = program_of(data)
     if settings.engine == "closure":
         return compare_closures(program, settings.height)

@@ -77,6 +77,18 @@ class Run:
         return total
 
 
+def read_data(settings: Settings) -> Dataset:
+    """The data set of a run, with its rules."""
+    return load(
+        settings.data,
+        Path(settings.rules) if settings.rules else None,
+        settings.constants,
+        confidence=settings.confidence,
+        mine=settings.mine,
+        mine_to=Path(settings.mine_to) if settings.mine_to else None,
+    )
+
+
 def evaluate(
     settings: Settings, progress: Progress | None = None, journal: Path | None = None
 ) -> Run:
@@ -90,8 +102,7 @@ def evaluate(
     """
     stages = Stages()
     with stages.timed("read"):
-        rules = Path(settings.rules) if settings.rules else None
-        data = load(settings.data, rules, settings.constants)
+        data = read_data(settings)
         program = program_of(data)
         if settings.score == "weight":
             data = replace(data, notices=(*data.notices, *check_weights(data.rules)))

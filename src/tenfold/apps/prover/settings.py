@@ -6,11 +6,13 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tenfold.apps.prover.errors import InputError
+from tenfold.apps.prover.input.measures import CONFIDENCES
 from tenfold.apps.prover.input.queries import MODES
 
 AGGREGATES = ("max", "noisy-or", "product", "count", "max-then-next")
 REPORTED = ("bootstrap", "confidence")  # what changes the report of a run, not its results
 CHOICES = {
+    "confidence": CONFIDENCES,
     "engine": ("closure", "rollout"),
     "policy": ("uniform", "learned"),
     "search": ("exhaustive", "greedy", "sampled", "beam"),
@@ -27,6 +29,9 @@ class Settings:
     data: str
     rules: str | None = None
     constants: tuple[str, ...] = ()
+    confidence: str = "std"  # which number of a rule miner's file is the weight
+    mine: int | None = None  # rules to mine from train, in place of any that are there
+    mine_to: str | None = None  # the file for these
     modes: tuple[str, ...] = MODES
     engine: str = "closure"
     policy: str = "uniform"
@@ -58,7 +63,7 @@ class Settings:
         for mode in self.modes:
             if mode not in MODES:
                 raise InputError(f"mode is {mode!r}", fix=_either((*MODES, "both")))
-        for name, least in (("batch", 1), ("beam", 1), ("steps", 0), ("height", 0)):
+        for name, least in (("batch", 1), ("beam", 1), ("mine", 1), ("steps", 0), ("height", 0)):
             given = getattr(self, name)
             if given is not None and given < least:
                 raise InputError(f"{name} is {getattr(self, name)}", fix=f"give {least} or more")
@@ -79,6 +84,19 @@ class Settings:
             )
 
         self._check_used()
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        if self.mine_to is not None and self.mine is None:
+            raise InputError("mine_to without rules to mine", fix="say --mine N")
+        if self.mine is None:
+            return
+        for name in ("rules", "constants"):
+            if getattr(self, name):
+                raise InputError(
+                    f"{name} and mine at once: mined rules stand in place of others",
+                    fix="leave one out; --mine-to writes rules that can be joined to others",
+                )
 
     def _check_score(self) -> None:
         """An error where score, aggregate, embedding and search do not go together."""

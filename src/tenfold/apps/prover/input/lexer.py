@@ -64,23 +64,23 @@ def _call(tokens: list[str | Name], at: int, text: str, where: str) -> tuple[Cal
         raise _wrong(text, where, "no predicate where one should be")
     at += 1
     if at == len(tokens) or tokens[at] != "(":
-        raise _wrong(text, where, f"no '(' after the predicate {head.text!r}")
+        raise _wrong(text, where, f"no '(' after the predicate {_shown(head)}")
     arguments: list[Name] = []
     while True:
         at += 1
         name = tokens[at] if at < len(tokens) else None
         if not isinstance(name, Name):
-            raise _wrong(text, where, f"an argument of {head.text!r} is missing")
+            raise _wrong(text, where, f"an argument of {_shown(head)} is missing")
         arguments.append(name)
         at += 1
         mark = tokens[at] if at < len(tokens) else None
         if mark == ")":
             break
         if mark != ",":
-            raise _wrong(text, where, f"no ',' or ')' after the argument {name.text!r}")
+            raise _wrong(text, where, f"no ',' or ')' after the argument {_shown(name)}")
     if len(arguments) != 2:
         raise InputError(
-            f"{head.text} has {len(arguments)} arguments; a predicate has two",
+            f"{shown(head.text)} has {len(arguments)} arguments; a predicate has two",
             where=where,
             fix="write predicate(subject,object)",
         )
@@ -107,13 +107,23 @@ def _tokens(text: str, where: str) -> list[str | Name]:
     return tokens
 
 
+def shown(text: str) -> str:
+    """A text for a message: a long one is cut.
+
+    >>> shown(" p(a,b) "), len(shown("x" * 10_000))
+    ('p(a,b)', 101)
+    """
+    text = text.strip()
+    return f"{text[:100]}…" if len(text) > 100 else text
+
+
 def _shown(token: str | Name) -> str:
-    return repr(token.text if isinstance(token, Name) else token)
+    return repr(shown(token.text if isinstance(token, Name) else token))
 
 
 def _wrong(text: str, where: str, what: str) -> InputError:
     return InputError(
-        f"{what}: {text.strip()}",
+        f"{what}: {shown(text)}",
         where=where,
         fix="write predicate(subject,object); quote names with spaces, commas or parentheses",
     )

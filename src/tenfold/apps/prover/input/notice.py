@@ -9,7 +9,9 @@ from dataclasses import dataclass
 class Notice:
     """One odd thing: its kind, what it is, and the file and line."""
 
-    kind: str  # duplicate, overlap, unknown-predicate, unknown-constant
+    # duplicate, overlap, unknown-predicate, unknown-constant, constant, missing, empty, columns,
+    # left-out, weight, mined
+    kind: str
     message: str
     where: str | None = None
 

@@ -1,14 +1,18 @@
-"""Read facts: `predicate(subject,object).` lines, or `subject<TAB>predicate<TAB>object`."""
+"""Read facts: `predicate(subject,object).` lines, or `subject<TAB>predicate<TAB>object`.
+
+Tables, in CSV and Parquet, are read by `read_table`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tenfold.apps.prover.errors import InputError
-from tenfold.apps.prover.input.lexer import read_calls
+from tenfold.apps.prover.input.lexer import read_calls, shown
 from tenfold.apps.prover.input.notice import Notice
+from tenfold.apps.prover.input.read_table import csv_facts, parquet_facts
 from tenfold.apps.prover.input.terms import Fact
 
 Lines = dict[Fact, str]  # facts in their order, and where each stands
@@ -22,8 +26,16 @@ def read_facts(path: Path) -> tuple[Lines, tuple[Notice, ...]]:
 
     A `.tsv` holds tabs; of a `.txt` the first line says which it is.
     """
-    text = read_text(path)
-    return parse_facts(text, path.name, tabs=path.suffix == ".tsv" or _has_tabs(text))
+    if path.suffix == ".parquet":
+        found, odd = parquet_facts(path)
+    elif path.suffix == ".csv":
+        found, odd = csv_facts(read_text(path), path.name)
+    else:
+        text = read_text(path)
+        tabs = path.suffix == ".tsv" or _has_tabs(text)
+        return parse_facts(text, path.name, tabs=tabs)
+    lines, twice = _each_once(found)
+    return lines, (*odd, *twice)
 
 
 def parse_facts(text: str, file: str, *, tabs: bool = False) -> tuple[Lines, tuple[Notice, ...]]:
@@ -36,14 +48,19 @@ def parse_facts(text: str, file: str, *, tabs: bool = False) -> tuple[Lines, tup
     p(a,b) stands twice, first at train.txt:1
       at train.txt:2
     """
-    lines: dict[Fact, str] = {}
+    return _each_once(
+        (where, _tabbed(line, where) if tabs else _called(line, where))
+        for where, line in numbered(text, file)
+        if tabs or not line.startswith("%")
+    )
+
+
+def _each_once(facts: Iterable[tuple[str, Fact]]) -> tuple[Lines, tuple[Notice, ...]]:
+    lines: Lines = {}
     notices: list[Notice] = []
-    for where, line in numbered(text, file):
-        if not tabs and line.startswith("%"):
-            continue
-        fact = _tabbed(line, where) if tabs else _called(line, where)
+    for where, fact in facts:
         if fact in lines:
-            message = f"{fact} stands twice, first at {lines[fact]}"
+            message = f"{shown(str(fact))} stands twice, first at {lines[fact]}"
             notices.append(Notice("duplicate", message, where))
         else:
             lines[fact] = where
@@ -72,17 +89,30 @@ def _has_tabs(text: str) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, or an error that names it."""
+    """The text of a file, or an error that names it and the line."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        made = path.read_bytes()
     except OSError as error:
         raise InputError(
             f"{path}: {error.strerror or error}", fix="give a file that can be read"
         ) from None
+    try:
+        text = made.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        line = made.count(b"\n", 0, error.start) + 1
         raise InputError(
-            f"{path}: byte {error.start} is not UTF-8", fix="save the file as UTF-8"
+            f"{path}: byte {error.start} is not UTF-8",
+            where=f"{path.name}:{line}",
+            fix="save the file as UTF-8, and not compressed",
         ) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError(
+            f"{path}: a NUL byte, which no text has",
+            where=f"{path.name}:{line}",
+            fix="save the file as UTF-8; in UTF-16 there are such bytes",
+        )
+    return text
 
 
 def _called(line: str, where: str) -> Fact:
@@ -92,7 +122,7 @@ def _called(line: str, where: str) -> Fact:
     calls = read_calls(_undotted(line), where)
     if len(calls) != 1:
         raise InputError(
-            f"{len(calls)} atoms in a line of facts: {line.strip()}",
+            f"{len(calls)} atoms in a line of facts: {shown(line)}",
             where=where,
             fix="write one fact a line, and rules in the file of rules",
         )
@@ -104,7 +134,7 @@ def _tabbed(line: str, where: str) -> Fact:
     parts = [part.strip() for part in line.split("\t")]
     if len(parts) != 3 or not all(parts):
         raise InputError(
-            f"{len(parts)} fields between tabs, not three: {line.strip()!r}",
+            f"{len(parts)} fields between tabs, not three: {shown(line)!r}",
             where=where,
             fix="write subject<TAB>predicate<TAB>object",
         )
