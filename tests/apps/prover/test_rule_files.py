@@ -12,7 +12,7 @@ from tenfold.apps.prover.input.notice import Notice
 from tenfold.apps.prover.input.read_folder import read_folder
 from tenfold.apps.prover.input.read_rules import parse_rules
 from tenfold.apps.prover.input.rule_source import RuleSource
-from tenfold.apps.prover.input.terms import Rule
+from tenfold.apps.prover.input.terms import Rule, Variable
 
 ANYBURL = """\
 237\t16\t0.0675\tmember_of(Haiti,Y) <= member_of(A,Y)
@@ -106,6 +106,13 @@ def test_anyburl_writes_me_myself_i_for_the_other_argument() -> None:
         "p(Y,Y) :- q(A,Y).",
         "p(X,c) :- q(X,X).",
     ]
+
+
+def test_anyburl_letters_are_variables_even_if_they_are_entities_which_is_said() -> None:
+    names = Names(frozenset({"p"}), frozenset({"A", "Xx", "b"}))
+    (rule,), (notice,) = read("9\t3\t0.1\tp(X,b) <= p(X,A),p(A,b)", names)
+    assert rule.body[0].variables == {Variable("X"), Variable("A")}
+    assert (notice.kind, str(notice)[:15]) == ("constant", "A is a variable")
 
 
 def test_amie() -> None:

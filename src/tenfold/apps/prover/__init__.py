@@ -2,6 +2,8 @@
 
 - `input` reads, generates and checks; `reference` is plain Python that shares nothing with the
   engines, its two provers nothing with each other.
+- `mining` learns rules from train: bodies are walks, grown by one step at a time in all ways at
+  once, by NumPy's joins; only counts, and the best rules, are kept.
 - `closure` takes rules as tables (`joins`), so one traced loop (`fixpoint`) runs any rules. Facts
   are int64 keys; an index holds each by subject and by object, sorted. A round is cut into pieces
   of bounded size, in an order that no capacity changes. Where few facts are possible at all, a

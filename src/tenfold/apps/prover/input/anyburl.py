@@ -18,7 +18,11 @@ from tenfold.apps.prover.input.terms import Atom, Rule, Term, Variable
 
 LINE = re.compile(r"[^\t]*\t[^\t]*\t[^\t]*\t.*<=.*")
 SELF = "me_myself_i"
-_VARIABLE = re.compile("[A-Z]")
+VARIABLE = re.compile("[A-Z]")
+
+# Nearly all atoms: names without commas and parentheses, so that there is one way to cut them.
+_PLAIN_ATOM = re.compile(r"([^(),]+)\(([^(),]+),([^(),]+)\)(?:,\s*)?")
+_PLAIN_ATOMS = re.compile(r"(?:[^(),]+\([^(),]+,[^(),]+\)(?:,\s*(?=.)|$))+")
 
 
 def anyburl_rule(line: str, where: str, names: Names, confidence: str = "std") -> Rule:
@@ -49,6 +53,8 @@ def anyburl_rule(line: str, where: str, names: Names, confidence: str = "std") -
 
 def _atoms(text: str, where: str, names: Names) -> list[Atom]:
     """Atoms with commas between. Where a name holds `), ` the data decides where an atom ends."""
+    if _PLAIN_ATOMS.fullmatch(text):
+        return [_built(*match.groups()) for match in _PLAIN_ATOM.finditer(text)]
     made = []
     while text:
         ends = [match.end() for match in re.finditer(r"\)(?=,\s|$)", text)] or [len(text)]
@@ -91,7 +97,7 @@ def _readings(text: str, names: Names, *, known: bool) -> list[Atom]:
 
 
 def _is_known(name: str, names: Names) -> bool:
-    return bool(_VARIABLE.fullmatch(name)) or name == SELF or name in names.entities
+    return bool(VARIABLE.fullmatch(name)) or name == SELF or name in names.entities
 
 
 def _built(predicate: str, first: str, second: str) -> Atom:
@@ -103,4 +109,4 @@ def _built(predicate: str, first: str, second: str) -> Atom:
 
 
 def _term(name: str) -> Term:
-    return Variable(name) if _VARIABLE.fullmatch(name) else name
+    return Variable(name) if VARIABLE.fullmatch(name) else name

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.input.amie import Amie, is_header, is_rule
-from tenfold.apps.prover.input.anyburl import LINE, anyburl_rule
+from tenfold.apps.prover.input.anyburl import LINE, VARIABLE, anyburl_rule
 from tenfold.apps.prover.input.arguments import Arguments
 from tenfold.apps.prover.input.lexer import Call, Name, read_calls, shown
 from tenfold.apps.prover.input.measures import number
@@ -96,6 +96,9 @@ def _read(
 def _read_anyburl(
     lines: list[tuple[str, str]], names: Names, confidence: str, notices: list[Notice]
 ) -> Iterator[Rule]:
+    for letter in sorted(filter(VARIABLE.fullmatch, names.entities)):
+        message = f"{letter} is a variable in AnyBURL's rules, and an entity, too"
+        notices.append(Notice("constant", message, lines[0][0]))
     free = []
     for where, line in lines:
         rule = anyburl_rule(line, where, names, confidence)
