@@ -26,10 +26,12 @@ from tenfold.apps.prover.input.queries import Query
 from tenfold.apps.prover.result import Finding
 from tenfold.apps.prover.settings import Settings
 
+FORMAT = b"2"  # of a journal's lines: those of another are not read
+
 
 def digest_of(settings: Settings, program: Program, asked: Sequence[Query]) -> str:
     """What a run is, in 32 letters: equal ones have equal results."""
-    made = hashlib.sha256(json.dumps(settings.as_dict(), sort_keys=True).encode())
+    made = hashlib.sha256(FORMAT + json.dumps(settings.as_dict(), sort_keys=True).encode())
     made.update(repr((program.predicates, program.constants)).encode())
     made.update(repr((program.facts, program.clauses)).encode())
     pools: dict[int, bytes] = {}  # pools are shared between queries

@@ -55,7 +55,7 @@ class Settings:
             given = getattr(self, name)
             if given is not None and given < least:
                 raise InputError(f"{name} is {getattr(self, name)}", fix=f"give {least} or more")
-        for name in ("limit", "sample"):
+        for name in ("limit", "sample", "seed"):
             if (getattr(self, name) or 0) < 0:
                 raise InputError(f"{name} is {getattr(self, name)}", fix="give 0 or more")
         if self.engine == "closure" and self.score == "logprob":

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tenfold.apps.prover.closure.fixpoint import Closure, close_by_joins
+from tenfold.apps.prover.closure.fixpoint import Closure, Watch, close_by_joins
 from tenfold.apps.prover.closure.joins import Packing
 from tenfold.apps.prover.closure.lookups import Ranking, rank_by_lookup
 from tenfold.apps.prover.input.program import Program
@@ -20,11 +20,11 @@ from tenfold.apps.prover.result import Finding
 from tenfold.apps.prover.settings import Settings
 
 
-def close_program(settings: Settings, program: Program) -> Closure:
+def close_program(settings: Settings, program: Program, watch: Watch | None = None) -> Closure:
     """The closure of a program, by the backend that the settings name."""
     if settings.backend != "python":
-        return close_by_joins(program, settings.height, backend=settings.backend)
-    reference = close(program, settings.height)
+        return close_by_joins(program, settings.height, backend=settings.backend, watch=watch)
+    reference = close(program, settings.height, watch=watch)
     packing = Packing.of(program)
     facts = sorted(reference.heights)
     heights = np.array([reference.heights[f] for f in facts], np.int64)

@@ -8,6 +8,7 @@ from html import escape
 
 from tenfold.apps.prover.evaluation import Run
 from tenfold.apps.prover.input.program import Program
+from tenfold.apps.prover.proofs.index import FactIndex
 from tenfold.apps.prover.proofs.proof import Explainer, Proof
 from tenfold.apps.prover.proofs.trajectory import Retracer
 from tenfold.apps.prover.reference.top_down import State
@@ -32,7 +33,7 @@ def proofs(run: Run) -> Iterator[str]:
     yield _SEARCH
     if run.closed is not None:
         heights = run.closed.by_triple()
-        explainer = Explainer(run.program, heights)
+        explainer = Explainer(run.program, FactIndex.of_closure(run.closed))
         for fact in dict.fromkeys(query.fact for query in proved):
             name = f"{run.program.name(fact)}, height {heights[fact]}"
             yield _folded(name, draw_tree(run.program, explainer.explain(fact)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from html import escape
+from json import dumps
 from typing import Any
 
 from tenfold.apps.prover.evaluation import Run
@@ -70,7 +71,8 @@ def _settings(run: Run) -> str:
     shown = {k: v for k, v in run.settings.as_dict().items() if v not in (None, (), False)}
     text = ", ".join(f"{name} {value}" for name, value in shown.items())
     spent = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in run.seconds.items())
-    return f"<p>{escape(text)}.</p><p>Seconds: {escape(spent)}.</p>"
+    origin = escape(dumps(run.provenance.as_dict(), indent=1), quote=False)
+    return f"<p>{escape(text)}.</p><p>Seconds: {escape(spent)}.</p><pre>{origin}</pre>"
 
 
 def _table(heads: tuple[str, ...], rows: Mapping[tuple[str, ...], Mapping[str, Any]]) -> str:

@@ -88,6 +88,7 @@ def report(run: Run) -> dict[str, Any]:
         "notices": [str(notice) for notice in run.data.notices],
         "settings": run.settings.as_dict(),
         "seconds": run.seconds,
+        "provenance": run.provenance.as_dict(),
         "versions": {
             "tenfold": tenfold.__version__,
             "numpy": np.__version__,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from heapq import nsmallest
 from pathlib import Path
 
 from tenfold.apps.prover.input.program import Program
@@ -14,7 +16,7 @@ from tenfold.apps.prover.reference.ranks import rank_by_score
 from tenfold.apps.prover.reference.rollout import roll_plainly
 from tenfold.apps.prover.reference.top_down import Searcher
 from tenfold.apps.prover.report.ranks import Rank
-from tenfold.apps.prover.result import Finding
+from tenfold.apps.prover.result import LISTED, Finding
 from tenfold.apps.prover.rollout.draws import lane_id
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.policy import Weights, random_weights, read_weights
@@ -38,7 +40,8 @@ def rank_by_rollout(
         for query in part:
             mine = [next(ends) for _ in range(1 + len(query.candidates))]
             checked = _check(checker, mine, settings) if checker else 0
-            yield _found([end for _, end in mine], settings, checked)
+            found = _found([end for _, end in mine], settings, checked)
+            yield replace(found, above=_above(query, mine, settings, found.rank.better))
 
 
 def searching_of(settings: Settings, program: Program) -> Searching:
@@ -130,7 +133,25 @@ def _found(ends: list[LaneResult], settings: Settings, checked: int) -> Finding:
         Counter(end.outcome for end in ends),
         sum(end.near for end in ends),
         checked,
+        outcome=ends[0].outcome,
     )
+
+
+def _above(
+    query: Query, ends: list[tuple[Lane, LaneResult]], settings: Settings, better: int
+) -> tuple[int, ...]:
+    """The best of the candidates that are better than the query, those alike in rising order."""
+    if not better:
+        return ()
+    best = nsmallest(
+        min(better, LISTED),
+        (
+            (end.outcome != Outcome.PROVED, -_score(end, settings.score), candidate)
+            for candidate, (_, end) in zip(query.candidates, ends[1:], strict=True)
+            if end.outcome not in OVERFLOWS
+        ),
+    )
+    return tuple(candidate for *_, candidate in best)
 
 
 def _bounded(proved: list[bool], scores: list[float], lost: list[bool]) -> Rank:
