@@ -68,8 +68,20 @@ class Settings:
 
         self._check_used()
 
-    def _check_used(self) -> None:
-        """An error where something is asked for that the run would pay no heed to."""
+    def heeded(self) -> dict[str, Any]:
+        """What the run pays heed to, as plain data."""
+        _, unused = self._unused()
+        left = {name: value for name, value in self.as_dict().items() if name not in unused}
+        drawn = self.sample is not None or (
+            self.engine == "rollout"
+            and (self.search == "sampled" or (self.policy == "learned" and not self.weights))
+        )
+        if not drawn:
+            del left["seed"]
+        return {name: value for name, value in left.items() if value not in (None, (), False)}
+
+    def _unused(self) -> tuple[str, dict[str, str]]:
+        """What the run is, and what it pays no heed to, each with what would make it."""
         unused: dict[str, str] = {}
         if self.engine == "closure":
             kind, fix = "a closure", "say --engine rollout"
@@ -85,6 +97,11 @@ class Settings:
                 unused["beam"] = "say --search beam"
             if self.policy != "learned":
                 unused["weights"] = "say --policy learned"
+        return kind, unused
+
+    def _check_used(self) -> None:
+        """An error where something is asked for that the run would pay no heed to."""
+        kind, unused = self._unused()
         defaults = {f.name: f.default for f in fields(self)}
         for name, fix in unused.items():
             if getattr(self, name) != defaults[name]:

@@ -9,7 +9,7 @@ from heapq import nsmallest
 from typing import Any
 
 from tenfold.apps.prover.evaluation import Result, Run
-from tenfold.apps.prover.input.program import rules_of
+from tenfold.apps.prover.input.program import Triple, rules_of
 from tenfold.apps.prover.input.terms import Rule
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.proofs.explanation import other_reasons
@@ -58,6 +58,7 @@ class Answering:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.rules: tuple[Rule, ...] = rules_of(run.data, run.program)
+        self._proved_by: dict[Triple, tuple[list[Rule], int]] = {}
 
     @cached_property
     def explainer(self) -> Explainer:
@@ -100,7 +101,7 @@ class Answering:
     def answer(self, place: int, result: Result) -> Answer:
         """The answer of one ranking, by its place among the results."""
         program, query, found = self.run.program, result.query, result.found
-        rules, count = self._proving(place, result)
+        rules, count = self.proving(place)
         fact, rank = program.name(query.fact), found.rank
         return Answer(
             fact.predicate,
@@ -138,17 +139,22 @@ class Answering:
         proof = self.explainer.explain(result.query.fact)
         return named(proof, self.run.program, self.rules)
 
-    def _proving(self, place: int, result: Result) -> tuple[list[Rule], int]:
+    def proving(self, place: int) -> tuple[list[Rule], int]:
         """A few of the rules whose last application proves a query, and how many there are."""
+        result = self.run.results[place]
         if result.found.height is None:
             return [], 0
         if self.run.closed is None:
             clauses = [step.clause for step in self.ways.get(place, [])[:1]]
             numbers = [clause for clause in clauses if clause is not None]
-        else:
-            reasons = other_reasons(self.explainer, result.query.fact, self.run.settings.height)
+            return [self.rules[number] for number in numbers], len(numbers)
+        fact = result.query.fact
+        if fact not in self._proved_by:  # heads and tails share it
+            reasons = other_reasons(self.explainer, fact, self.run.settings.height)
             numbers = [reason.clause for reason in reasons]
-        return [self.rules[number] for number in numbers[:LISTED]], len(numbers)
+            some = [self.rules[number] for number in numbers[:LISTED]]
+            self._proved_by[fact] = some, len(numbers)
+        return self._proved_by[fact]
 
     def _above(self, result: Result) -> tuple[int, ...]:
         """A few of the candidates that are better than a query, the best first."""

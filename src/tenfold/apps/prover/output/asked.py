@@ -52,7 +52,7 @@ class Outputs:
         if self.html is not None:
             from tenfold.apps.prover.report.html import page
 
-            write_text(self.html, page(run))
+            write_text(self.html, page(run, answering, self.relations))
 
     def _named(self) -> dict[str, Path | None]:
         names = ("json", "html", "queries", "table")
