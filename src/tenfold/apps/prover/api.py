@@ -181,7 +181,7 @@ def explain_for(
     program = program_of(data)
     asked = number_of(program, fact_of(fact))
     closed = close_program(settings, program)
-    explainer = Explainer(program, FactIndex.of_closure(closed))
+    explainer = Explainer(program, FactIndex(closed))
     return explained(explainer, rules_of(data, program), asked, settings.height, closed.complete)
 
 

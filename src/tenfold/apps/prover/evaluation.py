@@ -152,7 +152,7 @@ def _run(
         if settings.check:
             tell(Event("checking", len(closed.keys)))
             with stages.timed("check"):
-                checked = Explainer(program, FactIndex.of_closure(closed)).check_all()
+                checked = Explainer(program, FactIndex(closed)).check_all()
     stage = "searching" if closed is None else "ranking"
     tell(Event(stage, resumed, len(asked)))
     with stages.timed("rank"):

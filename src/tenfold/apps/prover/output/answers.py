@@ -64,7 +64,7 @@ class Answering:
     def explainer(self) -> Explainer:
         """Finds proofs in the closure of the run."""
         assert self.run.closed is not None
-        return Explainer(self.run.program, FactIndex.of_closure(self.run.closed))
+        return Explainer(self.run.program, FactIndex(self.run.closed))
 
     @cached_property
     def ways(self) -> dict[int, list[Step]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tenfold.apps.prover.closure.fixpoint import Closure
-from tenfold.apps.prover.closure.joins import Ints
+from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.input.program import Triple
 
 Row = dict[int, int]  # a constant, and the height of the fact that has it
@@ -25,22 +25,29 @@ class FactIndex:
     ({0: 3, 2: 0}, {1: 0}, 3, None)
     """
 
-    def __init__(self, triples: Ints, heights: Ints) -> None:
-        """Facts, one a row, in rising order."""
-        self._ways = (_Way(triples, heights, 1), _Way(triples, heights, 2))
+    def __init__(self, closed: Closure) -> None:
+        """The facts of a closure: what it has is shared, and sorted by object once more."""
+        packing = closed.packing
+        p, s, o = packing.triples(closed.keys).T
+        mirrored = packing.keys(np.stack([p, o, s], axis=1))
+        order = np.argsort(mirrored, kind="stable")
+        bits = int(packing.bits)
+        self._closed = closed
+        self._ways = (
+            _Way(closed.keys, closed.heights, bits),
+            _Way(mirrored[order], closed.heights[order], bits),
+        )
         self._loops: dict[int, Row] = {}
-
-    @staticmethod
-    def of_closure(closed: Closure) -> FactIndex:
-        """The facts of a closure."""
-        return FactIndex(closed.packing.triples(closed.keys), closed.heights)
 
     @staticmethod
     def of(heights: Mapping[Triple, int]) -> FactIndex:
         """Facts by hand."""
         facts = sorted(heights)
-        triples = np.array(facts, np.int64).reshape(-1, 3)
-        return FactIndex(triples, np.array([heights[fact] for fact in facts], np.int64))
+        most = max((max(fact) for fact in facts), default=0)
+        bits = max(1, most.bit_length())
+        packing = Packing(np.int64(bits), np.int64((most + 1) << 2 * bits))
+        numbers = np.array([heights[fact] for fact in facts], np.int64)
+        return FactIndex(Closure(packing, packing.keys(facts), numbers, True, 0))
 
     def row(self, predicate: int, subject: int) -> Row:
         """The objects of a subject, in rising order, with the heights of the facts."""
@@ -71,46 +78,37 @@ class FactIndex:
 
     def facts(self) -> Iterator[tuple[Triple, int]]:
         """Every fact, in rising order, with its height."""
-        way = self._ways[0]
-        yield from zip(map(tuple, way.triples.tolist()), way.heights.tolist(), strict=True)
+        triples = self._closed.packing.triples(self._closed.keys).tolist()
+        yield from zip(map(tuple, triples), self._closed.heights.tolist(), strict=True)
 
 
 class _Way:
-    """Facts sorted by predicate and one of their ends."""
+    """Facts sorted by predicate and one of their ends: keys of these and of the other end."""
 
-    def __init__(self, triples: Ints, heights: Ints, end: int) -> None:
-        order = np.lexsort((triples[:, 3 - end], triples[:, end], triples[:, 0]))
-        self.triples, self.heights, self.end = triples[order], heights[order], end
-        self._starts = (
-            np.searchsorted(self.triples[:, 0], np.arange(triples[:, 0].max() + 2))
-            if (len(triples))
-            else np.zeros(1, np.int64)
-        )
+    def __init__(self, keys: Ints, heights: Ints, bits: int) -> None:
+        self.keys, self.heights, self.bits = keys, heights, bits
         self._rows: dict[tuple[int, int], Row] = {}
         self._ends: dict[int, Row] = {}
 
-    def _part(self, predicate: int) -> slice:
-        if not 0 <= predicate < len(self._starts) - 1:
-            return slice(0, 0)
-        return slice(int(self._starts[predicate]), int(self._starts[predicate + 1]))
+    def _part(self, start: int, size: int) -> tuple[list[int], list[int]]:
+        """What lies from a key on, as far as some size: how far from it, and the heights."""
+        first, last = np.searchsorted(self.keys, (start, start + size))
+        return (self.keys[first:last] - start).tolist(), self.heights[first:last].tolist()
 
     def row(self, predicate: int, constant: int) -> Row:
         found = self._rows.get((predicate, constant))
         if found is None:
-            part = self._part(predicate)
-            ends = self.triples[part, self.end]
-            first, last = part.start + np.searchsorted(ends, (constant, constant + 1))
-            others = self.triples[first:last, 3 - self.end].tolist()
-            found = dict(zip(others, self.heights[first:last].tolist(), strict=True))
+            start = (predicate << 2 * self.bits) | (constant << self.bits)
+            found = dict(zip(*self._part(start, 1 << self.bits), strict=True))
             self._rows[predicate, constant] = found
         return found
 
     def ends(self, predicate: int) -> Row:
         if predicate not in self._ends:
-            part = self._part(predicate)
             found: Row = {}
-            ends, heights = self.triples[part, self.end].tolist(), self.heights[part].tolist()
-            for constant, height in zip(ends, heights, strict=True):
+            start = predicate << 2 * self.bits
+            for key, height in zip(*self._part(start, 1 << 2 * self.bits), strict=True):
+                constant = key >> self.bits
                 found[constant] = min(height, found.get(constant, height))
             self._ends[predicate] = found
         return self._ends[predicate]
