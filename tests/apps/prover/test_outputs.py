@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from typer.testing import CliRunner
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.evaluation import Run, evaluate
 from tenfold.apps.prover.input.program import Triple
+from tenfold.apps.prover.journal import Journal
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.output.answers import COLUMNS, Answer, Answering
 from tenfold.apps.prover.output.files import check_outputs, write_text, writing
@@ -27,10 +30,11 @@ from tenfold.apps.prover.output.queries import write_answers
 from tenfold.apps.prover.output.tables import comma_separated, escaped, latex
 from tenfold.apps.prover.progress import Event
 from tenfold.apps.prover.reference.bottom_up import close
+from tenfold.apps.prover.report.ranks import Rank
 from tenfold.apps.prover.report.relations import relation_rows
 from tenfold.apps.prover.report.summary import by_mode, figures
 from tenfold.apps.prover.report.watching import Lines, watched
-from tenfold.apps.prover.result import LISTED
+from tenfold.apps.prover.result import LISTED, Finding
 from tenfold.apps.prover.settings import Settings
 from tenfold.cli import app
 
@@ -357,6 +361,38 @@ def test_every_height_of_a_closure_is_told(backend: str) -> None:
     assert [e.done for e in closing] == sorted(e.done for e in closing)
     assert closing[-1].done == len(run.closed.keys)
     assert events[-1] == Event("ranking", 2, 2)
+    assert not any(event.kept for event in events)
+
+
+def test_what_another_process_keeps_is_not_said_to_be_kept(tmp_path: Path) -> None:
+    settings = Settings(SMALL, limit=2, backend="python")
+    told: list[Event] = []
+
+    def tell(event: Event) -> None:
+        told.append(event)
+        if event.done == 1 and event.stage == "ranking" and not inner:
+            evaluate(settings, inner.append, tmp_path)
+
+    inner: list[Event] = []
+    evaluate(settings, tell, tmp_path)
+    assert [e.kept for e in told if e.stage == "ranking"] == [True] * 5
+    assert [e.kept for e in inner if e.stage == "ranking"] == [False] * 5
+
+
+def test_a_journal_that_can_not_be_written_is_an_error_with_its_name(tmp_path: Path) -> None:
+    code, output = prove(SMALL, "--backend", "python", "--resume", "/dev/null")
+    assert code == 2
+    assert "/dev/null is no file" in output
+
+    class Full(StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Journal(tmp_path / "journal", "digest", 1) as journal:
+        whole, journal._file = journal._file, Full()
+        with pytest.raises(InputError, match="journal: No space left"):
+            journal.write(Finding(Rank(0, 0, 1), 0, Counter()))
+        journal._file = whole
 
 
 # The command, stopped by a signal in the stage that is named.
@@ -380,7 +416,7 @@ app(sys.argv[2:], prog_name="tenfold")
 @pytest.mark.parametrize(
     ("stage", "options", "kept"),
     [
-        ("closing", (), "nothing is kept yet, the same command begins anew"),
+        ("closing", (), "nothing is kept, the same command begins anew"),
         ("ranking", (), "4 queries are kept, the same command goes on"),
         ("ranking", ("--fresh",), "nothing is kept"),
     ],

@@ -161,7 +161,7 @@ def _evaluate(settings: Settings, console: Any, resume: Path | None, fresh: bool
             run = evaluate(settings, tell, journal, command=_command())
     except KeyboardInterrupt:
         far = said(last)
-        kept = _kept(last, journal)
+        kept = _kept(last)
         console.print(f"Interrupted while {last.stage}{far and f' ({far})'}: {kept}.")
         raise
     if run.resumed:
@@ -169,12 +169,10 @@ def _evaluate(settings: Settings, console: Any, resume: Path | None, fresh: bool
     return run
 
 
-def _kept(last: Event, journal: Path | None) -> str:
+def _kept(last: Event) -> str:
     """What is left of an interrupted run."""
-    if journal is None:
-        return "nothing is kept"
-    if last.stage in ("reading", "closing"):
-        return "nothing is kept yet, the same command begins anew"
+    if not last.kept:
+        return "nothing is kept, the same command begins anew"
     if not last.done or last.stage == "checking":
         return "the closure is kept, the same command goes on from there"
     return f"{last.done:,} queries are kept, the same command goes on from there"

@@ -150,17 +150,17 @@ def _run(
 
             closed = kept.closure(Packing.of(program), close) if kept else close()
         if settings.check:
-            tell(Event("checking", len(closed.keys)))
+            tell(Event("checking", len(closed.keys), kept=kept is not None and kept.holds))
             with stages.timed("check"):
                 checked = Explainer(program, FactIndex(closed)).check_all()
-    stage = "searching" if closed is None else "ranking"
-    tell(Event(stage, resumed, len(asked)))
+    stage, holds = "searching" if closed is None else "ranking", kept is not None and kept.holds
+    tell(Event(stage, resumed, len(asked), kept=holds))
     with stages.timed("rank"):
         for one in _ranked(settings, program, closed, asked[resumed:]):
             if kept:
                 kept.write(one)
             found.append(one)
-            tell(Event(stage, len(found), len(asked)))
+            tell(Event(stage, len(found), len(asked), kept=holds))
     checked += sum(one.checked for one in found)
     results = tuple(Result(q, f) for q, f in zip(asked, found, strict=True))
     return Run(settings, data, program, closed, results, stages.seconds, checked, origin, resumed)

@@ -14,6 +14,7 @@ class Event:
     done: int = 0  # facts of a closure, or queries
     total: int | None = None  # queries in all; None: nobody knows
     height: int | None = None  # of a closure so far
+    kept: bool = False  # whether a run that is stopped now goes on from here
 
 
 Progress = Callable[[Event], None]
