@@ -39,6 +39,7 @@ class Explainer:
     def __init__(self, program: Program, index: FactIndex) -> None:
         self.program, self.index = program, index
         self.clauses: dict[int, list[int]] = {}
+        self._found: dict[Triple, Reason | None] = {}
         for number, clause in enumerate(program.clauses):
             self.clauses.setdefault(clause.head[0], []).append(number)
 
@@ -77,6 +78,11 @@ class Explainer:
 
     def reason(self, fact: Triple) -> Reason | None:
         """What gives a fact at its lowest; None: it is given."""
+        if fact not in self._found:
+            self._found[fact] = self._reason(fact)
+        return self._found[fact]
+
+    def _reason(self, fact: Triple) -> Reason | None:
         height = self.index.height(fact)
         if height is None:
             raise ProofError(f"{self.program.name(fact)} has no proof", fix="ask for one that has")
