@@ -235,6 +235,26 @@ def test_provenance_is_in_every_output(tmp_path: Path, monkeypatch: pytest.Monke
     assert json.loads(more.read_text().splitlines()[0][2:])["data"] == made["data"]
 
 
+def test_an_explanation_as_data(tmp_path: Path, crowded: str) -> None:
+    file = tmp_path / "why.json"
+    options = (crowded, "--backend", "python", "--json", str(file), "--explain")
+    code, output = prove(*options, "p(a,d05)")
+    assert code == 0
+    assert "p(a,d05)  by r1 (0.9): p(x,y) :- t(x,y)." in output
+    made = json.loads(file.read_text())
+    assert (made["fact"], made["height"]) == (["p", "a", "d05"], 2)
+    assert made["proofs"][0]["weight"] == pytest.approx(0.45)
+    assert [step["fact"][0] for step in made["proofs"][0]["steps"]] == ["p", "t", "u"]
+    assert len(made["provenance"]["files"]) == 4
+    code, output = prove(*options, "p(b,z)")
+    assert code == 0
+    assert "t(b,z) has no proof" in output
+    made = json.loads(file.read_text())
+    assert made["height"] is None
+    assert made["failures"][0]["rule"]["name"] == "r1"
+    assert made["failures"][0]["fails"] == "t(b,z)"
+
+
 def test_the_hashes_tell_data_and_rules_apart() -> None:
     def hashes(**changes: Any) -> tuple[str, str]:
         made = evaluate(Settings(**{"data": SMALL, "limit": 0, "backend": "python", **changes}))

@@ -242,10 +242,11 @@ def test_in_chromium(tmp_path: Path, scheme: str) -> None:
         for name, facts in data.splits.items()
     }
     run = evaluate(Settings(SMALL, backend="python"), data=replace(data, **splits))
-    source = escape(page(run), quote=True)
+    rolled = evaluate(Settings(SMALL, backend="python", steps=8, **ROLLED))
     frames = "".join(
-        f'<iframe id={name} style="width:{width}px;height:900px" srcdoc="{source}"></iframe>'
-        for name, width in (("desk", 1280), ("phone", 375))
+        f'<iframe id={name} style="width:{width}px; height:900px" '
+        f'srcdoc="{escape(page(of))}"></iframe>'
+        for name, width, of in (("desk", 1280, run), ("phone", 375, run), ("way", 800, rolled))
     )
     file = tmp_path / "frames.html"
     file.write_text(
@@ -257,7 +258,7 @@ def test_in_chromium(tmp_path: Path, scheme: str) -> None:
     command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000"]
     command += [f"--blink-settings=preferredColorScheme={int(scheme == 'light')}"]
     command += ["--window-size=1800,1000", "--dump-dom", file.as_uri()]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     parsed = Parsed(ended.stdout[ended.stdout.index("<body") :].replace("</html>", ""))
     found = json.loads(next(text for tags, text in parsed.texts if tags[-1:] == ("pre",)))
     unproved = sum(r.found.height is None for r in run.results)
@@ -275,3 +276,5 @@ def test_in_chromium(tmp_path: Path, scheme: str) -> None:
         assert len(one["tree"]) > highest
         assert all(text.startswith("by ") for text in one["by"])
     assert found["phone"]["columns"] < found["desk"]["columns"]
+    assert found["way"]["tree"][-1] == "no goals left: proved"
+    assert len(found["way"]["by"]) == len(found["way"]["tree"]) - 1 > 0
