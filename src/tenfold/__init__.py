@@ -79,6 +79,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = {
     "fft": "tenfold.api.namespace.fft",
     "linalg": "tenfold.api.namespace.linalg",
+    "prover": "tenfold.prover",
     "random": "tenfold.api.random",
 }
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tenfold import prover as prover
 from tenfold.api import random as random
 from tenfold.api.backends import backends as backends, release_memory as release_memory
 from tenfold.api.explain_cache import explain_cache as explain_cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from tenfold.apps.prover import diagnose
 from tenfold.apps.prover.backend import TracedFunction
 from tenfold.apps.prover.closure.fixpoint import State, run
 from tenfold.apps.prover.compare import first_difference
+from tenfold.apps.prover.evaluation import evaluate
+from tenfold.apps.prover.report.summary import by_mode
 from tenfold.apps.prover.rollout.exhaustive import exhaust
 from tenfold.apps.prover.rollout.loop import roll
 from tenfold.apps.prover.settings import Settings
@@ -114,7 +117,33 @@ def test_performance_and_seeds() -> None:
     assert all(one.same for one in timed)
     assert timed[0].searched > 0
     assert timed[0].asked == timed[1].searched
-    assert list(diagnose.seed_test(SMALL, 2)) == [(0, True), (1, True)]
+    assert [one.mrr for one in timed[1:]] == [timed[1].mrr] * 4
+    assert timed[1].speed == 1
+    assert all(one.speed and one.query_ms for one in timed[1:])
+    assert "ms a query" in str(timed[2])
+    assert "MRR 0." in str(timed[2]) or "MRR 1." in str(timed[2])
+    seeds = [*diagnose.seed_test(SMALL, 2)]
+    assert [(one.seed, one.same) for one in seeds] == [(0, True), (1, True)]
+    mrr = by_mode(evaluate(replace(SMALL, data=f"{SMALL.data},seed=1", seed=1)))["both"]["mrr"]
+    assert seeds[1].mrr == mrr
+    assert f"realistic {mrr['realistic']:.4f}" in str(seeds[1])
+
+
+def test_diagnoses_obey_json(tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    options = [SMALL.data, "--height", "2", "--limit", "2", "--performance", "--seed-test", "2"]
+    result = CliRunner().invoke(app, ["prove", *options, "--json", str(file)])
+    assert result.exit_code == 0, result.output
+    assert "deviation" in result.output
+    made = json.loads(file.read_text())
+    assert made["good"] is True
+    assert [one["seed"] for one in made["seeds"]] == [0, 1]
+    assert [one["backend"] for one in made["performance"]][-1] == "compiled, again"
+    assert made["performance"][1]["mrr"] is not None
+    assert set(made["provenance"]) >= {"command", "data", "rules", "version", "target", "date"}
+    result = CliRunner().invoke(app, ["prove", *options, "--html", str(tmp_path / "p.html")])
+    assert result.exit_code == 2
+    assert "--html" in result.output
 
 
 def test_the_command_says_so() -> None:

@@ -12,6 +12,7 @@ from tenfold.apps.prover.errors import ProofError
 from tenfold.apps.prover.input.load import load
 from tenfold.apps.prover.input.program import Program, program_of
 from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.proofs.index import FactIndex
 from tenfold.apps.prover.proofs.proof import Explainer, Proof, Reason, check_proof
 from tenfold.apps.prover.proofs.trajectory import Retracer
 from tenfold.apps.prover.reference.bottom_up import close
@@ -28,7 +29,7 @@ from .generated import everything, programs
 @given(programs(body=3))
 def test_every_fact_of_a_closure_has_a_proof_of_its_height(program: Program) -> None:
     heights = close(program).heights
-    explainer = Explainer(program, heights)
+    explainer = Explainer(program, FactIndex.of(heights))
     for fact, height in heights.items():
         assert check_proof(program, explainer.explain(fact)) == height
 
@@ -36,7 +37,7 @@ def test_every_fact_of_a_closure_has_a_proof_of_its_height(program: Program) -> 
 def test_family() -> None:
     program = program_of(load("family:families=3"))
     heights = close(program).heights
-    explainer = Explainer(program, heights)
+    explainer = Explainer(program, FactIndex.of(heights))
     for fact, height in heights.items():
         assert check_proof(program, explainer.explain(fact)) == height
 
@@ -47,13 +48,13 @@ def test_a_long_chain_is_no_deep_recursion() -> None:
     program = write(f"p0(a,b).\n{rules}")
     heights = close(program).heights
     top = max(heights, key=lambda fact: heights[fact])
-    assert check_proof(program, Explainer(program, heights).explain(top)) == count
+    assert check_proof(program, Explainer(program, FactIndex.of(heights)).explain(top)) == count
 
 
 def proved() -> tuple[Program, Proof]:
     program = write("p(a,b).\np(b,c).\nq(X,Z) :- p(X,Y), p(Y,Z).\nq(X,Y) :- q(Y,X).")
     heights = close(program).heights
-    return program, Explainer(program, heights).explain((1, 2, 0))
+    return program, Explainer(program, FactIndex.of(heights)).explain((1, 2, 0))
 
 
 def test_wrong_proofs_are_found() -> None:
@@ -80,9 +81,9 @@ def test_wrong_proofs_are_found() -> None:
 def test_what_has_no_proof_is_said() -> None:
     program, _ = proved()
     with pytest.raises(ProofError, match="has no proof"):
-        Explainer(program, {}).explain((0, 0, 0))
+        Explainer(program, FactIndex.of({})).explain((0, 0, 0))
     with pytest.raises(ProofError, match="no clause gives"):
-        Explainer(program, {(0, 0, 0): 3}).explain((0, 0, 0))
+        Explainer(program, FactIndex.of({(0, 0, 0): 3})).explain((0, 0, 0))
 
 
 @settings(max_examples=25, deadline=None)

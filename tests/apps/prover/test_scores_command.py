@@ -110,9 +110,9 @@ def test_the_table_says_what_was_scored(rules: tuple[str, ...]) -> None:
         (("--seeds", "3"), "nothing is drawn"),
         (("--seed-test", "-1"), "seed-test is -1"),
         (("--bootstrap", "-5"), "bootstrap is -5"),
-        (("--bootstrap", "9", "--confidence", "95"), "confidence is 95"),
-        (("--bootstrap", "9", "--confidence", "0"), "confidence is 0"),
-        (("--bootstrap", "9", "--confidence", "nan"), "confidence is nan"),
+        (("--bootstrap", "9", "--confidence-level", "95"), "confidence_level is 95"),
+        (("--bootstrap", "9", "--confidence-level", "0"), "confidence_level is 0"),
+        (("--bootstrap", "9", "--confidence-level", "nan"), "confidence_level is nan"),
         (("--sample", "-1"), "sample is -1"),
     ],
 )
@@ -165,12 +165,12 @@ def test_intervals_are_of_the_report_and_of_no_run(tmp_path: Path, rules: tuple[
     options = (*rules, "--resume", str(tmp_path / "journal"))
     plain = prove_to_json(tmp_path, *options)
     assert plain["intervals"] is None
-    made = prove_to_json(tmp_path, *options, "--bootstrap", "100", "--confidence", "0.9")
+    made = prove_to_json(tmp_path, *options, "--bootstrap", "100", "--confidence-level", "0.9")
     assert made["both"] == plain["both"]
     assert made["intervals"]["resamples"] == 100
     low, high = made["intervals"]["both"]["mrr"]["realistic"]
     assert low < made["both"]["mrr"]["realistic"] < high
-    again = prove_to_json(tmp_path, *options, "--bootstrap", "100", "--confidence", "0.9")
+    again = prove_to_json(tmp_path, *options, "--bootstrap", "100", "--confidence-level", "0.9")
     assert again["intervals"] == made["intervals"]
     code, output = prove(*options, "--bootstrap", "100")
     assert code == 0
@@ -205,9 +205,14 @@ def test_the_page_shows_scores_and_metrics(tmp_path: Path, rules: tuple[str, ...
     code, output = prove(*options, "--sample", "9", "--seeds", "2", "--html", str(page))
     assert code == 0, output
     text = page.read_text()
-    for part in ("aggregate count", "AUC-PR", "95 % intervals, 20 resamples", "over 2 seeds"):
+    for part in (
+        "<dt>aggregate</dt><dd class=set>count</dd>",
+        "AUC-PR",
+        "95 % intervals, 20 resamples",
+        "over 2 seeds",
+    ):
         assert part in text
-    assert re.search(r"height \d+, score \d", text)
+    assert re.search(r"\"weight\":\d", text)  # of the queries that are listed
     file = embedding(tmp_path / "e.safetensors")
     code, output = prove(SMALL, "--score", "embedding", "--embedding", file, "--html", str(page))
     assert code == 0, output
@@ -235,3 +240,22 @@ def test_several_seeds(tmp_path: Path, rules: tuple[str, ...]) -> None:
     assert code == 2
     assert "give a folder" in output
     assert prove(*options, "--seeds", "2", "--resume", str(tmp_path))[0] == 0
+
+
+def test_the_answers_have_weights_and_what_beats_them(
+    tmp_path: Path, rules: tuple[str, ...]
+) -> None:
+    """Whatever is better is listed, the best first, and the same by every engine."""
+    path, made = tmp_path / "out.jsonl", []
+    for engine in ((), ("--backend", "python"), ("--engine", "rollout", "--search", "exhaustive")):
+        code, output = prove(*rules, *engine, "--limit", "12", "--queries", str(path))
+        assert code == 0, output
+        rows = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+        assert len(rows) == 24
+        assert any(row["above"] for row in rows)
+        for row in rows:
+            assert len(row["above"]) == min(row["better"], 20)
+            assert (row["weight"] is None) == (row["height"] is None)
+            assert row["weight"] is None or 0 < row["weight"] <= 1
+        made.append([(row["better"], row["ties"], row["weight"], row["above"]) for row in rows])
+    assert made[0] == made[1] == made[2]

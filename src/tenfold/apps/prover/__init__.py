@@ -15,7 +15,9 @@
   each hash and all goals compared. Appending is a `dynamic_update`, which works in place; when
   the store is full the loop ends, NumPy makes it longer, and the loop goes on.
 - `scores` are what orders candidates beside heights: rules' weights and embeddings.
-- `proofs` finds, replays and retraces proofs; `report` makes ranks into tables, files and pages.
+- `proofs` finds, replays, retraces and explains proofs; `report` makes ranks into figures, tables
+  and the page; `output` writes files: every query's answer, tables, where figures come from.
+- `api` is what `tenfold.prover` gives out; the command and it share all that is below.
 - What an engine finds of a query is a `Finding`: a rank as counts, a height, outcomes. Journals,
   tables, JSON and the page are made of these and of nothing else.
 - Functions of the engines are `TracedFunction`s: one source, run compiled or by the evaluator, so

@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:  # read when a run begins, so that --help need not wait
     from tenfold.apps.prover.evaluation import Run
+    from tenfold.apps.prover.progress import Event
     from tenfold.apps.prover.settings import Settings
 
 # Help is plain text: drawing it in boxes loads more than the rest of the command needs to start.
@@ -71,7 +72,7 @@ def prove(
     bootstrap: Annotated[
         int, typer.Option(help="Intervals by so many resamples of the test's facts.")
     ] = 0,
-    confidence: Annotated[float, typer.Option(help="Of the bootstrap's intervals.")] = 0.95,
+    confidence_level: Annotated[float, typer.Option(help="Of the bootstrap's intervals.")] = 0.95,
     auc_pr: Annotated[
         bool, typer.Option("--auc-pr", help="The area under the precision-recall curve.")
     ] = False,
@@ -98,6 +99,16 @@ def prove(
         bool, typer.Option(help="Kernels, host steps and compile time of each function.")
     ] = False,
     smoke: Annotated[bool, typer.Option(help="Check in a minute that all of it works.")] = False,
+    explain: Annotated[
+        str | None, typer.Option(help="Why p(a,b) holds, or which subgoal of it fails.")
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(help="Write each query's answer: .jsonl, .csv or .parquet.")
+    ] = None,
+    table: Annotated[Path | None, typer.Option(help="Write the table: .tex or .csv.")] = None,
+    relations: Annotated[
+        int | None, typer.Option(help="Only so many relations in tables: those asked most.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with plots and proofs.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
@@ -106,12 +117,13 @@ def prove(
 
     from tenfold import TenfoldError
     from tenfold.apps.prover.compiled import Explaining
+    from tenfold.apps.prover.output.asked import Outputs
     from tenfold.apps.prover.settings import Settings
 
     console = Console(stderr=True)
     try:
-        for path in (json, html, mine_to):
-            _check_writable(path)
+        outputs = Outputs(json, html, queries, table, mine_to, relations)
+        outputs.check()
         settings = Settings(
             data,
             rules=str(rules) if rules else None,
@@ -141,52 +153,52 @@ def prove(
             check=check_proofs,
             auc_pr=auc_pr,
             bootstrap=bootstrap,
-            confidence=confidence,
+            confidence_level=confidence_level,
         )
         _check_counts(settings, seeds, seed_test, resume)
+        if explain is not None:
+            outputs.only_json("--explain")
+            _explain(settings, explain, json)
+            return
         if compare or performance or seed_test or smoke:
-            good = _diagnose(settings, compare, performance, seed_test, smoke)
+            outputs.only_json("a diagnosis")
+            good = _diagnose(settings, compare, performance, seed_test, smoke, json)
             raise typer.Exit(0 if good else 1)
         with Explaining() if explain_compile else nullcontext() as compiled:
             run = _evaluate(settings, console, resume, fresh)
             spread = _over_seeds(run, seeds, console, resume, fresh) if seeds > 1 else None
+        _show(run, relations, spread)
+        if compiled is not None:
+            print(compiled)
+        outputs.write(run, spread=spread)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except TenfoldError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         raise typer.Exit(2) from None
-    _show(run, spread)
-    if compiled is not None:
-        print(compiled)
-    if json is not None:
-        _write(json, run, spread)
-    if html is not None:
-        from tenfold.apps.prover.report.html import page
-
-        html.write_text(page(run, spread), encoding="utf-8")
 
 
 def _evaluate(settings: Settings, console: Any, resume: Path | None, fresh: bool) -> Run:
-    """The run, with a bar; one that was interrupted goes on from where it stopped."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
+    """The run, watched; one that was interrupted goes on from where it stopped."""
     from tenfold.apps.prover.evaluation import evaluate
+    from tenfold.apps.prover.progress import Event
+    from tenfold.apps.prover.report.watching import said, watched
 
     journal = resume or _runs(fresh)
-    done = [0, 0]
-    columns = (TextColumn("queries"), BarColumn(), MofNCompleteColumn())
+    last = Event("reading")
     try:
-        with Progress(*columns, console=console, transient=True) as progress:
-            bar = progress.add_task("rank", total=None)
+        with watched(console) as show:
 
-            def show(*counts: int) -> None:
-                done[:] = counts
-                progress.update(bar, completed=counts[0], total=counts[1])
+            def tell(event: Event) -> None:
+                nonlocal last
+                last = event
+                show(event)
 
-            run = evaluate(settings, show, journal)
+            run = evaluate(settings, tell, journal, command=_command())
     except KeyboardInterrupt:
-        again = "; the same command goes on from there" if journal else ""
-        console.print(f"Interrupted after {done[0]:,} of {done[1]:,} queries{again}.")
+        far = said(last)
+        kept = _kept(last)
+        console.print(f"Interrupted while {last.stage}{far and f' ({far})'}: {kept}.")
         raise
     if run.resumed:
         console.print(f"Resumed: {run.resumed:,} of {len(run.results):,} queries were done before.")
@@ -235,6 +247,38 @@ def _check_counts(settings: Settings, seeds: int, seed_test: int, resume: Path |
         )
 
 
+def _kept(last: Event) -> str:
+    """What is left of an interrupted run."""
+    if not last.kept:
+        return "nothing is kept, the same command begins anew"
+    if not last.done or last.stage == "checking":
+        return "the closure is kept, the same command goes on from there"
+    return f"{last.done:,} queries are kept, the same command goes on from there"
+
+
+def _command() -> str:
+    """The command as it was given."""
+    import shlex
+    import sys
+
+    return shlex.join(["tenfold", *sys.argv[1:]])
+
+
+def _explain(settings: Settings, fact: str, json: Path | None) -> None:
+    """Print why a fact holds or fails."""
+    from tenfold.apps.prover.api import explain_for
+    from tenfold.apps.prover.evaluation import load_for
+    from tenfold.apps.prover.output.asked import write_json
+    from tenfold.apps.prover.output.provenance import provenance_of
+
+    data = load_for(settings)
+    made = explain_for(settings, fact, data)
+    print(made)
+    if json is not None:
+        origin = provenance_of(settings, data, _command())
+        write_json(json, {**made.as_dict(), "provenance": origin.as_dict()})
+
+
 def _runs(fresh: bool) -> Path | None:
     """The folder of runs that have not ended, where it can be made; none for a fresh run."""
     from tenfold.apps.prover.journal import runs_folder
@@ -250,50 +294,46 @@ def _runs(fresh: bool) -> Path | None:
 
 
 def _diagnose(
-    settings: Settings, compare: bool, performance: bool, seeds: int, smoke: bool
+    settings: Settings, compare: bool, performance: bool, seeds: int, smoke: bool, json: Path | None
 ) -> bool:
     """Print what was found; whether all of it agrees."""
     from tenfold.apps.prover import diagnose
+    from tenfold.apps.prover.evaluation import load_for
+    from tenfold.apps.prover.output.asked import write_json
+    from tenfold.apps.prover.output.provenance import provenance_of
 
-    good = True
+    good, found = True, dict[str, Any]()
+
+    def tell(kind: str, line: str, made: Any, same: bool) -> None:
+        nonlocal good
+        print(line, flush=True)
+        found.setdefault(kind, []).append(made)
+        good &= same
+
     if smoke:
         for name, same in diagnose.smoke():
-            print(f"{'good ' if same else 'WRONG'}  {name}")
-            good &= same
+            made = {"name": name, "good": same}
+            tell("smoke", f"{'good ' if same else 'WRONG'}  {name}", made, same)
     if compare:
         steps, difference = diagnose.compare(settings)
-        print(f"alike in {steps} steps" if difference is None else str(difference))
-        good &= difference is None
-    for seed, same in diagnose.seed_test(settings, seeds):
-        print(f"{'equal' if same else 'DIFFER'}  seed {seed}")
-        good &= same
+        said = f"alike in {steps} steps" if difference is None else str(difference)
+        tell("compare", said, {"steps": steps, "said": said}, difference is None)
+    for seeded in diagnose.seed_test(settings, seeds):
+        tell("seeds", str(seeded), seeded.as_dict(), seeded.same)
+    if seeds > 1:
+        print(diagnose.spread(found["seeds"]))
     if performance:
-        for one in diagnose.performance(settings):
-            print(one)
-            good &= one.same
+        for timing in diagnose.performance(settings):
+            tell("performance", str(timing), timing.as_dict(), timing.same)
+    if json is not None:
+        origin = provenance_of(settings, load_for(settings), _command())
+        write_json(json, {**found, "good": good, "provenance": origin.as_dict()})
     return good
 
 
-def _check_writable(path: Path | None) -> None:
-    """An error before a long run, rather than after it."""
-    from tenfold.apps.prover.errors import InputError
-
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise InputError(f"{path} can't be written", fix="give a file in a folder that is there")
-
-
-def _show(run: Run, spread: dict[str, Any] | None) -> None:
+def _show(run: Run, relations: int | None, spread: dict[str, Any] | None) -> None:
     from tenfold.apps.prover.report.table import show, show_seeds
 
-    show(run)
+    show(run, relations=relations)
     if spread is not None:
         show_seeds(spread)
-
-
-def _write(path: Path, run: Run, spread: dict[str, Any] | None) -> None:
-    from json import dumps
-
-    from tenfold.apps.prover.report.summary import report
-
-    made = {**report(run), "seeds": spread}
-    path.write_text(dumps(made, indent=1, allow_nan=False) + "\n", encoding="utf-8")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tenfold.apps.prover.compare import (
@@ -13,7 +14,7 @@ from tenfold.apps.prover.compare import (
     compare_exhaustions,
     compare_rollouts,
 )
-from tenfold.apps.prover.evaluation import Run, evaluate, read_data
+from tenfold.apps.prover.evaluation import Run, evaluate, load_for
 from tenfold.apps.prover.input.program import program_of
 from tenfold.apps.prover.input.queries import queries, sample
 from tenfold.apps.prover.outcome import Outcome
@@ -35,20 +36,48 @@ class Timing:
     same: bool
     searched: int  # candidates and queries
     asked: int  # of so many
+    queries: int = 0
+    mrr: float | None = None  # realistic; None where not all was searched
+    speed: float | None = None  # times as fast as the plain reference of the engine
+
+    @property
+    def total(self) -> float:
+        """Seconds of closing, searching and ranking."""
+        return sum(value for stage, value in self.seconds.items() if stage != "read")
+
+    @property
+    def query_ms(self) -> float | None:
+        """Milliseconds a query."""
+        return 1000 * self.total / self.queries if self.queries else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for a file."""
+        return {**asdict(self), "total": self.total, "query_ms": self.query_ms}
 
     def __str__(self) -> str:
         spent = "  ".join(f"{stage} {value:8.3f} s" for stage, value in self.seconds.items())
-        part = "" if self.searched == self.asked else f"  {self.searched:,} of {self.asked:,} alone"
-        return f"{self.backend:16} {spent}  {'equal' if self.same else 'DIFFERS'}{part}"
+        parts = [f"{self.backend:16} {spent}"]
+        if self.query_ms is not None:
+            parts.append(f"{self.query_ms:9.3f} ms a query")
+        if self.speed is not None:
+            parts.append(f"{self.speed:6.2f}×")
+        if self.mrr is not None:
+            parts.append(f"MRR {self.mrr:.4f}")
+        parts.append("equal" if self.same else "DIFFERS")
+        if self.searched != self.asked:
+            parts.append(f"{self.searched:,} of {self.asked:,} alone")
+        return "  ".join(parts)
 
 
 def performance(settings: Settings, patience: float = 10.0) -> Iterator[Timing]:
     """The same run by the references, the evaluator and compiled; that twice, to see it warm.
 
-    Top-down searches for each candidate by itself, so beside a closure it stops after so many
-    seconds of patience, and says how far it came.
+    Speeds are against the plain reference, bottom-up for a closure. Top-down searches for each
+    candidate by itself, so beside a closure it stops after so many seconds of patience, and says
+    how far it came.
     """
     first: Any = None
+    plain = 0.0
     for turn, backend in enumerate((*BACKENDS, "compiled")):
         run = evaluate(replace(settings, backend=backend))
         made = by_mode(run)
@@ -59,7 +88,10 @@ def performance(settings: Settings, patience: float = 10.0) -> Iterator[Timing]:
                 yield _top_down(run, patience)
         name = "bottom-up" if backend == "python" and run.closed is not None else backend
         name = f"{name}, again" if turn == len(BACKENDS) else name
-        yield Timing(name, run.seconds, _alike(made, first), count, count)
+        queries, mrr = made["both"]["queries"], made["both"]["mrr"]["realistic"]
+        one = Timing(name, run.seconds, _alike(made, first), count, count, queries, mrr)
+        plain = plain or one.total
+        yield replace(one, speed=plain / one.total if one.total else None)
 
 
 def _top_down(run: Run, patience: float) -> Timing:
@@ -78,8 +110,27 @@ def _top_down(run: Run, patience: float) -> Timing:
     return Timing("top-down", {"rank": time.perf_counter() - began}, same, done, len(goals))
 
 
-def seed_test(settings: Settings, count: int) -> Iterator[tuple[int, bool]]:
-    """For each seed, whether the compiled engine finds what the plain reference finds.
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """A seed: the MRR it gives, and whether compiled code and plain reference agree on it."""
+
+    seed: int
+    same: bool
+    mrr: dict[str, float | None]  # by kind of rank
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for a file."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        shares = ", ".join(
+            f"{kind} {'-' if share is None else f'{share:.4f}'}" for kind, share in self.mrr.items()
+        )
+        return f"{'equal' if self.same else 'DIFFER'}  seed {self.seed}  MRR {shares}"
+
+
+def seed_test(settings: Settings, count: int) -> Iterator[Seeded]:
+    """For each seed, what the compiled engine finds, and whether the plain reference finds it too.
 
     The embedded data set is made anew by each seed.
     """
@@ -90,7 +141,22 @@ def seed_test(settings: Settings, count: int) -> Iterator[tuple[int, bool]]:
             data = "family:" + ",".join([*rest, f"seed={seed}"])
         here = replace(settings, data=data, seed=seed)
         ours = by_mode(evaluate(replace(here, backend="compiled")))
-        yield seed, _alike(ours, by_mode(evaluate(replace(here, backend="python"))))
+        same = _alike(ours, by_mode(evaluate(replace(here, backend="python"))))
+        yield Seeded(seed, same, ours["both"]["mrr"])
+
+
+def spread(seeds: Sequence[Mapping[str, Any]]) -> str:
+    """The mean and the deviation (of a sample) of the realistic MRR over seeds.
+
+    >>> spread([{"mrr": {"realistic": 0.5}}, {"mrr": {"realistic": 0.7}}])
+    'MRR over 2 seeds, realistic: mean 0.6000, deviation 0.1414'
+    """
+    found = [one["mrr"]["realistic"] for one in seeds]
+    known = [share for share in found if share is not None]
+    if len(known) < 2:
+        return f"MRR over {len(found)} seeds: none"
+    middle, off = statistics.mean(known), statistics.stdev(known)
+    return f"MRR over {len(known)} seeds, realistic: mean {middle:.4f}, deviation {off:.4f}"
 
 
 def _alike(ours: Any, theirs: Any) -> bool:
@@ -103,7 +169,7 @@ def _alike(ours: Any, theirs: Any) -> bool:
 
 def compare(settings: Settings) -> tuple[int, Difference | None]:
     """The compiled engine against the evaluator, step by step."""
-    data = read_data(settings)
+    data = load_for(settings)
     program = program_of(data)
     if settings.engine == "closure":
         return compare_closures(program, settings.height)

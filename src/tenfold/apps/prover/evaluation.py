@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,14 +21,15 @@ from tenfold.apps.prover.input.program import Program, program_of
 from tenfold.apps.prover.input.queries import Query, queries, sample
 from tenfold.apps.prover.journal import Journal, digest_of
 from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.output.provenance import Provenance, provenance_of
+from tenfold.apps.prover.progress import Event, Progress
+from tenfold.apps.prover.proofs.index import FactIndex
 from tenfold.apps.prover.proofs.proof import Explainer
 from tenfold.apps.prover.result import Finding
 from tenfold.apps.prover.rollout.engine import rank_by_rollout
 from tenfold.apps.prover.scores.embedding import Embedding, read_embedding
 from tenfold.apps.prover.scores.weights import check_weights
 from tenfold.apps.prover.settings import Settings
-
-Progress = Callable[[int, int], None]  # queries done, queries in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Run:
     results: tuple[Result, ...]
     seconds: dict[str, float]
     checked: int  # proofs replayed
+    provenance: Provenance
     resumed: int = 0  # queries that an interrupted run had done
 
     @property
@@ -77,8 +79,43 @@ class Run:
         return total
 
 
-def read_data(settings: Settings) -> Dataset:
-    """The data set of a run, with its rules."""
+def evaluate(
+    settings: Settings,
+    progress: Progress | None = None,
+    journal: Path | None = None,
+    *,
+    data: Dataset | None = None,
+    command: str = "",
+) -> Run:
+    """Read, search, rank. With a journal, go on from what an interrupted run has done.
+
+    A journal that is a folder holds runs by their digests, each until it has ended. `data` is a
+    data set that was read before; `command` is kept with the figures.
+
+    >>> run = evaluate(Settings("family:families=1,generations=2", modes=("tail",)))
+    >>> len(run.results) == len(run.data.test)
+    True
+    """
+    stages, tell = Stages(), progress or (lambda event: None)
+    with stages.timed("read"):
+        tell(Event("reading"))
+        read = data or load_for(settings)
+        program = program_of(read)
+        if settings.score == "weight":
+            read = replace(read, notices=(*read.notices, *check_weights(read.rules)))
+        asked = _asked(settings, read, program)
+        origin = provenance_of(settings, read, command, files=data is None)
+    if journal is None:
+        return _run(settings, read, program, asked, origin, stages, tell, None)
+    digest = digest_of(settings, program, asked)
+    passing = journal.is_dir()
+    path = journal / f"{digest}.jsonl" if passing else journal
+    with Journal(path, digest, len(asked), passing=passing) as kept:
+        return _run(settings, read, program, asked, origin, stages, tell, kept)
+
+
+def load_for(settings: Settings) -> Dataset:
+    """The data set that the settings name."""
     return load(
         settings.data,
         Path(settings.rules) if settings.rules else None,
@@ -87,33 +124,6 @@ def read_data(settings: Settings) -> Dataset:
         mine=settings.mine,
         mine_to=Path(settings.mine_to) if settings.mine_to else None,
     )
-
-
-def evaluate(
-    settings: Settings, progress: Progress | None = None, journal: Path | None = None
-) -> Run:
-    """Read, search, rank. With a journal, go on from what an interrupted run has done.
-
-    A journal that is a folder holds runs by their digests, each until it has ended.
-
-    >>> run = evaluate(Settings("family:families=1,generations=2", modes=("tail",)))
-    >>> len(run.results) == len(run.data.test)
-    True
-    """
-    stages = Stages()
-    with stages.timed("read"):
-        data = read_data(settings)
-        program = program_of(data)
-        if settings.score == "weight":
-            data = replace(data, notices=(*data.notices, *check_weights(data.rules)))
-        asked = _asked(settings, data, program)
-    if journal is None:
-        return _run(settings, data, program, asked, stages, progress, None)
-    digest = digest_of(settings, program, asked)
-    passing = journal.is_dir()
-    path = journal / f"{digest}.jsonl" if passing else journal
-    with Journal(path, digest, len(asked), passing=passing) as kept:
-        return _run(settings, data, program, asked, stages, progress, kept)
 
 
 def _asked(settings: Settings, data: Dataset, program: Program) -> list[Query]:
@@ -132,14 +142,13 @@ def _run(
     data: Dataset,
     program: Program,
     asked: Sequence[Query],
+    origin: Provenance,
     stages: Stages,
-    progress: Progress | None,
+    tell: Progress,
     kept: Journal | None,
 ) -> Run:
     found: list[Finding] = list(kept.done) if kept else []
     resumed = len(found)
-    if progress:
-        progress(resumed, len(asked))
     embedding = None
     if settings.embedding is not None:
         with stages.timed("read"):
@@ -149,23 +158,29 @@ def _run(
     if settings.engine == "closure" and settings.score != "embedding":
         with stages.timed("close"):
 
+            def watch(height: int, facts: int) -> None:
+                tell(Event("closing", facts, height=height))
+
             def close() -> Closure:
-                return close_program(settings, program)
+                watch(0, len(program.facts))
+                return close_program(settings, program, watch)
 
             closed = kept.closure(Packing.of(program), close) if kept else close()
         if settings.check:
+            tell(Event("checking", len(closed.keys), kept=kept is not None and kept.holds))
             with stages.timed("check"):
-                checked = Explainer(program, closed.by_triple()).check_all()
+                checked = Explainer(program, FactIndex(closed)).check_all()
+    stage, holds = "searching" if closed is None else "ranking", kept is not None and kept.holds
+    tell(Event(stage, resumed, len(asked), kept=holds))
     with stages.timed("rank"):
         for one in _ranked(settings, program, closed, asked, resumed, embedding):
             if kept:
                 kept.write(one)
             found.append(one)
-            if progress:
-                progress(len(found), len(asked))
+            tell(Event(stage, len(found), len(asked), kept=holds))
     checked += sum(one.checked for one in found)
     results = tuple(Result(q, f) for q, f in zip(asked, found, strict=True))
-    return Run(settings, data, program, closed, results, stages.seconds, checked, resumed)
+    return Run(settings, data, program, closed, results, stages.seconds, checked, origin, resumed)
 
 
 def _ranked(

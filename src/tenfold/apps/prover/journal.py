@@ -26,11 +26,13 @@ from tenfold.apps.prover.input.queries import Query
 from tenfold.apps.prover.result import Finding
 from tenfold.apps.prover.settings import REPORTED, Settings
 
+FORMAT = b"2"  # of a journal's lines: those of another are not read
+
 
 def digest_of(settings: Settings, program: Program, asked: Sequence[Query]) -> str:
     """What a run is, in 32 letters: equal ones have equal results."""
     told = {name: v for name, v in settings.as_dict().items() if name not in REPORTED}
-    made = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    made = hashlib.sha256(FORMAT + json.dumps(told, sort_keys=True).encode())
     for path in (settings.weights, settings.embedding):
         made.update(_content(path) if path else b"")
     made.update(repr((program.predicates, program.constants)).encode())
@@ -69,6 +71,8 @@ class Journal:
         self._file: IO[str] | None = None
 
     def __enter__(self) -> Journal:
+        if self.path.exists() and not self.path.is_file():  # a device may have no end
+            raise InputError(f"{self.path} is no file", fix="give a file that can be written")
         try:
             file = self.path.open("a+", encoding="utf-8", newline="\n")
         except OSError as error:
@@ -107,14 +111,28 @@ class Journal:
                 path.unlink(missing_ok=True)
         self._file.close()
 
+    @property
+    def holds(self) -> bool:
+        """Whether what is written is kept: not where another process does the same run."""
+        return self._file is not None
+
     def write(self, found: Finding) -> None:
         """One more query."""
         self._line(json.dumps(found.as_list()))
 
     def _line(self, text: str) -> None:
         if self._file:
-            self._file.write(text + "\n")
-            self._file.flush()
+            try:
+                self._file.write(text + "\n")
+                self._file.flush()
+            except OSError as error:
+                raise self._full(error) from None
+
+    def _full(self, error: OSError) -> InputError:
+        return InputError(
+            f"{self.path}: {error.strerror or error}",
+            fix="make room there, or say --fresh to keep nothing",
+        )
 
     @property
     def _closure(self) -> Path:
@@ -137,15 +155,19 @@ class Journal:
         if self._file is None:
             return made
         partial = self._closure.with_suffix(".partial")
-        with partial.open("wb") as file:
-            np.savez(
-                file,
-                keys=made.keys,
-                heights=made.heights,
-                complete=made.complete,
-                growths=made.growths,
-            )
-        os.replace(partial, self._closure)
+        try:
+            with partial.open("wb") as file:
+                np.savez(
+                    file,
+                    keys=made.keys,
+                    heights=made.heights,
+                    complete=made.complete,
+                    growths=made.growths,
+                )
+            os.replace(partial, self._closure)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise self._full(error) from None
         return made
 
 

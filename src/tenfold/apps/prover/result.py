@@ -13,6 +13,7 @@ from tenfold.apps.prover.report.ranks import Rank
 
 Key = list[Any]  # [proved, score, score by embedding]: greater is better
 Tally = tuple[Key, list[tuple[Key, int]]]  # of the query, and how many candidates have each
+LISTED = 20  # of the candidates that are better than a query
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,15 @@ class Finding:
     checked: int = 0  # proofs replayed
     weight: float | None = None  # the query's score by weight; of several the greatest
     tally: Tally | None = None  # where scores of all queries are compared
+    above: tuple[int, ...] = ()  # a few of the candidates that are better, the best first
+    outcome: Outcome | None = None  # of the query itself; None: its height says it
 
     def as_list(self) -> list[Any]:
         """Plain data, for a journal."""
         rank = [self.rank.better, self.rank.ties, self.rank.candidates]
-        counted = dict(self.outcomes)
-        return [rank, self.height, counted, self.near, self.checked, self.weight, self.tally]
+        own = None if self.outcome is None else int(self.outcome)
+        found = [rank, self.height, dict(self.outcomes), self.near, self.checked]
+        return [*found, self.weight, self.tally, list(self.above), own]
 
     @staticmethod
     def of_list(data: list[Any]) -> Finding:
@@ -41,10 +45,13 @@ class Finding:
         >>> Finding.of_list(one.as_list()) == one
         True
         """
-        rank, height, outcomes, near, checked, weight, counted = data
+        rank, height, outcomes, near, checked, weight, counted, above, own = data
         ends = Counter({Outcome(int(o)): int(n) for o, n in outcomes.items()})
         scores = (counted[0], [(key, n) for key, n in counted[1]]) if counted else None
-        return Finding(Rank(*rank), height, ends, near, checked, weight, scores)
+        outcome = None if own is None else Outcome(own)
+        return Finding(
+            Rank(*rank), height, ends, near, checked, weight, scores, tuple(above), outcome
+        )
 
 
 def _listed(value: Any) -> Any:

@@ -10,7 +10,7 @@ from tenfold.apps.prover.input.measures import CONFIDENCES
 from tenfold.apps.prover.input.queries import MODES
 
 AGGREGATES = ("max", "noisy-or", "product", "count", "max-then-next")
-REPORTED = ("bootstrap", "confidence")  # what changes the report of a run, not its results
+REPORTED = ("bootstrap", "confidence_level")  # what changes the report of a run, not its results
 CHOICES = {
     "confidence": CONFIDENCES,
     "engine": ("closure", "rollout"),
@@ -54,7 +54,7 @@ class Settings:
     check: bool = False  # replay every proof
     auc_pr: bool = False  # compare the scores of all queries with each other, too
     bootstrap: int = 0  # resamples of the queries, for intervals of the figures
-    confidence: float = 0.95  # of these intervals
+    confidence_level: float = 0.95  # of these intervals
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -70,9 +70,10 @@ class Settings:
         for name in ("limit", "sample", "seed", "bootstrap"):
             if (getattr(self, name) or 0) < 0:
                 raise InputError(f"{name} is {getattr(self, name)}", fix="give 0 or more")
-        if not 0 < self.confidence < 1:
+        if not 0 < self.confidence_level < 1:
             raise InputError(
-                f"confidence is {self.confidence}", fix="give one between 0 and 1, such as 0.95"
+                f"confidence_level is {self.confidence_level}",
+                fix="give one between 0 and 1, such as 0.95",
             )
         self._check_score()
         if self.engine == "closure" and self.score == "logprob":
@@ -124,8 +125,20 @@ class Settings:
                     fix="leave --engine and --check-proofs out",
                 )
 
-    def _check_used(self) -> None:
-        """An error where something is asked for that the run would pay no heed to."""
+    def heeded(self) -> dict[str, Any]:
+        """What the run pays heed to, as plain data."""
+        _, unused = self._unused()
+        left = {name: value for name, value in self.as_dict().items() if name not in unused}
+        drawn = self.sample is not None or (
+            self.engine == "rollout"
+            and (self.search == "sampled" or (self.policy == "learned" and not self.weights))
+        )
+        if not drawn:
+            del left["seed"]
+        return {name: value for name, value in left.items() if value not in (None, (), False)}
+
+    def _unused(self) -> tuple[str, dict[str, str]]:
+        """What the run is, and what it pays no heed to, each with what would make it."""
         unused: dict[str, str] = {}
         if self.engine == "closure":
             kind, fix = "a closure", "say --engine rollout"
@@ -141,6 +154,11 @@ class Settings:
                 unused["beam"] = "say --search beam"
             if self.policy != "learned":
                 unused["weights"] = "say --policy learned"
+        return kind, unused
+
+    def _check_used(self) -> None:
+        """An error where something is asked for that the run would pay no heed to."""
+        kind, unused = self._unused()
         defaults = {f.name: f.default for f in fields(self)}
         for name, fix in unused.items():
             if getattr(self, name) != defaults[name]:

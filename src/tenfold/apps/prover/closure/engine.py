@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import nsmallest
 from typing import Any
 
 import numpy as np
 
-from tenfold.apps.prover.closure.fixpoint import Closure, close_by_joins
+from tenfold.apps.prover.closure.fixpoint import Closure, Watch, close_by_joins
 from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.closure.lookups import Ranking, rank_by_lookup
 from tenfold.apps.prover.closure.weights.chains import Floats
@@ -17,20 +18,21 @@ from tenfold.apps.prover.closure.weights.last import rank_by_weight
 from tenfold.apps.prover.input.program import Program, Triple
 from tenfold.apps.prover.input.queries import Query
 from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.proofs.index import FactIndex
 from tenfold.apps.prover.reference.aggregates import aggregate
 from tenfold.apps.prover.reference.bottom_up import close
 from tenfold.apps.prover.reference.ranks import rank_by_value
 from tenfold.apps.prover.reference.weighted_up import weigh
-from tenfold.apps.prover.result import Finding, Tally, tally
+from tenfold.apps.prover.result import LISTED, Finding, Tally, tally
 from tenfold.apps.prover.scores.embedding import Embedding
 from tenfold.apps.prover.settings import Settings
 
 
-def close_program(settings: Settings, program: Program) -> Closure:
+def close_program(settings: Settings, program: Program, watch: Watch | None = None) -> Closure:
     """The closure of a program, by the backend that the settings name."""
     if settings.backend != "python":
-        return close_by_joins(program, settings.height, backend=settings.backend)
-    reference = close(program, settings.height)
+        return close_by_joins(program, settings.height, backend=settings.backend, watch=watch)
+    reference = close(program, settings.height, watch=watch)
     packing = Packing.of(program)
     facts = sorted(reference.heights)
     heights = np.array([reference.heights[f] for f in facts], np.int64)
@@ -58,6 +60,8 @@ def rank_in_closure(
     classes = _classes(settings, program, closed, asked)
     ranked = _ranked(settings, program, closed, classes, asked[done:], embedding)
     tallies = _tallies(settings, closed, classes, asked[done:], embedding)
+    by_height = classes.scores is None and embedding is None  # then the closure itself tells
+    index = None if by_height else FactIndex(replace(closed, heights=classes.numbers))
     for query, one, counted in zip(asked[done:], ranked, tallies, strict=True):
         place = _place(closed, query.fact)
         own = place is not None
@@ -71,7 +75,25 @@ def rank_in_closure(
             if place is None or classes.scores is None
             else float(classes.scores[place]),
             tally=counted,
+            above=_above(query, one.rank.better, index, embedding) if index else (),
         )
+
+
+def _above(
+    query: Query, better: int, index: FactIndex, embedding: Embedding | None
+) -> tuple[int, ...]:
+    """A few of the candidates that are better than a query, the best first."""
+    if not better:
+        return ()
+    p, s, o = query.fact
+    row = index.column(p, o) if query.mode == "head" else index.row(p, s)
+    if embedding is None:
+        proved = [c for c in row if c in query.pool and c not in query.known]
+        return tuple(nsmallest(min(better, LISTED), proved, key=lambda c: (row[c], c)))
+    candidates = np.array(query.candidates)
+    classes = np.array([row.get(c, np.inf) for c in query.candidates])
+    order = np.lexsort((candidates, -embedding.scores([query])[0][candidates], classes))
+    return tuple(candidates[order[: min(better, LISTED)]].tolist())
 
 
 def _place(closed: Closure, fact: Triple) -> int | None:

@@ -11,6 +11,8 @@ for each: there most facts are found many times over.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,6 +36,8 @@ DENSE = 1 << 20  # places of a table of all keys, at most
 SPARE = 64  # places of it for each fact there is to begin with, at most
 GROWTH = 4  # of the room for facts at a time: each size is compiled for
 PIECE = 1 << 14  # rows of a piece at least: what the near caches hold
+
+Watch = Callable[[int, int], None]  # told the height and the facts so far
 
 
 class State(NamedTuple):
@@ -76,8 +80,11 @@ def close_by_joins(
     facts: int = 1 << 10,
     rows: int | None = None,
     backend: str = "compiled",
+    watch: Watch | None = None,
 ) -> Closure:
     """The closure of a program; `facts` and `rows` are the capacities to begin with.
+
+    `watch` is told the height and the facts so far, some times a second.
 
     Unless they are given, rows follow facts where these are sorted.
 
@@ -94,12 +101,18 @@ def close_by_joins(
     rows = rows or _rows(facts, dense)
     state = begin(program, packing, uses, facts, backend)
     most = np.int64(np.iinfo(np.int32).max if limit is None else limit)
-    growths = 0
+    growths, most_pieces = 0, 1 << (4 if watch else 62)
     while True:
         shapes = (len(state.facts), rows, *(table.shape for table in uses))
-        pieces = np.int64(1 if run.is_new(backend, *shapes) else 1 << 62)
+        pieces = np.int64(1 if run.is_new(backend, *shapes) else most_pieces)
         state = state._replace(pieces=np.int64(0))
+        began = time.perf_counter()
         state = State(*run.on(backend)(state, uses, packing, most, pieces, rows=rows))
+        if watch:
+            watch(int(state.height), int(state.count + state.found))
+            # pieces change no result: as many as keep the time between two calls short
+            if time.perf_counter() - began < 0.1:
+                most_pieces = min(2 * most_pieces, 1 << 62)
         if state.status in (FIXPOINT, LIMIT):
             break
         if state.status == RUNNING:

@@ -108,6 +108,16 @@ def program_of(data: Dataset) -> Program:
     return program(data.train, data.rules, (*data.valid, *data.test), offered)
 
 
+def rules_of(data: Dataset, program: Program) -> tuple[Rule, ...]:
+    """The rule behind each clause of a data set's program: the first that says it."""
+    p_of = {name: i for i, name in enumerate(program.predicates)}
+    c_of = {name: i for i, name in enumerate(program.constants)}
+    found: dict[Clause, Rule] = {}
+    for rule in data.rules:
+        found.setdefault(_clause(rule, p_of, c_of), rule)
+    return tuple(found[clause] for clause in program.clauses)
+
+
 def _clause(rule: Rule, p_of: dict[str, int], c_of: dict[str, int]) -> Clause:
     seen: dict[Variable, int] = {}
 

@@ -7,13 +7,15 @@ it is said to join, and sees that no fact rests on itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tenfold.apps.prover.errors import ProofError
 from tenfold.apps.prover.input.program import Program, Triple
-from tenfold.apps.prover.reference.top_down import Searcher, unify, walk
+from tenfold.apps.prover.proofs.grounding import bind_head, groundings
+from tenfold.apps.prover.proofs.index import FactIndex
+from tenfold.apps.prover.reference.top_down import Searcher, unify
 
 
 class Reason(NamedTuple):
@@ -32,17 +34,14 @@ class Proof:
 
 
 class Explainer:
-    """Finds a lowest proof of any fact of a closure."""
+    """Finds a lowest proof of any fact of a closure: by the first clause that gives it so low."""
 
-    def __init__(self, program: Program, heights: Mapping[Triple, int]) -> None:
-        self.program, self.heights = program, heights
-        self.objects: dict[tuple[int, int], list[int]] = {}
-        self.subjects: dict[tuple[int, int], list[int]] = {}
-        self.pairs: dict[int, list[tuple[int, int]]] = {}
-        for p, s, o in sorted(heights):
-            self.objects.setdefault((p, s), []).append(o)
-            self.subjects.setdefault((p, o), []).append(s)
-            self.pairs.setdefault(p, []).append((s, o))
+    def __init__(self, program: Program, index: FactIndex) -> None:
+        self.program, self.index = program, index
+        self.clauses: dict[int, list[int]] = {}
+        self._found: dict[Triple, Reason | None] = {}
+        for number, clause in enumerate(program.clauses):
+            self.clauses.setdefault(clause.head[0], []).append(number)
 
     def explain(self, fact: Triple) -> Proof:
         """A proof of a fact, no higher than its lowest.
@@ -50,68 +49,60 @@ class Explainer:
         >>> from tenfold.apps.prover.input.program import Clause
         >>> swap = Clause((0, -1, -2), ((0, -2, -1),))
         >>> made = Program(("p",), ("a", "b"), ((0, 0, 1),), (swap,))
-        >>> Explainer(made, {(0, 0, 1): 0, (0, 1, 0): 1}).explain((0, 1, 0)).reasons[0, 1, 0]
+        >>> index = FactIndex.of({(0, 0, 1): 0, (0, 1, 0): 1})
+        >>> Explainer(made, index).explain((0, 1, 0)).reasons[0, 1, 0]
         Reason(clause=0, body=((0, 0, 1),))
         """
-        if fact not in self.heights:
-            raise ProofError(f"{self.program.name(fact)} has no proof", fix="ask for one that has")
-        reasons: dict[Triple, Reason | None] = {}
-        left = [fact]
+        return self.rest_on(fact, self.reason(fact))
+
+    def rest_on(self, fact: Triple, reason: Reason | None) -> Proof:
+        """The proof that begins with a reason and goes on with lowest proofs."""
+        reasons: dict[Triple, Reason | None] = {fact: reason}
+        left = [*reversed(reason.body)] if reason else []
         while left:
             now = left.pop()
             if now in reasons:
                 continue
-            reasons[now] = reason = self._reason(now) if self.heights[now] else None
-            left.extend(reason.body if reason else ())
+            reasons[now] = found = self.reason(now)
+            left.extend(reversed(found.body if found else ()))
         return Proof(fact, reasons)
 
     def check_all(self) -> int:
         """How many facts were proved anew, each at its height, step by step; or an error."""
-        reasons = {
-            fact: self._reason(fact) if height else None for fact, height in self.heights.items()
-        }
+        reasons = {fact: self.reason(fact) for fact, _ in self.index.facts()}
         found = check_reasons(self.program, reasons)
-        for fact, height in self.heights.items():
+        for fact, height in self.index.facts():
             if found.get(fact) != height:
                 raise _wrong(self.program, fact, f"its proof has not the height {height}")
         return len(found)
 
-    def _reason(self, fact: Triple) -> Reason:
-        below = self.heights[fact]
-        for number, clause in enumerate(self.program.clauses):
-            if clause.head[0] != fact[0]:
-                continue
-            found = unify(((clause.head[1], fact[1]), (clause.head[2], fact[2])))
-            if found is None:
-                continue
-            stack: list[tuple[dict[int, int], tuple[Triple, ...]]] = [(found, ())]
-            while stack:
-                binding, done = stack.pop()
-                if len(done) == len(clause.body):
-                    return Reason(number, done)
-                for matched in self._matches(clause.body[len(done)], binding, below):
-                    _, s, o = clause.body[len(done)]
-                    more = dict(binding)
-                    for term, value in ((s, matched[1]), (o, matched[2])):
-                        if walk(term, more) < 0:
-                            more[walk(term, more)] = value
-                    stack.append((more, (*done, matched)))
+    def reason(self, fact: Triple) -> Reason | None:
+        """What gives a fact at its lowest; None: it is given."""
+        if fact not in self._found:
+            self._found[fact] = self._reason(fact)
+        return self._found[fact]
+
+    def _reason(self, fact: Triple) -> Reason | None:
+        height = self.index.height(fact)
+        if height is None:
+            raise ProofError(f"{self.program.name(fact)} has no proof", fix="ask for one that has")
+        if not height:
+            return None
+        for number in self.clauses.get(fact[0], ()):
+            for reason in self.reasons_by(number, fact, height):
+                return reason
         raise ProofError(
-            f"no clause gives {self.program.name(fact)} at height {below}",
+            f"no clause gives {self.program.name(fact)} at height {height}",
             fix="the heights are not those of this program's closure",
         )
 
-    def _matches(self, atom: Triple, binding: dict[int, int], below: int) -> list[Triple]:
-        p, s, o = atom[0], walk(atom[1], binding), walk(atom[2], binding)
-        if s >= 0 and o >= 0:
-            found = [(p, s, o)]
-        elif s >= 0:
-            found = [(p, s, other) for other in self.objects.get((p, s), ())]
-        elif o >= 0:
-            found = [(p, other, o) for other in self.subjects.get((p, o), ())]
-        else:
-            found = [(p, a, b) for a, b in self.pairs.get(p, ()) if s != o or a == b]
-        return [fact for fact in found if self.heights.get(fact, below) < below]
+    def reasons_by(self, number: int, fact: Triple, below: int | None = None) -> Iterator[Reason]:
+        """The ways in which a clause gives a fact, out of facts of less than some height."""
+        clause = self.program.clauses[number]
+        binding = bind_head(clause, fact)
+        if binding is not None:
+            for body in groundings(clause.body, binding, self.index, below):
+                yield Reason(number, body)
 
 
 def check_proof(program: Program, proof: Proof, without: Triple | None = None) -> int:

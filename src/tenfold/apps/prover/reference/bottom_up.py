@@ -9,7 +9,7 @@ empty).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from tenfold.apps.prover.input.program import Clause, Program, Triple
@@ -26,8 +26,15 @@ class Closure:
     complete: bool
 
 
-def close(program: Program, limit: int | None = None, without: Triple | None = None) -> Closure:
+def close(
+    program: Program,
+    limit: int | None = None,
+    without: Triple | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> Closure:
     """The closure of a program up to a height; `without` is a fact that is not to be used.
+
+    `watch` is told the height and the facts so far after each round.
 
     >>> from tenfold.apps.prover.input.program import program
     >>> from tenfold.apps.prover.input.terms import Atom, Fact, Rule, Variable
@@ -44,6 +51,8 @@ def close(program: Program, limit: int | None = None, without: Triple | None = N
         for fact in new:
             heights[fact] = height
         store.add(new)
+        if watch:
+            watch(height, len(heights))
         height += 1
         new = _derive(program.clauses, store, new, first=height == 1)
         if not new:

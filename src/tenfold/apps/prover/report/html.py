@@ -1,4 +1,4 @@
-"""HTML: a run as one page that needs nothing else: figures, plots, and drawings of proofs."""
+"""HTML: a run as one page that needs nothing else: figures, plots, and every query's proof."""
 
 from __future__ import annotations
 
@@ -8,149 +8,176 @@ from html import escape
 from typing import Any
 
 from tenfold.apps.prover.evaluation import Run
-from tenfold.apps.prover.report.draw import STYLE, proofs
-from tenfold.apps.prover.report.ranks import KINDS, LEVELS
-from tenfold.apps.prover.report.summary import by_mode, by_relation, intervals_by_mode
+from tenfold.apps.prover.output.answers import Answering
+from tenfold.apps.prover.report.page.listing import Listing
+from tenfold.apps.prover.report.page.metrics import interval_parts, rank_table, seed_parts
+from tenfold.apps.prover.report.page.plots import BINS, bars, bin_of, shares
+from tenfold.apps.prover.report.page.script import SCRIPT
+from tenfold.apps.prover.report.page.style import STYLE
+from tenfold.apps.prover.report.page.tables import Column, figures_table, table
+from tenfold.apps.prover.report.ranks import LEVELS
+from tenfold.apps.prover.report.summary import by_mode
+from tenfold.apps.prover.settings import Settings
 
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse } td, th { padding: .2rem .7rem; text-align: right }
-td:first-child, th:first-child { text-align: left } tr:nth-child(even) { background: #f4f4f4 }
-svg text { font: 12px system-ui, sans-serif } .bar { fill: #4878a8 } details { margin: .3rem 0 }
-"""
+RULES = 500  # rows of the table of rules
 
 
-def page(run: Run, spread: Mapping[str, Any] | None = None) -> str:
+def page(
+    run: Run,
+    answering: Answering | None = None,
+    relations: int | None = None,
+    spread: Mapping[str, Any] | None = None,
+) -> str:
     """The page; `spread` is what the figures of several seeds come to."""
-    modes = by_mode(run)
-    ranks = Counter(_bin(int(r.found.rank.realistic)) for r in run.results)
-    heights = Counter(
-        "none" if r.found.height is None else str(r.found.height) for r in run.results
-    )
-    outcomes = {o.name: n for o, n in sorted(run.outcomes.items())}
+    listing = Listing(answering or Answering(run))
     parts = [
         f"<h1>{escape(run.data.name)}</h1>",
+        f"<p class=soft>tenfold prove, {escape(run.provenance.date)}</p>",
+        _cards(run),
+        "<h2>Settings that mattered</h2>",
         _settings(run),
-        "<h2>All relations</h2>",
-        _table(("mode",), {(mode,): made for mode, made in modes.items()}),
+        _notices(run),
+        "<h2>Relations</h2>",
+        "<label class=narrow><input type=checkbox id=columns> all columns</label>",
+        figures_table(run, relations),
+        "<p class=soft>Hits are by the realistic rank. A click on a head sorts.</p>",
         "<h2>Ranks against chance</h2>",
-        _ranks(modes),
-        *_intervals(run),
-        *_seeds(spread),
-        "<h2>Each relation</h2>",
-        _table(
-            ("relation", "mode"),
-            {(r, m): made for r, by in by_relation(run).items() for m, made in by.items()},
-        ),
-        "<h2>Ranks of the queries</h2>",
-        _bars({name: ranks[name] for name in _BINS if ranks[name]}),
-        "<h2>Heights of the queries' proofs</h2>",
-        _bars(
-            dict(sorted(heights.items(), key=lambda item: (item[0] == "none", len(item[0]), item)))
-        ),
-        "<h2>How the searches ended</h2>",
-        _bars(outcomes),
-        *proofs(run),
+        rank_table(by_mode(run)),
+        *interval_parts(run),
+        *seed_parts(spread),
+        *_plots(run),
+        *_rules(listing),
+        *_queries(listing),
+        "<h2>Where the figures come from</h2>",
+        _origin(run),
     ]
     title = f"tenfold prove: {escape(run.data.name)}"
     return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
-        f"<style>{_STYLE}{STYLE}</style>{''.join(parts)}</html>\n"
+        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        '<meta name=viewport content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{STYLE}</style></head><body>{''.join(parts)}"
+        f'<script type="application/json" id=data>{listing.as_json()}</script>'
+        f"<script>{SCRIPT}</script></body></html>\n"
     )
 
 
-_BINS = ("1", "2", "3", "4-10", "11-30", "31-100", "101-1000", "more")
-
-
-def _bin(rank: int) -> str:
-    for name in _BINS[:-1]:
-        low, _, high = name.partition("-")
-        if int(low) <= rank <= int(high or low):
-            return name
-    return _BINS[-1]
+def _cards(run: Run) -> str:
+    made = by_mode(run)["both"]
+    shown: dict[str, Any] = {"MRR, realistic": made["mrr"]["realistic"]}
+    shown |= {f"Hits@{level}": made["hits"][str(level)]["realistic"] for level in LEVELS}
+    cells = {name: "–" if v is None else f"{v:.4f}" for name, v in shown.items()}
+    unproved = made["queries"] - made["proved"]
+    cells |= {"rankings": f"{made['queries']:,}", "unproved": f"{unproved:,}"}
+    cards = "".join(
+        f"<div class=card><strong>{value}</strong><span>{escape(name)}</span></div>"
+        for name, value in cells.items()
+    )
+    return f"<div class=cards>{cards}</div>"
 
 
 def _settings(run: Run) -> str:
-    shown = {k: v for k, v in run.settings.as_dict().items() if v not in (None, (), False)}
-    text = ", ".join(f"{name} {value}" for name, value in shown.items())
+    """What the engine pays heed to; what is not as usual stands out."""
+    usual = Settings(run.settings.data).as_dict()
+    rows = []
+    for name, value in run.settings.heeded().items():
+        given = "" if value == usual[name] or name == "data" else " class=set"
+        said = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        rows.append(f"<dt>{escape(name)}</dt><dd{given}>{escape(said)}</dd>")
     spent = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in run.seconds.items())
-    return f"<p>{escape(text)}.</p><p>Seconds: {escape(spent)}.</p>"
+    rows.append(f"<dt>seconds</dt><dd>{escape(spent)}</dd>")
+    return f"<dl>{''.join(rows)}</dl>"
 
 
-def _table(heads: tuple[str, ...], rows: Mapping[tuple[str, ...], Mapping[str, Any]]) -> str:
-    names = (*heads, "queries", "proved", "candidates", *(f"MRR {k}" for k in KINDS))
-    names = (*names, *(f"Hits@{level}" for level in LEVELS))
-    lines = ["".join(f"<th>{name}</th>" for name in names)]
-    for key, made in rows.items():
-        counts = [f"{made[name]:,}" for name in ("queries", "proved", "candidates")]
-        shares = [made["mrr"][kind] for kind in KINDS]
-        shares += [made["hits"][str(level)]["realistic"] for level in LEVELS]
-        cells = [*key, *counts, *("-" if s is None else f"{s:.4f}" for s in shares)]
-        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
-    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
+def _notices(run: Run) -> str:
+    if not run.data.notices:
+        return ""
+    lines = "".join(f"<li>{escape(str(notice))}</li>" for notice in run.data.notices[:100])
+    count = len(run.data.notices)
+    return f"<details><summary>{count:,} notices about the data</summary><ul>{lines}</ul></details>"
 
 
-def _ranks(modes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Mean ranks by mode, realistic; the area under the curve where it was asked for."""
-    names = ("mean rank", "by chance", "adjusted", "adjusted index", "AUC-PR")
-    lines = ["".join(f"<th>{name}</th>" for name in ("mode", *names))]
-    for mode, made in modes.items():
-        values = [
-            made["mean_rank"]["realistic"],
-            made["mean_rank_by_chance"],
-            made["adjusted_mean_rank"]["realistic"],
-            made["adjusted_mean_rank_index"]["realistic"],
-            made["auc_pr"],
-        ]
-        cells = [mode, *("-" if value is None else f"{value:.4f}" for value in values)]
-        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
-    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
+def _plots(run: Run) -> list[str]:
+    proved: dict[str, list[int]] = {name: [0, 0] for name in BINS}
+    for result in run.results:
+        proved[bin_of(result.found.rank.realistic)][result.found.height is None] += 1
+    heights = Counter(r.found.height for r in run.results)
+    known = sorted(height for height in heights if height is not None)
+    bad = '<span class="key bad"></span>'
+    kinds = ("optimistic", "realistic", "pessimistic")
+    return [
+        "<h2>Ranks</h2>",
+        shares({k: [float(getattr(r.found.rank, k)) for r in run.results] for k in kinds}),
+        f"<p class=soft>Realistic ranks <span class=key></span>proved {bad}unproved</p>",
+        bars({name: counts for name, counts in proved.items() if sum(counts)}),
+        "<h2>Heights of the queries' proofs</h2>",
+        bars({f"height {h}": [heights[h]] for h in known} | {"none": [0, heights[None]]}),
+        "<h2>How the searches ended</h2>",
+        "<p class=soft>Those for queries and candidates together.</p>",
+        bars({o.name: [n] for o, n in sorted(run.outcomes.items())}),
+    ]
 
 
-def _seeds(spread: Mapping[str, Any] | None) -> list[str]:
-    """MRR and Hits over several seeds, realistic: means and standard deviations."""
-    if spread is None:
-        return []
-    names = ("mode", "MRR", *(f"Hits@{level}" for level in LEVELS))
-    lines = ["".join(f"<th>{name}</th>" for name in names)]
-    for mode, made in spread.items():
-        if mode == "seeds":
-            continue
-        parts = [made["mrr"], *(made["hits"][str(level)] for level in LEVELS)]
-        cells = [mode]
-        for part in parts:
-            mean, deviation = (part["realistic"][name] for name in ("mean", "deviation"))
-            cells.append("-" if mean is None else f"{mean:.4f} ± {deviation:.4f}")
-        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
-    said = f"Means and deviations over {len(spread['seeds'])} seeds"
-    return [f"<h2>{said}</h2><table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"]
+def _rules(listing: Listing) -> list[str]:
+    columns = [Column("rule", text=True), Column("weight"), Column("proofs")]
+    columns.append(Column("text", text=True))
+    rows = [
+        (rule.name, (f"{rule.weight:g}", repr(rule.weight)), count, str(rule))
+        for rule, count in listing.uses.most_common(RULES)
+    ]
+    count = len(listing.answering.rules)
+    more = f" The {RULES} used most are shown." if len(listing.uses) > RULES else ""
+    part = "" if listing.every == 1 else " Of the rankings that are listed below."
+    return [
+        "<h2>Rules used</h2>",
+        f"<p class=soft>{len(listing.uses):,} of {count:,} rules are used in the proofs of "
+        f"queries; proofs are counted by ranking.{part}{more}</p>",
+        table(columns, rows),
+    ]
 
 
-def _intervals(run: Run) -> list[str]:
-    """The bootstrap intervals by mode, realistic, if they were asked for."""
-    made = intervals_by_mode(run)
-    if made is None:
-        return []
-    modes = (*run.settings.modes, "both")
-    lines = ["".join(f"<th>{name}</th>" for name in ("mode", *made["both"]))]
-    for mode in modes:
-        ranges = [by_kind["realistic"] for by_kind in made[mode].values()]
-        cells = [mode, *("-" if r is None else f"{r[0]:.4f} to {r[1]:.4f}" for r in ranges)]
-        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
-    said = f"{100 * made['confidence']:g} % intervals, {made['resamples']:,} resamples"
-    return [f"<h2>{said}</h2><table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"]
+def _queries(listing: Listing) -> list[str]:
+    total, shown = len(listing.answering.run.results), len(listing.queries)
+    part = (
+        f"{total:,} rankings."
+        if listing.every == 1
+        else f"{shown:,} of {total:,} rankings, evenly chosen; <code>--queries</code> has all."
+    )
+    options = {
+        "mode": {"": "head and tail", "head": "head", "tail": "tail"},
+        "kind": {"": "all", "proved": "proved", "unproved": "unproved", "beaten": "beaten"},
+        "order": {
+            "asked": "as asked",
+            "worst": "worst rank first",
+            "best": "best rank first",
+            "height": "highest proof first",
+        },
+    }
+    choices = "".join(
+        f'<select id={name} aria-label="{name}">'
+        + "".join(f'<option value="{value}">{text}</option>' for value, text in some.items())
+        + "</select>"
+        for name, some in options.items()
+    )
+    return [
+        "<h2>Queries</h2>",
+        f"<p class=soft>{part} Open one to see its rank, the candidates that beat it, and its "
+        "proof.</p>",
+        "<div class=tools><input type=search id=ask placeholder='part of a query' "
+        f"aria-label='part of a query'>{choices}</div>",
+        "<noscript><p>The list needs JavaScript; <code>--queries</code> writes it to a file.</p>"
+        "</noscript>",
+        "<p class=soft id=count></p><div id=list></div>",
+        "<button class=more id=more type=button hidden>more</button>",
+    ]
 
 
-def _bars(counts: Mapping[str, int]) -> str:
-    """A bar for each count."""
-    most = max(counts.values(), default=1)
-    lines = []
-    for i, (name, count) in enumerate(counts.items()):
-        y = 24 * i
-        width = max(1, 480 * count // most)
-        lines.append(
-            f'<text x="130" y="{y + 16}" text-anchor="end">{escape(name)}</text>'
-            f'<rect class="bar" x="138" y="{y + 3}" width="{width}" height="17"/>'
-            f'<text x="{width + 144}" y="{y + 16}">{count:,}</text>'
-        )
-    return f'<svg width="720" height="{24 * len(counts) + 8}">{"".join(lines)}</svg>'
+def _origin(run: Run) -> str:
+    made = run.provenance.as_dict()
+    files = made.pop("files")
+    rows = {"facts, SHA-256": made.pop("data"), "rules, SHA-256": made.pop("rules"), **made}
+    rows |= {f"{name}, SHA-256": digest for name, digest in files.items()}
+    cells = "".join(
+        f"<dt>{escape(name)}</dt><dd class=mono>{escape(str(value))}</dd>"
+        for name, value in rows.items()
+    )
+    return f"<dl>{cells}</dl>"

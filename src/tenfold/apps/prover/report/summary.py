@@ -84,13 +84,13 @@ def intervals_by_mode(run: Run) -> dict[str, Any] | None:
     parts["both"] = list(run.results)
     return {
         "resamples": settings.bootstrap,
-        "confidence": settings.confidence,
+        "confidence_level": settings.confidence_level,
         **{
             mode: intervals(
                 [(r.query.fact, r.found.rank) for r in part],
                 settings.bootstrap,
                 settings.seed,
-                settings.confidence,
+                settings.confidence_level,
             )
             for mode, part in parts.items()
         },
@@ -118,6 +118,7 @@ def report(run: Run) -> dict[str, Any]:
         "notices": [str(notice) for notice in run.data.notices],
         "settings": run.settings.as_dict(),
         "seconds": run.seconds,
+        "provenance": run.provenance.as_dict(),
         "versions": {
             "tenfold": tenfold.__version__,
             "numpy": np.__version__,

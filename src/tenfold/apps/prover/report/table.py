@@ -11,13 +11,14 @@ from rich.table import Table
 
 from tenfold.apps.prover.evaluation import Run
 from tenfold.apps.prover.report.ranks import KINDS, LEVELS
-from tenfold.apps.prover.report.summary import by_mode, by_relation, intervals_by_mode
+from tenfold.apps.prover.report.relations import relation_rows
+from tenfold.apps.prover.report.summary import by_mode, intervals_by_mode
 
 SHORT = ("opt", "real", "pess", "exp")  # the kinds of rank
 SHOWN = 3  # notices of one kind
 
 
-def show(run: Run, console: Console | None = None) -> None:
+def show(run: Run, console: Console | None = None, relations: int | None = None) -> None:
     """Print the notices, the figures of each relation and of all, and what the run took."""
     console = console or Console()
     _notices(run, console)
@@ -29,9 +30,8 @@ def show(run: Run, console: Console | None = None) -> None:
     hits = (f"H@{level}" for level in LEVELS)
     for name in ("asked", "proved", "cand.", *SHORT, *hits):
         table.add_column(name, justify="right", no_wrap=True)
-    for relation, modes in by_relation(run).items():
-        for mode, made in modes.items():
-            table.add_row(relation, mode, *_cells(made))
+    for relation, mode, made in relation_rows(run, relations):
+        table.add_row(relation, mode, *_cells(made))
     table.add_section()
     for mode, made in by_mode(run).items():
         table.add_row("all", mode, *_cells(made), style="bold")
@@ -83,7 +83,7 @@ def _intervals(run: Run) -> Iterator[str]:
     if made is None:
         return
     yield (
-        f"{100 * made['confidence']:g} % intervals of the realistic figures, "
+        f"{100 * made['confidence_level']:g} % intervals of the realistic figures, "
         f"{made['resamples']:,} resamples of the test's facts:"
     )
     figures = {"MRR": "mrr", **{f"H@{level}": f"hits@{level}" for level in LEVELS}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tenfold.apps.prover.reference.rollout import roll_plainly
 from tenfold.apps.prover.reference.top_down import Searcher
 from tenfold.apps.prover.reference.weighted_down import Weigher
 from tenfold.apps.prover.report.ranks import Rank
-from tenfold.apps.prover.result import Finding, Tally, tally
+from tenfold.apps.prover.result import LISTED, Finding, Tally, tally
 from tenfold.apps.prover.rollout.draws import lane_id
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.policy import Weights, random_weights, read_weights
@@ -172,6 +173,7 @@ def _found(
 ) -> Finding:
     proved = [end.outcome == Outcome.PROVED for end in ends]
     lost = [end.outcome in OVERFLOWS for end in ends]
+    above: tuple[int, ...] = ()
     if lost[0]:  # nothing is known: anything may be better
         rank = Rank(0, len(ends) - 1, len(ends) - 1)
     else:
@@ -182,6 +184,10 @@ def _found(
         places = [query.candidates[i - 1] for i in kept]
         order = embedding.order([query])[0][places].tolist() if embedding else [0] * len(kept)
         rank = rank_by_key(keys[0], keys[1:], order)
+        if rank.better:
+            others = embedding.scores([query])[0][places].tolist() if embedding else order
+            all_ = zip(keys[1:], others, (-c for c in places), strict=True)
+            above = tuple(-c for *_, c in nlargest(min(rank.better, LISTED), all_))
         rank = Rank(rank.better, rank.ties + sum(lost), len(lost) - 1)
     weight = scores[0][1] if settings.score == "weight" and proved[0] else None
     return Finding(
@@ -192,6 +198,8 @@ def _found(
         checked,
         weight[0] if isinstance(weight, tuple) else weight,
         _tally(query, proved, scores, embedding) if settings.auc_pr else None,
+        above,
+        ends[0].outcome,
     )
 
 
