@@ -69,6 +69,10 @@ def prove(
         bool, typer.Option(help="Kernels, host steps and compile time of each function.")
     ] = False,
     smoke: Annotated[bool, typer.Option(help="Check in a minute that all of it works.")] = False,
+    memory: Annotated[
+        str | None, typer.Option(help="Bytes that a closure may take: 4G, 500M.")
+    ] = None,
+    max_facts: Annotated[int | None, typer.Option(help="Facts that a closure may have.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with plots and proofs.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
@@ -76,6 +80,7 @@ def prove(
     from rich.console import Console
 
     from tenfold import TenfoldError
+    from tenfold.apps.prover.closure.allowance import bytes_of
     from tenfold.apps.prover.compiled import Explaining
     from tenfold.apps.prover.settings import Settings
 
@@ -105,6 +110,8 @@ def prove(
             candidates=str(candidates) if candidates else None,
             seed=seed,
             check=check_proofs,
+            memory=None if memory is None else bytes_of(memory),
+            max_facts=max_facts,
         )
         if compare or performance or seed_test or smoke:
             good = _diagnose(settings, compare, performance, seed_test, smoke)

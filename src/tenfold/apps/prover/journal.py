@@ -118,6 +118,7 @@ class Journal:
                     kept["heights"],
                     bool(kept["complete"]),
                     int(kept["growths"]),
+                    str(kept["stopped"]) or None,
                 )
         except (OSError, KeyError, ValueError, zipfile.BadZipFile):
             pass
@@ -132,6 +133,7 @@ class Journal:
                 heights=made.heights,
                 complete=made.complete,
                 growths=made.growths,
+                stopped=made.stopped or "",
             )
         os.replace(partial, self._closure)
         return made

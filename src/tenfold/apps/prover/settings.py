@@ -43,6 +43,8 @@ class Settings:
     candidates: str | None = None  # the file that keeps the sample
     seed: int = 0
     check: bool = False  # replay every proof
+    memory: int | None = None  # bytes of a closure's arrays
+    max_facts: int | None = None  # of a closure
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -55,6 +57,14 @@ class Settings:
             given = getattr(self, name)
             if given is not None and given < least:
                 raise InputError(f"{name} is {getattr(self, name)}", fix=f"give {least} or more")
+        for name in ("memory", "max_facts"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                said = f"{name.replace('_', '-')} is {getattr(self, name)}"
+                raise InputError(said, fix="give 1 or more")
+        if self.memory is not None and self.backend == "python" and self.engine == "closure":
+            raise InputError(
+                "plain Python counts no bytes", fix="say --max-facts, or another --backend"
+            )
         for name in ("limit", "sample"):
             if (getattr(self, name) or 0) < 0:
                 raise InputError(f"{name} is {getattr(self, name)}", fix="give 0 or more")
@@ -85,6 +95,8 @@ class Settings:
                 unused["beam"] = "say --search beam"
             if self.policy != "learned":
                 unused["weights"] = "say --policy learned"
+        if self.engine != "closure":
+            unused |= dict.fromkeys(("memory", "max_facts"), "say --engine closure")
         defaults = {f.name: f.default for f in fields(self)}
         for name, fix in unused.items():
             if getattr(self, name) != defaults[name]:

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tenfold.apps.prover.closure.fixpoint import Closure, close_by_joins
+from tenfold.apps.prover.closure.allowance import Allowance
+from tenfold.apps.prover.closure.closing import close_by_cost
+from tenfold.apps.prover.closure.fixpoint import Closure, trimmed
 from tenfold.apps.prover.closure.joins import Packing
 from tenfold.apps.prover.closure.lookups import Ranking, rank_by_lookup
 from tenfold.apps.prover.input.program import Program
@@ -22,13 +24,14 @@ from tenfold.apps.prover.settings import Settings
 
 def close_program(settings: Settings, program: Program) -> Closure:
     """The closure of a program, by the backend that the settings name."""
+    allowance = Allowance(settings.memory, settings.max_facts)
     if settings.backend != "python":
-        return close_by_joins(program, settings.height, backend=settings.backend)
+        return close_by_cost(program, settings.height, settings.backend, allowance)
     reference = close(program, settings.height)
     packing = Packing.of(program)
     facts = sorted(reference.heights)
     heights = np.array([reference.heights[f] for f in facts], np.int64)
-    return Closure(packing, packing.keys(facts), heights, reference.complete, 0)
+    return trimmed(Closure(packing, packing.keys(facts), heights, reference.complete, 0), allowance)
 
 
 def rank_in_closure(

@@ -11,6 +11,7 @@ from tenfold.apps.prover.evaluation import Run
 from tenfold.apps.prover.report.draw import STYLE, proofs
 from tenfold.apps.prover.report.ranks import KINDS, LEVELS
 from tenfold.apps.prover.report.summary import by_mode, by_relation
+from tenfold.apps.prover.report.table import limits
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -31,6 +32,7 @@ def page(run: Run) -> str:
     parts = [
         f"<h1>{escape(run.data.name)}</h1>",
         _settings(run),
+        *(f"<p>{escape(line)}</p>" for line in limits(run)),
         "<h2>All relations</h2>",
         _table(("mode",), {(mode,): made for mode, made in modes.items()}),
         "<h2>Each relation</h2>",
