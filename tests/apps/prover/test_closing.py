@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
@@ -57,7 +58,7 @@ def drawn(extent: int, predicates: int, facts: int, rules: int, seed: int) -> Pr
         length = int(random.integers(1, 5))
         stops = [-1, *range(-3, -2 - length, -1), -2]
         atoms = []
-        for a, b in zip(stops, stops[1:], strict=False):
+        for a, b in pairwise(stops):
             pair = (a, b) if random.integers(2) else (b, a)
             atoms.append((int(random.integers(predicates)), *pair))
         head = (int(random.integers(predicates)), -1, -2)
@@ -302,11 +303,11 @@ def test_bytes_that_can_not_be_read(text: str) -> None:
 
 
 def test_limits_that_are_refused() -> None:
-    for given, match in (
+    for asked, match in (
         ({"max_facts": 0}, "max-facts is 0"),
         ({"memory": -5}, "memory is -5"),
         ({"memory": 5, "backend": "python"}, "counts no bytes"),
         ({"memory": 5, "engine": "rollout"}, "which .* has not"),
     ):
         with pytest.raises(InputError, match=match):
-            Settings("family:", **given)
+            Settings("family:", **asked)
