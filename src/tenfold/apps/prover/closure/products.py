@@ -1,7 +1,7 @@
 """Closure by products of matrices: rules that are paths, all of them in one program.
 
 A round multiplies, for each rule, the matrices of its body, with the facts of the last round in one
-place after the other; `tn.reach` does this row by row, takes the union over the rules of a head, and
+place after the other; `tn.reach` does this row by row, takes the union over the rules of a head and
 leaves out what is known. So nothing grows with the number of ways in which a fact follows. Rows are
 handed out in ranges, each with some room for what it finds; rows that found none are done again.
 """
