@@ -5,7 +5,8 @@
 A folder holds `train.txt` (and what else the prover reads) and `rules.txt`, or the file of rules
 that is named. Each of them runs in a process of its own, so that its peak of memory is its own;
 they take turns, and the least time counts. A time is that of closing alone, with all that has to
-be compiled for it; reading is left out, and the memory that reading left behind is told apart.
+be compiled for it; the one in parentheses is of all processors together, which counts where others
+work on them too. Reading is left out, and the memory that it left behind is not counted.
 
 - ours: `close_by_cost`, as `tenfold prove` runs it; warm: the same again in that process
 - scipy: products of sparse boolean matrices, semi-naive; paths alone
@@ -34,28 +35,40 @@ LARGEST = 500  # entities of dense products
 OWN = 9  # bytes of a fact: its key and its height
 
 
+Times = list[tuple[float, float]]  # seconds by the clock, and of all processors together
+
+
+def now() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def since(began: tuple[float, float]) -> tuple[float, float]:
+    wall, cpu = now()
+    return wall - began[0], cpu - began[1]
+
+
 def peak() -> int:
     """The most bytes that this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def run_ours(program: Any, limit: int) -> tuple[int, list[float]]:
+def run_ours(program: Any, limit: int) -> tuple[int, Times]:
     from tenfold.apps.prover.closure.closing import close_by_cost
 
     times, count = [], 0
     for _ in range(2):
-        began = time.perf_counter()
+        began = now()
         count = len(close_by_cost(program, limit).keys)
-        times.append(time.perf_counter() - began)
+        times.append(since(began))
     return count, times
 
 
-def run_python(program: Any, limit: int) -> tuple[int, list[float]]:
+def run_python(program: Any, limit: int) -> tuple[int, Times]:
     from tenfold.apps.prover.reference.bottom_up import close
 
-    began = time.perf_counter()
+    began = now()
     count = len(close(program, limit).heights)
-    return count, [time.perf_counter() - began]
+    return count, [since(began)]
 
 
 def paths(program: Any) -> list[Any]:
@@ -67,11 +80,11 @@ def paths(program: Any) -> list[Any]:
     return found
 
 
-def run_scipy(program: Any, limit: int) -> tuple[int, list[float]]:
+def run_scipy(program: Any, limit: int) -> tuple[int, Times]:
     import scipy.sparse as sp
 
     rules = paths(program)
-    began = time.perf_counter()
+    began = now()
     size = len(program.constants)
     facts = np.array(program.facts)
     empty = sp.csr_matrix((size, size), dtype=bool)
@@ -107,14 +120,14 @@ def run_scipy(program: Any, limit: int) -> tuple[int, list[float]]:
         count += more
         if not more:
             break
-    return count, [time.perf_counter() - began]
+    return count, [since(began)]
 
 
-def run_einsum(program: Any, limit: int) -> tuple[int, list[float]]:
+def run_einsum(program: Any, limit: int) -> tuple[int, Times]:
     rules, size = paths(program), len(program.constants)
     if size > LARGEST:
         raise SystemExit(f"{size} entities are too many for dense matrices")
-    began = time.perf_counter()
+    began = now()
     known = np.zeros((len(program.predicates), size, size), bool)
     known[tuple(np.array(program.facts).T)] = True
     for _ in range(limit):
@@ -128,10 +141,10 @@ def run_einsum(program: Any, limit: int) -> tuple[int, list[float]]:
         if (found == known).all():
             break
         known = found
-    return int(known.sum()), [time.perf_counter() - began]
+    return int(known.sum()), [since(began)]
 
 
-RUNS: dict[str, Callable[[Any, int], tuple[int, list[float]]]] = {
+RUNS: dict[str, Callable[[Any, int], tuple[int, Times]]] = {
     "ours": run_ours,
     "scipy": run_scipy,
     "einsum": run_einsum,
@@ -199,7 +212,9 @@ def report(text: str, name: str, given: argparse.Namespace) -> None:
             made, known = measure(peer, text, given.seconds), best.get(peer)
             if isinstance(made, dict) and isinstance(known, dict):
                 pairs = zip(made["seconds"], known["seconds"], strict=True)
-                made["seconds"] = [min(pair) for pair in pairs]
+                made["seconds"] = [
+                    [min(parts) for parts in zip(*pair, strict=True)] for pair in pairs
+                ]
                 made["bytes"] = min(made["bytes"], known["bytes"])
             best[peer] = made
     print(name)
@@ -208,9 +223,9 @@ def report(text: str, name: str, given: argparse.Namespace) -> None:
             print(f"  {peer:8} {made}")
             continue
         own = made["facts"] * OWN
-        times = ", then ".join(f"{s:.2f} s" for s in made["seconds"])
+        times = ", then ".join(f"{wall:.2f} s ({cpu:.2f})" for wall, cpu in made["seconds"])
         print(
-            f"  {peer:8} {made['facts']:>11,} facts  {times:18}  {made['bytes'] / 2**20:7.0f} MiB "
+            f"  {peer:8} {made['facts']:>11,} facts  {times:34}  {made['bytes'] / 2**20:7.0f} MiB "
             f"({made['bytes'] / own:.1f} times the facts' own)"
         )
 

@@ -38,7 +38,7 @@ from .generated import chains, programs
 def closed(program: Program, limit: int | None = None, backend: str = "evaluator") -> Closure:
     """By bits and by tables, which have to agree."""
     made = close_by_cost(program, limit, backend)
-    with patch.object(relations, "BITS", -1):
+    with patch.object(relations, "BITS", -1), patch.object(closing, "SAMPLE", 3):
         by_tables = close_by_cost(program, limit, backend)
     assert made.keys.tobytes() == by_tables.keys.tobytes()
     assert made.heights.tobytes() == by_tables.heights.tobytes()

@@ -28,6 +28,7 @@ from tenfold.apps.prover.input.program import Clause, Program
 
 SPARSE = 64  # lines of matrices for each fact, at most
 FEW = 1 << 22  # and as many as this at any rate
+SAMPLE = 1 << 14  # facts of the last round that are tried first for what follows
 
 
 def close_by_cost(
@@ -97,8 +98,10 @@ class _Rounds:
         self.layers.append(keys)
         changed = None
         while True:
-            self.relations.add(table)
             over = limit is not None and len(self.layers) > limit
+            if over and self._goes_on(table, changed):
+                return False
+            self.relations.add(table)
             table, keys = self._round(changed, any_=over)
             if not len(keys):
                 return True
@@ -108,6 +111,15 @@ class _Rounds:
             if not self.relations.dense:
                 settle(self.relations, self.backend)
             self.layers.append(keys)
+
+    def _goes_on(self, table: Table, changed: Any) -> bool:
+        """Whether something is found at once to follow from a few facts of the last round: to look
+        among all of them takes about as long as a round. False says nothing."""
+        if self.relations.dense or len(table.items) <= SAMPLE:
+            return False
+        self.relations.add(table.thinned(SAMPLE))
+        _, keys = self._round(changed, any_=True)
+        return not _among(keys, self.layers[-1]).all()
 
     def _round(self, changed: Any, any_: bool) -> tuple[Table, Ints]:
         """What follows from the facts there are and is new; with `any_`, some of it will do."""
@@ -123,6 +135,7 @@ class _Rounds:
                 break
             self._check(total)
         table = table_of(found, list(chains), relations.predicates, relations.extent)
+        found.clear()
         keys = self._keys(table)
         if self.others and not (any_ and total):
             more = self._joined()
@@ -143,12 +156,10 @@ class _Rounds:
 
     def _keys(self, table: Table) -> Ints:
         """The keys of a table, sorted."""
-        lines = table.lines()
-        keys: Ints = self.named[lines // self.relations.extent]
-        keys <<= self.packing.bits
-        keys += lines % self.relations.extent
-        keys <<= self.packing.bits
-        keys += table.items
+        bits = self.packing.bits
+        lines = (self.named[:, None] << 2 * bits) | (np.arange(self.relations.extent) << bits)
+        keys = table.spread(lines)
+        keys |= table.items
         return keys
 
     def _joined(self) -> Ints:
@@ -201,7 +212,7 @@ def _sorted(layers: list[Ints], packing: Packing) -> tuple[Ints, Any]:
         np.left_shift(layer, places, out=own)
         own |= height
         at, height = at + len(layer), height + 1
-    keys.sort()
+    keys.sort(kind="stable")  # it goes by runs, and each layer is one
     heights = (keys & ((1 << places) - 1)).astype(small)
     keys >>= places
     return keys, heights

@@ -47,11 +47,18 @@ class Table(NamedTuple):
     def empty(matrices: int, extent: int) -> Table:
         return Table(np.zeros((matrices, extent + 1), np.int32), np.zeros(0, np.int32))
 
-    def lines(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The line of each entry: matrix · extent + row."""
-        counts = np.diff(self.starts, axis=1).reshape(-1)
-        filled = np.flatnonzero(counts)
-        return np.repeat(filled, counts[filled])
+    def spread(self, lines: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """For each entry the number that its line has."""
+        return np.repeat(lines.reshape(-1), np.diff(self.starts, axis=1).reshape(-1))
+
+    def thinned(self, most: int) -> Table:
+        """Some of the entries, from all over the table."""
+        if len(self.items) <= most:
+            return self
+        matrices, extent = self.starts.shape[0], self.starts.shape[1] - 1
+        kept = np.linspace(0, len(self.items) - 1, most).astype(np.int64)
+        lines = np.searchsorted(self.starts[:, :-1].reshape(-1), kept, "right") - 1
+        return Table.of(matrices, extent, lines, self.items[kept])
 
     def sizes(self) -> Ints:
         """How many entries each matrix has."""
@@ -65,25 +72,22 @@ class Table(NamedTuple):
 def inverted(table: Table) -> Table:
     """The same matrices with rows for columns."""
     matrices, extent = table.starts.shape[0], table.starts.shape[1] - 1
-    lines = table.lines()
-    keys = lines // extent * extent
-    keys += table.items
-    keys *= extent
-    lines %= extent
-    keys += lines
+    bits = extent.bit_length()  # shifts are far quicker than divisions
+    lines = np.arange(matrices)[:, None] << 2 * bits | np.arange(extent)
+    keys = table.spread(lines)
+    keys |= table.items.astype(np.int64) << bits
     keys.sort()
-    columns = (keys % extent).astype(np.int32)
-    keys //= extent
-    return Table.of(matrices, extent, keys, columns)
+    columns = (keys & ((1 << bits) - 1)).astype(np.int32)
+    keys >>= bits
+    return Table.of(matrices, extent, (keys >> bits) * extent + (keys & ((1 << bits) - 1)), columns)
 
 
 def put(bits: Words, first: int, table: Table) -> None:
     """Set the bits of a table's entries in the matrices from `first` on."""
     if not len(table.items):
         return
-    matrices = len(table.starts)
-    words = table.lines()
-    words *= bits.shape[-1]
+    matrices, extent = table.starts.shape[0], table.starts.shape[1] - 1
+    words = table.spread(np.arange(matrices * extent) * bits.shape[-1])
     words += table.items >> 6
     values = np.uint64(1) << (table.items & 63).astype(np.uint64)
     begins = np.flatnonzero(np.diff(words, prepend=-1))
