@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -191,6 +192,17 @@ def test_long_chains_have_many_layers() -> None:
     assert made.complete
     assert made.height == 299
     assert len(made.keys) == 299 + 299 * 300 // 2
+
+
+def test_many_rounds_of_tables() -> None:
+    """Each has sizes of its own; no warning is given of it."""
+    walk = "\n".join(f"p(c{i:02},c{i + 1:02})." for i in range(20))
+    program = write(walk + "\nq(X,Y) :- p(X,Y).\nq(X,Y) :- q(X,Z), p(Z,Y).")
+    with patch.object(relations, "BITS", -1), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = close_by_cost(program)
+    assert made.by_triple() == close(program).heights
+    assert made.height == 20
 
 
 def test_keys_that_leave_no_room_for_heights() -> None:

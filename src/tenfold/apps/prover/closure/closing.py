@@ -28,6 +28,7 @@ from tenfold.apps.prover.input.program import Clause, Program
 
 SPARSE = 64  # lines of matrices for each fact, at most
 FEW = 1 << 22  # and as many as this at any rate
+BLOCK = 1 << 18  # keys that are taken apart at a time
 SAMPLE = 1 << 14  # facts of the last round that are tried first for what follows
 
 
@@ -101,6 +102,7 @@ class _Rounds:
             over = limit is not None and len(self.layers) > limit
             if over and self._goes_on(table, changed):
                 return False
+            settle(self.relations, self.backend)
             self.relations.add(table)
             table, keys = self._round(changed, any_=over)
             if not len(keys):
@@ -108,18 +110,33 @@ class _Rounds:
             if over:
                 return False
             changed = table.sizes()
-            if not self.relations.dense:
-                settle(self.relations, self.backend)
             self.layers.append(keys)
 
     def _goes_on(self, table: Table, changed: Any) -> bool:
-        """Whether something is found at once to follow from a few facts of the last round: to look
-        among all of them takes about as long as a round. False says nothing."""
-        if self.relations.dense or len(table.items) <= SAMPLE:
+        """Whether something is found at once to follow from a few facts of the last round and from
+        earlier ones: to look among all of them takes about as long as a round. False says
+        nothing."""
+        if changed is None or self.relations.dense or len(table.items) <= SAMPLE:
             return False
+        if len(self.layers) == 2:  # which costs nothing here
+            settle(self.relations, self.backend)
+        tables = list(self.relations.tables)
         self.relations.add(table.thinned(SAMPLE))
-        _, keys = self._round(changed, any_=True)
-        return not _among(keys, self.layers[-1]).all()
+        chains = chains_of(self.paths, self.relations, changed)
+        rules = rules_of(chains, self.relations, known=True)
+        found = rows_of(rules, len(chains), self.relations, self.backend, brief=True)
+        goes_on = any(self._is_new(one, list(chains)) for one in found)
+        self.relations.tables[:] = tables
+        return goes_on
+
+    def _is_new(self, one: Found, heads: list[int]) -> bool:
+        """Whether some of what was found is in no layer."""
+        rows = one.first + np.repeat(np.arange(len(one.counts)), one.counts)
+        triples = [np.full(len(rows), self.named[heads[one.head]]), rows, one.columns]
+        keys = self.packing.keys(np.stack(triples, axis=1))
+        for layer in self.layers:
+            keys = keys[~_among(keys, layer)]
+        return bool(len(keys))
 
     def _round(self, changed: Any, any_: bool) -> tuple[Table, Ints]:
         """What follows from the facts there are and is new; with `any_`, some of it will do."""
@@ -212,7 +229,11 @@ def _sorted(layers: list[Ints], packing: Packing) -> tuple[Ints, Any]:
         np.left_shift(layer, places, out=own)
         own |= height
         at, height = at + len(layer), height + 1
+        del layer, own
     keys.sort(kind="stable")  # it goes by runs, and each layer is one
-    heights = (keys & ((1 << places) - 1)).astype(small)
-    keys >>= places
+    heights = np.empty(count, small)
+    for first in range(0, count, BLOCK):  # nothing as large as all keys is made beside them
+        block = keys[first : first + BLOCK]
+        heights[first : first + BLOCK] = block & ((1 << places) - 1)
+        block >>= places
     return keys, heights

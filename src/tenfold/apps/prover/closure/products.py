@@ -8,6 +8,7 @@ handed out in ranges, each with some room for what it finds; rows that found non
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -121,7 +122,9 @@ def rows_of(
             taken = _halved(taken, count)
         ranges = np.full((count, 3), -1, np.int32)
         ranges[: len(taken)] = taken
-        counts, columns = run(rules, ranges, relations.bits, tables, rows=rows, room=room)
+        with warnings.catch_warnings():  # tables of a round have their own sizes, code has none
+            warnings.filterwarnings("ignore", message="multiply was compiled")
+            counts, columns = run(rules, ranges, relations.bits, tables, rows=rows, room=room)
         for part, (head, low, high) in enumerate(taken):
             own = counts[part, : high - low]
             done = int(np.argmax(own < 0)) if (own < 0).any() else high - low

@@ -48,7 +48,7 @@ def reach_routine(types: Sequence[TensorType], given: Mapping[str, Any]) -> Node
 def reach_text(target: LLVMTarget) -> str:
     """The module of the routine."""
     parts = [_combine(target, False), _combine(target, True), _from_row(target), _from_set(target)]
-    parts += [_chain(target), _row(target), _entry(target)]
+    parts += [_begins(target), _chain(target), _row(target), _entry(target)]
     needs = sorted({line for _, declared in parts for line in declared})
     return join([Fragment(tuple(needs), look_text(_POLLED) + "".join(t for t, _ in parts))])
 
@@ -239,6 +239,27 @@ def _from_set(target: LLVMTarget) -> tuple[str, set[str]]:
     return f.text()
 
 
+def _begins(target: LLVMTarget) -> tuple[str, set[str]]:
+    """Not 0 if a row of a step may have columns: of most rows none has."""
+    f = _Function(target, "tn_reach_begins", ", ptr %step, i64 %row", "i64")
+    w = f.w
+    number, low, high = (f.load("%step", n, "i32") for n in range(3))
+    some = w.op("alloca i64, align 8")
+    f.store(f.math("lshr", low, 63), some, 0)  # bits: low is below 0
+    first = w.intrinsic("smax", "i64", low, "0")
+    with each(w, first, w.intrinsic("smin", "i64", high, str(_TABLES))) as k:
+        twice = f.math("shl", k, 1)
+        with when(w, f.is_("ult", number, f.param(f.math("add", twice, len(_WORDS))))):
+            starts = f.buffer(f.math("add", twice, _FIRST))
+            lines = f.math("mul", number, f.math("add", f.param("extent"), 1))
+            at = f.math("add", lines, "%row")
+            last = f.load(starts, f.math("add", at, 1), "i32")
+            more = f.is_("sgt", last, f.load(starts, at, "i32"))
+            f.store(f.math("or", f.load(some, 0), w.op(f"zext i1 {more} to i64")), some, 0)
+    answer = f.load(some, 0)
+    return f.text(f"ret i64 {answer}")
+
+
 def _cleared(f: _Function, set_: str) -> None:
     count = f.math("add", f.param("words"), f.param("summary"))
     whole = f.math("and", count, -8)
@@ -308,10 +329,9 @@ def _row(target: LLVMTarget) -> tuple[str, set[str]]:
     """All chains of a head for a row, what is known of it taken out; how many columns are left."""
     f = _Function(target, "tn_reach_all", ", ptr %sets, ptr %head, i64 %row", "i64")
     w = f.w
-    before, held, total = (w.op("alloca i64, align 8") for _ in range(3))
-    _cleared(f, "%sets")
+    before, held, total, begun = (w.op("alloca i64, align 8") for _ in range(4))
     w.put(f"store ptr null, ptr {before}, align 8")
-    for place in (held, total):
+    for place in (held, total, begun):
         f.store("0", place, 0)
     chains, longest = f.param("chains"), f.param("longest")
     first = f.clamped(f.load("%head", 0, "i32"), "0", chains)
@@ -319,30 +339,37 @@ def _row(target: LLVMTarget) -> tuple[str, set[str]]:
     table = f.buffer(_CHAINS)
     with each(w, first, past) as c:
         chain = f.at(table, f.math("mul", c, f.math("mul", longest, 3)), "i32")
-        other = w.op(f"load ptr, ptr {before}, align 8")
-        count = w.op(
-            "call i64 @tn_reach_chain(ptr %buffers, ptr %params, ptr %sets, "
-            f"ptr {chain}, i64 %row, ptr {other}, i64 {f.load(held, 0)})"
-        )
-        with when(w, f.is_("sgt", count, 1)):
-            w.put(f"store ptr {chain}, ptr {before}, align 8")
-            f.store(count, held, 0)
-    known = f.at("%head", 2, "i32")
-    with when(w, f.is_("sge", f.load(known, 0, "i32"), 0)):
-        w.put(
-            f"call void @tn_reach_less(ptr %buffers, ptr %params, ptr %sets, ptr {known}, i64 %row)"
-        )
-    # bits behind the last column are none
-    last = f.math("sub", f.param("words"), 1)
-    beyond = f.math("and", f.math("sub", 0, f.param("extent")), 63)
-    mask = f.math("lshr", -1, beyond)
-    f.store(f.math("and", f.load("%sets", last), mask), "%sets", last)
+        some = w.op(f"call i64 @tn_reach_begins(ptr %buffers, ptr %params, ptr {chain}, i64 %row)")
+        with when(w, f.is_("ne", some, 0)):
+            with when(w, f.is_("eq", f.load(begun, 0), 0)):
+                _cleared(f, "%sets")
+                f.store("1", begun, 0)
+            other = w.op(f"load ptr, ptr {before}, align 8")
+            count = w.op(
+                "call i64 @tn_reach_chain(ptr %buffers, ptr %params, ptr %sets, "
+                f"ptr {chain}, i64 %row, ptr {other}, i64 {f.load(held, 0)})"
+            )
+            with when(w, f.is_("sgt", count, 1)):
+                w.put(f"store ptr {chain}, ptr {before}, align 8")
+                f.store(count, held, 0)
+    with when(w, f.is_("ne", f.load(begun, 0), 0)):
+        known = f.at("%head", 2, "i32")
+        with when(w, f.is_("sge", f.load(known, 0, "i32"), 0)):
+            w.put(
+                "call void @tn_reach_less(ptr %buffers, ptr %params, ptr %sets, "
+                f"ptr {known}, i64 %row)"
+            )
+        # bits behind the last column are none
+        last = f.math("sub", f.param("words"), 1)
+        beyond = f.math("and", f.math("sub", 0, f.param("extent")), 63)
+        mask = f.math("lshr", -1, beyond)
+        f.store(f.math("and", f.load("%sets", last), mask), "%sets", last)
 
-    def add(number: str) -> None:
-        count = w.intrinsic("ctpop", "i64", f.load("%sets", number))
-        f.store(f.math("add", f.load(total, 0), count), total, 0)
+        def add(number: str) -> None:
+            count = w.intrinsic("ctpop", "i64", f.load("%sets", number))
+            f.store(f.math("add", f.load(total, 0), count), total, 0)
 
-    _filled(f, "%sets", add)
+        _filled(f, "%sets", add)
     answer = f.load(total, 0)
     return f.text(f"ret i64 {answer}")
 
@@ -386,6 +413,8 @@ def _entry(target: LLVMTarget) -> tuple[str, set[str]]:
                     f.store("1", full, 0)
                 with when(w, fits):
                     f.store(count, counts, at, "i32")
+                # a row that comes to nothing may have left the set as it was
+                with when(w, w.op(f"and i1 {fits}, {f.is_('sgt', count, 0)}")):
 
                     def word(number: str) -> None:
                         def put(item: str) -> None:
