@@ -63,6 +63,7 @@ _HOMES = {
     "tenfold.trace.surface.shaping.creation": "iota",
     "tenfold.trace.surface.indexing.indexing": "dynamic_slice dynamic_update",
     "tenfold.trace.surface.algebra.linalg": "lu",
+    "tenfold.trace.surface.searching.reaching": "reach",
     "tenfold.trace.surface.searching.searching": "top_k",
     "tenfold.trace.surface.indexing.sized": "argwhere compress flatnonzero unique",
     "tenfold.trace.surface.algebra.solving": "triangular_solve",

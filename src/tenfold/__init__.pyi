@@ -214,6 +214,7 @@ from tenfold.trace.surface.indexing.indexing import (
     dynamic_update as dynamic_update,
 )
 from tenfold.trace.surface.algebra.linalg import lu as lu
+from tenfold.trace.surface.searching.reaching import reach as reach
 from tenfold.trace.surface.searching.searching import top_k as top_k
 from tenfold.trace.surface.indexing.sized import (
     argwhere as argwhere,

@@ -178,7 +178,7 @@ OWN = ("nextafter", "erf", "erfc", "shl", "shr")  # these have tests of their ow
 _APART = """
     erf_inv lgamma digamma gcd threefry cumsum cumprod cummax cummin windows conv conv_valid
     searchsorted top_k top_few cholesky eigh eig solve inv triangular_solve det slogdet fft rfft
-    irfft
+    irfft reach
 """
 APART = tuple(_APART.split())
 ELEMENTWISE = [

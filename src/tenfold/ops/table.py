@@ -36,6 +36,7 @@ _MODULES = (
     "algebra.convolution",
     "algebra.solving",
     "algebra.fourier",
+    "rows.reaching",
 )
 
 

@@ -430,3 +430,29 @@ def test_weights_from_a_file(tmp_path: Path) -> None:
     code, output = prove(*options, "--weights", str(file))
     assert code == 2
     assert "safetensors" in output
+
+
+@pytest.mark.parametrize("limit", [("--max-facts", "10"), ("--memory", "1K")])
+def test_a_limit_that_is_met_is_said(tmp_path: Path, limit: tuple[str, str]) -> None:
+    page, out = tmp_path / "out.html", tmp_path / "out.json"
+    options = (SMALL, *limit, "--html", str(page), "--json", str(out), "--limit", "6")
+    code, output = prove(*options)
+    assert code == 0, output
+    said = f"Stopped by {limit[0]}"
+    assert said in output
+    assert said in page.read_text()
+    made = json.loads(out.read_text())
+    assert made["closure"]["stopped"] == limit[0].removeprefix("--")
+    assert (made["closure"]["height"], made["closure"]["complete"]) == (0, False)
+    low, high = made["both"]["bounds"]["mrr"]["realistic"]
+    assert low < made["both"]["mrr"]["realistic"] < high
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--memory", "lots"), ("--memory", "-4G"), ("--max-facts", "0")]
+)
+def test_a_limit_that_can_not_be_read(option: str, value: str) -> None:
+    code, output = prove(SMALL, option, value)
+    assert code == 2
+    assert f"{option.removeprefix('--')} is" in output
+    assert "Traceback" not in output

@@ -14,11 +14,13 @@ class TracedFunction:
     # what makes compiled calls in our place, given the function, its name and its arguments
     watcher: ClassVar[Callable[[tn.Jitted, str, Any, Any], Any] | None] = None
 
-    def __init__(self, function: Callable[..., Any], static: tuple[str, ...]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], static: tuple[str, ...], verify: str = "first"
+    ) -> None:
         self.__doc__ = function.__doc__
         self.name = function.__name__
         self._jitted = {
-            "compiled": tn.jit(function, static=static),
+            "compiled": tn.jit(function, static=static, verify=verify),
             "evaluator": tn.jit(function, static=static, compile="never"),
         }
         self._seen: set[tuple[object, ...]] = set()
@@ -42,9 +44,10 @@ class TracedFunction:
         return new
 
 
-def traced(*static: str) -> Callable[[Callable[..., Any]], TracedFunction]:
-    """Make a function run on either backend; `static` names its arguments that are no arrays."""
-    return lambda function: TracedFunction(function, static)
+def traced(*static: str, verify: str = "first") -> Callable[[Callable[..., Any]], TracedFunction]:
+    """Make a function run on either backend; `static` names its arguments that are no arrays,
+    `verify` is `tn.jit`'s."""
+    return lambda function: TracedFunction(function, static, verify)
 
 
 def padded(count: int, least: int) -> int:

@@ -109,6 +109,10 @@ def prove(
     relations: Annotated[
         int | None, typer.Option(help="Only so many relations in tables: those asked most.")
     ] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="Bytes that a closure may take: 4G, 500M.")
+    ] = None,
+    max_facts: Annotated[int | None, typer.Option(help="Facts that a closure may have.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with plots and proofs.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
@@ -116,6 +120,7 @@ def prove(
     from rich.console import Console
 
     from tenfold import TenfoldError
+    from tenfold.apps.prover.closure.allowance import bytes_of
     from tenfold.apps.prover.compiled import Explaining
     from tenfold.apps.prover.output.asked import Outputs
     from tenfold.apps.prover.settings import Settings
@@ -154,6 +159,8 @@ def prove(
             auc_pr=auc_pr,
             bootstrap=bootstrap,
             confidence_level=confidence_level,
+            memory=None if memory is None else bytes_of(memory),
+            max_facts=max_facts,
         )
         _check_counts(settings, seeds, seed_test, resume)
         if explain is not None:

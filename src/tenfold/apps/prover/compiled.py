@@ -38,7 +38,7 @@ class Explaining:
     >>> with Explaining() as log:
     ...     run = evaluate(Settings("family:families=1,generations=2", limit=1))
     >>> sorted({made.function for made in log.plans.values()})
-    ['prepare', 'rank_batch', 'run']
+    ['multiply', 'prepare', 'rank_batch', 'run']
     """
 
     plans: dict[int, CompiledFunction] = field(default_factory=dict)  # by plan

@@ -148,6 +148,7 @@ class Journal:
                     kept["heights"],
                     bool(kept["complete"]),
                     int(kept["growths"]),
+                    str(kept["stopped"]) or None,
                 )
         except (OSError, KeyError, ValueError, zipfile.BadZipFile):
             pass
@@ -163,6 +164,7 @@ class Journal:
                     heights=made.heights,
                     complete=made.complete,
                     growths=made.growths,
+                    stopped=made.stopped or "",
                 )
             os.replace(partial, self._closure)
         except OSError as error:

@@ -55,6 +55,8 @@ class Settings:
     auc_pr: bool = False  # compare the scores of all queries with each other, too
     bootstrap: int = 0  # resamples of the queries, for intervals of the figures
     confidence_level: float = 0.95  # of these intervals
+    memory: int | None = None  # bytes of a closure's arrays
+    max_facts: int | None = None  # of a closure
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -67,6 +69,14 @@ class Settings:
             given = getattr(self, name)
             if given is not None and given < least:
                 raise InputError(f"{name} is {getattr(self, name)}", fix=f"give {least} or more")
+        for name in ("memory", "max_facts"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                said = f"{name.replace('_', '-')} is {getattr(self, name)}"
+                raise InputError(said, fix="give 1 or more")
+        if self.memory is not None and self.backend == "python" and self.engine == "closure":
+            raise InputError(
+                "plain Python counts no bytes", fix="say --max-facts, or another --backend"
+            )
         for name in ("limit", "sample", "seed", "bootstrap"):
             if (getattr(self, name) or 0) < 0:
                 raise InputError(f"{name} is {getattr(self, name)}", fix="give 0 or more")
@@ -154,6 +164,8 @@ class Settings:
                 unused["beam"] = "say --search beam"
             if self.policy != "learned":
                 unused["weights"] = "say --policy learned"
+        if self.engine != "closure":
+            unused |= dict.fromkeys(("memory", "max_facts"), "say --engine closure")
         return kind, unused
 
     def _check_used(self) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.apps.prover.closure.fixpoint import Closure, Watch, close_by_joins
+from tenfold.apps.prover.closure.allowance import Allowance
+from tenfold.apps.prover.closure.closing import close_by_cost
+from tenfold.apps.prover.closure.fixpoint import Closure, Watch, trimmed
 from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.closure.lookups import Ranking, rank_by_lookup
 from tenfold.apps.prover.closure.weights.chains import Floats
@@ -30,13 +32,14 @@ from tenfold.apps.prover.settings import Settings
 
 def close_program(settings: Settings, program: Program, watch: Watch | None = None) -> Closure:
     """The closure of a program, by the backend that the settings name."""
+    allowance = Allowance(settings.memory, settings.max_facts)
     if settings.backend != "python":
-        return close_by_joins(program, settings.height, backend=settings.backend, watch=watch)
+        return close_by_cost(program, settings.height, settings.backend, allowance, watch)
     reference = close(program, settings.height, watch=watch)
     packing = Packing.of(program)
     facts = sorted(reference.heights)
     heights = np.array([reference.heights[f] for f in facts], np.int64)
-    return Closure(packing, packing.keys(facts), heights, reference.complete, 0)
+    return trimmed(Closure(packing, packing.keys(facts), heights, reference.complete, 0), allowance)
 
 
 @dataclass(frozen=True, slots=True)

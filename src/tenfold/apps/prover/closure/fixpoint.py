@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import tenfold as tn
-from tenfold.apps.prover.backend import traced
+from tenfold.apps.prover.backend import padded, traced
+from tenfold.apps.prover.closure.allowance import FACTS as FACTS_LIMIT
+from tenfold.apps.prover.closure.allowance import MEMORY, Allowance, Stopped
 from tenfold.apps.prover.closure.bindings import (
     Rows,
     endpoints,
@@ -35,6 +37,7 @@ RUNNING, FIXPOINT, LIMIT, FACTS, ROWS = range(5)  # FACTS, ROWS: more of these a
 DENSE = 1 << 20  # places of a table of all keys, at most
 SPARE = 64  # places of it for each fact there is to begin with, at most
 GROWTH = 4  # of the room for facts at a time: each size is compiled for
+BYTES = 64  # of the loop's columns and of what it sorts, for each fact there is room for
 PIECE = 1 << 14  # rows of a piece at least: what the near caches hold
 
 Watch = Callable[[int, int], None]  # told the height and the facts so far
@@ -67,6 +70,12 @@ class Closure:
     heights: Ints
     complete: bool
     growths: int
+    stopped: str | None = None  # the limit that was met before the height was: memory, max-facts
+
+    @property
+    def height(self) -> int:
+        """Up to which height every fact is there, of a closure that was stopped."""
+        return int(self.heights.max(initial=0))
 
     def by_triple(self) -> dict[Triple, int]:
         """The heights by fact, as the reference gives them."""
@@ -80,6 +89,7 @@ def close_by_joins(
     facts: int = 1 << 10,
     rows: int | None = None,
     backend: str = "compiled",
+    allowance: Allowance | None = None,
     watch: Watch | None = None,
 ) -> Closure:
     """The closure of a program; `facts` and `rows` are the capacities to begin with.
@@ -96,43 +106,109 @@ def close_by_joins(
     packing, uses = Packing.of(program), uses_of(program)
     while facts < len(program.facts):
         facts *= 2
-    follow = rows is None
-    dense = is_dense(program, packing)
-    rows = rows or _rows(facts, dense)
     state = begin(program, packing, uses, facts, backend)
-    most = np.int64(np.iinfo(np.int32).max if limit is None else limit)
-    growths, most_pieces = 0, 1 << (4 if watch else 62)
-    while True:
-        shapes = (len(state.facts), rows, *(table.shape for table in uses))
-        pieces = np.int64(1 if run.is_new(backend, *shapes) else most_pieces)
-        state = state._replace(pieces=np.int64(0))
-        began = time.perf_counter()
-        state = State(*run.on(backend)(state, uses, packing, most, pieces, rows=rows))
-        if watch:
-            watch(int(state.height), int(state.count + state.found))
-            # pieces change no result: as many as keep the time between two calls short
-            if time.perf_counter() - began < 0.1:
-                most_pieces = min(2 * most_pieces, 1 << 62)
-        if state.status in (FIXPOINT, LIMIT):
-            break
-        if state.status == RUNNING:
-            continue
-        growths += 1
-        if state.status == ROWS:
-            rows *= 2
-            state = state._replace(status=np.int64(RUNNING))
-        else:
-            state = grown(state, (GROWTH**2 if dense else GROWTH) * len(state.facts))
-            rows = max(rows, _rows(len(state.facts), dense)) if follow else rows
+    joins = _Joins(packing, uses, rows, backend, is_dense(program, packing), allowance, watch)
+    most = np.iinfo(np.int32).max if limit is None else limit
+    stopped = None
+    try:
+        state = joins.run(state, most)
+    except Stopped as stop:
+        state, stopped = joins.last, str(stop)
+    except MemoryError:
+        state, stopped = joins.last, MEMORY
     count = int(state.count)
     order = np.argsort(state.facts[:count])
-    return Closure(
+    made = Closure(
         packing,
         state.facts[:count][order],
         state.heights[:count][order].astype(np.int64),
-        bool(state.status == FIXPOINT),
-        growths,
+        stopped is None and bool(state.status == FIXPOINT),
+        joins.growths,
+        stopped,
     )
+    return trimmed(made, allowance)
+
+
+def trimmed(closed: Closure, allowance: Allowance | None) -> Closure:
+    """A closure without the heights at which there are more facts than allowed."""
+    most = None if allowance is None else allowance.facts
+    if most is None or len(closed.keys) <= most:
+        return closed
+    counts = np.cumsum(np.bincount(closed.heights))
+    highest = max(0, int(np.searchsorted(counts, most, "right")) - 1)
+    kept = closed.heights <= highest
+    return replace(
+        closed,
+        keys=closed.keys[kept],
+        heights=closed.heights[kept],
+        complete=False,
+        stopped=FACTS_LIMIT,
+    )
+
+
+def join_once(program: Program, old: Ints, new: Ints, backend: str) -> Ints:
+    """What the clauses give in one round from facts of which at least one is new, sorted."""
+    packing, uses = Packing.of(program), uses_of(program)
+    facts = padded(len(old) + len(new), 1 << 10)
+    state = begin(program, packing, uses, facts, backend, np.concatenate([old, new]), len(old))
+    joins = _Joins(packing, uses, None, backend, bool(state.marks.shape[0]), None)
+    state = joins.run(state, 1)
+    count = int(state.count)
+    return np.sort(state.facts[:count][state.heights[:count] == 1])
+
+
+@dataclass(slots=True)
+class _Joins:
+    """The loop with the room it has, which grows."""
+
+    packing: Packing
+    uses: Uses
+    rows: int | None  # None: they follow the facts
+    backend: str
+    dense: bool
+    allowance: Allowance | None
+    watch: Watch | None = None
+    growths: int = 0
+    last: Any = None  # the state, also when the loop is stopped
+
+    def run(self, state: State, limit: int) -> State:
+        """Until nothing follows or the limit is met."""
+        follow = self.rows is None
+        rows = self.rows or _rows(len(state.facts), self.dense)
+        most_pieces = 1 << (4 if self.watch else 62)
+        while True:
+            self._check(state, len(state.facts), limit)
+            shapes = (len(state.facts), rows, *(table.shape for table in self.uses))
+            pieces = np.int64(1 if run.is_new(self.backend, *shapes) else most_pieces)
+            state = state._replace(pieces=np.int64(0))
+            given = (state, self.uses, self.packing, np.int64(limit), pieces)
+            began = time.perf_counter()
+            state = State(*run.on(self.backend)(*given, rows=rows))
+            if self.watch:
+                self.watch(int(state.height), int(state.count + state.found))
+                # pieces change no result: as many as keep the time between two calls short
+                if time.perf_counter() - began < 0.1:
+                    most_pieces = min(2 * most_pieces, 1 << 62)
+            if state.status in (FIXPOINT, LIMIT):
+                return state
+            if state.status == RUNNING:
+                continue
+            self.growths += 1
+            if state.status == ROWS:
+                rows *= 2
+                state = state._replace(status=np.int64(RUNNING))
+            else:
+                capacity = (GROWTH**2 if self.dense else GROWTH) * len(state.facts)
+                self._check(state, capacity, limit)
+                state = grown(state, capacity)
+                rows = max(rows, _rows(capacity, self.dense)) if follow else rows
+
+    def _check(self, state: State, capacity: int, limit: int) -> None:
+        self.last = state
+        if self.allowance is not None:
+            # above the limit it is only asked whether there is something
+            found = int(state.found) if state.height < limit else 0
+            self.allowance.check(int(state.count) + found, BYTES * capacity)
 
 
 def is_dense(program: Program, packing: Packing) -> bool:
@@ -145,10 +221,21 @@ def _rows(facts: int, dense: bool) -> int:
     return PIECE if dense else min(max(PIECE, 2 * facts), 1 << 19)
 
 
-def begin(program: Program, packing: Packing, uses: Uses, capacity: int, backend: str) -> State:
-    count = len(program.facts)
+def begin(
+    program: Program,
+    packing: Packing,
+    uses: Uses,
+    capacity: int,
+    backend: str,
+    keys: Ints | None = None,
+    first: int = 0,
+) -> State:
+    """The loop's first state: the program's facts, or keys of which those from `first` on are
+    new."""
+    keys = packing.keys(program.facts) if keys is None else keys
+    count = len(keys)
     facts = np.full(capacity, END)
-    facts[:count] = packing.keys(program.facts)
+    facts[:count] = keys
     bare = sorted({c.head for c in program.clauses if not c.body} - set(program.facts))
     fresh = np.full(max(capacity, len(bare)), END)
     fresh[: len(bare)] = packing.keys(bare)
@@ -165,7 +252,7 @@ def begin(program: Program, packing: Packing, uses: Uses, capacity: int, backend
     )
     if len(bare) > capacity:
         empty = grown(empty, 1 << len(bare).bit_length())
-    return State(*prepare.on(backend)(empty, np.int64(0), uses, packing))
+    return State(*prepare.on(backend)(empty, np.int64(first), uses, packing))
 
 
 def grown(state: State, capacity: int) -> State:

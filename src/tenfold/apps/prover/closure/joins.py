@@ -6,6 +6,7 @@ to match. The others follow, each after one that shares a variable with it where
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,8 @@ class Packing(NamedTuple):
         >>> Packing(np.int64(2), np.int64(16)).keys([(0, 1, 2)])
         array([6])
         """
+        if isinstance(triples, list | tuple):  # a third of the time that NumPy takes for tuples
+            triples = np.fromiter(chain.from_iterable(triples), np.int64)
         p, s, o = np.asarray(triples, np.int64).reshape(-1, 3).T
         return np.asarray((p << 2 * self.bits) | (s << self.bits) | o, np.int64)
 

@@ -17,6 +17,7 @@ from tenfold.apps.prover.report.page.style import STYLE
 from tenfold.apps.prover.report.page.tables import Column, figures_table, table
 from tenfold.apps.prover.report.ranks import LEVELS
 from tenfold.apps.prover.report.summary import by_mode
+from tenfold.apps.prover.report.table import limits
 from tenfold.apps.prover.settings import Settings
 
 RULES = 500  # rows of the table of rules
@@ -36,6 +37,7 @@ def page(
         _cards(run),
         "<h2>Settings that mattered</h2>",
         _settings(run),
+        *(f"<p>{escape(line)}</p>" for line in limits(run)),
         _notices(run),
         "<h2>Relations</h2>",
         "<label class=narrow><input type=checkbox id=columns> all columns</label>",

@@ -17,6 +17,7 @@ from tenfold.apps.prover.evaluation import Result, Run
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.report.auc import auc_pr
 from tenfold.apps.prover.report.bootstrap import intervals
+from tenfold.apps.prover.report.bounds import bounded_metrics
 from tenfold.apps.prover.report.ranks import summarise
 
 OVERFLOWS = {
@@ -26,14 +27,18 @@ OVERFLOWS = {
 }
 
 
-def figures(results: Iterable[Result]) -> dict[str, Any]:
-    """What some results come to."""
+def figures(results: Iterable[Result], bounded: str | None = None) -> dict[str, Any]:
+    """What some results come to; with bounds by this score."""
     results = list(results)
     made = asdict(summarise(r.found.rank for r in results))
     outcomes: Counter[Outcome] = Counter()
     for result in results:
         outcomes.update(result.found.outcomes)
+    more = (
+        {} if bounded is None else {"bounds": bounded_metrics((r.found for r in results), bounded)}
+    )
     return {
+        **more,
         "queries": made["queries"],
         "candidates": made["candidates"],
         "proved": sum(r.found.height is not None for r in results),
@@ -57,10 +62,17 @@ def _plain(means: dict[str, float | None]) -> dict[str, float | None]:
 
 def by_mode(run: Run) -> dict[str, dict[str, Any]]:
     """The figures of each mode, and of all modes together: means over rankings, none mixed."""
+    score = bounded(run)
     made = {
-        mode: figures(r for r in run.results if r.query.mode == mode) for mode in run.settings.modes
+        mode: figures((r for r in run.results if r.query.mode == mode), score)
+        for mode in run.settings.modes
     }
-    return {**made, "both": figures(run.results)}
+    return {**made, "both": figures(run.results, score)}
+
+
+def bounded(run: Run) -> str | None:
+    """The score whose figures are bounds: a limit stopped the closure before its height."""
+    return run.settings.score if run.closed and run.closed.stopped else None
 
 
 def by_relation(run: Run) -> dict[str, dict[str, dict[str, Any]]]:
@@ -71,7 +83,7 @@ def by_relation(run: Run) -> dict[str, dict[str, dict[str, Any]]]:
         parts.setdefault((relation, result.query.mode), []).append(result)
     made: dict[str, dict[str, dict[str, Any]]] = {}
     for (relation, mode), results in sorted(parts.items()):
-        made.setdefault(relation, {})[mode] = figures(results)
+        made.setdefault(relation, {})[mode] = figures(results, bounded(run))
     return made
 
 
@@ -103,6 +115,8 @@ def _closure(closed: Closure) -> dict[str, Any]:
         "facts": len(closed.keys),
         "complete": closed.complete,
         "growths": closed.growths,
+        "stopped": closed.stopped,
+        "height": closed.height,
         "heights": {str(h): heights[h] for h in sorted(heights)},
     }
 

@@ -37,7 +37,7 @@ def show(run: Run, console: Console | None = None, relations: int | None = None)
         table.add_row("all", mode, *_cells(made), style="bold")
     console.print(table)
     console.print("MRR by kind of rank; hits by the realistic one.", highlight=False)
-    for line in (*_ranks(run), *_intervals(run)):
+    for line in (*limits(run), *_ranks(run), *_intervals(run)):
         console.print(line, highlight=False)
     console.print(_outcomes(run), highlight=False)
     spent = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in run.seconds.items())
@@ -55,6 +55,8 @@ def _title(run: Run) -> str:
             "" if settings.search == "exhaustive" else f", {settings.policy} policy"
         )
         return f"{kind}, {score}"
+    if run.closed.stopped:
+        return f"{len(run.closed.keys):,} facts proved up to height {run.closed.height}, stopped"
     more = ", all there are" if run.closed.complete else ""
     count = f"{len(run.closed.keys):,} facts proved up to height {settings.height}{more}"
     return count if score == "score height" else f"{count}, {score}"
@@ -121,6 +123,21 @@ def show_seeds(made: dict[str, Any], console: Console | None = None) -> None:
             f"{name} {_number(one['mean'])} ± {_number(one['deviation'])}" for name, one in parts
         )
         console.print(f"  {mode}: {said}", highlight=False)
+
+
+def limits(run: Run) -> list[str]:
+    """What to say of a closure that met a limit: which, how far it came, and what that leaves."""
+    if run.closed is None or run.closed.stopped is None:
+        return []
+    made = by_mode(run)["both"]["bounds"]
+    parts = {"MRR": made["mrr"]["realistic"]}
+    parts |= {f"H@{level}": made["hits"][str(level)]["realistic"] for level in LEVELS}
+    said = ", ".join(f"{k} {_share(v[0])} to {_share(v[1])}" for k, v in parts.items() if v)
+    return [
+        f"Stopped by --{run.closed.stopped}: {len(run.closed.keys):,} facts, every one up to "
+        f"height {run.closed.height} of {run.settings.height}.",
+        f"What more would be proved is not known: {said}." if said else "No query was asked.",
+    ]
 
 
 def _cells(made: dict[str, Any]) -> list[str]:

@@ -32,8 +32,9 @@ _COLUMNS = ("columns_fft", "columns_ifft")
 _RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
 _FOLDS = tuple(f"{name}{way}" for name in _RUNNING for way in ("", "_reverse"))
 _FEW, _GREATEST = "top_few", "greatest"
+_REACH = "reach"
 PANELS, DIRECT = "panels", "direct"  # of convolutions
-ROUTINES = frozenset((*_SORTS, *_LAPACK, *_FOURIER, *_RUNNING, _FEW, CONVOLUTION))
+ROUTINES = frozenset((*_SORTS, *_LAPACK, *_FOURIER, *_RUNNING, _FEW, _REACH, CONVOLUTION))
 
 
 @frozen
@@ -71,6 +72,10 @@ def routine_of(name: str, types: Sequence[TensorType], given: Given) -> NodeRout
         from tenfold.backends.cpu.library.greatest import greatest_routine
 
         return greatest_routine(types[0], given["k"])
+    if name == _REACH:
+        from tenfold.backends.cpu.library.reach import reach_routine
+
+        return reach_routine(types, given)
     if name == CONVOLUTION:
         from tenfold.backends.cpu.library.conv.sizes import convolution_routine
 
@@ -128,6 +133,10 @@ def routine_text(symbol: str, target: LLVMTarget) -> str:
         from tenfold.backends.cpu.library.greatest import greatest_text
 
         return greatest_text(dtype, target)
+    if kind == _REACH:
+        from tenfold.backends.cpu.library.reach import reach_text
+
+        return reach_text(target)
     if kind == PANELS:
         from tenfold.backends.cpu.library.conv.chunks import panels_text
 
