@@ -110,7 +110,7 @@ def test_layouts_and_dtypes_that_differ() -> None:
 def test_small_integers_are_multiplied_exactly(
     left: str, right: str, result: str, terms: int
 ) -> None:
-    """They may be cast to floats for it, as long as every sum is exact."""
+    """By panels that add up in 32 bits, or cast to floats, as long as every sum is exact."""
     a, b = drawn((40, terms), left, 1), drawn((terms, 36), right, 2)
     a[:2], b[:, :2] = np.iinfo(left).min, np.iinfo(right).min
     a[2:4], b[:, 2:4] = np.iinfo(left).max, np.iinfo(right).max
@@ -120,5 +120,4 @@ def test_small_integers_are_multiplied_exactly(
 
     f = tn.jit(product)
     np.testing.assert_array_equal(f(a, b), product(a, b))
-    by_library = any(step.kind == "routine" for step in f.plan(a, b).steps)
-    assert by_library == (result in ("i4", "i8") or (result == "i1" and terms <= 1024))
+    assert any(step.kind == "routine" for step in f.plan(a, b).steps)

@@ -10,7 +10,7 @@ import pytest
 from fresh import forget_code
 
 import tenfold as tn
-from tenfold.backends.cpu.run import kernels
+from tenfold.backends.cpu.run import ahead, kernels
 from tenfold.backends.cpu.run.ahead import STEPS, Course, coming
 from tenfold.kernel import Builder
 from tenfold.kernel.ir.sized import SizedKernel
@@ -69,7 +69,7 @@ def test_nothing_is_compiled_for_a_cache_that_grows(
 
 
 def test_without_looking_ahead_there_is_more_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "coming", lambda *_: ())
+    monkeypatch.setattr(ahead, "coming", lambda *_: ())
     _, *rest = counts(monkeypatch, 12, 64, 31, 20)
     assert any(rest[1:])
 
