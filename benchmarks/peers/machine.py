@@ -31,6 +31,8 @@ def settings(level: str | None, threads: int) -> dict[str, str]:
              "TENFOLD_THREADS")}  # fmt: skip
     if level == "x86-64-v3":
         found |= AVX2
+        # What Inductor kept of a run with AVX-512 is not to be used: results were wrong after one.
+        found["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
         had = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
         off = [f for f in had if f.startswith(("AVX512", "X86_V4"))]
         if off:
