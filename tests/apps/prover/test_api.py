@@ -103,3 +103,14 @@ def test_every_public_name_has_its_text() -> None:
     assert tn.prover is prover
     for name in prover.__all__:
         assert getattr(prover, name).__doc__, name
+
+
+def test_rules_that_are_mined_belong_to_the_data_that_is_read() -> None:
+    data = prover.load("family:families=2", mine=5)
+    assert len(data.rules) == 5
+    assert prover.evaluate(data, limit=3, score="weight").answers
+    for given in ({"mine": 5}, {"confidence": "pca"}, {"mine_to": "rules.txt"}):
+        with pytest.raises(InputError, match="comes too late"):
+            prover.evaluate(data, **given)
+    with pytest.raises(InputError, match="mine"):
+        prover.load("family:families=2", mine=0)

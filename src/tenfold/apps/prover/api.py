@@ -13,7 +13,6 @@ from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.evaluation import Run
 from tenfold.apps.prover.input.dataset import Dataset
 from tenfold.apps.prover.input.lexer import read_calls
-from tenfold.apps.prover.input.load import load as _load
 from tenfold.apps.prover.input.program import program_of, rules_of
 from tenfold.apps.prover.input.terms import Fact
 from tenfold.apps.prover.output.answers import COLUMNS, Answer, Answering
@@ -100,15 +99,27 @@ class Evaluation:
         outputs.write(self.run, self._answering)
 
 
-def load(data: str | Path, rules: str | Path | None = None, constants: Any = ()) -> Dataset:
+def load(
+    data: str | Path,
+    rules: str | Path | None = None,
+    constants: Any = (),
+    *,
+    confidence: str = "std",
+    mine: int | None = None,
+) -> Dataset:
     """A data set: a folder, `family:…` or `pykeen:NAME`; `rules` is a file that stands for the
-    rules it comes with, `constants` are the arguments of arrow rules that are no variables.
+    rules it comes with, `constants` are the arguments of arrow rules that are no variables,
+    `confidence` says which number of a rule miner's file is the weight; `mine` has so many rules
+    mined from train instead.
 
     >>> made = load("family:families=2")
     >>> made.name, len(made.rules), made.test[0]
     ('family', 44, Fact(predicate='aunt', subject='person12', object='person28'))
     """
-    return _load(str(data), None if rules is None else Path(rules), tuple(constants))
+    file = None if rules is None else str(rules)
+    return evaluation.load_for(
+        Settings(str(data), file, tuple(constants), confidence=confidence, mine=mine)
+    )
 
 
 def evaluate(
@@ -206,8 +217,12 @@ def _settings(data: str | Path | Dataset, given: dict[str, Any]) -> Settings:
             raise TypeError(f"no setting is called {name!r}; there are {', '.join(names)}")
     if not isinstance(data, Dataset):
         return Settings(str(data), **given)
-    if given.get("rules") or given.get("constants"):
-        raise InputError("the data set was read before, with its rules", fix="give them to load")
+    for name in ("rules", "constants", "confidence", "mine", "mine_to"):
+        if given.get(name):
+            raise InputError(
+                f"the data set was read before, with its rules: {name} comes too late",
+                fix="give it to load, or the name of the data set to evaluate",
+            )
     return Settings(data.name, **given)
 
 
