@@ -443,3 +443,13 @@ def test_what_a_function_closes_over_is_tried_each_time(monkeypatch):
     assert watched[0] > 0
     scale = 3.5
     np.testing.assert_allclose(f(x), np.sin(x) * np.float32(3.5), rtol=1e-5)
+
+
+def test_very_large_graphs_have_no_wiring(monkeypatch):
+    f = learnt(softmax, drawn(5, 7))
+    monkeypatch.setitem(wiring_of.__globals__, "LARGE", 1)
+    x = drawn(6, 7)
+    np.testing.assert_allclose(f(x), softmax(x), rtol=1e-5)
+    assert counts() == (1, 0)
+    assert f.ready(60)
+    assert f.certificate(x).complete

@@ -27,6 +27,7 @@ from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
+from tenfold.locks import cached_property
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
 from tenfold.parity.find.part import is_rewritten, misplaced, whole_graphs, written_out
 from tenfold.parity.replay.answers import CallbackMismatch, RecordingCallbacks, ReplayingCallbacks
@@ -35,7 +36,7 @@ from tenfold.parity.replay.drawn import PACE, Bench, kernels
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import run_whole
 from tenfold.parity.replay.smaller import LARGE, smaller
-from tenfold.parity.replay.state import ScopeState
+from tenfold.parity.replay.state import PlanFacts, ScopeState
 from tenfold.parity.replay.walk import OutOfTime, StepTally, Walk
 from tenfold.parity.rule.agree import Uncertain, compare, disagreement, judged
 from tenfold.parity.rule.bits import raw, same_bits
@@ -160,7 +161,7 @@ class _Check:
         program, walk = self.program, self.walk
         if not self.given or not may_be_brief(program, self.graph):
             return None
-        names = [name for name, _, _ in kernels(program, walk.abouts)]
+        names = [name for name, _, _ in self.distinct]
         if self.before is None:
             program.known = bool(names) and program.judged.issuperset(names)
         elif self.before.steps:
@@ -215,14 +216,18 @@ class _Check:
 
     # Kernels on drawn values.
 
+    @cached_property
+    def distinct(self) -> list[tuple[str, PlanFacts, int]]:
+        """Each distinct kernel, with a step that calls it."""
+        return list(kernels(self.program, self.walk.abouts))
+
     def kernels(self) -> Disagreement | None:
         """Judge those kernels that were not yet, small ones first, for at most half of the time.
         The first is judged to its end, so that checks which follow do not all begin with it."""
         limit = None if self.limit is None else max(self.limit, self.patience)
         half = None if limit is None else self.start + max(limit / 2, self.patience)
         bench = Bench(self.walk.replay, self.state)
-        every = list(kernels(self.program, self.walk.abouts))
-
+        every = self.distinct
         begun = False  # whether one was judged
 
         def stopped() -> None:

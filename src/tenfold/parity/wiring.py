@@ -26,7 +26,8 @@ other; the next call says how many it had answered.
 A first plan of a wiring is checked as ever. Where the time does not suffice for a check in brief,
 that of the second, fourth, eighth plan of the wiring gets more. The guards of an entry are tried
 once for a wiring, and what it closes over each time. In strict mode, with `verify="always"` or a
-limit nothing of this is used.
+limit nothing of this is used; nor is it for graphs so large that they are planned in full each
+time, where finding the wiring takes longer than a check.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from tenfold.parity.replay.drawn import kernels
 from tenfold.parity.replay.state import PlanFacts, but_sizes
 from tenfold.parity.slots import fits, shared_memory
 from tenfold.plan import CopyStep, HostStep, KernelStep, LoopStep, Plan, RoutineStep
+from tenfold.plan.steps.templates import LARGE
 
 _NOTE = "by its kernels and wiring, checked at other sizes, it answered before its own check"
 CAPACITY = 1024  # wirings that are remembered
@@ -163,9 +165,9 @@ def certificate_by_wiring(program: Program, graph: Graph) -> Certificate | None:
 
 
 def wiring_of(program: Program, graph: Graph) -> str | None:
-    """The digest of a program's wiring; None where it has none: it calls Python, has branches or
-    loops that may go on for ever, or its sizes do not fit each other."""
-    if not may_be_brief(program, graph):
+    """The digest of a program's wiring; None where it has none: it is very large, calls Python,
+    has branches or loops that may go on for ever, or its sizes do not fit each other."""
+    if len(graph.nodes) > LARGE or not may_be_brief(program, graph):
         return None
     every = program.plan.every
     number = {id(plan): n for n, plan in enumerate(every)}
