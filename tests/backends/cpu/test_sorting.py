@@ -27,6 +27,8 @@ from tenfold.types import DTYPES, KIND
 Array = np.ndarray[Any, Any]
 REAL = [name for name, dtype in DTYPES.items() if KIND[dtype] != "c"]
 GUARD = 0xA5
+# Around vectors, blocks that are sorted in registers, and odd numbers of vectors and blocks.
+LENGTHS = (1, 2, 15, 16, 17, 31, 32, 33, 49, 63, 64, 65, 100, 129, 160)
 
 
 @cache
@@ -107,7 +109,7 @@ def draw(dtype: str, shape: tuple[int, ...], seed: int) -> Array:
 @every_target
 @pytest.mark.parametrize("dtype", REAL)
 def test_lines_of_every_length(target: LLVMTarget, dtype: str) -> None:
-    for length in (1, 2, 15, 16, 17, 100, 192, 193, 512, 513, 1000):
+    for length in (*LENGTHS, 192, 193, 512, 513, 1000):
         x = draw(dtype, (3, length), length)
         wide = x.astype(np.float32) if dtype in ("f16", "bf16") else x
         order = np.argsort(wide, 1, kind="stable")
@@ -116,23 +118,43 @@ def test_lines_of_every_length(target: LLVMTarget, dtype: str) -> None:
         assert lines("sort", dtype, target, x).tobytes() == wanted.tobytes()
 
 
+@every_target
 @pytest.mark.parametrize("dtype", ["u8", "f16", "i32", "f32", "f64"])
-def test_long_lines(dtype: str) -> None:
+def test_long_lines(target: LLVMTarget, dtype: str) -> None:
     """Long enough for longer digits, and for many levels of merging."""
-    x = draw(dtype, (1, 40_001), 5)
-    wide = x.astype(np.float32) if dtype == "f16" else x
-    order = np.argsort(wide, 1, kind="stable")
-    np.testing.assert_array_equal(lines("argsort", dtype, HOST, x), order)
-    wanted = np.take_along_axis(x, order, 1)
-    assert lines("sort", dtype, HOST, x).tobytes() == wanted.tobytes()
+    for length in (12_289, 40_001):
+        x = draw(dtype, (1, length), 5)
+        wide = x.astype(np.float32) if dtype == "f16" else x
+        order = np.argsort(wide, 1, kind="stable")
+        np.testing.assert_array_equal(lines("argsort", dtype, target, x), order)
+        wanted = np.take_along_axis(x, order, 1)
+        assert lines("sort", dtype, target, x).tobytes() == wanted.tobytes()
 
 
-def test_keys_whose_digits_are_all_the_same_are_left_alone() -> None:
-    for x in (np.full((2, 500), 7), np.arange(1000).reshape(2, 500)[:, ::-1] * 3):
-        x = np.ascontiguousarray(x)
-        np.testing.assert_array_equal(lines("sort", "i64", HOST, x), np.sort(x, 1))
+@pytest.mark.parametrize("dtype", ["i16", "i32", "f32", "i64"])
+@pytest.mark.parametrize("length", [500, 1000, 13_000])
+def test_keys_whose_digits_are_all_the_same_are_left_alone(dtype: str, length: int) -> None:
+    """Passes that are left out are any: the first, the last, between, all or all but one."""
+    random = np.random.default_rng(0)
+    bits = 16 if dtype == "i16" else 32
+    for varied in (0, 0x7, 0x7FF, 0x3FF800, 0x3FF807, 0x7F000000, 0x7F000007):
+        x = random.integers(0, 1 << bits - 1, (2, length)) & varied & (1 << bits - 1) - 1
+        x = (x + 9).astype(DTYPES["i32" if dtype == "f32" else dtype]).view(DTYPES[dtype])
         order = np.argsort(x, 1, kind="stable")
-        np.testing.assert_array_equal(lines("argsort", "i64", HOST, x), order)
+        np.testing.assert_array_equal(lines("argsort", dtype, HOST, x), order)
+        wanted = np.take_along_axis(x, order, 1)
+        assert lines("sort", dtype, HOST, x).tobytes() == wanted.tobytes()
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("length", [5, 30, 64, 700, 13_000])
+def test_infinities_and_nans_are_told_apart(target: LLVMTarget, dtype: str, length: int) -> None:
+    """Items may be floats, of which NaNs are infinities while they are sorted."""
+    values = np.array([np.inf, np.nan, -np.nan, -np.inf], DTYPES[dtype])
+    x = np.random.default_rng(1).choice(values, (2, length))
+    order = np.argsort(x, 1, kind="stable")
+    assert lines("sort", dtype, target, x).tobytes() == np.take_along_axis(x, order, 1).tobytes()
 
 
 def test_what_there_is_no_sort_of() -> None:

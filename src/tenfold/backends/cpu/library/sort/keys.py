@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import LANES, SIZES, kind
 
-PADDING = 128  # bytes that whole vectors may reach beyond a line
+PADDING = 512  # bytes that whole blocks of vectors may reach beyond a line
 _INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}
 
 
@@ -20,10 +21,16 @@ class SortForm:
     bits: int  # of an element, and of its key
     item: int  # bits of what is moved: the key, and below it the position
     digit: int = 8  # bits of a digit in a sort by radix
+    real: bool = False  # whether items are merged as floats; NaNs are infinities then
 
     @property
     def size(self) -> int:
         return self.item // 8
+
+    @property
+    def merged(self) -> str:
+        """The type of an item that is merged."""
+        return "double" if self.real else f"i{self.item}"
 
     @property
     def room(self) -> int:
@@ -44,6 +51,11 @@ class SortForm:
         return -(1 << self.bits - 1)
 
     @property
+    def last(self) -> int:
+        """The bits of an element that no other comes after."""
+        return -1 if self.letter in "fub" else -1 - self.sign
+
+    @property
     def below(self) -> int:
         """Bits of an item below its key."""
         return self.item - self.bits if self.item == 128 else min(32, self.item - self.bits)
@@ -54,6 +66,13 @@ def form_of(name: str, dtype: str) -> SortForm:
     positions = name == "argsort"
     item = bits if not positions else 64 if bits <= 32 else 128
     return SortForm(positions, kind(dtype), _INFINITY.get(dtype, 0), bits, item)
+
+
+def fitted(form: SortForm, target: LLVMTarget) -> SortForm:
+    """The form as items are merged on a target: floats of 64 bits are compared as floats where
+    integers of that length take several instructions."""
+    real = form.letter == "f" and form.item == 64 and not form.positions
+    return replace(form, real=real and target.vector_bytes < 64)
 
 
 def key(

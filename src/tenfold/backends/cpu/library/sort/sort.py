@@ -8,17 +8,18 @@ memory, then of what is polled (`sort_poll`), `params` begins with the length of
 
 Elements become unsigned keys that sort as they do: zeros of either sign are equal, NaNs are equal
 and last. What is moved is an item: a key, for positions (argsort) with the element's position below
-it. Items of up to 64 bits are merged, whole vectors at a time; of longer ones each is counted past
-those that go before it, many at once, and put where that says. Long lines of items with positions,
-or with short keys, are sorted by radix, a digit of the key at a time, digits that are all the same
-left out. Zeros and NaNs are put back as they were, in their order.
+it. Items of up to 64 bits are merged: blocks of 64 are sorted in registers, runs of blocks merged
+from both ends. Of longer items each is counted past those that go before it, many at once, and put
+where that says. Long lines, but of keys of 64 bits alone, are sorted by radix, a digit of the key
+at a time, digits that are all the same left out. Zeros and NaNs are put back as they were, in their
+order.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tenfold.backends.cpu.library.sort.keys import PADDING, SortForm, form_of
+from tenfold.backends.cpu.library.sort.keys import PADDING, SortForm, fitted, form_of
 from tenfold.backends.cpu.library.sort.merge import merging, needs
 from tenfold.backends.cpu.library.sort.poll import ENDS, LOOK, POLLED, polled
 from tenfold.backends.cpu.library.sort.radix import radix
@@ -29,7 +30,8 @@ from tenfold.backends.llvm.writer import Writer, kind
 
 LONGEST = 1 << 32  # elements of a line: counts and positions have 32 bits
 _RANKED, _MERGED = 192, 512  # elements of a line: up to these by counting, or by merging
-_LONG = 32768  # elements from which a sort by radix has longer digits
+_MERGED_VALUES = 12288  # the same, of items that are keys of 32 bits alone
+_LONG = 32768  # elements from which a sort by radix has longer digits, but for keys alone
 _DIGIT = 11  # bits of a longer digit: fewer passes over memory, more counts
 _NEEDS = (
     "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
@@ -47,13 +49,13 @@ def scratch_bytes(name: str, dtype: str, length: int) -> int | None:
     items = 2 * (-(-length * form.room // 64) * 64 + PADDING)
     if length <= _short(form):
         return items
-    return items + (form if length < _LONG else _longer(form)).counts
+    return items + (_longer(form) if length >= _LONG or _only_longer(form) else form).counts
 
 
 def _short(form: SortForm) -> int:
     """Elements of a line that is not yet sorted by radix."""
     if form.bits > 16 and not form.positions:
-        return LONGEST
+        return _MERGED_VALUES if form.bits == 32 else LONGEST
     return _MERGED if form.item <= 64 else _RANKED
 
 
@@ -62,47 +64,50 @@ def _longer(form: SortForm) -> SortForm:
     return replace(form, digit=_DIGIT) if form.bits > 16 else form
 
 
+def _only_longer(form: SortForm) -> bool:
+    """Whether a sort by radix has longer digits for all lines: items that are keys alone are merged
+    up to lengths for which these pay."""
+    return not form.positions or _longer(form) == form
+
+
+def _called(label: str, function: str, scratch: str) -> str:
+    """A line sorted by a function, which may be stopped."""
+    return f"""{label}:
+  %{label}.code = call i32 @{function}(ptr %buffers, ptr %x, ptr %y, {scratch}, i64 %n)
+  %{label}.on = icmp eq i32 %{label}.code, 0
+  br i1 %{label}.on, label %line.done, label %stopped
+"""
+
+
 def sort_text(symbol: str, target: LLVMTarget) -> str:
     """The module of the sort that has this name."""
     _, name, dtype = symbol.split("_")
-    form = form_of(name, dtype)
+    form = fitted(form_of(name, dtype), target)
     result = "i64" if form.positions else f"i{form.bits}"
-    longer = _longer(form)
     functions, line, w = "", "", Writer(target)
     if form.item <= 64:
         functions += merging(form, f"{symbol}_m", w)
-        short = f"""short:
-  %short.code = call i32 @{symbol}_m(
-    ptr %buffers, ptr %x, ptr %y, ptr %a, ptr %b, i64 %n)
-  %short.on = icmp eq i32 %short.code, 0
-  br i1 %short.on, label %line.done, label %stopped
-"""
+        short = _called("short", f"{symbol}_m", "ptr %a, ptr %b")
     else:
         short = ranking(form)
     if _short(form) == LONGEST:
         line = f"  br label %short\n{short}"
     else:
-        functions += radix(form, f"{symbol}_8")
-        if longer != form:
-            functions += radix(longer, f"{symbol}_{longer.digit}")
+        longer = _longer(form)
         line = f"""  %little = icmp ule i64 %n, {_short(form)}
   br i1 %little, label %short, label %radix
-{short}radix:
+{short}"""
+        if _only_longer(form):
+            functions += radix(longer, f"{symbol}_r")
+            line += _called("radix", f"{symbol}_r", "ptr %counts, ptr %a, ptr %b")
+        else:
+            functions += radix(form, f"{symbol}_r") + radix(longer, f"{symbol}_l")
+            line += f"""radix:
   %long = icmp uge i64 %n, {_LONG}
-  br i1 %long, label %by.longer, label %by.8
-by.8:
-  %by.8.code = call i32 @{symbol}_8(
-    ptr %buffers, ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
-  br label %by.end
-by.longer:
-  %longer.code = call i32 @{symbol}_{longer.digit}(
-    ptr %buffers, ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n)
-  br label %by.end
-by.end:
-  %by.code = phi i32 [ %by.8.code, %by.8 ], [ %longer.code, %by.longer ]
-  %by.on = icmp eq i32 %by.code, 0
-  br i1 %by.on, label %line.done, label %stopped
+  br i1 %long, label %by.longer, label %by.shorter
 """
+            line += _called("by.shorter", f"{symbol}_r", "ptr %counts, ptr %a, ptr %b")
+            line += _called("by.longer", f"{symbol}_l", "ptr %counts, ptr %a, ptr %b")
     body = (
         LOOK
         + functions
