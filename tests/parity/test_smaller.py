@@ -10,6 +10,7 @@ from fresh import forget_code
 import tenfold as tn
 from tenfold import seam
 from tenfold.backends.cpu.backend import BACKEND
+from tenfold.backends.cpu.schedule import traffic
 from tenfold.kernel import Kernel
 from tenfold.parity import check as checks
 from tenfold.parity.check import check
@@ -46,6 +47,21 @@ def test_a_large_kernel_has_smaller_sizes(case: str) -> None:
     assert found is not None
     assert found.about.size(0) < 0.95 * about.size(at)
     assert tn.stats()["kernels_compiled"] == compiled
+
+
+def test_code_that_is_preferred_for_large_arrays_is_judged_with_few_elements(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Non-temporal stores and polls are right for any number of elements."""
+    forget_code(monkeypatch)
+    monkeypatch.setattr(traffic, "cache_bytes", lambda: 1 << 20)
+    program, name, about, at = large_step(*LARGE["chain"])
+    (code,) = program.code.values()
+    assert code.compiled.schedule.stream is not None
+    assert code.compiled.polls
+    found = smaller(program, about, at, name, lambda: None)
+    assert found is not None
+    assert found.about.size(0) < 1 << 17
 
 
 def test_sizes_that_have_other_code_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,8 +180,13 @@ class Program(ABC):
         return f"{call.kernel.digest} {call.sizes}"
 
     def serves(self, call: SizedKernel, other: SizedKernel) -> bool:
-        """Whether the code of one of its calls is known to be that of another, too."""
+        """Whether the code of one of its calls is known to be right for another, too."""
         return call == other
+
+    def lend(self, call: SizedKernel, plan: Plan) -> Program:
+        """A program of a plan that is a call of one kernel, with the code that serves it of one of
+        its own calls."""
+        return self.backend.bind(plan, strict=self.strict)
 
     def __init__(self, callbacks: Callbacks | None = None) -> None:
         self.callbacks = callbacks or Callbacks()

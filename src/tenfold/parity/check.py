@@ -35,6 +35,7 @@ from tenfold.parity.replay.brief import check_in_brief, may_be_brief
 from tenfold.parity.replay.drawn import PACE, Bench, kernels
 from tenfold.parity.replay.perturb import farther
 from tenfold.parity.replay.replay import run_whole
+from tenfold.parity.replay.sample import check_sample
 from tenfold.parity.replay.smaller import LARGE, smaller
 from tenfold.parity.replay.state import PlanFacts, ScopeState
 from tenfold.parity.replay.walk import OutOfTime, StepTally, Walk
@@ -49,6 +50,7 @@ Array = np.ndarray[Any, Any]
 Stop = Callable[[], bool]
 _BOUNDED = 16  # rounds of a loop over which bounds that are added up still tell something
 _STEPPED = 40_000_000  # elements of steps that are judged in a second, about
+_EVALUATED = 100_000_000  # elements that the reference computes in a second, at the most
 _BRIEF = (
     "in brief: its kernels were judged before, its steps agree closely with the reference; "
     "errors are in units of the largest element"
@@ -84,6 +86,7 @@ def check(
     stop: Stop | None = None,
     brief: float | None = None,
     patience: float = 0.0,
+    sampled: bool = False,
 ) -> CheckResult:
     """Check the program made of a graph on these arguments, in at most about `limit` seconds.
 
@@ -91,10 +94,12 @@ def check(
     of loops, not only the first, the last and some between. `before` is what
     was found earlier: what that has is not checked again. `stop` is asked now and then whether to
     leave the rest for later. `brief`: where kernels are known, the check may be brief, and take so
-    many seconds. Those that are not may take `patience` seconds, if that is longer."""
+    many seconds. Those that are not may take `patience` seconds, if that is longer. `sampled`: the
+    arguments are large, and of their rows a sample may be judged (`parity/replay/sample`)."""
     made = _Check(
         program, graph, arrays, callbacks or Callbacks(), limit, every, before, stop, patience
     )
+    made.sampled = sampled
     return (None if brief is None else made.in_brief(brief)) or made.run()
 
 
@@ -112,7 +117,7 @@ class _Check:
         patience: float,
     ) -> None:
         self.start = perf_counter()
-        self.patience = patience
+        self.patience, self.sampled = patience, False
         self.program, self.graph = program, graph
         self.given, self.arrays = arrays is not None, arrays or ()
         self.limit, self.stop, self.before = limit, stop, before
@@ -136,6 +141,11 @@ class _Check:
         if late or (self.stop and self.stop()):
             raise OutOfTime
 
+    def hopeless(self) -> bool:
+        """Whether the reference alone takes longer than there is: nothing is begun then."""
+        late = perf_counter() + sum(type.size for type in self.graph.types) / _EVALUATED
+        return self.end is not None and late > self.end
+
     def run(self) -> CheckResult:
         fault = self.structure() or self.kernels()
         if not self.given:
@@ -144,10 +154,14 @@ class _Check:
         if fault is not None:
             answer = evaluate(self.graph, self.arrays, self.recorded)
             return CheckResult(answer, fault, ReplayingCallbacks.of(self.recorded, ended=True))
+        sample = self.by_sample()
+        if sample is not None:
+            return sample
         outputs: list[Array] | None = None
         made: list[Array] | None = None
         self.walk.looked = bool(self.drawn or self.walk.done)
-        if not self.whole or not all(map(self.walk.knows, self.walk.abouts.values())):
+        known = self.whole and all(map(self.walk.knows, self.walk.abouts.values()))
+        if not known and not self.hopeless():
             outputs, fault = self.steps()
         replayed = ReplayingCallbacks.of(self.recorded, ended=outputs is not None)
         if fault is None and outputs is not None:
@@ -161,18 +175,25 @@ class _Check:
         program, walk = self.program, self.walk
         if not self.given or not may_be_brief(program, self.graph):
             return None
-        names = [name for name, _, _ in self.distinct]
-        if self.before is None:
-            program.known = bool(names) and program.judged.issuperset(names)
-        elif self.before.steps:
+        if self.before is not None and self.before.steps:
             return None
+        names = [name for name, _, _ in self.distinct]
+        if self.before is None or self.limit is not None:  # a call waits for it
+            program.known = bool(names) and program.judged.issuperset(names)
         if not program.known or self.structure() is not None:
             return None
+        self.drawn.update(dict.fromkeys(names))
+        sample = self.by_sample()
+        if sample is not None:
+            return sample
         about = walk.abouts[id(program.plan)]
         rewritten = is_rewritten(self.graph)
         end = self.end
         if end is not None:
             self.end = self.start + limit
+        if self.hopeless():
+            self.end = end
+            return None
         try:
             found = check_in_brief(program, about, self.arrays, walk.replay, self.on_time)
             if found is not None and rewritten:
@@ -185,7 +206,6 @@ class _Check:
             self.end = end
         if found is None:
             return None
-        self.drawn.update(dict.fromkeys(names))
         self.whole, self.end_to_end = True, found.end_to_end
         self.notes.append(_BRIEF)
         for inner in walk.abouts.values():  # what a loop runs is judged with it
@@ -196,6 +216,28 @@ class _Check:
         walk.checked = len(found.steps)
         replayed = ReplayingCallbacks.of(self.recorded, ended=True)
         return CheckResult(found.outputs, self.certificate(), replayed, found.made)
+
+    def by_sample(self) -> CheckResult | None:
+        """What a sample of large arrays shows, once all kernels are judged; None where that is not
+        enough."""
+        program, walk = self.program, self.walk
+        begun = self.before is not None and self.before.steps
+        if not self.sampled or self.undrawn or begun or not may_be_brief(program, self.graph):
+            return None
+        steps = sum(len(about.plan.steps) for about in walk.abouts.values())
+        try:
+            found = check_sample(program, self.graph, self.arrays, steps)
+        except (TenfoldError, MemoryError):  # the full check raises it again
+            return None
+        if found is None:
+            return None
+        self.whole, self.end_to_end = True, found.end_to_end
+        self.notes.append(found.note)
+        for about in walk.abouts.values():
+            for at in range(len(about.plan.steps)):
+                walk.records[about.number, at] = StepTally(about.what(at))
+        replayed = ReplayingCallbacks.of(self.recorded, ended=True)
+        return CheckResult(None, self.certificate(), replayed, found.made)
 
     # Before anything runs.
 

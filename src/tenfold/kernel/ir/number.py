@@ -7,12 +7,15 @@ value, and is noted as a fact; what was made is right for all sizes of which the
 for these it would be made in the same way again. Where a plain integer is wanted, as a length or
 the end of a range, the fact is that the Number is this very one: it is fixed. Nothing that depends
 on a value can go unnoticed, since a Number is no int.
+
+Some questions decide on speed alone (`prefers_less`): what was made is right for other sizes, too,
+for which it would not be made. Who wants to try code with few elements goes by `admit`.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from tenfold.frozen import frozen
@@ -82,6 +85,7 @@ class Facts:
         self.made: list[Computed | int | float | None] = [None] * len(self.sizes)
         self.values: list[Any] = list(sizes)
         self.asked: dict[int, bool] = {}  # the answers, by place
+        self.preferred: set[int] = set()  # those that decide on speed alone
         self.keys: dict[int, int] = {}  # the places of numbers that stay apart, by value
         self._known: dict[Any, int] = {}
         self._test: tuple[int, tuple[int, ...], Callable[[Sequence[int]], Any]] | None = None
@@ -90,16 +94,37 @@ class Facts:
         at = self._at(operation, self.place(a), self.place(b))
         return Number(self, at, self.values[at])
 
-    def ask(self, operation: str, a: Any, b: Any) -> bool:
-        """What a comparison gives; it is a fact from now on."""
+    def ask(self, operation: str, a: Any, b: Any, preference: bool = False) -> bool:
+        """What a comparison gives; it is a fact from now on. With `preference` it decides on speed
+        alone, unless it is asked elsewhere, too."""
         at = self._at(operation, self.place(a), self.place(b))
         found = bool(self.values[at])
+        if not preference:
+            self.preferred.discard(at)
+        elif at not in self.asked:
+            self.preferred.add(at)
         self.asked[at] = found
         return found
 
     def hold(self, sizes: Sequence[int]) -> bool:
         """Whether all facts are true of other sizes."""
         return self.at(sizes, ()) is not None
+
+    def admit(self, sizes: Sequence[int]) -> bool:
+        """Whether what was made is right for other sizes, whatever it would be made like for
+        them.
+
+        >>> facts = Facts([4000])
+        >>> n, = facts.sizes
+        >>> prefers_less(n, 1000), n % 16 == 0
+        (False, True)
+        >>> facts.hold([160]), facts.admit([160]), facts.admit([161])
+        (False, True, False)
+        """
+        try:
+            return self._written((), self.preferred)(sizes) is not None
+        except ArithmeticError:
+            return False
 
     def at(self, sizes: Sequence[int], wanted: tuple[int, ...]) -> tuple[Any, ...] | None:
         """What the numbers in these places are for other sizes; None where a fact does not hold.
@@ -112,16 +137,19 @@ class Facts:
         except ArithmeticError:  # what was no divisor there is one here
             return None
 
-    def _written(self, wanted: tuple[int, ...]) -> Callable[[Sequence[int]], Any]:
+    def _written(
+        self, wanted: tuple[int, ...], without: Container[int] = ()
+    ) -> Callable[[Sequence[int]], Any]:
         """The facts as a function of sizes: it is called for each new one."""
         needed, lines = {*wanted, *self.keys.values()}, list[str]()
+        asked = {at for at in self.asked if at not in without}
         for at in range(len(self.made) - 1, -1, -1):
             made = self.made[at]
-            if not isinstance(made, Computed) or not (at in needed or at in self.asked):
+            if not isinstance(made, Computed) or not (at in needed or at in asked):
                 continue
             needed.update((made.first, made.second))
             text = _WRITTEN[made.operation].format(*map(self._operand, (made.first, made.second)))
-            if at in self.asked:
+            if at in asked:
                 lines.append(f" if {'not ' if self.asked[at] else ''}{text}: return None")
             else:
                 lines.append(f" n{at} = {text}")
@@ -368,6 +396,14 @@ class Number:
 
 
 _PLAIN = (int, float, Number)
+
+
+def prefers_less(a: Any, b: Any) -> bool:
+    """Whether a < b, where the answer decides on speed alone."""
+    for n in (a, b):
+        if isinstance(n, Number):
+            return n.facts.ask("lt", a, b, preference=True)
+    return bool(a < b)
 
 
 def _plain(x: Any) -> bool:

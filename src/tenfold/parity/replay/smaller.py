@@ -1,14 +1,15 @@
 """Large kernels judged at smaller sizes.
 
 Code is judged once for all sizes that share it, so what a large step computes is written down for
-smaller ones, one size after another, as long as it is planned as one call of the same kernel, of
-whose sizes the facts of the very code hold. Nothing is compiled for that. What hangs on the sizes
-at hand is judged with the steps and the whole, on the caller's values.
+smaller ones, one size after another, as long as it is planned as one call of the same kernel, for
+whose sizes the very code is right; other code may be preferred for these, as where results stay in
+the caches. Nothing is compiled for that. What hangs on the sizes at hand is judged with the steps
+and the whole, on the caller's values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 
 from tenfold.backends.program import Program
 from tenfold.errors import TenfoldError
@@ -23,8 +24,10 @@ from tenfold.plan.steps.structure import resized, structure_of
 
 LARGE = 1 << 18  # elements of a step from which smaller sizes are looked for
 _ENOUGH = 1 << 14  # elements that are few enough
-_VECTORS = 64  # elements by whose multiples sizes differ: rests and alignments stay as they are
-_TRIED = tuple(2 << n for n in range(14))  # as many of these, besides the rest
+# Elements by whose multiples sizes differ: rests and alignments stay as they are, or runs of sums.
+_UNITS = 64, 512
+_TRIED = 14  # multiples, each twice the one before
+_NEAR = 64  # elements by which sizes differ that belong together: the ends of slices
 
 
 @frozen(eq=False)
@@ -58,14 +61,8 @@ def smaller(
     graph, found = about.part(at).graph, None
     sizes = structure_of(graph, TABLE).sizes
     for size in sorted(sizes, reverse=True):
-        for times in _TRIED if size in sizes else ():
-            other = size % _VECTORS + times * _VECTORS
-            while other in sizes:  # equal sizes are another kernel's
-                other += _VECTORS
-            if other >= size:
-                break
-            # What lies close by belongs to it: the ends of slices.
-            near = [n for n in sizes if abs(n - size) < _VECTORS]
+        for other in _candidates(size, sizes) if size in sizes else ():
+            near = [n for n in sizes if abs(n - size) < _NEAR]
             try:
                 made = resized(graph, {n: n - size + other for n in near}, TABLE)
             except TenfoldError:  # others follow from it
@@ -79,7 +76,17 @@ def smaller(
             break
     if found is None:
         return None
-    made_of = program.backend.bind(found, strict=program.strict)
+    made_of = program.lend(call, found)
     small = PlanFacts(found, found.graph, about.number)
     names = [found for found, _, _ in kernels(made_of, {0: small})]
     return SmallStep(small, Replay(made_of)) if names == [name] else None
+
+
+def _candidates(size: int, taken: Container[int]) -> Iterator[int]:
+    """Sizes below one, the smallest first. Equal sizes are another kernel's."""
+    found = set()
+    for unit in _UNITS:
+        for n in range(_TRIED):
+            other = size % unit + (unit << n)
+            found.add(other + unit if other in taken else other)
+    return (other for other in sorted(found) if other < size and other not in taken)

@@ -20,6 +20,7 @@ from tenfold.backends.llvm.writer import Writer
 from tenfold.frozen import mutable
 from tenfold.kernel.analyse.cost import space
 from tenfold.kernel.ir.kernel import Kernel
+from tenfold.kernel.ir.number import prefers_less
 
 _SPACE = 1 << 20  # elements: a kernel of fewer never takes long
 _LONG = 10_000_000  # lines that a loop may run through without a poll
@@ -40,7 +41,7 @@ class PollCounter:
 
     def __init__(self, kernel: Kernel, small: bool) -> None:
         self.rows = len(kernel.buffers)
-        self.counts = not small and space(kernel) >= _SPACE
+        self.counts = not (small or prefers_less(space(kernel), _SPACE))
         self.inner = 0  # lines that loops inside run through, beyond those they have
 
     @contextmanager
@@ -54,7 +55,7 @@ class PollCounter:
             return
         lines = weigh(w.lines[start:])
         once = lines + self.inner
-        if once * trips >= _LONG > once:
+        if not prefers_less(once * trips, _LONG) and prefers_less(once, _LONG):
             measure.turns = max(1, _OFTEN // once)
         self.inner = outer + once * trips - lines
 

@@ -71,7 +71,12 @@ class CompiledProgram(NativeProgram):
         return self.code[call].compiled.name
 
     def serves(self, call: SizedKernel, other: SizedKernel) -> bool:
-        return call.kernel == other.kernel and self.code[call].compiled.facts.hold(other.sizes)
+        return call.kernel == other.kernel and self.code[call].compiled.facts.admit(other.sizes)
+
+    def lend(self, call: SizedKernel, plan: Plan) -> CompiledProgram:
+        request = Request(self.target, self.strict)
+        request.borrow(plan.calls[0], self.code[call])
+        return CompiledProgram(plan, strict=self.strict, target=self.target, request=request)
 
     def routines(self) -> Mapping[str, int]:
         found = {name: image.address(name) for name, image in self._routines.items()}

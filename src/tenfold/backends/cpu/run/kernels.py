@@ -85,6 +85,7 @@ class Request:
         self._found: dict[SizedKernel, KernelCode] = {}
         self._new: dict[SizedKernel, CompiledKernel] = {}
         self._compilation: Compilation | None = None
+        self._borrows = False
 
     def add(self, call: SizedKernel) -> None:
         """Ask for one more."""
@@ -112,6 +113,11 @@ class Request:
             if self._compilation.include(text, compiled):
                 count("kernels_compiled")
             self._new[call] = compiled
+
+    def borrow(self, call: SizedKernel, code: KernelCode) -> None:
+        """Have a call served by code that it would not be compiled to, but which is right for
+        it."""
+        self._found[call], self._borrows = code, True
 
     def add_routine(self, name: str, types: Types, attributes: Mapping[str, Any]) -> None:
         """Have a routine made meanwhile."""
@@ -186,7 +192,8 @@ class Request:
         count("kernels_reused", len({id(code) for code in self._found.values()}))
         if self._compilation is not None and self._new:
             self._take_in(self._compilation)
-        self._foresee(calls)
+        if not self._borrows:
+            self._foresee(calls)
         with _lock:
             while len(_known) > _MOST:
                 del _known[next(iter(_known))]

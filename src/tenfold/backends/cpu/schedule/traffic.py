@@ -18,7 +18,7 @@ from tenfold.kernel.ir.kernel import (
     Free,
     Kernel,
 )
-from tenfold.kernel.ir.number import Number
+from tenfold.kernel.ir.number import Number, prefers_less
 
 LINE = 64  # bytes of memory that come and go together
 _NEAR = 1 << 18  # bytes that stay in the near caches
@@ -51,7 +51,9 @@ def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: LLVMTarget) 
     extent = kernel.axes[lane].extent
     if reduces and extent < 4 * _LONG_ROW:
         return None
-    if _touched(kernel) < cache_bytes() // (4 if tiled else 2) or extent < _LONG_ROW:
+    if prefers_less(_touched(kernel), cache_bytes() // (4 if tiled else 2)):
+        return None
+    if extent < _LONG_ROW:
         return None
     found = [
         n
