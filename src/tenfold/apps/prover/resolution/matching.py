@@ -43,7 +43,7 @@ class Matches(NamedTuple):
     first: Traced  # the first entry that matches
     skip: Traced  # the entry that is not to be used, or one beyond all
     facts: Traced  # how many entries match
-    which: Traced  # [each, states]: the first, second, … clause that unifies
+    which: Traced  # [each + 1, states]: the first, second, … clause that unifies
     rules: Traced  # how many clauses unify and may be used
 
 
@@ -80,21 +80,16 @@ def match(words: Traced, live: Traced, without: Without, tables: Tables) -> Matc
     there = each < take(tables.starts, p + 1) - from_
     fits = unify(s, o, take(tables.heads[0], clause), take(tables.heads[1], clause))[0]
     fits = fits & there & (live & (left > 0))
-    ranks = _running(fits)
-    nth = (ranks[None] <= tables.each[:, None, None]).sum(axis=1, dtype=np.int32)
-    which = np.minimum(from_ + nth, tables.heads.shape[1] - 1)
+    # how many fit up to each; the n-th that fits goes to place n, those that do not to one beyond
+    ranks = np.cumsum(fits, axis=0, dtype=np.int32)
+    states = tn.arange(fits.shape[1], dtype=np.int32)
+    which = tn.zeros((fits.shape[0] + 1, fits.shape[1]), np.int32)
+    which[np.where(fits, ranks - 1, fits.shape[0]), states] = clause.astype(np.int32)
     return Matches(
         Goals(p, s, o, left),
         first,
         np.where(skipped, skip, FAR).astype(np.int32),
         np.where(open_, facts - skipped, 0).astype(np.int32),
-        which.astype(np.int32),
+        which,
         ranks[-1],
     )
-
-
-def _running(flags: Traced) -> Traced:
-    """Running counts along the first axis, which is short."""
-    width = flags.shape[0]
-    upto = tn.arange(width)[:, None] >= tn.arange(width)
-    return (flags[None] & upto[:, :, None]).sum(axis=1, dtype=np.int32)

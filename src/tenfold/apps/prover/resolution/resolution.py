@@ -46,7 +46,7 @@ class Matches(NamedTuple):
     first: Traced  # the first matching fact in the index
     skip: Traced  # where the fact that is not to be used stands there, or beyond all
     facts: Traced  # how many facts match
-    ranks: Traced  # [rows, each]: how many of the predicate's clauses unify, up to each
+    which: Traced  # [rows, each + 1]: the first, second, … clause that unifies
     rules: Traced  # how many clauses unify and may be used
     cut: Traced  # whether a clause unifies and no height is left for it
 
@@ -136,22 +136,25 @@ def match(states: States, without: Traced, base: Base) -> Matches:
     # apart from the state's variables: those go down from -1, a clause's lie below all of them
     apart = np.where(head < 0, head - states.goals.shape[1] * 2, head)
     fits = unify(s[:, None], o[:, None], apart[:, :, 0], apart[:, :, 1])[0] & there & live[:, None]
-    ranks = _running(fits & (left > 0)[:, None])
+    used = fits & (left > 0)[:, None]
+    # how many fit up to each; the n-th that fits goes to place n, those that do not to one beyond
+    ranks = np.cumsum(used, axis=1, dtype=np.int32)
+    rows = tn.arange(used.shape[0])[:, None]
+    which = tn.zeros((used.shape[0], used.shape[1] + 1), np.int32)
+    which[rows, np.where(used, ranks - 1, used.shape[1])] = clause.astype(np.int32)
     return Matches(
         first,
         skip,
         np.where(live, last - first - excluded, 0),
-        ranks,
-        ranks[:, -1],
+        which,
+        ranks[:, -1].astype(np.int64),
         (fits & (left <= 0)[:, None]).any(axis=1),
     )
 
 
-def _running(flags: Traced) -> Traced:
-    """Running counts along the second axis, which is short."""
-    width = flags.shape[1]
-    upto = tn.arange(width)[:, None] <= tn.arange(width)
-    return (flags[:, :, None] & upto).sum(axis=1)
+def nth_clause(matches: Matches, row: Traced, k: Traced) -> Traced:
+    """The clause of the k-th successor of a row's state; some clause if a fact makes it."""
+    return matches.which[row, np.maximum(k - matches.facts[row], 0)]
 
 
 class Binding(NamedTuple):
@@ -198,9 +201,8 @@ def build(
     mask = (1 << base.bits) - 1
     high, low = (key >> base.bits) & mask, key & mask
     turned = (key >= base.reverse) & (key < 2 * base.reverse)
-    p, s, o, left = (column[row] for column in _goal(states))
-    nth = (matches.ranks[row] <= (k - matches.facts[row])[:, None]).sum(axis=1)
-    clause = np.minimum(base.starts[p] + nth, base.heads.shape[0] - 1)
+    s, o, left = (column[row] for column in _goal(states)[1:])
+    clause = nth_clause(matches, row, k)
     shift = 2 * size  # a state of A goals has at most 2 A variables
     head = base.heads[clause]
     head = np.where(head < 0, head - shift, head)

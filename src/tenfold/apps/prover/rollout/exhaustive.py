@@ -24,6 +24,7 @@ from tenfold.apps.prover.rollout.loop import RUNNING
 
 GOING, ENDED, ROWS, STORE = range(4)  # ROWS, STORE: more of these are needed
 HASH_BITS = 62
+CELLS = 1 << 20  # states of a piece times clauses that each is compared with
 
 
 class Store(NamedTuple):
@@ -178,7 +179,10 @@ def _step(
     """The next piece of this level, or the next level."""
     store = search.store
     size = store.words.shape[1]
-    place = search.at + tn.arange(rows)
+    # each state is compared with all clauses of its goal: where these are many, states are fewer
+    most = max(1, min(rows, CELLS // base.each.shape[0]))
+    nth = tn.arange(most)
+    place = search.at + nth
     here = np.minimum(place, store.lane.shape[0] - 1)
     lane = store.lane[here]
     live = (place < search.end) & (search.outcome[lane] == RUNNING)
@@ -189,7 +193,7 @@ def _step(
     # the first state whose successors do not fit is left for the next piece, with those after it
     taken = (ends <= rows).sum()
     taken = np.minimum(taken, search.end - search.at)
-    total = np.where(tn.arange(rows) < taken, ends, 0).max()
+    total = np.where(nth < taken, ends, 0).max()
     slot = tn.arange(rows)
     row = spread(np.minimum(ends, total), rows)
     inside = slot < total
@@ -214,7 +218,7 @@ def _step(
     outcome = np.where(proved, int(Outcome.PROVED), search.outcome)
     outcome = np.where(variables, int(Outcome.OVERFLOW_VARS), outcome)
     outcome = np.where(atoms, int(Outcome.OVERFLOW_ATOMS), outcome)
-    cut = search.cut | of_lane(found.cut & live & (tn.arange(rows) < taken), lane)
+    cut = search.cut | of_lane(found.cut & live & (nth < taken), lane)
     # nothing of a lane that has ended is kept
     wanted = inside & (outcome[home] == RUNNING)
     packed = words(made.states.goals, base.bits)

@@ -23,7 +23,15 @@ from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.closure.weights.chains import Floats
 from tenfold.apps.prover.columns import END, Traced, compact, spread
 from tenfold.apps.prover.input.program import Program
-from tenfold.apps.prover.resolution.resolution import PAD, Base, States, base_of, match, unify
+from tenfold.apps.prover.resolution.resolution import (
+    PAD,
+    Base,
+    States,
+    base_of,
+    match,
+    nth_clause,
+    unify,
+)
 from tenfold.apps.prover.rollout.draws import mix
 from tenfold.apps.prover.rollout.queue import Lane
 
@@ -161,7 +169,7 @@ def step(
     k = np.where(inside, place - (ends[row] - counts[row]), 0)
     by_fact = ~closing[row] & (k < found.facts[row])
     by_rule = ~closing[row] & ~by_fact
-    chosen, x, y = _source(found, row, k, by_fact, names, base)
+    chosen, x, y = _source(found, row, k, by_fact, base)
     depth = left[row]
 
     def apart(terms: Traced, by: Traced) -> Traced:
@@ -197,7 +205,7 @@ def step(
 
 
 def _source(
-    found: Traced, row: Traced, k: Traced, by_fact: Traced, names: Traced, base: Base
+    found: Traced, row: Traced, k: Traced, by_fact: Traced, base: Base
 ) -> tuple[Traced, Traced, Traced]:
     """The clause of each successor, and the terms of the fact or of the clause's head."""
     place = found.first[row] + k
@@ -206,9 +214,7 @@ def _source(
     mask = (1 << base.bits) - 1
     high, low = (key >> base.bits) & mask, key & mask
     turned = (key >= base.reverse) & (key < 2 * base.reverse)
-    nth = (found.ranks[row] <= (k - found.facts[row])[:, None]).sum(axis=1)
-    p = np.maximum(names[row, 0], 0)
-    clause = np.minimum(base.starts[p] + nth, base.heads.shape[0] - 1)
+    clause = nth_clause(found, row, k)
     head = base.heads[clause]
     x = np.where(by_fact, np.where(turned, low, high), head[:, 0])
     y = np.where(by_fact, np.where(turned, high, low), head[:, 1])
