@@ -42,7 +42,8 @@ from tenfold.apps.prover.rollout.engine import lanes_of
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.policy import random_weights
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.run import LaneResult, Rollout, Room, Search
+from tenfold.apps.prover.rollout.room import Room
+from tenfold.apps.prover.rollout.run import LaneResult, Rollout, Search
 from tenfold.apps.prover.settings import Settings
 
 CORRUPTIONS, STEPS, ROUNDS = 50, 20, 3

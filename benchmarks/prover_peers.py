@@ -15,16 +15,11 @@ from typing import Any, NamedTuple
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.rollout.loop import RUNNING, Ends, Requests
-from tenfold.apps.prover.rollout.queue import QUEUE, Lane
-from tenfold.apps.prover.rollout.run import (
-    LaneResult,
-    Rollout,
-    Room,
-    lanes_for,
-    options_of,
-    rolled,
-)
+from tenfold.apps.prover.rollout.queue import Lane
+from tenfold.apps.prover.rollout.room import Room, lanes_for
+from tenfold.apps.prover.rollout.run import LaneResult, Rollout, options_of, rolled
 from tenfold.apps.prover.rollout.run import Search as How
+from tenfold.apps.prover.rollout.usage import Capacity
 
 A = Any
 GRAVE = tuple(
@@ -106,11 +101,13 @@ class Peer(Rollout):
         self.roll = roll
         self.met: set[Sizes] = set()
 
-    def _roll(self, lanes: Sequence[Lane], room: Room) -> list[LaneResult]:
+    def _roll(self, lanes: Sequence[Lane], room: Room, fit: Capacity) -> list[LaneResult]:
         threads = self.search.threads
-        count = min(len(lanes), threads * -(-len(lanes) // (threads * QUEUE)))
+        count = min(
+            len(lanes), threads * -(-len(lanes) // (threads * room.queue(self.search.beam)))
+        )
         parts = [lanes[i::count] for i in range(count)]
-        options = options_of(self.search, room)
+        options = options_of(self.search, room, fit.lanes)
         sizes = Sizes(*(options[name] for name in Sizes._fields))
         if sizes not in self.met:  # compiled once, before threads share it
             self.met.add(sizes)

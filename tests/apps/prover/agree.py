@@ -12,7 +12,7 @@ from tenfold.apps.prover.reference.bottom_up import close
 from tenfold.apps.prover.reference.top_down import Searcher
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.run import Room
+from tenfold.apps.prover.rollout.room import Room
 
 from .conftest import fact
 

@@ -29,7 +29,8 @@ from tenfold.apps.prover.rollout.exhaustive_run import (
     exhaust_all,
 )
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.run import LaneResult, Room
+from tenfold.apps.prover.rollout.room import Room
+from tenfold.apps.prover.rollout.run import LaneResult
 
 from .conftest import fact, write
 from .generated import everything, programs

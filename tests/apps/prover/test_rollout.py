@@ -21,8 +21,9 @@ from tenfold.apps.prover.reference.rollout import roll_plainly
 from tenfold.apps.prover.reference.top_down import Searcher
 from tenfold.apps.prover.rollout.draws import lane_id
 from tenfold.apps.prover.rollout.policy import random_weights
-from tenfold.apps.prover.rollout.queue import QUEUE, Lane
-from tenfold.apps.prover.rollout.run import LaneResult, Rollout, Room, Search
+from tenfold.apps.prover.rollout.queue import Lane
+from tenfold.apps.prover.rollout.room import QUEUE, Room
+from tenfold.apps.prover.rollout.run import LaneResult, Rollout, Search
 
 from .conftest import fact, write
 from .generated import chains, everything, programs

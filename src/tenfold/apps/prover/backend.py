@@ -32,6 +32,10 @@ class TracedFunction:
             return jitted
         return lambda *args, **kwargs: watcher(jitted, self.name, args, kwargs)
 
+    def graph(self, backend: str, *args: Any, **kwargs: Any) -> tn.Graph:
+        """The program that runs for such arguments; a call with them does not trace it again."""
+        return self._jitted[backend].trace(*args, **kwargs)
+
     def is_new(self, backend: str, *shapes: object) -> bool:
         """Whether this is the first call with such shapes.
 

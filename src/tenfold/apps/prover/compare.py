@@ -29,7 +29,7 @@ from tenfold.apps.prover.rollout.exhaustive import GOING, exhaust, goals_of
 from tenfold.apps.prover.rollout.exhaustive import Search as Exhausting
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, begun, enlarged
 from tenfold.apps.prover.rollout.loop import Ends, roll
-from tenfold.apps.prover.rollout.queue import QUEUE, Lane
+from tenfold.apps.prover.rollout.queue import Lane
 from tenfold.apps.prover.rollout.run import Rollout, Search, options_of, rolled
 
 Shown = Callable[[Any, str, tuple[int, ...]], str]  # the state at a place of a column, in words
@@ -155,7 +155,7 @@ def compare_rollouts(
     """How many steps both took alike, and the first difference if there is one."""
     rollout = Rollout(program, search)
     search = rollout.search
-    asked = rollout.asked(lanes[:QUEUE], search.room)
+    asked = rollout.asked(lanes[: search.room.queue(search.beam)], search.room)
     options = options_of(search, search.room)
 
     searcher = Searcher(program)

@@ -15,3 +15,4 @@ class Outcome(IntEnum):
     OVERFLOW_STATES = 4
     OVERFLOW_ATOMS = 5
     OVERFLOW_VARS = 6
+    OVERFLOW_STEPS = 7

@@ -24,6 +24,7 @@ OVERFLOWS = {
     "states": Outcome.OVERFLOW_STATES,
     "atoms": Outcome.OVERFLOW_ATOMS,
     "vars": Outcome.OVERFLOW_VARS,
+    "steps": Outcome.OVERFLOW_STEPS,
 }
 
 

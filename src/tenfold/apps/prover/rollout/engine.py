@@ -22,8 +22,9 @@ from tenfold.apps.prover.result import LISTED, Finding, Tally, tally
 from tenfold.apps.prover.rollout.draws import lane_id
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.policy import Weights, random_weights, read_weights
-from tenfold.apps.prover.rollout.queue import QUEUE, Lane
-from tenfold.apps.prover.rollout.run import OVERFLOWS, LaneResult, Rollout, Room, Search
+from tenfold.apps.prover.rollout.queue import Lane
+from tenfold.apps.prover.rollout.room import OVERFLOWS, QUEUE, Room
+from tenfold.apps.prover.rollout.run import LaneResult, Rollout, Search
 from tenfold.apps.prover.rollout.weighted import weigh_all
 from tenfold.apps.prover.scores.embedding import Embedding
 from tenfold.apps.prover.settings import Settings

@@ -27,7 +27,8 @@ from tenfold.apps.prover.rollout.exhaustive import (
 )
 from tenfold.apps.prover.rollout.loop import RUNNING
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.run import OVERFLOWS, LaneResult, Room, check_words
+from tenfold.apps.prover.rollout.room import OVERFLOWS, Room
+from tenfold.apps.prover.rollout.run import LaneResult, check_words
 
 EVERY_BIT = np.uint64(2**64 - 1)
 

@@ -6,8 +6,8 @@ best. The whole search is one `while_loop`. A lane that ends takes the next cand
 
 There are so many slots for the successors of all lanes. A lane whose successors do not fit this
 time waits, and each lane counts its own steps: so no result depends on which lanes go together.
-Only a lane that needs more slots than there are ends as an overflow, as does one whose goals or
-variables do not fit; never as proved.
+Only a lane that needs more slots than there are ends as an overflow, as does one whose goals,
+variables or steps do not fit; never as proved.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def roll(
     sampled: bool,
 ) -> tuple[Ends, Traced, Traced]:
     """Search in so many lanes, with `slots` for successors; states have `size` goals and `names`
-    variables at most, and lanes go `most` steps at most."""
+    variables at most, and there is room for `most` steps of a lane."""
     tables = apart(tables, names)
     queue = asked.words.shape[0] - 1
     rows = lanes * beam
@@ -333,14 +333,15 @@ def _moved(
         np.where(each[:, None], np.take(step.sums, at, axis=0, mode="clip"), search.beams.sums),
     )
     steps = np.where(onward, search.step + 1, search.step)
-    outcome = np.where(
-        (outcome == RUNNING) & (steps >= asked.steps), int(Outcome.DEPTH), outcome
-    ).astype(np.int32)
+    outcome = np.where((outcome == RUNNING) & (steps >= asked.steps), int(Outcome.DEPTH), outcome)
+    most = search.ends.choices.shape[1]
+    longer = (outcome == RUNNING) & (steps >= most)  # no room for another step of its way
+    outcome = np.where(longer, int(Outcome.OVERFLOW_STEPS), outcome).astype(np.int32)
     done = goes & (outcome != RUNNING)
     nears = search.near + (onward & (outcome != int(Outcome.PROVED)) & near)
     ended = np.where(done, search.number, queue)
     code = take(step.k, at) * beam + (parent % beam if beam > 1 else 0)
-    here = np.minimum(search.step, search.ends.choices.shape[1] - 1)
+    here = np.minimum(search.step, most - 1)
     ends = Ends(
         _put(search.ends.scores, ended, beams.scores.reshape(lanes, beam)[:, 0]),
         _put(

@@ -27,8 +27,7 @@ from tenfold.apps.prover.resolution.tables import (
 from tenfold.apps.prover.resolution.words import HEIGHT, Goals, joined
 from tenfold.apps.prover.rollout.draws import as_bits
 from tenfold.apps.prover.rollout.loop import RUNNING, Requests
-
-QUEUE = 4096  # candidates of one call
+from tenfold.apps.prover.rollout.room import QUEUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +53,11 @@ def asked_of(
     height: int,
     steps: int,
     mask: int,
+    queue: int = QUEUE,
 ) -> Requests:
     """Lanes as a queue, each a state of one goal; one that is a fact is proved at once.
 
-    `names` is the room for variables, `slots` that for successors.
+    `names` is the room for variables, `slots` that for successors, `queue` that for lanes.
     """
     p, s, o = _columns([lane.triple for lane in lanes])
     # variables, if there are any, are -1 and -2 in order of appearance
@@ -85,7 +85,7 @@ def asked_of(
         return np.where((key >= 0) & (count > 0), low, FAR)
 
     def padded(column: Any, fill: int, dtype: Any) -> Any:
-        made = np.full(QUEUE + 1, fill, dtype)
+        made = np.full(queue + 1, fill, dtype)
         made[: len(lanes)] = column
         return made
 

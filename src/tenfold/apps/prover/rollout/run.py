@@ -3,63 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tenfold.apps.prover.errors import CapacityError
+from tenfold.apps.prover.footprint import footprint
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.resolution.tables import Tables, tables_of
 from tenfold.apps.prover.resolution.words import HEIGHT
 from tenfold.apps.prover.rollout.loop import Ends, Requests, roll
 from tenfold.apps.prover.rollout.policy import Weights
-from tenfold.apps.prover.rollout.queue import QUEUE, asked_of
 from tenfold.apps.prover.rollout.queue import Lane as Lane
+from tenfold.apps.prover.rollout.queue import asked_of
+from tenfold.apps.prover.rollout.room import OVERFLOWS, Room, lanes_for
+from tenfold.apps.prover.rollout.usage import Capacity, Usage, megabytes
 
 _OUTCOMES = {int(outcome): outcome for outcome in Outcome}
-OVERFLOWS = (Outcome.OVERFLOW_STATES, Outcome.OVERFLOW_ATOMS, Outcome.OVERFLOW_VARS)
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """How much there is room for: successors of all lanes together, goals and variables of each
-    state."""
-
-    successors: int = 576  # no power of two: rows of such a length share cache sets
-    goals: int = 12
-    variables: int = 11
-
-    @staticmethod
-    def of(program: Program, variables: int, height: int) -> Room:
-        """Room for the successors of any one state of a program, unless these are very many; for
-        so many variables at most; and for all goals that there can be within a height, or for few
-        to begin with, where there could be many."""
-        room = Room()
-        most = _most_successors(program)
-        # a multiple of 64 that is an odd one of these, for the caches' sake
-        count = max(room.successors, min(-(-most // 128) * 128 + 64, 1 << 16))
-        # a clause puts its body in a goal's place, and each goal of it has a height less left
-        longest = max((len(clause.body) for clause in program.clauses), default=1)
-        goals = 1 + height * max(0, longest - 1)
-        return Room(count, goals if goals <= room.goals else 6, min(variables, room.variables))
-
-    def more(self, outcome: Outcome) -> Room:
-        """Twice the room of what overflowed."""
-        if outcome == Outcome.OVERFLOW_STATES:
-            return replace(self, successors=2 * self.successors)
-        if outcome == Outcome.OVERFLOW_ATOMS:
-            if self.goals > 64:
-                raise CapacityError(
-                    f"more than {self.goals} goals in one state", fix="lower the height or steps"
-                )
-            return replace(self, goals=2 * self.goals)
-        return replace(self, variables=2 * self.variables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +36,14 @@ class Search:
     sampled: bool = False
     steps: int = 20
     height: int = 10
-    room: Room = Room()
+    room: Room = field(default_factory=Room)
     overflow: str = "grow"  # error, grow or mark
     batch: int | None = None  # lanes that search together; None: as many as suit the program
     backend: str = "compiled"
     threads: int = 0  # that search at once, each with its own part of the queue; 0: one a core
     mask: int = 2**64 - 1  # which bits of a state's hash count; fewer for tests of collisions
+    memory: int | None = None  # bytes of arrays, of all threads together
+    every_way: bool = True  # whether choices that lead to no proof are kept, too
 
     def __post_init__(self) -> None:
         if self.overflow not in ("error", "grow", "mark"):
@@ -98,21 +65,6 @@ class LaneResult(NamedTuple):
     near: int = 0  # choices within rounding of another
 
 
-def lanes_for(program: Program) -> int:
-    """Lanes that fill the slots of a round: few where states have many successors, since a lane
-    that waits is work for nothing. A power of two from 32 to 128, by trials with several sets: more
-    lanes do more at once, but all wait for the last."""
-    wanted = (1 << 28) // max(1, _most_successors(program)) ** 2
-    return min(128, max(32, 1 << wanted.bit_length() >> 1))
-
-
-def _most_successors(program: Program) -> int:
-    """The most that a state may have."""
-    facts = Counter(fact[0] for fact in program.facts)
-    clauses = Counter(clause.head[0] for clause in program.clauses)
-    return max((facts[p] + clauses[p] for p in {*facts, *clauses}), default=0)
-
-
 class Rollout:
     """A search made ready for a program: its tables are built once.
 
@@ -123,46 +75,87 @@ class Rollout:
     ['PROVED', 'GAVE_UP']
     """
 
-    def __init__(self, program: Program, search: Search) -> None:
+    def __init__(self, program: Program, search: Search, usage: Usage | None = None) -> None:
         if search.batch is None:
             search = replace(search, batch=lanes_for(program))
         self.program = program
         self.search = search
+        self.usage = usage or Usage(search.memory)
         self.tables = tables_of(program)
+        self.fits: dict[Room, Capacity | None] = {}
         check_words(program, int(self.tables.bits))
 
     def run(self, lanes: Sequence[Lane]) -> list[LaneResult]:
         """Every lane's end, in order; no batch, padding, thread or first room changes any."""
-        search, program = self.search, self.program
+        search = self.search
         results: dict[int, LaneResult] = {}
         left: dict[Room, list[int]] = {search.room: list(range(len(lanes)))}
         while left:
-            room = min(left, key=lambda r: (r.goals, r.successors, r.variables))
+            room = min(left, key=lambda r: (r.goals, r.successors, r.variables, r.steps))
             numbers = left.pop(room)
-            for number, result in zip(
-                numbers, self._roll([lanes[i] for i in numbers], room), strict=True
-            ):
-                if result.outcome in OVERFLOWS and search.overflow == "grow":
+            fit = self.fit(room)
+            if fit is None:  # what more room would find is not known
+                for number in numbers:
+                    results.setdefault(number, LOST)
+                self.usage.lost += len(numbers)
+                continue
+            self.usage.note(fit, len(numbers))
+            part = [lanes[i] for i in numbers]
+            for number, result in zip(numbers, self._roll(part, room, fit), strict=True):
+                results[number] = result
+                # the room for steps is no limit of a lane, only how memory is handed out
+                if result.outcome == Outcome.OVERFLOW_STEPS or (
+                    result.outcome in OVERFLOWS and search.overflow == "grow"
+                ):
                     left.setdefault(room.more(result.outcome), []).append(number)
                 elif result.outcome in OVERFLOWS and search.overflow == "error":
                     raise CapacityError(
-                        f"{result.outcome.name} of {program.name(lanes[number].triple)} at {room}",
+                        f"{result.outcome.name} of {self._name(lanes[number])} at {room}",
                         fix="give more room, or say overflow grow or mark",
                     )
-                else:
-                    results[number] = result
         return [results[i] for i in range(len(lanes))]
 
-    def _roll(self, lanes: Sequence[Lane], room: Room) -> list[LaneResult]:
+    def _name(self, lane: Lane) -> str:
+        return str(self.program.name(lane.triple))
+
+    def fit(self, room: Room) -> Capacity | None:
+        """So many lanes and threads as the memory holds with this room; None if it is too little
+        for one. Which lanes go together changes no result, so only the last does."""
+        if room not in self.fits:
+            self.fits[room] = self._fit(room)
+        return self.fits[room]
+
+    def _fit(self, room: Room) -> Capacity | None:
+        search = self.search
+        assert search.batch is not None
+        lanes, threads = room.lanes(search.batch, search.beam), search.threads or _cores()
+        while True:
+            given = (self.asked([], room), self.tables, search.weights)
+            graph = roll.graph(search.backend, *given, **options_of(search, room, lanes))
+            each = footprint(graph)
+            if search.memory is not None:
+                threads = min(threads, search.memory // each)
+            if threads:
+                sizes = (room.successors, room.goals, room.variables, _most(search, room), None)
+                return Capacity(*sizes, lanes, threads, threads * each)
+            if lanes == 1:
+                if search.overflow == "error":
+                    raise CapacityError(
+                        f"{room} takes {megabytes(each)}, more than the memory that is allowed",
+                        fix="allow more, or say overflow grow or mark",
+                    )
+                return None
+            lanes, threads = lanes // 2, 1
+
+    def _roll(self, lanes: Sequence[Lane], room: Room, fit: Capacity) -> list[LaneResult]:
         """How lanes end with so much room; several threads share them."""
         if not lanes:
             return []
-        search = self.search
-        threads = search.threads or _cores()
+        search, threads = self.search, fit.threads
         # each thread has its share of every query's lanes, so that all end at about one time
-        count = min(len(lanes), threads * -(-len(lanes) // (threads * QUEUE)))
+        count = min(len(lanes), threads * -(-len(lanes) // (threads * room.queue(search.beam))))
         parts = [lanes[i::count] for i in range(count)]
-        options = options_of(search, room)
+        options = options_of(search, room, fit.lanes)
         shapes = (*options.values(), *(np.shape(t) for t in _leaves(self.tables)))
         kind = None if search.weights is None else tuple(w.shape for w in search.weights)
         if roll.is_new(search.backend, *shapes, kind):
@@ -170,7 +163,7 @@ class Rollout:
             roll.on(search.backend)(short, self.tables, search.weights, **options)
 
         def ends(part: Sequence[Lane]) -> list[LaneResult]:
-            return self._ends(part, room)
+            return self._ends(part, room, options)
 
         if count == 1 or threads == 1:
             made = [ends(part) for part in parts]
@@ -184,19 +177,18 @@ class Rollout:
         search = self.search
         return asked_of(
             lanes, self.tables, room.variables, room.successors, search.height, search.steps,
-            search.mask,
+            search.mask, room.queue(search.beam),
         )  # fmt: skip
 
-    def _ends(self, lanes: Sequence[Lane], room: Room) -> list[LaneResult]:
+    def _ends(self, lanes: Sequence[Lane], room: Room, options: dict[str, Any]) -> list[LaneResult]:
         search = self.search
-        options = options_of(search, room)
         asked = self.asked(lanes, room)
         ends, *_ = roll.on(search.backend)(asked, self.tables, search.weights, **options)
-        return rolled(Ends(*ends), len(lanes), search.height)
+        return rolled(Ends(*ends), len(lanes), search.height, search.every_way)
 
 
-def rolled(ends: Ends, count: int, height: int) -> list[LaneResult]:
-    """The ends of the first so many lanes of a queue."""
+def rolled(ends: Ends, count: int, height: int, every_way: bool = True) -> list[LaneResult]:
+    """The ends of the first so many lanes of a queue; their ways, or those of proofs alone."""
     outcomes, lowest, lengths, nears = ends.rest[:count].T
     proved = outcomes == Outcome.PROVED
     heights = [h if p else None for h, p in zip((height - lowest).tolist(), proved, strict=True)]
@@ -207,10 +199,13 @@ def rolled(ends: Ends, count: int, height: int) -> list[LaneResult]:
             ends.scores[:count].tolist(),
             heights,
             lengths.tolist(),
-            _ways(ends.choices[:count], lengths),
+            _ways(ends.choices[:count], lengths if every_way else np.where(proved, lengths, 0)),
             nears.tolist(),
         )
     )
+
+
+LOST = LaneResult(Outcome.OVERFLOW_STATES, 0.0, None, 0, ())  # a lane that had no room at all
 
 
 def _ways(choices: Any, lengths: Any) -> list[tuple[int, ...]]:
@@ -249,17 +244,22 @@ def check_words(program: Program, bits: int) -> None:
         )
 
 
-def options_of(search: Search, room: Room) -> dict[str, Any]:
-    """What a rollout is traced for."""
+def options_of(search: Search, room: Room, lanes: int | None = None) -> dict[str, Any]:
+    """What a rollout is traced for: with so many lanes, or those of the search."""
     return {
         "slots": room.successors,
-        "lanes": search.batch,
+        "lanes": lanes or search.batch,
         "size": room.goals,
         "names": room.variables,
         "beam": search.beam,
-        "most": max(1, search.steps),
+        "most": _most(search, room),
         "sampled": search.sampled,
     }
+
+
+def _most(search: Search, room: Room) -> int:
+    """Steps of a lane that there is room for: no more than it may take."""
+    return max(1, min(search.steps, room.steps))
 
 
 def _way(codes: list[list[int]], beam: int) -> tuple[int, ...]:

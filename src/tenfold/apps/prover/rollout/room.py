@@ -1,0 +1,81 @@
+"""Room: how much the arrays of a rollout hold, and how many lanes share it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from tenfold.apps.prover.errors import CapacityError
+from tenfold.apps.prover.input.program import Program
+from tenfold.apps.prover.outcome import Outcome
+
+OVERFLOWS = (
+    Outcome.OVERFLOW_STATES,
+    Outcome.OVERFLOW_ATOMS,
+    Outcome.OVERFLOW_VARS,
+    Outcome.OVERFLOW_STEPS,
+)
+QUEUE = 4096  # candidates of one call
+WAYS = 1 << 22  # choices that the candidates of one call may come to
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much there is room for: successors of all lanes together, goals and variables of each
+    state, and steps of each lane."""
+
+    successors: int = 576  # no power of two: rows of such a length share cache sets
+    goals: int = 12
+    variables: int = 11
+    steps: int = 64  # of one lane
+
+    @staticmethod
+    def of(program: Program, variables: int, height: int) -> Room:
+        """Room for the successors of any one state of a program, unless these are very many; for
+        so many variables at most; and for all goals that there can be within a height, or for few
+        to begin with, where there could be many."""
+        room = Room()
+        most = _most_successors(program)
+        # a multiple of 64 that is an odd one of these, for the caches' sake
+        count = max(room.successors, min(-(-most // 128) * 128 + 64, 1 << 16))
+        # a clause puts its body in a goal's place, and each goal of it has a height less left
+        longest = max((len(clause.body) for clause in program.clauses), default=1)
+        goals = 1 + height * max(0, longest - 1)
+        return Room(count, goals if goals <= room.goals else 6, min(variables, room.variables))
+
+    def more(self, outcome: Outcome) -> Room:
+        """Twice the room of what overflowed."""
+        if outcome == Outcome.OVERFLOW_STATES:
+            return replace(self, successors=2 * self.successors)
+        if outcome == Outcome.OVERFLOW_ATOMS:
+            if self.goals > 64:
+                raise CapacityError(
+                    f"more than {self.goals} goals in one state", fix="lower the height or steps"
+                )
+            return replace(self, goals=2 * self.goals)
+        if outcome == Outcome.OVERFLOW_STEPS:
+            return replace(self, steps=4 * self.steps)
+        return replace(self, variables=2 * self.variables)
+
+    def queue(self, beam: int) -> int:
+        """Candidates of one call: fewer where their ways may be long, so that these stay small."""
+        return max(1, min(QUEUE, WAYS // (self.steps * beam)))
+
+    def lanes(self, most: int, beam: int) -> int:
+        """Lanes that search together, at most so many: each keeps all states of its way."""
+        return max(1, min(most, self.queue(beam) // 4))
+
+
+def lanes_for(program: Program) -> int:
+    """Lanes that fill the slots of a round: few where states have many successors, since a lane
+    that waits is work for nothing. A power of two from 32 to 128, by trials with several sets: more
+    lanes do more at once, but all wait for the last."""
+    wanted = (1 << 28) // max(1, _most_successors(program)) ** 2
+    return min(128, max(32, 1 << wanted.bit_length() >> 1))
+
+
+def _most_successors(program: Program) -> int:
+    """The most that a state may have."""
+    facts = Counter(fact[0] for fact in program.facts)
+    clauses = Counter(clause.head[0] for clause in program.clauses)
+    return max((facts[p] + clauses[p] for p in {*facts, *clauses}), default=0)
