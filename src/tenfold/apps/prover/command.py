@@ -110,9 +110,17 @@ def prove(
         int | None, typer.Option(help="Only so many relations in tables: those asked most.")
     ] = None,
     memory: Annotated[
-        str | None, typer.Option(help="Bytes that a closure may take: 4G, 500M.")
+        str | None, typer.Option(help="Bytes that arrays may take: 4G, 500M.")
     ] = None,
     max_facts: Annotated[int | None, typer.Option(help="Facts that a closure may have.")] = None,
+    successors: Annotated[
+        int | None, typer.Option(help="Successors of a step that a rollout begins with room for.")
+    ] = None,
+    goals: Annotated[int | None, typer.Option(help="Goals of a state, likewise.")] = None,
+    variables: Annotated[int | None, typer.Option(help="Variables of a state, likewise.")] = None,
+    states: Annotated[
+        int | None, typer.Option(help="States of an exhaustive search, likewise.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with plots and proofs.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
@@ -161,6 +169,10 @@ def prove(
             confidence_level=confidence_level,
             memory=None if memory is None else bytes_of(memory),
             max_facts=max_facts,
+            successors=successors,
+            goals=goals,
+            variables=variables,
+            states=states,
         )
         _check_counts(settings, seeds, seed_test, resume)
         if explain is not None:
@@ -182,6 +194,10 @@ def prove(
         raise typer.Exit(130) from None
     except TenfoldError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
+        raise typer.Exit(2) from None
+    except MemoryError:
+        said = "memory ran out: bound it by --memory, and what does not fit ends in bounds"
+        console.print(said, style="red", markup=False, highlight=False)
         raise typer.Exit(2) from None
 
 

@@ -27,6 +27,7 @@ from tenfold.apps.prover.proofs.index import FactIndex
 from tenfold.apps.prover.proofs.proof import Explainer
 from tenfold.apps.prover.result import Finding
 from tenfold.apps.prover.rollout.engine import rank_by_rollout
+from tenfold.apps.prover.rollout.usage import Usage
 from tenfold.apps.prover.scores.embedding import Embedding, read_embedding
 from tenfold.apps.prover.scores.weights import check_weights
 from tenfold.apps.prover.settings import Settings
@@ -69,6 +70,7 @@ class Run:
     checked: int  # proofs replayed
     provenance: Provenance
     resumed: int = 0  # queries that an interrupted run had done
+    usage: Usage | None = None  # what a rollout took, where it counts that
 
     @property
     def outcomes(self) -> Counter[Outcome]:
@@ -172,15 +174,19 @@ def _run(
                 checked = Explainer(program, FactIndex(closed)).check_all()
     stage, holds = "searching" if closed is None else "ranking", kept is not None and kept.holds
     tell(Event(stage, resumed, len(asked), kept=holds))
+    usage = Usage(settings.memory)
     with stages.timed("rank"):
-        for one in _ranked(settings, program, closed, asked, resumed, embedding):
+        for one in _ranked(settings, program, closed, asked, resumed, embedding, usage):
             if kept:
                 kept.write(one)
             found.append(one)
             tell(Event(stage, len(found), len(asked), kept=holds))
     checked += sum(one.checked for one in found)
     results = tuple(Result(q, f) for q, f in zip(asked, found, strict=True))
-    return Run(settings, data, program, closed, results, stages.seconds, checked, origin, resumed)
+    counted = usage if usage.rooms or usage.lost else None
+    return Run(
+        settings, data, program, closed, results, stages.seconds, checked, origin, resumed, counted
+    )
 
 
 def _ranked(
@@ -190,10 +196,11 @@ def _ranked(
     asked: Sequence[Query],
     done: int,
     embedding: Embedding | None,
+    usage: Usage,
 ) -> Iterator[Finding]:
     if settings.score == "embedding":  # nothing is proved, so there are ties to be broken only
         none = np.zeros(0, np.int64)
         closed = Closure(Packing.of(program), none, none, False, 0)
     if closed is not None:
         return rank_in_closure(settings, program, closed, asked, done, embedding)
-    return rank_by_rollout(settings, program, asked[done:], embedding)
+    return rank_by_rollout(settings, program, asked[done:], embedding, usage)

@@ -16,3 +16,12 @@ class Outcome(IntEnum):
     OVERFLOW_ATOMS = 5
     OVERFLOW_VARS = 6
     OVERFLOW_STEPS = 7
+
+
+# no answer for want of room
+OVERFLOWS = (
+    Outcome.OVERFLOW_STATES,
+    Outcome.OVERFLOW_ATOMS,
+    Outcome.OVERFLOW_VARS,
+    Outcome.OVERFLOW_STEPS,
+)

@@ -10,6 +10,7 @@ from tenfold.apps.prover.input.measures import CONFIDENCES
 from tenfold.apps.prover.input.queries import MODES
 
 AGGREGATES = ("max", "noisy-or", "product", "count", "max-then-next")
+ROOM = ("successors", "goals", "variables")  # that a rollout begins with
 REPORTED = ("bootstrap", "confidence_level")  # what changes the report of a run, not its results
 CHOICES = {
     "confidence": CONFIDENCES,
@@ -55,8 +56,12 @@ class Settings:
     auc_pr: bool = False  # compare the scores of all queries with each other, too
     bootstrap: int = 0  # resamples of the queries, for intervals of the figures
     confidence_level: float = 0.95  # of these intervals
-    memory: int | None = None  # bytes of a closure's arrays
+    memory: int | None = None  # bytes of arrays
     max_facts: int | None = None  # of a closure
+    successors: int | None = None  # the room that a rollout begins with: of a step
+    goals: int | None = None  # of a state
+    variables: int | None = None  # of a state
+    states: int | None = None  # of an exhaustive search
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -69,14 +74,13 @@ class Settings:
             given = getattr(self, name)
             if given is not None and given < least:
                 raise InputError(f"{name} is {getattr(self, name)}", fix=f"give {least} or more")
-        for name in ("memory", "max_facts"):
+        for name in ("memory", "max_facts", *ROOM, "states"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 said = f"{name.replace('_', '-')} is {getattr(self, name)}"
                 raise InputError(said, fix="give 1 or more")
-        if self.memory is not None and self.backend == "python" and self.engine == "closure":
-            raise InputError(
-                "plain Python counts no bytes", fix="say --max-facts, or another --backend"
-            )
+        if self.memory is not None and self.backend == "python":
+            other = "say --max-facts, or" if self.engine == "closure" else "say"
+            raise InputError("plain Python counts no bytes", fix=f"{other} another --backend")
         for name in ("limit", "sample", "seed", "bootstrap"):
             if (getattr(self, name) or 0) < 0:
                 raise InputError(f"{name} is {getattr(self, name)}", fix="give 0 or more")
@@ -153,7 +157,7 @@ class Settings:
         if self.engine == "closure":
             kind, fix = "a closure", "say --engine rollout"
             unused = dict.fromkeys(
-                ("policy", "weights", "search", "beam", "steps", "overflow"), fix
+                ("policy", "weights", "search", "beam", "steps", "overflow", *ROOM, "states"), fix
             )
         elif self.search == "exhaustive":
             kind, fix = "an exhaustive search", "leave it out, or say another --search"
@@ -164,8 +168,11 @@ class Settings:
                 unused["beam"] = "say --search beam"
             if self.policy != "learned":
                 unused["weights"] = "say --policy learned"
+            unused["states"] = "say --search exhaustive"
         if self.engine != "closure":
-            unused |= dict.fromkeys(("memory", "max_facts"), "say --engine closure")
+            unused["max_facts"] = "say --engine closure"
+            if self.backend == "python":
+                unused |= dict.fromkeys((*ROOM, "states"), "say another --backend")
         return kind, unused
 
     def _check_used(self) -> None:

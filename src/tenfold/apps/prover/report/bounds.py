@@ -1,8 +1,11 @@
-"""Bounds: between which ranks a query's lies, where a closure was stopped before its height.
+"""Bounds: between which ranks a query's lies, where a limit was met before everything was known.
 
-All facts up to the height that was reached are there, so a query that has a proof stands where it
-stands, by height. Of one without, and of candidates without, nothing is known: at best it has the
-next proof, at worst all others have one before it.
+Of a closure that was stopped, all facts up to the height that was reached are there, so a query
+that has a proof stands where it stands, by height. Of one without, and of candidates without,
+nothing is known: at best it has the next proof, at worst all others have one before it.
+
+Of a rollout, some searches have no answer for want of room: each of these candidates may be better
+than the query, as good or worse, and a query without an answer may be anywhere.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.outcome import OVERFLOWS, Outcome
 from tenfold.apps.prover.report.ranks import KINDS, Rank, summarise
 from tenfold.apps.prover.result import Finding
 
@@ -25,6 +28,8 @@ def bounds(found: Finding, score: str) -> tuple[Rank, Rank]:
     """
     own = found.height is not None
     count = found.rank.candidates
+    if found.outcome is not None:
+        return _searched(found)
     proved = found.outcomes[Outcome.PROVED] - own
     last = Rank(count, 0, count)
     if score == "height":
@@ -32,6 +37,15 @@ def bounds(found: Finding, score: str) -> tuple[Rank, Rank]:
     if score == "binary":
         return Rank(0, proved, count), Rank(0, count, count) if own else last
     return Rank(0, 0, count), last
+
+
+def _searched(found: Finding) -> tuple[Rank, Rank]:
+    """Of a query that was searched for: what has no answer counts as a tie in its rank."""
+    better, ties, count = found.rank.better, found.rank.ties, found.rank.candidates
+    if found.outcome in OVERFLOWS:
+        return Rank(0, 0, count), Rank(count, 0, count)
+    lost = sum(found.outcomes[outcome] for outcome in OVERFLOWS)
+    return Rank(better, ties - lost, count), Rank(better + lost, ties - lost, count)
 
 
 def bounded_metrics(found: Iterable[Finding], score: str) -> dict[str, Any]:

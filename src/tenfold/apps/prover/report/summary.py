@@ -72,8 +72,11 @@ def by_mode(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def bounded(run: Run) -> str | None:
-    """The score whose figures are bounds: a limit stopped the closure before its height."""
-    return run.settings.score if run.closed and run.closed.stopped else None
+    """The score whose figures are bounds: a limit stopped the closure before its height, or
+    searches of a rollout ended without an answer."""
+    stopped = run.closed is not None and run.closed.stopped
+    lost = any(run.outcomes[outcome] for outcome in OVERFLOWS.values())
+    return run.settings.score if stopped or lost else None
 
 
 def by_relation(run: Run) -> dict[str, dict[str, dict[str, Any]]]:
@@ -83,8 +86,9 @@ def by_relation(run: Run) -> dict[str, dict[str, dict[str, Any]]]:
         relation = run.program.predicates[result.query.fact[0]]
         parts.setdefault((relation, result.query.mode), []).append(result)
     made: dict[str, dict[str, dict[str, Any]]] = {}
+    score = bounded(run)
     for (relation, mode), results in sorted(parts.items()):
-        made.setdefault(relation, {})[mode] = figures(results, bounded(run))
+        made.setdefault(relation, {})[mode] = figures(results, score)
     return made
 
 
@@ -129,6 +133,7 @@ def report(run: Run) -> dict[str, Any]:
         "relations": by_relation(run),
         "intervals": intervals_by_mode(run),
         "closure": _closure(run.closed) if run.closed else None,
+        "rollout": run.usage.as_dict() if run.usage else None,
         "checked": run.checked,
         "notices": [str(notice) for notice in run.data.notices],
         "settings": run.settings.as_dict(),

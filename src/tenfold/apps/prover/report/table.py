@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tenfold.apps.prover.evaluation import Run
+from tenfold.apps.prover.outcome import OVERFLOWS
 from tenfold.apps.prover.report.ranks import KINDS, LEVELS
 from tenfold.apps.prover.report.relations import relation_rows
 from tenfold.apps.prover.report.summary import by_mode, intervals_by_mode
@@ -37,7 +38,8 @@ def show(run: Run, console: Console | None = None, relations: int | None = None)
         table.add_row("all", mode, *_cells(made), style="bold")
     console.print(table)
     console.print("MRR by kind of rank; hits by the realistic one.", highlight=False)
-    for line in (*limits(run), *_ranks(run), *_intervals(run)):
+    used = run.usage.lines() if run.usage else ()
+    for line in (*limits(run), *used, *_ranks(run), *_intervals(run)):
         console.print(line, highlight=False)
     console.print(_outcomes(run), highlight=False)
     spent = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in run.seconds.items())
@@ -126,18 +128,31 @@ def show_seeds(made: dict[str, Any], console: Console | None = None) -> None:
 
 
 def limits(run: Run) -> list[str]:
-    """What to say of a closure that met a limit: which, how far it came, and what that leaves."""
-    if run.closed is None or run.closed.stopped is None:
+    """What to say of a run that met a limit: which, how far it came, and what that leaves."""
+    stopped = _stopped(run)
+    if stopped is None:
         return []
     made = by_mode(run)["both"]["bounds"]
     parts = {"MRR": made["mrr"]["realistic"]}
     parts |= {f"H@{level}": made["hits"][str(level)]["realistic"] for level in LEVELS}
     said = ", ".join(f"{k} {_share(v[0])} to {_share(v[1])}" for k, v in parts.items() if v)
-    return [
-        f"Stopped by --{run.closed.stopped}: {len(run.closed.keys):,} facts, every one up to "
-        f"height {run.closed.height} of {run.settings.height}.",
-        f"What more would be proved is not known: {said}." if said else "No query was asked.",
-    ]
+    more = f"What more would be proved is not known: {said}." if said else "No query was asked."
+    return [stopped, more]
+
+
+def _stopped(run: Run) -> str | None:
+    if run.closed is not None and run.closed.stopped is not None:
+        return (
+            f"Stopped by --{run.closed.stopped}: {len(run.closed.keys):,} facts, every one up to "
+            f"height {run.closed.height} of {run.settings.height}."
+        )
+    lost = sum(run.outcomes[outcome] for outcome in OVERFLOWS)
+    if not lost:
+        return None
+    by_memory = run.usage.lost if run.usage else 0
+    why = f", {by_memory:,} of them since --memory holds no more" if by_memory else ""
+    searched = sum(run.outcomes.values())
+    return f"{lost:,} of {searched:,} searches had no room to end{why}."
 
 
 def _cells(made: dict[str, Any]) -> list[str]:

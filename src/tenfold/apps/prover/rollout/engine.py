@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
 from tenfold.apps.prover.input.program import Program, Triple
 from tenfold.apps.prover.input.queries import Query
-from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.outcome import OVERFLOWS, Outcome
 from tenfold.apps.prover.proofs.proof import check_choices
 from tenfold.apps.prover.reference.aggregates import aggregate
 from tenfold.apps.prover.reference.ranks import rank_by_key
@@ -23,8 +24,9 @@ from tenfold.apps.prover.rollout.draws import lane_id
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.policy import Weights, random_weights, read_weights
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.room import OVERFLOWS, QUEUE, Room
-from tenfold.apps.prover.rollout.run import LaneResult, Rollout, Search
+from tenfold.apps.prover.rollout.room import QUEUE, Room
+from tenfold.apps.prover.rollout.run import LOST, LaneResult, Rollout, Search
+from tenfold.apps.prover.rollout.usage import Usage
 from tenfold.apps.prover.rollout.weighted import weigh_all
 from tenfold.apps.prover.scores.embedding import Embedding
 from tenfold.apps.prover.settings import Settings
@@ -38,14 +40,18 @@ def rank_by_rollout(
     program: Program,
     asked: Sequence[Query],
     embedding: Embedding | None = None,
+    usage: Usage | None = None,
 ) -> Iterator[Finding]:
-    """What is found of each query, in order; several are searched for together."""
-    searching = searching_of(settings, program)
+    """What is found of each query, in order; several are searched for together. What that takes is
+    written down in `usage`."""
+    usage = usage or Usage(settings.memory)
+    searching = searching_of(settings, program, usage)
     checker = Searcher(program) if settings.check else None
     for part in _parts(asked, 2 * QUEUE):
         lanes = [lane for query in part for lane in lanes_of(query, settings)]
         ended = searching(lanes)
-        scored = iter(_scores(settings, program, lanes, ended))
+        scores_, ended = _scores(settings, program, lanes, ended, usage)
+        scored = iter(scores_)
         ends = iter(zip(lanes, ended, strict=True))
         for query in part:
             mine = [next(ends) for _ in range(1 + len(query.candidates))]
@@ -54,21 +60,24 @@ def rank_by_rollout(
             yield _found(query, [end for _, end in mine], scores, settings, checked, embedding)
 
 
-def searching_of(settings: Settings, program: Program) -> Searching:
+def searching_of(settings: Settings, program: Program, usage: Usage | None = None) -> Searching:
     """The search that the settings name."""
     if settings.search == "exhaustive":
         if settings.backend == "python":
             return lambda lanes: _deepen(program, lanes, settings)
         exhaustion = Exhaustion(
             settings.height,
+            _roomier(Exhaustion().room, settings),
+            places=settings.states or Exhaustion().places,
             batch=min(settings.batch or 64, 64),
             overflow=settings.overflow,
             backend=settings.backend,
+            memory=settings.memory,
         )
-        return lambda lanes: exhaust_all(program, lanes, exhaustion)
+        return lambda lanes: exhaust_all(program, lanes, exhaustion, usage)
     search = search_of(settings, program)
     if settings.backend != "python":
-        return Rollout(program, search).run
+        return Rollout(program, search, usage).run
     searcher = Searcher(program)
     count = len(program.constants)
     return lambda lanes: [roll_plainly(searcher, lane, search, count) for lane in lanes]
@@ -83,11 +92,19 @@ def search_of(settings: Settings, program: Program) -> Search:
         settings.search == "sampled",
         settings.steps,
         settings.height,
-        Room.of(program, variables, settings.height),
+        _roomier(Room.of(program, variables, settings.height), settings),
         settings.overflow,
         settings.batch,
         settings.backend,
+        memory=settings.memory,
+        every_way=False,  # those that prove nothing are read by nobody
     )
+
+
+def _roomier(room: Room, settings: Settings) -> Room:
+    """The room that the settings ask for, elsewhere the given one."""
+    given = {name: getattr(settings, name) for name in ("successors", "goals", "variables")}
+    return replace(room, **{name: count for name, count in given.items() if count is not None})
 
 
 def _weights(settings: Settings, program: Program) -> tuple[Weights | None, int]:
@@ -129,11 +146,16 @@ def _parts(asked: Sequence[Query], lanes: int) -> Iterator[list[Query]]:
 
 
 def _scores(
-    settings: Settings, program: Program, lanes: Sequence[Lane], ends: Sequence[LaneResult]
-) -> list[Any]:
-    """The score of each lane, greater is better; it counts where there is a proof."""
+    settings: Settings,
+    program: Program,
+    lanes: Sequence[Lane],
+    ends: list[LaneResult],
+    usage: Usage,
+) -> tuple[list[Any], list[LaneResult]]:
+    """The score of each lane, greater is better; it counts where there is a proof. And the ends,
+    where those whose proofs memory does not hold are lost."""
     if settings.score != "weight":
-        return [_score(end, settings.score) for end in ends]
+        return [_score(end, settings.score) for end in ends], ends
     # a fact needs no rule, and is better than what does
     scores: list[Any] = [(1, 1.0) if end.height == 0 else (0, 0.0) for end in ends]
     proved = [i for i, end in enumerate(ends) if end.outcome == Outcome.PROVED and end.height]
@@ -142,15 +164,21 @@ def _scores(
         found = _weigh_plainly(program, asked, settings.height)
     else:
         batch = min(settings.batch or 64, 64)
-        found = weigh_all(program, asked, settings.height, batch, settings.backend)
+        found = weigh_all(program, asked, settings.height, batch, settings.backend, settings.memory)
     for i, weights in zip(proved, found, strict=True):
-        scores[i] = (0, aggregate(weights, settings.aggregate or "max"))
-    return scores
+        if weights is None:
+            ends[i] = LOST
+            usage.lost += 1
+        else:
+            scores[i] = (0, aggregate(weights, settings.aggregate or "max"))
+    return scores, ends
 
 
-def _weigh_plainly(program: Program, lanes: Sequence[Lane], height: int) -> list[list[float]]:
+def _weigh_plainly(
+    program: Program, lanes: Sequence[Lane], height: int
+) -> list[list[float] | None]:
     weighers: dict[Triple | None, Weigher] = {}
-    result = []
+    result: list[list[float] | None] = []
     for lane in lanes:
         if lane.without not in weighers:
             weighers[lane.without] = Weigher(program, lane.without)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+import tenfold as tn
 from tenfold.apps.prover.backend import padded
 from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.errors import CapacityError
+from tenfold.apps.prover.footprint import footprint
 from tenfold.apps.prover.input.program import Program
-from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.outcome import OVERFLOWS, Outcome
 from tenfold.apps.prover.resolution.resolution import Base, base_of
 from tenfold.apps.prover.resolution.words import word_bits
 from tenfold.apps.prover.rollout.exhaustive import (
@@ -27,8 +30,9 @@ from tenfold.apps.prover.rollout.exhaustive import (
 )
 from tenfold.apps.prover.rollout.loop import RUNNING
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.room import OVERFLOWS, Room
-from tenfold.apps.prover.rollout.run import LaneResult, check_words
+from tenfold.apps.prover.rollout.room import Room
+from tenfold.apps.prover.rollout.run import LOST, LaneResult, check_words
+from tenfold.apps.prover.rollout.usage import Capacity, Usage
 
 EVERY_BIT = np.uint64(2**64 - 1)
 
@@ -49,6 +53,7 @@ class Exhaustion:
     overflow: str = "grow"
     backend: str = "compiled"
     mask: np.uint64 = EVERY_BIT  # which bits of a hash count; fewer for tests of collisions
+    memory: int | None = None  # bytes of arrays
 
 
 @dataclass(slots=True)
@@ -65,7 +70,71 @@ class Sizes:
         return Sizes(rows, padded(search.places, search.batch))
 
 
-def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> list[LaneResult]:
+class Keeper:
+    """Knows what the arrays of a search take, and whether memory holds them."""
+
+    def __init__(self, base: Base, search: Exhaustion, usage: Usage) -> None:
+        self.base, self.search, self.usage = base, search, usage
+        self.bytes: dict[tuple[int, ...], int] = {}
+
+    def count(self, room: Room, sizes: Sizes) -> int:
+        """The bytes of a batch of this room and these sizes."""
+        key = (sizes.rows, sizes.places, room.goals, room.variables)
+        if key not in self.bytes:
+            search, batch = self.search, self.search.batch
+            all_ = sizes.places + sizes.rows
+            number, lane = tn.spec((), "int64"), tn.spec((batch,), "int64")
+            column = tn.spec((all_,), "int64")
+            words = tn.spec((all_, room.goals), "int64")
+            now = Search(
+                Store(words, *(column for _ in Store._fields[1:])),
+                tn.spec((sizes.places + 1,), "int64"),
+                number, number, number, lane, tn.spec((batch,), "bool"), lane, lane, number, number,
+            )  # fmt: skip
+            given = (now, lane, self.base, search.mask, np.int64(1))
+            self.bytes[key] = footprint(exhaust.graph(search.backend, *given, names=room.variables))
+        return self.bytes[key]
+
+    def holds(self, room: Room, sizes: Sizes) -> bool:
+        """Whether there is memory for it."""
+        memory = self.search.memory
+        return memory is None or self.count(room, sizes) <= memory
+
+    def begun(self, room: Room, sizes: Sizes) -> bool:
+        """Whether there is memory to begin, with less of both if need be; `sizes` says so then."""
+        least = self.search.batch
+        while not self.holds(room, sizes):
+            if max(sizes.places, sizes.rows) // 2 < least:
+                return False
+            if sizes.places >= sizes.rows:
+                sizes.places //= 2
+            else:
+                sizes.rows //= 2
+        return True
+
+    def more(self, room: Room, sizes: Sizes, status: int) -> bool:
+        """Whether there is memory for what a search asks; `sizes` says what it is given then."""
+        tries = [Sizes(2 * sizes.rows, sizes.places)]
+        if status == STORE:  # if need be in smaller pieces
+            tries = [Sizes(sizes.rows, 4 * sizes.places)]
+            halves = range(sizes.rows.bit_length())
+            rows = [max(sizes.rows >> i, self.search.batch) for i in halves]
+            tries += [Sizes(count, 2 * sizes.places) for count in dict.fromkeys(rows)]
+        for one in tries:
+            if self.holds(room, one):
+                sizes.rows, sizes.places = one.rows, one.places
+                return True
+        return False
+
+    def note(self, room: Room, sizes: Sizes, candidates: int) -> None:
+        """Write down what a batch has come to."""
+        kept = (sizes.rows, room.goals, room.variables, None, sizes.places, self.search.batch)
+        self.usage.note(Capacity(*kept, 1, self.count(room, sizes)), candidates)
+
+
+def exhaust_all(
+    program: Program, lanes: Sequence[Lane], search: Exhaustion, usage: Usage | None = None
+) -> list[LaneResult]:
     """How each lane ends: PROVED at its lowest height, REFUTED, or DEPTH.
 
     >>> from tenfold.apps.prover.input.program import Clause
@@ -76,12 +145,13 @@ def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> 
     """
     base = base_of(program)
     check_words(program, int(word_bits(base.bits)))
+    keeper = Keeper(base, search, usage or Usage(search.memory))
     sizes = Sizes.of(search)
     results: dict[int, LaneResult] = {}
     left = list(range(len(lanes)))
     for height in range(search.height + 1):
         again: list[int] = []
-        for number, result in _at_height(program, base, lanes, left, search, height, sizes):
+        for number, result in _at_height(program, keeper, lanes, left, height, sizes):
             if result.outcome == Outcome.DEPTH and height < search.height:
                 again.append(number)
             else:
@@ -94,21 +164,43 @@ def exhaust_all(program: Program, lanes: Sequence[Lane], search: Exhaustion) -> 
 
 def _at_height(
     program: Program,
-    base: Base,
+    keeper: Keeper,
     lanes: Sequence[Lane],
     numbers: list[int],
-    search: Exhaustion,
     height: int,
     sizes: Sizes,
 ) -> list[tuple[int, LaneResult]]:
-    """The ends of some lanes at one height; those that overflow run again with more room."""
+    """The ends of some lanes at one height; those that overflow run again with more room.
+
+    Lanes that do not fit into memory together are parted. So one is lost only if it does not fit
+    alone, whichever went before it or with it.
+    """
+    search = keeper.search
     ended: list[tuple[int, LaneResult]] = []
-    waiting: list[tuple[Room, list[int]]] = [
-        (search.room, numbers[i : i + search.batch]) for i in range(0, len(numbers), search.batch)
+    # the last says whether the sizes are those that this lane alone has come to
+    waiting: list[tuple[Room, list[int], Sizes, bool]] = [
+        (search.room, numbers[i : i + search.batch], sizes, False)
+        for i in range(0, len(numbers), search.batch)
     ]
     while waiting:
-        room, part = waiting.pop()
-        done = _run(base, [lanes[i] for i in part], search, height, room, sizes)
+        room, part, mine, alone = waiting.pop()
+        done = _run(keeper, [lanes[i] for i in part], height, room, mine)
+        if done is None and not alone:
+            middle = -(-len(part) // 2)
+            parts = (part[:middle], part[middle:])
+            waiting += [(room, some, Sizes.of(search), len(some) == 1) for some in parts if some]
+            continue
+        if done is None:
+            if search.overflow == "error":
+                raise CapacityError(
+                    f"{program.name(lanes[part[0]].triple)} needs more than the memory that is "
+                    f"allowed, at height {height}",
+                    fix="allow more, or say overflow grow or mark",
+                )
+            keeper.usage.lost += 1
+            ended.append((part[0], LOST))
+            continue
+        keeper.note(room, mine, len(part))
         over: dict[Outcome, list[int]] = {}
         for i, number in enumerate(part):
             outcome = Outcome(int(done.outcome[i]))
@@ -121,32 +213,37 @@ def _at_height(
                 over.setdefault(outcome, []).append(number)
             else:
                 ended.append((number, _result(done, i, outcome, height)))
-        waiting.extend((room.more(outcome), some) for outcome, some in over.items())
+        waiting += [(room.more(outcome), some, mine, alone) for outcome, some in over.items()]
     return ended
 
 
 def _run(
-    base: Base,
-    lanes: Sequence[Lane],
-    search: Exhaustion,
-    height: int,
-    room: Room,
-    sizes: Sizes,
-) -> Search:
-    """One batch at one height, to its end; it grows where it stands."""
+    keeper: Keeper, lanes: Sequence[Lane], height: int, room: Room, sizes: Sizes
+) -> Search | None:
+    """One batch at one height, to its end; it grows where it stands. None if memory does not hold
+    what it grows to."""
+    base, search = keeper.base, keeper.search
+    if not keeper.begun(room, sizes):
+        return None
     now, without, _ = begun(base, lanes, search, height, room, sizes)
     while now.status == GOING:
         shapes = (str(sizes), room.goals, room.variables, *(np.shape(table) for table in base))
         new = exhaust.is_new(search.backend, *shapes, len(without))
-        made = exhaust.on(search.backend)(
-            now._replace(pieces=np.int64(0)),
-            without,
-            base,
-            search.mask,
-            np.int64(1 if new else 1 << 62),
-            names=room.variables,
-        )
-        now = enlarged(_search(made), search.mask, sizes)
+        with warnings.catch_warnings():  # its sizes are powers of two, and no more than it needs
+            warnings.filterwarnings("ignore", message="exhaust was compiled")
+            made = exhaust.on(search.backend)(
+                now._replace(pieces=np.int64(0)),
+                without,
+                base,
+                search.mask,
+                np.int64(1 if new else 1 << 62),
+                names=room.variables,
+            )
+        now = _search(made)
+        if now.status in (ROWS, STORE):
+            if not keeper.more(room, sizes, int(now.status)):
+                return None
+            now = grown(now, search.mask, sizes.places, sizes.rows)
     # what ran to the end without a proof is refuted, unless the height cut something off
     unproved = np.where(now.cut, int(Outcome.DEPTH), int(Outcome.REFUTED))
     return now._replace(outcome=np.where(now.outcome == RUNNING, unproved, now.outcome))
@@ -167,6 +264,7 @@ def begun(
     keys = packing.keys([lane.without or (0, 0, 0) for lane in filled])
     without = np.where([lane.without is not None for lane in filled], keys, -1)
     triples = np.array([lane.triple for lane in filled], np.int64)
+    # in the least room there is: memory is asked for once, and not kept with a program
     made = start.on(search.backend)(
         triples,
         np.int64(len(lanes)),
@@ -174,11 +272,11 @@ def begun(
         np.int64(height),
         base,
         search.mask,
-        rows=sizes.rows,
-        places=sizes.places,
+        rows=search.batch,
+        places=padded(search.batch, 1),
         size=room.goals,
     )
-    return _search(made), without, sizes
+    return grown(_search(made), search.mask, sizes.places, sizes.rows), without, sizes
 
 
 def enlarged(now: Search, mask: np.uint64, sizes: Sizes) -> Search:

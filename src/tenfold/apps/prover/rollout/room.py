@@ -9,12 +9,6 @@ from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
 
-OVERFLOWS = (
-    Outcome.OVERFLOW_STATES,
-    Outcome.OVERFLOW_ATOMS,
-    Outcome.OVERFLOW_VARS,
-    Outcome.OVERFLOW_STEPS,
-)
 QUEUE = 4096  # candidates of one call
 WAYS = 1 << 22  # choices that the candidates of one call may come to
 

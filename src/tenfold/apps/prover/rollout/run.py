@@ -14,14 +14,14 @@ import numpy as np
 from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.footprint import footprint
 from tenfold.apps.prover.input.program import Program
-from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.outcome import OVERFLOWS, Outcome
 from tenfold.apps.prover.resolution.tables import Tables, tables_of
 from tenfold.apps.prover.resolution.words import HEIGHT
 from tenfold.apps.prover.rollout.loop import Ends, Requests, roll
 from tenfold.apps.prover.rollout.policy import Weights
 from tenfold.apps.prover.rollout.queue import Lane as Lane
 from tenfold.apps.prover.rollout.queue import asked_of
-from tenfold.apps.prover.rollout.room import OVERFLOWS, Room, lanes_for
+from tenfold.apps.prover.rollout.room import Room, lanes_for
 from tenfold.apps.prover.rollout.usage import Capacity, Usage, megabytes
 
 _OUTCOMES = {int(outcome): outcome for outcome in Outcome}

@@ -19,6 +19,7 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.backend import padded, traced
+from tenfold.apps.prover.closure.allowance import Allowance, Stopped
 from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.closure.weights.chains import Floats
 from tenfold.apps.prover.columns import END, Traced, compact, spread
@@ -48,9 +49,15 @@ class Open(NamedTuple):
 
 
 def weigh_all(
-    program: Program, lanes: Sequence[Lane], height: int, batch: int, backend: str
-) -> list[list[float]]:
-    """For each lane the weights of the rules that prove it in their last step, in their order.
+    program: Program,
+    lanes: Sequence[Lane],
+    height: int,
+    batch: int,
+    backend: str,
+    memory: int | None = None,
+) -> list[list[float] | None]:
+    """For each lane the weights of the rules that prove it in their last step, in their order;
+    None of one whose proofs, enumerated alone, come to more bytes than the memory.
 
     No lane may be a fact that it may use: such a one needs no rule.
 
@@ -65,12 +72,23 @@ def weigh_all(
     weights = np.ones(len(base.heads))
     weights[: len(ordered)] = [weight for _, weight in ordered]
     most = max((clause.variables for clause, _ in ordered), default=1)
-    result: list[list[float]] = []
+    result: list[list[float] | None] = [None] * len(lanes)
     rows = ROWS
-    for first in range(0, len(lanes), batch):
-        part = lanes[first : first + batch]
-        table, rows = _weigh(part, base, weights, height, max(1, most), batch, rows, backend)
-        result += [row[row >= 0].tolist() for row in table[: len(part)]]
+    waiting = [range(i, min(i + batch, len(lanes))) for i in range(0, len(lanes), batch)]
+    while waiting:
+        part = waiting.pop()
+        some = [lanes[i] for i in part]
+        try:
+            table, rows = _weigh(
+                some, base, weights, height, max(1, most), batch, rows, backend, Allowance(memory)
+            )
+        except Stopped:  # those that do not fit together are parted
+            if len(part) > 1:
+                middle = (part.start + part.stop) // 2
+                waiting += [range(part.start, middle), range(middle, part.stop)]
+            continue
+        for i, row in zip(part, table, strict=False):
+            result[i] = row[row >= 0].tolist()
     return result
 
 
@@ -83,6 +101,7 @@ def _weigh(
     batch: int,
     rows: int,
     backend: str,
+    allowance: Allowance,
 ) -> tuple[Floats, int]:
     """The weight that each clause gives each lane, -1 for none; and the rows that were enough."""
     without = _without(lanes, Packing(base.bits, base.reverse), batch)
@@ -102,10 +121,16 @@ def _weigh(
             clause, value = (column[:taken] for column in ended)
             good = clause >= 0
             np.maximum.at(table, (chunk.lane[:taken][good], clause[good]), value[good])
-            after.append(Open(*(column[:made] for column in next_)))
+            # copies, so that what was not made is not kept
+            after.append(Open(*(column[:made].copy() for column in next_)))
+            allowance.check(0, _bytes([level, chunk, next_, *after]) + _bytes(after))
             at += int(taken)
         level = Open(*(np.concatenate(columns) for columns in zip(*after, strict=True)))
     return table, rows
+
+
+def _bytes(parts: Sequence[Open]) -> int:
+    return sum(column.nbytes for part in parts for column in part)
 
 
 def _without(lanes: Sequence[Lane], packing: Packing, batch: int) -> Ints:
