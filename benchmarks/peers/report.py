@@ -35,8 +35,6 @@ LOST: dict[str, str] = {
     "cut, so that a thread that is held up holds up a whole one.",
     "products": "with AVX-512 panels of our own multiply, else the library on one thread: peers' "
     "inner kernels may be some percent faster. Long ones move by a third from run to run.",
-    "programs: n-body": "numba keeps three sums in registers for what is computed once; ours "
-    "computes it for each.",
     "programs: stencil": "numba's program has two arrays by hand; ours copies the edge each step.",
     "programs: LSTM": "256 products of few rows one after the other, each too small to be cut. "
     "Those of the inputs could be one before the loop.",

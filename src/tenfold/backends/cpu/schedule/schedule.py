@@ -33,6 +33,7 @@ from tenfold.kernel.ir.number import Number
 from tenfold.kernel.passes.collapse import collapse
 from tenfold.kernel.passes.flatten import TINY, flatten
 from tenfold.kernel.passes.keep import keep
+from tenfold.kernel.passes.unroll import unroll
 
 TILE_ROWS, TILE_COLUMNS = 64, 64  # of a transposed tile
 CHUNK = 1024  # elements of a lane axis whose accumulators are kept in memory
@@ -345,6 +346,8 @@ def tune(kernel: Kernel, target: LLVMTarget) -> Kernel:
     if not any(i.op == "reduce" for i in kernel.instructions):
         for axis in range(len(kernel.axes) - 1, -1, -1):
             kernel = flatten(kernel, axis)
+    else:
+        kernel = unroll(kernel)
     choice = _ScheduleChoice(kernel)
     if not choice.reduces or any(b.rows for b in kernel.buffers):
         return kernel
