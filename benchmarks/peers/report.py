@@ -35,7 +35,7 @@ LOST: dict[str, str] = {
     "cut, so that a thread that is held up holds up a whole one.",
     "products": "with AVX-512 panels of our own multiply, else the library on one thread: peers' "
     "inner kernels may be some percent faster. Long ones move by a third from run to run.",
-    "programs: stencil": "numba's program has two arrays by hand; ours copies the edge each step.",
+    "programs: stencil": "within the noise: both read and write each row once a step.",
     "programs: LSTM": "256 products of few rows one after the other, each too small to be cut. "
     "Those of the inputs could be one before the loop.",
     "programs: Black-Scholes": "JAX's erf is a quotient of two polynomials: off by up to 6.7 ulp, "

@@ -198,21 +198,25 @@ class Loops:
 
             self.loop(start, stop, LANES * copies, (), body, most)
 
-        if self.schedule.stream is not None and extent >= 2 * reach:
-            first, last = self.aligned_part(axis, begin, end, reach)
-            run(first, last, wanted, "stream", 1)
+        streams = self.schedule.stream
+        by_lines = self.schedule.lined if streams is None else streams
+        if by_lines is not None and extent >= 2 * reach:
+            first, last = self.aligned_part(by_lines, axis, begin, end, reach)
+            run(first, last, wanted, "whole" if streams is None else "stream", 1)
+            overlaps = streams is None and not self.w.masked
 
             def edge(which: Position, _: list[str]) -> list[str]:
                 """What lies before the first aligned vector, then what lies after the last."""
                 before = self.w.op(f"icmp eq i64 {which}, 0")
                 low_end = self.w.select(before, "i64", str(begin), last)
                 high_end = self.w.select(before, "i64", first, str(end))
-                run(low_end, high_end, 1, "each", 1, reach)
+                run(low_end, high_end, 1, "overlap" if overlaps else "each", 1, reach)
                 return []
 
             self.loop(0, 2, 1, (), edge)
-            self.w.declare("void @llvm.x86.sse.sfence()")
-            self.fenced = True
+            if streams is not None:
+                self.w.declare("void @llvm.x86.sse.sfence()")
+                self.fenced = True
         elif exact or (isinstance(extent, int) and extent % reach == 0 and not anywhere):
             run(begin, end, wanted, "whole")
         elif not static:
@@ -269,10 +273,10 @@ class Loops:
         return w.op(f"sub nsw i64 {end}, {rest}")
 
     def aligned_part(
-        self, axis: int, begin: Position, end: Position, reach: int
+        self, number: int, axis: int, begin: Position, end: Position, reach: int
     ) -> tuple[str, str]:
-        """The part of a range whose streamed stores are aligned and whole."""
-        w, store = self.w, self.kernel.stores[self.schedule.stream or 0]
+        """The part of a range where a store is aligned and whole."""
+        w, store = self.w, self.kernel.stores[number]
         dtype = self.kernel.buffers[store.buffer].dtype
         with self.s.inside(axis, begin, 0, 1):
             start = pointer(self.s, store.buffer, store.index, 0)

@@ -145,6 +145,8 @@ move.bytes:
 """
 )
 
+# Gaps are many and often two elements, less than a call takes: those of 8 to 16 bytes are two
+# words, which may overlap.
 _COPY_ROWS = (
     "copy_rows:\n"
     + load_word("%gap.bytes", "%pc", 1)
@@ -157,18 +159,32 @@ _COPY_ROWS = (
     + operand("%gap.source", "%gap.two")
     + """  %gap.next = add i64 %pc, 10
   %gap.same = icmp eq ptr %gap.target, %gap.source
+  %gap.end = sub i64 %gap.bytes, 8
+  %gap.words = icmp ule i64 %gap.end, 8
   br i1 %gap.same, label %next, label %gap.some
 gap.some:
   %gap.i = phi i64 [ 0, %copy_rows ], [ %gap.i.more, %gap.more ]
   %gap.from = mul i64 %gap.i, %gap.far
   br label %gap.row
 gap.row:
-  %gap.j = phi i64 [ 0, %gap.some ], [ %gap.j.more, %gap.row ]
+  %gap.j = phi i64 [ 0, %gap.some ], [ %gap.j.more, %gap.on ]
   %gap.by = mul i64 %gap.j, %gap.apart
   %gap.at = add i64 %gap.from, %gap.by
   %gap.to = getelementptr i8, ptr %gap.target, i64 %gap.at
   %gap.of = getelementptr i8, ptr %gap.source, i64 %gap.at
+  br i1 %gap.words, label %gap.two.words, label %gap.long
+gap.two.words:
+  %gap.to.end = getelementptr i8, ptr %gap.to, i64 %gap.end
+  %gap.of.end = getelementptr i8, ptr %gap.of, i64 %gap.end
+  %gap.first = load i64, ptr %gap.of, align 1
+  %gap.last = load i64, ptr %gap.of.end, align 1
+  store i64 %gap.first, ptr %gap.to, align 1
+  store i64 %gap.last, ptr %gap.to.end, align 1
+  br label %gap.on
+gap.long:
   call void @llvm.memcpy.p0.p0.i64(ptr %gap.to, ptr %gap.of, i64 %gap.bytes, i1 false)
+  br label %gap.on
+gap.on:
   %gap.j.more = add i64 %gap.j, 1
   %gap.j.on = icmp ult i64 %gap.j.more, %gap.count
   br i1 %gap.j.on, label %gap.row, label %gap.more

@@ -10,9 +10,10 @@ Extents, strides and offsets are given when a kernel runs. Its code depends on t
    axis lies across lanes: no row blocking, no prefetch of rows, no non-temporal stores, and no
    cuts but for a single one.
 3. Any other asks a few questions, each of one number and a constant: whether what it touches goes
-   past the caches and rows are long, whether the parts of an axis that is cut are, whether both
-   sides of a tile fill a vector, whether it runs so long that it has to poll, whether a
-   reduction of everything is so long that it may be cut (131,072).
+   past the caches and rows are long, whether a range of rows begins with a line of memory, whether
+   the parts of an axis that is cut are long, whether both sides of a tile fill a vector, whether it
+   runs so long that it has to poll, whether a reduction of everything is so long that it may be
+   cut (131,072).
 4. Of an axis that is reduced along lanes it asks whether that is one chunk of the fold (8,192), as
    a small kernel does; whether it is a multiple of a round (64), or of two runs (512); and of up to
    8 runs, whether there are 1, 2, 4 or 8. The last round is masked, runs and chunks are joined by

@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import gcd, lcm
 
 from tenfold.backends.cpu.schedule.row_blocking import row_block
-from tenfold.backends.cpu.schedule.traffic import prefetches, streamed
+from tenfold.backends.cpu.schedule.traffic import lined_up, prefetches, streamed
 from tenfold.backends.cpu.threads.cut import ROW_BYTES
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import LANES, SIZES, kind
@@ -73,6 +73,7 @@ class Schedule:
     tile: Tile | None = None
     period: bool = False  # copies make up the period of remainders by small numbers
     stream: int | None = None  # a non-temporal store: it goes past the caches
+    lined: int | None = None  # a store whose vectors begin with lines of memory
     chunk: int = 0  # accumulators over this many lanes' elements are kept in memory
     rows: int = 1  # row blocking: short rows that are computed at once
     # software pipelining: the first reductions of a row come before the stores of the last one
@@ -129,6 +130,10 @@ class _ScheduleChoice(LaneChoice):
         stream = None
         if not (period or chunk or few):
             stream = streamed(kernel, lane, tile is not None, target)
+        lined = None
+        overlap = not (tile or period or chunk or in_place(kernel) or self.sequential)
+        if stream is None and overlap and not (few or self.reduces):
+            lined = lined_up(kernel, lane, order)
         deepest = max((stages(kernel)[r] for r in self.reduces), default=0)
         pipelined = stream is not None and deepest > 1
         rows = 1
@@ -146,14 +151,11 @@ class _ScheduleChoice(LaneChoice):
             grain=grain,
             folded=folded,
             cuts=() if tile is not None or chunk else self.cuts(),
-            overlap=tile is None
-            and not period
-            and not chunk
-            and not in_place(kernel)
-            and not self.sequential,
+            overlap=overlap,
             tile=tile,
             period=bool(period),
             stream=stream,
+            lined=lined,
             chunk=chunk,
             rows=rows,
             pipelined=pipelined and bool(fetched),

@@ -74,6 +74,24 @@ def streamed(kernel: Kernel, lane: int | None, tiled: bool, target: LLVMTarget) 
     return found[0]
 
 
+def lined_up(kernel: Kernel, lane: int | None, order: Sequence[int]) -> int | None:
+    """The store whose vectors had better begin with lines of memory, since its long rows do not:
+    those of a range inside an array, as a step of a stencil writes it. A vector that crosses into
+    the next line is stored twice. Of what begins where an array does rows may be odd as well, but
+    to ask would be one more question of every kernel."""
+    if lane is None or len(order) < 2 or order[-1] != lane:
+        return None
+    if kernel.axes[lane].extent < _LONG_ROW:
+        return None
+    for n, s in enumerate(kernel.stores):
+        dtype = kernel.buffers[s.buffer].dtype
+        if s.index.stride(lane) != 1 or s.condition is not None or kind(dtype) == "c":
+            continue
+        if not affine(s.index) or s.index.const * SIZES[dtype] % LINE:
+            return n
+    return None
+
+
 def _touched(kernel: Kernel) -> int:
     """The bytes that a kernel reads and writes, but for tables that it looks things up in."""
     used = {s.buffer for s in kernel.stores}
