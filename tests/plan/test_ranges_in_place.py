@@ -84,6 +84,33 @@ def bordered(a: Any, b: Any) -> Any:
     return a
 
 
+def one_element(a: Any, b: Any) -> Any:
+    a[4, 3] -= a[4, :3] @ a[3, :3]
+    a[4, 3] /= a[3, 3]
+    a[2, 2] = np.sqrt(a.sum()) + b[1, 2]
+    return a
+
+
+def one_element_kept(a: Any, b: Any) -> Any:
+    root = np.sqrt(a[1, 1] + a[2, 3])
+    a[1, 1] = root
+    a[2, 3] = a[1, 1] + b[0, 0]
+    return a, root
+
+
+def one_element_somewhere(a: Any, b: Any) -> Any:
+    at = a[0].argmax()
+    a[at, 2] = a[at, 1] + a[2, at] * b[at, at]
+    a[at, at] = a[0, 0] - a.max()
+    return a
+
+
+def one_element_of_before(a: Any, b: Any) -> Any:
+    old = a.copy()
+    a[3, 3] = a[3, :3] @ a[:3, 3]
+    return a, old - a
+
+
 ALL = (
     inner,
     rows,
@@ -96,6 +123,10 @@ ALL = (
     used_twice,
     beyond,
     bordered,
+    one_element,
+    one_element_kept,
+    one_element_somewhere,
+    one_element_of_before,
 )
 
 
@@ -119,6 +150,23 @@ def test_nothing_is_stored_on_the_way(f: Any) -> None:
     copies = [step for step in plan.steps if isinstance(step, CopyStep)]
     assert len(kernels) == len(copies)  # one for each update
     assert plan.arena_bytes == 0
+
+
+def test_one_element_is_written_by_the_kernel_that_computes_it() -> None:
+    """Whatever a kernel reads to compute its one element, it has read before it writes."""
+    plan = tn.jit(lambda a, b: one_element(a.copy(), b)).plan(GRID, GRID)
+    kernels = [step for step in plan.steps if isinstance(step, KernelStep)]
+    assert len(kernels) == 3  # one for each update
+    for step in kernels:
+        assert step.slots[-1] in step.slots[:-1]
+    assert plan.arena_bytes == 0
+
+
+@pytest.mark.parametrize("f", [one_element_kept, one_element_somewhere])
+def test_an_element_that_is_more_than_that_is_computed_apart(f: Any) -> None:
+    plan = tn.jit(lambda a, b: f(a.copy(), b)).plan(GRID, GRID)
+    first = next(step for step in plan.steps if isinstance(step, KernelStep))
+    assert not set(first.slots[: len(first.reads)]) & set(first.slots[len(first.reads) :])
 
 
 def test_a_row_of_the_array_is_no_reason_to_copy_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_
 
 from tenfold.graph.build import Builder, is_sound
 from tenfold.graph.node import Graph, Node, Parameter
@@ -25,13 +26,14 @@ def rewrite(
     given = [parameter(p) for p in graph.parameters]
     values = [builder.parameter(p.type, p.name) for p in given]
     below: list[tuple[Graph, int, list[int]]] = []  # graphs that wait: the next node, the values
-    position = 0
+    position, sound = 0, is_sound(graph, table)
     while True:
         if position == len(graph.nodes):
             outputs = [values[v] for v in graph.outputs]
             if not below:
                 return builder.finish(outputs)
             graph, position, values = below.pop()
+            sound = is_sound(graph, table)
             values.extend(outputs)
             continue
         node = graph.nodes[position]
@@ -42,10 +44,10 @@ def rewrite(
         if isinstance(made, Graph):
             below.append((graph, position, values))
             graph, position, values = made, 0, inputs
+            sound = is_sound(graph, table)
             continue
         if made is None:
-            types = graph.types
-            pairs = zip(inputs, node.inputs, strict=True)
-            alike = is_sound(graph, table) and all(builder.types[i] is types[v] for i, v in pairs)
-            made = builder.again(node, inputs, alike)
+            before = map(graph.types.__getitem__, node.inputs)
+            now = map(builder.types.__getitem__, inputs)
+            made = builder.again(node, inputs, sound and all(map(is_, now, before)))
         values.extend(made)

@@ -46,3 +46,8 @@ def dynamic_update(
     limits = [n - m for n, m in zip(x.shape, update.shape, strict=True)]
     starts = tuple(Start(i, limit) if limit else 0 for i, limit in enumerate(limits, 2))
     return [WrittenRange(0, (0,) * x.rank), WrittenRange(1, starts)]
+
+
+def updates(parts: Sequence[WrittenRange]) -> bool:
+    """Whether the result begins as a copy of the first input, and others are written over it."""
+    return len(parts) == 2 and any(isinstance(s, Start) for s in parts[1].starts)

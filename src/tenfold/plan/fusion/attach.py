@@ -214,6 +214,22 @@ class Grouping:
                     return False
         return True
 
+    def reads_first(self, value: int, other: int, moving: Sequence[int]) -> bool:
+        """Whether a value is one element, all that its group computes, and written where values
+        say that no group computes: then the group has read whatever it reads of another, wherever
+        that is, before it writes."""
+        values, root = self.values, self.values.root[value]
+        home = self.home[root]
+        if home is None or values.types[root].size != 1 or values.root[other] != other:
+            return False
+        group, dead = find(home)
+        if dead or group.over or group.ordered or group.writes or group.exits > 1:
+            return False
+        if any(self.home[values.root[start]] is not None for start in moving):
+            return False
+        accesses = [values.accesses[values.maker[member]] for member in group.members]
+        return not any(access is None or access.checks for access in accesses)
+
     def placed(self, value: int) -> list[int | None]:
         """The axes of a value, by the names that they have by now."""
         place = self.place[value] or ()

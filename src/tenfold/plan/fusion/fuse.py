@@ -16,7 +16,7 @@ from dataclasses import replace
 from tenfold.frozen import frozen, mutable
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import Ranges, Scatter, Table
-from tenfold.ops.ranges import Start, WrittenRange
+from tenfold.ops.ranges import Start, WrittenRange, updates
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import Access
 from tenfold.plan.fusion.attach import OVER, Grouping, Refuse
@@ -24,7 +24,7 @@ from tenfold.plan.fusion.defer import LARGE, defer
 from tenfold.plan.fusion.groups import Axes, Group
 from tenfold.plan.fusion.siblings import merge_siblings
 from tenfold.plan.fusion.union import Edge, Place
-from tenfold.plan.fusion.values import NOTHING, FusionValues, updates
+from tenfold.plan.fusion.values import NOTHING, FusionValues
 from tenfold.types import TensorType
 
 
@@ -163,7 +163,10 @@ class _Fuser:
             value = node.inputs[one.input]
             moving = [node.inputs[s.input] for s in one.starts if isinstance(s, Start)]
             apart = whole >= 0 and self.grouping.reads(value, whole)
-            over = apart and self.writes_where_it_reads(value, whole, node, one)
+            over = apart and (
+                self.grouping.reads_first(value, whole, moving)
+                or self.writes_where_it_reads(value, whole, node, one)
+            )
             # Where others read the whole later, it is copied anyway, and may be read meanwhile. So
             # it is where most of it is written: the rest is copied, sooner than that twice.
             apart = apart and not over and self.values.last[whole] <= position

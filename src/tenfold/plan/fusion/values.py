@@ -11,7 +11,7 @@ import numpy as np
 
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import PRODUCT, Element, Pointwise, Ranges, Routine, Scatter, Table
-from tenfold.ops.ranges import Start, WrittenRange
+from tenfold.ops.ranges import updates
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import (
     IDENTITY,
@@ -238,8 +238,3 @@ class FusionValues:
         self.pattern[value] = None
         self.view[value] = False
         self.inline[value] = 0
-
-
-def updates(parts: Sequence[WrittenRange]) -> bool:
-    """Whether the result begins as a copy of the first input, and others are written over it."""
-    return len(parts) == 2 and any(isinstance(s, Start) for s in parts[1].starts)

@@ -9,11 +9,12 @@ from tenfold.graph.op import Table
 from tenfold.plan.passes.expand import expand
 from tenfold.plan.passes.hoist import HoistedProduct, hoist
 from tenfold.plan.passes.lines import lay_lines
+from tenfold.plan.passes.overwritten import OverwrittenUpdates, leave_out
 from tenfold.plan.passes.products import lay_products, widen_products
 from tenfold.plan.passes.reroll.reroll import FoundLoop, reroll
 from tenfold.plan.passes.row_blocks import block_rows
 
-Found = tuple[FoundLoop | HoistedProduct, ...]  # what was rewritten, in words
+Found = tuple[FoundLoop | HoistedProduct | OverwrittenUpdates, ...]  # what was rewritten, in words
 Written = tuple[Graph, Found]
 
 
@@ -28,13 +29,14 @@ def write_out(graph: Graph, table: Table) -> Written:
 
 
 def rerolled(graph: Graph, table: Table) -> Written:
-    """The graph with the loops that are found in it, with products before loops, and with rows in
-    blocks; and what was found."""
+    """The graph with the loops that are found in it, without updates that are written over, with
+    products before loops, and with rows in blocks; and what was found."""
     known = graph.__dict__.get("rerolled")  # whoever looks for a template asks, too
     if known is None or known[0] is not table:
         looped, loops = reroll(graph, table)
-        hoisted, products = hoist(looped, table)
-        found: Found = (*loops, *products)
+        needed, over = leave_out(looped, table)
+        hoisted, products = hoist(needed, table)
+        found: Found = (*loops, *over, *products)
         known = graph.__dict__["rerolled"] = table, block_rows(hoisted, table), found
     return known[1], known[2]
 
