@@ -387,6 +387,26 @@ def test_rows_that_read_much_are_judged_on_some_of_them(monkeypatch):
         assert not check(program, graph, [a, b], limit=None).agrees
 
 
+def test_the_reference_is_not_begun_where_the_time_is_up(monkeypatch):
+    def twice(x):
+        x = x * 2.0
+        x[3] = x[4] + 1.0
+        x[3] = np.sqrt(x[3])  # written over: the plan's graph is another one
+        return x
+
+    program, graph = program_of(twice, np.arange(200.0))
+    program.judged = set()
+    begun = []
+    evaluate = checks.evaluate
+    monkeypatch.setattr(checks, "evaluate", lambda *given: begun.append(1) or evaluate(*given))
+    monkeypatch.setattr(checks, "PACE", 1 << 60)  # no kernel is too large: the first is judged
+    found = check(program, graph, [np.arange(200.0)], limit=1e-9).verdict
+    assert not found.complete
+    assert not begun
+    assert check(program, graph, [np.arange(200.0)], limit=None, before=found).verdict.complete
+    assert begun
+
+
 def test_what_would_take_too_long_is_left_but_for_a_glance(monkeypatch):
     """No time is measured: at this pace anything takes too long."""
     monkeypatch.setattr(checks, "_STEPPED", 1e-6)

@@ -13,6 +13,7 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.plan import Plan
+from tenfold.plan.fusion import values
 from tenfold.plan.steps.slots import ALIGN
 from tenfold.reference import evaluate
 
@@ -417,6 +418,25 @@ def test_unrolled_steps_share_kernels() -> None:
     few = len(planned(rollout(3), *args).kernels)
     assert len(BACKEND.plan(tn.trace(rollout(20), *args)).kernels) <= few
     assert len(BACKEND.plan(tn.trace(rollout(400), *args)).kernels) <= few
+
+
+def test_parts_of_one_shape_are_asked_once_how_they_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    access_of = values.access_of
+
+    def counted(op: Any, *given: Any) -> Any:
+        asked.append(op.name)
+        return access_of(op, *given)
+
+    monkeypatch.setattr(values, "access_of", counted)
+
+    def f(x: Any) -> Any:
+        return [np.sqrt(x[i : i + 5, j : j + 3]) for i in range(9) for j in (0, 1, 4)]
+
+    planned(f, some(40, 12))
+    assert asked.count("slice") == 4  # by whether it begins with the first row, or column
 
 
 def test_there_are_programs_enough() -> None:

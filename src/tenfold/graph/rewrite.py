@@ -1,11 +1,12 @@
-"""Rewrite: a graph rebuilt node by node. Every pass from graph to graph goes through this."""
+"""Rewrite: a graph rebuilt node by node. Every pass from graph to graph goes through this, but for
+those that only put values in place of others (`substitute`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 
-from tenfold.graph.build import Builder, is_sound
+from tenfold.graph.build import Builder, is_sound, vouch
 from tenfold.graph.node import Graph, Node, Parameter
 from tenfold.graph.op import Table
 
@@ -51,3 +52,49 @@ def rewrite(
             now = map(builder.types.__getitem__, inputs)
             made = builder.again(node, inputs, sound and all(map(is_, now, before)))
         values.extend(made)
+
+
+def substitute(
+    graph: Graph, table: Table, instead: Mapping[int, int], changed: Mapping[int, Node]
+) -> Graph:
+    """The graph with values `instead` of others, each of the same type and made before, without
+    nodes that nobody needs then; `changed` has nodes in place of others, by position. What is left
+    stays in order: three walks over plain lists, where all the rest is as it was."""
+    parameters, starts = len(graph.parameters), graph.starts
+    into = list(range(len(graph.types)))
+    for value, other in sorted(instead.items()):
+        into[value] = into[other]
+    nodes = list(graph.nodes)
+    for position, node in changed.items():
+        nodes[position] = node
+    needed = bytearray(len(into))
+    for value in graph.outputs:
+        needed[into[value]] = 1
+    effects = set(graph.effects)
+    for position in range(len(nodes) - 1, -1, -1):
+        node, start = nodes[position], starts[position]
+        if any(needed[start : start + len(node.types)]) or position in effects:
+            needed[start] = 1
+            for value in node.inputs:
+                needed[into[value]] = 1
+    number, kept = list(range(parameters)), parameters
+    made: list[Node] = []
+    place: dict[int, int] = {}
+    for position, node in enumerate(nodes):
+        count, start = len(node.types), starts[position]
+        if any(needed[start : start + count]):
+            if position in effects:
+                place[position] = len(made)
+            reads = tuple([number[into[v]] for v in node.inputs])
+            if reads != node.inputs:
+                node = Node(node.op, reads, node.attributes, node.scopes, node.types, node.source)
+            made.append(node)
+            number += range(kept, kept + count)
+            kept += count
+        else:
+            number += [-1] * count
+    outputs = tuple([number[into[v]] for v in graph.outputs])
+    result = Graph(graph.parameters, tuple(made), outputs, tuple([place[e] for e in graph.effects]))
+    if is_sound(graph, table):
+        vouch(result, table)
+    return result

@@ -327,6 +327,8 @@ class _Check:
         walk, outputs = self.walk, None
         whole = whole_graphs(self.program.plan)[id(self.program.plan)]
         try:
+            if walk.looked:  # something was judged: where the time is up, no more is begun
+                self.on_time()
             if is_rewritten(self.graph):
                 outputs = evaluate(
                     self.graph, self.arrays, self.recorded, lambda *_: self.on_time()

@@ -33,9 +33,8 @@ class PlanFacts:
         self.scoped = {s.node: n for n, s in enumerate(plan.steps)
                        if isinstance(s, (LoopStep, BranchStep))}  # fmt: skip
         self.positions = [computed(graph, step) for step in plan.steps]  # the nodes of each step
-        self.effects = [
-            any(has_effects(graph.nodes[p]) for p in positions) for positions in self.positions
-        ]
+        noticed = {p for p, node in enumerate(graph.nodes) if has_effects(node)}
+        self.effects = [not noticed.isdisjoint(positions) for positions in self.positions]
         self.kept = frozenset(graph.outputs)
         self._parts: dict[int, Part] = {}
 

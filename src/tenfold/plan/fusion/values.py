@@ -76,13 +76,17 @@ class FusionValues:
         forms: dict[Any, Access | None] = {}
         for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
             self.maker[start : start + len(node.types)] = [position] * len(node.types)
-            if self.table[node.op].literal:
+            row = self.table[node.op]
+            if row.literal:
                 scalar = node.types[0].size == 1
                 self.accesses[position] = CONSTANT if scalar else NOTHING
                 self.view[start] = scalar
                 self.inline[start] = scalar
                 continue
-            form = (node.op, node.attributes, tuple([numbered[v] for v in node.inputs]))
+            given: Any = node.attributes
+            if row.cuts:  # wherever a part begins, it is read alike, but where that is 0
+                given = (*map(bool, node["starts"]), numbered[start], node["steps"])
+            form = (node.op, given, tuple([numbered[v] for v in node.inputs]))
             try:
                 access = forms[form]
             except KeyError:

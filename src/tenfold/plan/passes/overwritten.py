@@ -12,14 +12,12 @@ lies beside the later one lies beside the earlier one as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tenfold.frozen import frozen
-from tenfold.graph import Builder, Graph, Node
+from tenfold.graph import Graph, Node
 from tenfold.graph.op import Ranges, Table
-from tenfold.graph.rewrite import rewrite
+from tenfold.graph.rewrite import substitute
 from tenfold.ops.ranges import Start, updates
 from tenfold.types import Shape
 
@@ -50,27 +48,34 @@ def leave_out(graph: Graph, table: Table) -> tuple[Graph, tuple[OverwrittenUpdat
     dead = _Updates(graph, table).dead() if may_leave_out(graph, table) else {}
     if not dead:
         return graph, ()
-    written: dict[int, tuple[int, Box]] = {}  # by old value: what was to be written, and where
-    nodes = enumerate(graph.starts)
-
-    def visit(builder: Builder, node: Node, inputs: Sequence[int]) -> Sequence[int] | None:
-        _, start = next(nodes)
+    instead: dict[int, int] = {}
+    changed: dict[int, Node] = {}
+    written: dict[int, tuple[int, Box]] = {}  # by value: what was to be written, and where
+    for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
         if start in dead:
-            written[start] = inputs[1], dead[start]
-            return inputs[:1]
-        if not table[node.op].cuts or node.inputs[0] not in written:
-            return None
-        value, (low, high) = written[node.inputs[0]]
-        if not _within(_cut(node), (low, high)):
-            return None  # beside it: of what there was before
-        if builder.types[value] == node.types[0]:
-            return [value]
-        given = dict(node.attributes)
-        for name in ("starts", "stops"):
-            given[name] = tuple(at - first for at, first in zip(given[name], low, strict=True))
-        return builder.node(node.op, [value], given)
+            instead[start], value = node.inputs[:2]
+            written[start] = value, dead[start]
+        elif table[node.op].cuts and node.inputs[0] in written:
+            value, box = written[node.inputs[0]]
+            part = _cut(node)
+            if part == box and graph.types[value] == node.types[0]:
+                instead[start] = value
+            elif _within(part, box):
+                changed[position] = _inside(node, value, box)
+            # Else it is beside: of what there was before.
+    return substitute(graph, table, instead, changed), (_note(graph, dead),)
 
-    return rewrite(graph, table, visit), (_note(graph, dead),)
+
+def _inside(node: Node, value: int, box: Box) -> Node:
+    """A part of what was written, cut from that."""
+    low, _ = box
+    given = [
+        (name, tuple([at - n for at, n in zip(here, low, strict=True)]))
+        if name in ("starts", "stops")
+        else (name, here)
+        for name, here in node.attributes
+    ]
+    return Node(node.op, (value,), tuple(given), node.scopes, node.types, node.source)
 
 
 def may_leave_out(graph: Graph, table: Table) -> bool:
