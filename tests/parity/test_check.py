@@ -403,6 +403,9 @@ def test_the_reference_is_not_begun_where_the_time_is_up(monkeypatch):
     found = check(program, graph, [np.arange(200.0)], limit=1e-9).verdict
     assert not found.complete
     assert not begun
+    monkeypatch.setattr(checks, "_EACH", 1 << 60)  # nor where it would take longer than there is
+    assert not check(program, graph, [np.arange(200.0)], limit=1e3).verdict.complete
+    assert not begun
     assert check(program, graph, [np.arange(200.0)], limit=None, before=found).verdict.complete
     assert begun
 

@@ -18,6 +18,7 @@ from tenfold.graph.check import check
 from tenfold.graph.op import Loop
 from tenfold.ops import TABLE
 from tenfold.plan.passes.reroll import reroll as pass_
+from tenfold.plan.passes.reroll import seeds
 from tenfold.plan.passes.reroll.body import Body
 from tenfold.plan.passes.reroll.reads import Literals
 from tenfold.plan.passes.reroll.reroll import reroll
@@ -508,3 +509,16 @@ def test_drawn_plans(drawn: tuple[Function, int]) -> None:
     arrays = given_to(graph)
     for got, wanted in zip(program(arrays), evaluate(graph, arrays), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("context", [1, 2, 8, 300, 3000])
+@pytest.mark.parametrize("kinds", [2, 40, 5000])
+def test_many_names_are_doubled_as_few_are(
+    monkeypatch: pytest.MonkeyPatch, kinds: int, context: int
+) -> None:
+    names = np.random.default_rng(kinds).integers(0, kinds, 2000).tolist()
+    as_array = seeds._doubled(names, context)
+    monkeypatch.setattr(seeds, "MANY", len(names))
+    one_by_one = seeds._doubled(names, context)
+    pairs = set(zip(as_array, one_by_one, strict=True))
+    assert len(pairs) == len(set(as_array)) == len(set(one_by_one))

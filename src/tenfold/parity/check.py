@@ -51,6 +51,7 @@ Stop = Callable[[], bool]
 _BOUNDED = 16  # rounds of a loop over which bounds that are added up still tell something
 _STEPPED = 40_000_000  # elements of steps that are judged in a second, about
 _EVALUATED = 100_000_000  # elements that the reference computes in a second, at the most
+_EACH = 100  # such elements take as long as the reference takes for a node, at least
 _BRIEF = (
     "in brief: its kernels were judged before, its steps agree closely with the reference; "
     "errors are in units of the largest element"
@@ -327,9 +328,12 @@ class _Check:
         walk, outputs = self.walk, None
         whole = whole_graphs(self.program.plan)[id(self.program.plan)]
         try:
-            if walk.looked:  # something was judged: where the time is up, no more is begun
-                self.on_time()
-            if is_rewritten(self.graph):
+            rewritten = is_rewritten(self.graph)
+            if walk.looked:
+                # Something was judged. No more is begun where the time is up, and no reference of
+                # a graph that was rewritten, of which nothing is known before its end.
+                self.on_time(_EACH * len(self.graph.nodes) if rewritten else 0)
+            if rewritten:
                 outputs = evaluate(
                     self.graph, self.arrays, self.recorded, lambda *_: self.on_time()
                 )

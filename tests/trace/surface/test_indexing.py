@@ -20,7 +20,7 @@ from tenfold.errors import (
     ValueProblem,
 )
 from tenfold.trace.surface.indexing.indexing import dynamic_slice, dynamic_update
-from tenfold.trace.surface.indexing.key import read_key
+from tenfold.trace.surface.indexing.key import ScalarIndex, read_key
 from tenfold.trace.surface.steps import BasicIndex
 from tenfold.types import F64, TensorType
 
@@ -401,3 +401,12 @@ def test_plain_keys_are_read_as_all_are() -> None:
                 assert step.lay(np.zeros(shape)).shape == np.zeros(shape)[key].shape
                 short += 1
     assert short > 200
+
+
+def test_an_element_is_looked_up_once():
+    """Programs that go element by element read and write each several times."""
+    first = BasicIndex.plain((9, 7), (3, -1))
+    assert first is BasicIndex.plain((9, 7), (3, -1))
+    assert first.entries == (ScalarIndex(3), ScalarIndex(6))
+    assert BasicIndex.plain((9, 7), (3, 7)) is None
+    assert BasicIndex.plain((9, 7), (True, 1)) is None

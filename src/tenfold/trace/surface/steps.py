@@ -22,6 +22,7 @@ from tenfold.trace.view import Step, View, extended, layout
 from tenfold.types import I64, DType, Shape
 
 _BOUNDS = frozenset({int, type(None)}).issuperset
+_PLACES = frozenset({int}).issuperset
 
 
 def view(x: Array, step: Step, *, readonly: bool = False) -> Array:
@@ -91,6 +92,8 @@ class BasicIndex:
     def plain(shape: Shape, key: Any) -> BasicIndex | None:
         """What a key takes that is made of Python's numbers and slices and of None, as most are;
         None for any other, and for one that takes what is not there."""
+        if type(key) is tuple and len(key) == len(shape) and _PLACES(map(type, key)):
+            return BasicIndex._element(shape, key)
         entries: list[SliceRange | ScalarIndex] = []
         axes: list[int | None] = []
         axis = 0
@@ -116,6 +119,17 @@ class BasicIndex:
             axes += range(axis, len(shape))
             entries += [SliceRange(0, 1, extent, extent) for extent in shape[axis:]]
         return BasicIndex(tuple(entries), tuple(axes))
+
+    @staticmethod
+    @lru_cache(4096)
+    def _element(shape: Shape, key: tuple[int, ...]) -> BasicIndex | None:
+        """One element. Programs that go element by element read and write each several times."""
+        entries = []
+        for extent, item in zip(shape, key, strict=True):
+            if not -extent <= item < extent:
+                return None
+            entries.append(ScalarIndex(item % extent))
+        return BasicIndex(tuple(entries), ())
 
     @staticmethod
     @lru_cache(1024)

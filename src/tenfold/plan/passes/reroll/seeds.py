@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from tenfold.plan.passes.reroll.structure import NONE, Structure
 
 LEAST_ROUNDS = 16  # fewer are left as they are: kernels are shared anyhow, and no round is counted
 # A node of a round is told by its form and so many before it at most. Inner loops are found first,
 # by few.
 LONGEST = 256
+MANY = 1024  # names that are sorted as an array sooner than one by one
 
 Seed = Sequence[int]  # positions of nodes, one of each round
 
@@ -40,6 +43,11 @@ def seeds(structure: Structure, claimed: Sequence[int]) -> Iterator[Seed]:
 
 def _doubled(names: Sequence[int], context: int) -> list[int]:
     """Names of nodes by twice as many before them."""
+    if len(names) > MANY:
+        own = np.array(names)
+        pair = own * (int(own.max()) + 2)
+        pair[context:] += own[:-context] + 1
+        return np.unique(pair, return_inverse=True)[1].tolist()  # type: ignore[no-any-return]
     before = [-1] * context + list(names[: len(names) - context])
     pairs = list(zip(names, before, strict=False))
     made = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
