@@ -29,6 +29,24 @@ def test_other_lengths_and_sizes_share_a_function() -> None:
     assert tn.stats()["loops_compiled"] <= 1  # another test may have asked for it
 
 
+def test_extents_of_what_a_loop_captures_and_makes_share_a_function() -> None:
+    """As in a loop of a loop over a triangle: what lies on the stack has few sizes."""
+
+    def function(a: Any, w: Any) -> Any:
+        def turn(i: Any, a: Any) -> Any:
+            part = tn.dynamic_slice(a, (i,), (1,)) * w + 1.0
+            return tn.dynamic_update(a, (part @ part).reshape(1), (i + 1,))
+
+        return tn.fori_loop(0, MANY, turn, a)
+
+    names = set()
+    for n in range(17, 33):  # all in one interval of powers of two
+        graph = tn.trace(function, np.zeros(100), np.zeros(n))
+        (name,) = CompiledProgram(BACKEND.plan(graph)).loops.values()
+        names.add(name)
+    assert len(names) == 1
+
+
 def test_a_plan_with_another_function_is_wired_in_another_way() -> None:
     """It does not answer before its own check: its function was not judged."""
 

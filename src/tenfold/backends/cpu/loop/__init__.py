@@ -4,8 +4,8 @@ The interpreter of plans takes some 20 ns a step, which is most of the time wher
 few numbers. Such a loop (`plan/steps/loops` has the rule) is written down as one function: loops
 and branches are native control flow, the kernels of its rounds are put in place, and each slot of
 up to 256 bytes that is not the caller's is memory on the stack that LLVM turns into registers. So
-carries live in registers, captures are read once, and an array that is updated in place stays
-where it is.
+carries live in registers, captures of up to 64 bytes are read once, and an array that is updated in
+place stays where it is.
 
     walk     the steps of a loop, with all below it, as text with kernels left open, and what the
              function is given: addresses of slots, numbers, parameters (`writer` collects both)

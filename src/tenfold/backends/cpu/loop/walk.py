@@ -6,8 +6,8 @@ its parameters and sizes, then numbers. Both are worked out from the plan alone,
 bytecode needs no text.
 
 A `Place` is where a slot lies: in memory of the caller's, or on the stack, where LLVM makes
-registers of it: a value of up to 256 bytes that is carried, captured, or made and read within a
-round. Memory that such slots have in the plan is not touched, but where a check fails: then what
+registers of it: a value of up to 256 bytes that is carried, or made and read within a round, and a
+capture of up to 64. Memory that such slots have in the plan is not touched, but where a check fails: then what
 the step reads is put there, and the step looked into as the interpreter has it done.
 """
 
@@ -24,6 +24,7 @@ from tenfold.plan.steps.plan import ARENA, CONSTANT, OUTPUT
 from tenfold.types import KIND
 
 SMALL = 256  # bytes of a slot that is kept in registers
+CAPTURED = 64  # bytes of a capture that is: of longer ones, text would differ with their length
 SCALAR = 16  # bytes of a slice that is
 POLLED = 4000  # nanoseconds of work between two looks at the clock
 _UNTIMED = 1_000_000_000  # weight of a round, at most
@@ -207,7 +208,7 @@ class Walk(LoopWriter):
         counter = self.reserve("i64")
         self.put(f"store i64 0, ptr {counter}, align 8")
         captures = [
-            self.kept(self.place(scope, s), slots[s].type.nbytes, SMALL)
+            self.kept(self.place(scope, s), slots[s].type.nbytes, CAPTURED)
             for s in step.inputs[: step.captures]
         ]
         carries = [self.carry(scope, step, n) for n in range(step.carries)]

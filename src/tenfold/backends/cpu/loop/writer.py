@@ -90,8 +90,9 @@ class LoopWriter:
         return name
 
     def stack(self, size: int) -> Place:
-        """Memory on the stack for so many bytes."""
-        return Place(self.reserve(f"[{max(1, -(-size // 64)) * 64} x i8]"), 0, True)
+        """Memory on the stack for so many bytes. Sizes are powers of two, lest loops that differ in
+        an extent alone have texts of their own for each."""
+        return Place(self.reserve(f"[{max(64, 1 << (size - 1).bit_length())} x i8]"), 0, True)
 
     def pointer(self, place: Place) -> str:
         if not place.shift:
