@@ -10,7 +10,8 @@ import pytest
 
 import tenfold as tn
 from tenfold.errors import OverflowProblem, ShapeError, Unsupported
-from tenfold.trace.lazy import recall
+from tenfold.trace.lazy import lazy as values
+from tenfold.trace.lazy import quick, recall
 
 
 @pytest.fixture(params=[-1, 1 << 14], ids=["deferred", "direct"], autouse=True)
@@ -25,8 +26,9 @@ def recordings(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
     """Those of a test, which begins with none."""
     made: dict[Any, Any] = {}
     monkeypatch.setattr(recall, "_recordings", made)
-    monkeypatch.setattr(recall, "_of_any_extents", {})
-    monkeypatch.setattr(recall, "_met_once", set())
+    quick.known.clear()
+    for kind in values._kinds.values():
+        kind.known.clear()
     return made
 
 

@@ -19,10 +19,10 @@ from tenfold.frames import hide
 from tenfold.trace.containers import LEAF, LEAVES
 from tenfold.trace.conversions import Conversions
 from tenfold.trace.lazy.lazy import LAZY
-from tenfold.trace.lazy.recall import numbers_alike, recall
-from tenfold.trace.lazy.recording import array_class
+from tenfold.trace.lazy.quick import array_class, single
+from tenfold.trace.lazy.recall import numbers_alike, of_two, recall, surface_of
 from tenfold.trace.operators import Operators
-from tenfold.trace.scope import Scope, current, inside, leak
+from tenfold.trace.scope import Scope, current, inside, leak, local
 from tenfold.trace.source import caller, describe, here
 from tenfold.trace.tables import (
     COMPARISONS,
@@ -36,7 +36,7 @@ from tenfold.trace.tables import (
     nearest,
     spelled,
 )
-from tenfold.trace.view import View
+from tenfold.trace.view import Views
 from tenfold.types import DType, Shape, TensorType
 
 
@@ -62,7 +62,7 @@ class Array(Operators, Conversions):
         scope: Scope,
         value: Any,
         weak: type | None = None,
-        view: View | None = None,
+        view: Views | None = None,
         argument: str | None = None,
     ) -> None:
         self._scope = scope
@@ -193,8 +193,8 @@ class Array(Operators, Conversions):
                 self._scope.trace.rebound.add(self._value)
             return self._operate(ufunc, self, other)
         self._check_writable()
-        if current() is None:
-            result = recall(UFUNCS[ufunc], (self, other), {}, numbers_alike(ufunc))
+        if local.scope is None:
+            result = recall(surface_of(ufunc), (self, other), {}, numbers_alike(ufunc))
         else:
             result = UFUNCS[ufunc](self, other)
         if self._scope is not LAZY or result._value.number != self._value.number:
@@ -223,8 +223,7 @@ class Array(Operators, Conversions):
     def __getitem__(self, key: Any) -> Any:
         if current() is not None:
             return FUNCTIONS["getitem"](self, key)
-        found = FUNCTIONS["read"](self, key)
-        return recall(FUNCTIONS["getitem"], (self, key), {}) if found is None else found
+        return recall(FUNCTIONS["getitem"], (self, key), {})
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if current() is not None or not FUNCTIONS["write"](self, key, value):
@@ -238,7 +237,7 @@ class Array(Operators, Conversions):
     # -- NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        scope = current()
+        scope = local.scope
         if scope is not None:
             before = scope.at
             scope.at = caller(before)
@@ -247,6 +246,11 @@ class Array(Operators, Conversions):
             if found is None:
                 return self._apply_ufunc(ufunc, method, inputs, **kwargs)
             if scope is None:
+                if len(inputs) == 2:
+                    return of_two(found, ufunc)(*inputs)
+                made = single(found, inputs[0]) if len(inputs) == 1 else None
+                if made is not None:
+                    return made
                 return recall(found, inputs, kwargs, numbers_alike(ufunc))
             return found(*inputs)
         except BaseException as error:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 
 from tenfold.errors import ConcreteError, TypeMismatch, ValueProblem
+from tenfold.frames import hide
 from tenfold.trace.lazy.lazy import LAZY, Host
-from tenfold.trace.lazy.realise import realised
+from tenfold.trace.lazy.realise import at_hand, realised
 from tenfold.trace.source import describe, here
 from tenfold.trace.tables import FUNCTIONS
 
@@ -84,7 +85,12 @@ class Conversions:
         return int(self._host("int()", _INTEGER))
 
     def __float__(self) -> float:
-        return float(self._host("float()", _FLOAT))
+        try:  # an entry, written out
+            host = at_hand(self._value) if self._scope is LAZY and self._view is None else None
+            return float(self._host("float()", _FLOAT) if host is None else host)
+        except BaseException as error:
+            hide(error)
+            raise
 
     def __complex__(self) -> complex:
         return complex(self._host("complex()", _COMPLEX))
@@ -112,8 +118,14 @@ class Conversions:
         return host.tobytes(*args)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Host:
-        host = self._host("a conversion to a NumPy array", _ARRAY)
-        return host if dtype is None and not copy else np.array(host, dtype, copy=copy)
+        try:  # an entry, written out
+            host = at_hand(self._value) if self._view is None and self._scope is LAZY else None
+            if host is None:
+                host = self._host("a conversion to a NumPy array", _ARRAY)
+            return host if dtype is None and not copy else np.array(host, dtype, copy=copy)
+        except BaseException as error:
+            hide(error)
+            raise
 
     def __buffer__(self, flags: int) -> memoryview:
         host: Any = self._host("a buffer", "return the array and take its buffer outside")

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.trace.lazy.recall import recalled
-from tenfold.trace.scope import placed
+from tenfold.trace.lazy.recall import operator, updating
 from tenfold.trace.tables import COMPARISONS, FUNCTIONS, UFUNCS
 
 _NUMBERS = (int, float, complex)
@@ -16,13 +15,13 @@ OPERANDS = (float, int, complex, np.ndarray, np.generic, list, tuple)
 
 
 def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    return recalled(lambda self, other: self._operate(ufunc, self, other), ufunc)
+    return operator(lambda self, other: self._operate(ufunc, self, other), ufunc)
 
 
 def _operators(ufunc: np.ufunc) -> tuple[Callable[[Any, Any], Any], ...]:
     """The operator of a ufunc: x + y, y + x, x += y."""
-    backward = recalled(lambda self, other: self._operate(ufunc, other, self), ufunc)
-    return _forward(ufunc), backward, placed(lambda self, other: self._in_place(ufunc, other))
+    backward = operator(lambda self, other: self._operate(ufunc, other, self), ufunc)
+    return _forward(ufunc), backward, updating(ufunc)
 
 
 class Operators:

@@ -21,14 +21,14 @@ Raw = tuple[CodeType, int]
 
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _FILES = tuple(module.__file__ for module in (contextlib, functools))
-_internal: dict[int, bool] = {}  # by id of the code object: hashing one takes long
+internal: dict[int, bool] = {}  # by id of the code object: hashing one takes long
 _held: list[CodeType] = []  # so that no id is used again
 _lines: dict[int, CodeLines] = {}  # likewise
 
 
 def is_internal(code: CodeType) -> bool:
     """Whether code is Tenfold's or NumPy's."""
-    found = _internal.get(id(code))
+    found = internal.get(id(code))
     return _judge(code) if found is None else found
 
 
@@ -36,10 +36,10 @@ def _judge(code: CodeType) -> bool:
     name = code.co_filename
     found = is_ours(code) or name.startswith(_NUMPY) or name in _FILES
     if len(_held) > 65536:
-        _internal.clear()
+        internal.clear()
         _held.clear()
     _held.append(code)
-    _internal[id(code)] = found
+    internal[id(code)] = found
     return found
 
 
@@ -50,7 +50,7 @@ def here(depth: int = 1) -> Raw | None:
     asks for.
     """
     frame = sys._getframe(depth)
-    known = _internal
+    known = internal
     while frame is not None:
         code = frame.f_code
         ours = known.get(id(code))
@@ -67,7 +67,7 @@ def caller(under_way: Raw | None) -> Raw | None:
     part of the call under way."""
     frame = sys._getframe(2)
     code = frame.f_code
-    ours = _internal.get(id(code))
+    ours = internal.get(id(code))
     if ours is None:
         ours = _judge(code)
     if ours:

@@ -48,17 +48,15 @@ def extended(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
     return steps if step.trivial else (*steps, step)
 
 
-@frozen
-class View:
-    """The root of a view, which is no view itself, and the steps from there."""
+class Views:
+    """What views do, whether their steps are known or not."""
 
-    root: Array
-    steps: tuple[Step, ...] = ()
+    __slots__ = ()
+    if TYPE_CHECKING:
+        root: Array
 
-    @staticmethod
-    def of(root: Array, step: Step) -> View:
-        """The view of an array that a step leads to."""
-        return View(root, () if step.trivial else (step,))
+        @property
+        def steps(self) -> tuple[Step, ...]: ...
 
     def then(self, step: Step) -> View:
         return View(self.root, extended(self.steps, step))
@@ -86,6 +84,19 @@ class View:
         for step in self.steps:
             made = step.lay(made)
         return made
+
+
+@frozen
+class View(Views):
+    """The root of a view, which is no view itself, and the steps from there."""
+
+    root: Array
+    steps: tuple[Step, ...] = ()
+
+    @staticmethod
+    def of(root: Array, step: Step) -> View:
+        """The view of an array that a step leads to."""
+        return View(root, () if step.trivial else (step,))
 
 
 def layout(dtype: DType, shape: Shape) -> Any:

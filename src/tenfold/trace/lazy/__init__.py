@@ -16,7 +16,10 @@
   an output too. Structures are counted by a key of forms and numbers; what comes back often enough
   is compiled and checked in the background.
 - `trace/lazy/recall` plays a recording (`trace/lazy/recording`) of a call like an earlier one
-  without asking the surface.
+  without asking the surface. `trace/lazy/quick` is the short way of elementwise operations.
+- Memory that nobody but one value holds is written over, by `x += y` or by a node that reads that
+  value last. Who holds it is told by reference counts; functions that might give other bits in
+  place are left out.
 - A node knows two bounds on how many nodes are before it: summed over its inputs, and made since
   the oldest of them. When the smaller passes `tn.config.pending`, it is run.
 - `api/namespace` is the array API standard: thin functions over the surface. What has no op runs

@@ -19,15 +19,23 @@ from tenfold.trace.lazy.lazy import LAZY, Host, LazyValue, NodeForm
 from tenfold.trace.source import Raw, locate
 from tenfold.types import TensorType
 
-_SMALL = 4096  # bytes of a view that is copied
+SMALL = 4096  # bytes of a view that is copied
+
+
+def quiet_context() -> Context:
+    made = copy_context()
+    made.run(np.seterr, all="ignore")
+    return made
 
 
 class _Local(threading.local):
     """The contexts of a thread in which NumPy warns of nothing, those that are not in use: setting
-    and resetting `np.errstate` would take longer than a small array does."""
+    and resetting `np.errstate` would take longer than a small array does. `run` runs a function of
+    NumPy's in one more; a RuntimeError says that the thread is inside that already."""
 
     def __init__(self) -> None:
         self.contexts: list[Context] = []
+        self.run = quiet_context().run
 
 
 quiet = _Local()
@@ -41,12 +49,6 @@ def quietly(function: Callable[..., Any], *arguments: Any) -> Any:
         return context.run(function, *arguments)
     finally:
         contexts.append(context)
-
-
-def quiet_context() -> Context:
-    made = copy_context()
-    made.run(np.seterr, all="ignore")
-    return made
 
 
 _array = attrgetter("array")
@@ -70,7 +72,7 @@ def _direct(
     """The values of a node, at once."""
     arrays = quietly(computed, form, form.function, inputs, raw)
     made = zip(form.kinds, arrays, strict=True)
-    return tuple([LazyValue(type, number, None, raw, array) for (type, number), array in made])
+    return tuple([LazyValue(kind, None, raw, array) for kind, array in made])
 
 
 LAZY.direct = _direct
@@ -96,7 +98,7 @@ def as_array(made: Any, type: TensorType, form: NodeForm) -> Host:
 
 def small_copy(array: Host) -> Host:
     """This array, or a copy if it is a small view of another."""
-    return array.copy() if array.base is not None and array.nbytes <= _SMALL else array
+    return array.copy() if array.base is not None and array.nbytes <= SMALL else array
 
 
 def _only(made: Any) -> Host:

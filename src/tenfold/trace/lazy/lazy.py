@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from sys import getrefcount
@@ -30,7 +30,9 @@ from tenfold.types import TensorType, as_dtype, base_array
 
 _FORMS = 65536  # so many forms of nodes are remembered
 _LITERALS = 4096  # and so many constants
+_KINDS = 65536  # and types
 _serial = itertools.count(1)
+_types = itertools.count()
 
 
 def next_serial() -> int:
@@ -41,11 +43,28 @@ def next_serial() -> int:
 Host = np.ndarray[Any, Any]
 
 
+class ArrayKind:
+    """A type, with what is looked up by it. There is one of each, but for types that were forgotten
+    and came back: where two are one object, the types are equal, and else mostly not."""
+
+    __slots__ = ("forms", "known", "number", "size", "type")
+
+    def __init__(self, type: TensorType, number: int) -> None:
+        self.type = type
+        self.number = number  # no other type has it
+        self.size = type.size
+        self.known: dict[Any, Any] = {}  # operations on arrays of this type; see `quick`
+        self.forms: dict[Any, NodeForm] = {}  # of their nodes
+
+
 class NodeForm:
     """What nodes are that differ in their inputs alone: op, attributes, scopes and types; with
     what computes them."""
 
-    __slots__ = ("attributes", "elements", "function", "most", "numbers", "op", "scopes", "types")
+    __slots__ = (
+        *("attributes", "elements", "function", "kinds", "most", "op", "reuses", "scopes"),
+        "types",
+    )
 
     def __init__(
         self, op: str, inputs: tuple[TensorType, ...], attributes: Attributes, scopes: Any
@@ -54,7 +73,7 @@ class NodeForm:
         self.attributes = attributes
         self.scopes: tuple[Graph, ...] = scopes
         self.types = infer(op, TABLE, inputs, attributes, scopes)
-        self.numbers = [numbered(type) for type in self.types]
+        self.kinds = [kind_of(type) for type in self.types]
         self.elements = sum([type.size for type in self.types])
         self.most = max([type.size for type in (*inputs, *self.types)])  # of one array
         self.function: Callable[..., Any] | None = None  # that is: the evaluator has to be asked
@@ -62,11 +81,36 @@ class NodeForm:
         if not row.effect and row.scopes == 0:
             function = plain(row.reference, [type.dtype for type in inputs])
             self.function = partial(function, **dict(attributes)) if attributes else function
+        # The inputs whose memory the result can have, if nobody else holds them.
+        self.reuses: tuple[int, ...] = ()
+        if self.is_exact:
+            self.reuses = tuple([i for i, type in enumerate(inputs) if type == self.types[0]])
 
     @property
-    def kinds(self) -> Iterator[tuple[TensorType, int]]:
-        """The type of each result, and its number."""
-        return zip(self.types, self.numbers, strict=True)
+    def is_exact(self) -> bool:
+        """Whether this is a ufunc that gives the same bits wherever its result lies: some of
+        NumPy's loops for functions and for complex numbers go another way in place."""
+        if not isinstance(self.function, np.ufunc) or len(self.types) != 1:
+            return False
+        row = TABLE[self.op]
+        return row.elementwise and row.bound == 0 and self.types[0].kind in "biuf"
+
+    def sized(self, kind: ArrayKind, inputs: Sequence[LazyValue]) -> NodeForm:
+        """This form for arrays of another shape, all of this kind, and numbers: of an elementwise
+        op, or of a sum over all axes."""
+        made = object.__new__(NodeForm)
+        made.op, made.attributes, made.scopes = self.op, self.attributes, self.scopes
+        made.function = self.function
+        made.reuses = tuple([i for i in self.reuses if inputs[i].kind is kind])
+        dtype, shape = self.types[0].dtype, kind.type.shape
+        if not TABLE[self.op].elementwise:
+            shape = ()
+        if dtype != kind.type.dtype or shape is not kind.type.shape:
+            made.most, kind = kind.size, kind_of(TensorType(dtype, shape))
+        else:
+            made.most = kind.size
+        made.types, made.kinds, made.elements = (kind.type,), [kind], kind.size
+        return made
 
     @property
     def is_direct(self) -> bool:
@@ -75,13 +119,14 @@ class NodeForm:
 
 
 class DeferredNode:
-    """A node that has not been run: its form and what it reads. Inputs have lesser serials."""
+    """A node that has not been run: its form and what it reads. Inputs have lesser serials; they
+    are None while a thread runs the node in the memory of one of them."""
 
     __slots__ = ("first", "form", "inputs", "results", "serial", "size")
 
     def __init__(self, form: NodeForm, inputs: tuple[LazyValue, ...]) -> None:
         self.form = form
-        self.inputs = inputs
+        self.inputs: tuple[LazyValue, ...] | None = inputs
         self.results: tuple[weakref.ref[LazyValue], ...] = ()  # of a node with several
         # How many nodes have to be run for this one, at most: all those counted input by input,
         # and all those made since the first of them; each bound is poor where the other is good.
@@ -104,23 +149,36 @@ class LazyValue:
     writes to it; it is marked so when it is handed out.
     """
 
-    __slots__ = ("__weakref__", "array", "node", "number", "raw", "type")
+    __slots__ = ("__weakref__", "array", "kind", "node", "raw")
     constant: NodeForm | None = None  # that stands for it in a graph, if it is one
     index = 0  # among the results of its node
 
     def __init__(
         self,
-        type: TensorType,
-        number: int,
+        kind: ArrayKind | None,
         node: DeferredNode | None,
         raw: Raw | None = None,
         array: Host | None = None,
     ) -> None:
-        self.type = type
-        self.number = number  # of its type: quicker to look things up by
+        self.kind = kind  # None: as the array is, and nobody has asked
         self.node = node
         self.raw = raw  # the user's line
         self.array = array
+
+    @property
+    def type(self) -> TensorType:
+        return (self.kind or self.asked()).type
+
+    @property
+    def number(self) -> int:
+        return (self.kind or self.asked()).number
+
+    def asked(self) -> ArrayKind:
+        """Its kind, which it has from now on."""
+        array = self.array
+        assert array is not None
+        found = self.kind = kind_of_array(array)
+        return found
 
     def settle(self, array: Host) -> None:
         """Take the array that the node made; the node and what it held may go."""
@@ -134,8 +192,7 @@ class ConstantValue(LazyValue):
     __slots__ = ("constant",)
 
     def __init__(self, array: Host) -> None:
-        given = leaf(own(array))
-        super().__init__(given.type, given.number, None, None, given.array)
+        super().__init__(None, None, None, leaf(own(array)).array)
         self.constant = NodeForm("constant", (), constant_attributes(array), ())
 
 
@@ -144,10 +201,8 @@ class PartValue(LazyValue):
 
     __slots__ = ("index",)
 
-    def __init__(
-        self, type: TensorType, number: int, node: DeferredNode, raw: Raw | None, index: int
-    ) -> None:
-        super().__init__(type, number, node, raw)
+    def __init__(self, kind: ArrayKind, node: DeferredNode, raw: Raw | None, index: int) -> None:
+        super().__init__(kind, node, raw)
         self.index = index
 
 
@@ -166,7 +221,7 @@ def _counted(value: LazyValue) -> tuple[int, int]:
     return getrefcount(value), getrefcount(array)
 
 
-_place = [LazyValue(TensorType(np.dtype(bool), ()), 0, None, None, np.zeros((), bool))]
+_place = [LazyValue(None, None, None, np.zeros((), bool))]
 _UNSHARED = _counted(_place[0])
 del _place
 
@@ -176,27 +231,30 @@ def leaf(array: Host) -> LazyValue:
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
-    type, number = kind_of(array)
-    return LazyValue(type, number, None, None, array)
+    return LazyValue(kind_of_array(array), None, None, array)
 
 
-# These grow with the types met, as they do in a program.
-_numbers: dict[TensorType, int] = {}
-_kinds: dict[tuple[Any, Any], tuple[TensorType, int]] = {}
+_kinds: dict[TensorType, ArrayKind] = {}
+_kinds_of_arrays: dict[tuple[Any, Any], ArrayKind] = {}
 
 
-def numbered(type: TensorType) -> int:
-    """The number of a type in this process."""
-    return _numbers.setdefault(type, len(_numbers))
+def kind_of(type: TensorType) -> ArrayKind:
+    """What stands for a type in this process."""
+    found = _kinds.get(type)
+    if found is not None:
+        return found
+    if len(_kinds) >= _KINDS:
+        _kinds.clear()
+        _kinds_of_arrays.clear()
+    return _kinds.setdefault(type, ArrayKind(type, next(_types)))
 
 
-def kind_of(array: Host) -> tuple[TensorType, int]:
-    """The type of an array, and its number."""
+def kind_of_array(array: Host) -> ArrayKind:
+    """What stands for the type of an array."""
     key = array.dtype, array.shape
-    found = _kinds.get(key)
+    found = _kinds_of_arrays.get(key)
     if found is None:
-        type = TensorType(*key)
-        found = _kinds[key] = type, numbered(type)
+        found = _kinds_of_arrays[key] = kind_of(TensorType(*key))
     return found
 
 
@@ -269,17 +327,24 @@ class LazyScope(Scope):
                 given = attributes
             else:
                 given = row.normalise(attributes or {}) if row.attributes or attributes else ()
-            key = (op, tuple([value.number for value in inputs]), given, held)
-            form = self._forms.get(key)
-            if form is None:
-                form = NodeForm(op, tuple([value.type for value in inputs]), given, held)
-                if len(self._forms) >= _FORMS:
-                    self._forms.clear()
-                self._forms[key] = form
+            form = self.form(op, inputs, given, held)
         except TenfoldError as error:
             error.at(describe(raw))
             raise
         return self.deferred(form, tuple(inputs), raw)
+
+    def form(
+        self, op: str, inputs: Sequence[Any], attributes: Attributes, scopes: tuple[Graph, ...]
+    ) -> NodeForm:
+        """The form of a node on these values: the same one for the same types."""
+        key = op, tuple([value.number for value in inputs]), attributes, scopes
+        form = self._forms.get(key)
+        if form is None:
+            form = NodeForm(op, tuple([value.type for value in inputs]), attributes, scopes)
+            if len(self._forms) >= _FORMS:
+                self._forms.clear()
+            self._forms[key] = form
+        return form
 
     def deferred(
         self, form: NodeForm, inputs: tuple[LazyValue, ...], raw: Raw | None
@@ -293,12 +358,11 @@ class LazyScope(Scope):
                 if config.compile != "always":
                     return self.direct(form, inputs, raw)
         made = DeferredNode(form, inputs)
-        types = form.types
         values: tuple[LazyValue, ...]
-        if len(types) == 1:
-            values = (LazyValue(types[0], form.numbers[0], made, raw),)
+        if len(form.kinds) == 1:
+            values = (LazyValue(form.kinds[0], made, raw),)
         else:
-            values = tuple([PartValue(t, n, made, raw, i) for i, (t, n) in enumerate(form.kinds)])
+            values = tuple([PartValue(kind, made, raw, i) for i, kind in enumerate(form.kinds)])
             made.results = tuple([weakref.ref(value) for value in values])
         if made.size > config.pending:
             self.overflow(values[0])

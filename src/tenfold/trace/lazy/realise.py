@@ -13,9 +13,10 @@ one.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from sys import getrefcount
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,20 @@ def realised(value: LazyValue) -> Host:
     return array
 
 
+_CONTIGUOUS, _WRITEABLE = 1, 0x400  # among the flags of an array, as one number
+
+
+def at_hand(value: LazyValue) -> Host | None:
+    """What `realised` gives, in the shortest way; None where there is more to be done for it."""
+    array = value.array
+    if array is None or LAZY.recorded:
+        return None
+    flags = array.flags.num
+    if flags & _WRITEABLE:
+        array.setflags(write=False)
+    return array if flags & _CONTIGUOUS else None
+
+
 def realise(values: Sequence[LazyValue]) -> None:
     """Run what these values need, so that each has its array."""
     pending, passed = _collect(values)
@@ -114,10 +129,8 @@ def _collect(values: Sequence[LazyValue]) -> tuple[dict[int, LazyValue], int]:
             pending[node.serial] = value
             stack.append(node)
     while stack:
-        for (
-            value
-        ) in stack.pop().inputs:  # each is looked at once: another thread may run it meanwhile
-            maker = value.node
+        for value in stack.pop().inputs or ():
+            maker = value.node  # looked at once: another thread may run it meanwhile
             if maker is not None and maker.serial not in pending:
                 pending[maker.serial] = value
                 stack.append(maker)
@@ -140,14 +153,22 @@ def _run(value: LazyValue) -> None:
     if node is None:  # another thread has
         return
     form = node.form
+    if form.reuses and _run_over(node, value):
+        return
+    inputs = node.inputs
+    while inputs is None:  # another thread is at it
+        sleep(0)
+        inputs = node.inputs
+        if value.node is not node:
+            return
     function = form.function or partial(_evaluated, form)
-    if form.op == "dynamic_update" and is_unshared(node.inputs[0]):
+    if form.op == "dynamic_update" and is_unshared(inputs[0]):
         # Another thread may be at it, too. It reads the value as it was, or with the update done,
         # or in between: the update gives the same on all of them.
         from tenfold.ops.rows.indexing import update_in_place
 
         function = update_in_place
-    arrays = computed(form, function, node.inputs, value.raw)
+    arrays = computed(form, function, inputs, value.raw)
     if not node.results:
         value.settle(arrays[0])
         return
@@ -155,6 +176,52 @@ def _run(value: LazyValue) -> None:
         other = reference()
         if other is not None:
             other.settle(array)
+
+
+def _run_over(node: DeferredNode, value: LazyValue) -> bool:
+    """Run a node in the memory of an input that nobody else holds, if there is one: whether it was
+    done. NumPy does so for `x += y`, and for large values on the way of an expression.
+
+    Another thread may be at the node, too, and would read what is written here. So the node's
+    inputs are taken from it first: who looks from now on finds none and waits, who looked before
+    holds them, and is counted.
+    """
+    inputs, node.inputs = node.inputs, None
+    if inputs is None:
+        return False
+    over, written = None, False
+    try:
+        if getrefcount(inputs) == _ONE_NAME:
+            for place in node.form.reuses:
+                if is_unshared(inputs[place]):
+                    over = inputs[place].array
+                    break
+        if over is not None:
+            function: Any = node.form.function
+            arrays = [x.array for x in inputs]
+            # No interrupt comes between this and the end of the function, which raises nothing
+            # once it has begun.
+            written = True
+            function(*arrays, over)
+    except MemoryError:
+        written = False
+        raise
+    finally:
+        if over is not None and written:
+            value.array = over  # as `settle` does: an interrupt may come where a call begins
+            value.node = None
+        else:
+            node.inputs = inputs
+    return written
+
+
+def _one_name() -> int:
+    """What is counted of a tuple that one name holds."""
+    held = (object(),)
+    return getrefcount(held)
+
+
+_ONE_NAME = _one_name()
 
 
 def _evaluated(form: NodeForm, *arrays: Host) -> list[Any]:
@@ -212,10 +279,11 @@ def _structure(
     count = 0
     for serial in sorted(pending):
         node = pending[serial].node
-        if node is None:
+        held = None if node is None else node.inputs
+        if node is None or held is None:
             return None
         inputs = []
-        for value in node.inputs:
+        for value in held:
             maker, key = value.node, id(value)
             if maker is not None:
                 uses[key] = uses.get(key, 0) + 1
@@ -261,11 +329,11 @@ def _outputs(
 def _counts(pending: dict[int, LazyValue]) -> list[int]:
     """How many references there are to each value: a function of its own, whose names hold none
     of them any more when the next is counted."""
-    return [sys.getrefcount(value) for value in pending.values()]
+    return [getrefcount(value) for value in pending.values()]
 
 
 # What is counted for a value that nothing but nodes hold, less their uses of it.
-(_SOLE,) = _counts({0: LazyValue(TensorType(np.dtype(bool), ()), 0, None)})
+(_SOLE,) = _counts({0: LazyValue(None, None)})
 
 
 def _build(

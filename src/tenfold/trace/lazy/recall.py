@@ -5,9 +5,8 @@ Which nodes a function makes depends on the types of its arrays and on its other
 unless it looks at values, changes arrays or takes what has no fixed value. So its first call with
 some types is taken down (`recording`): the forms of the nodes, what each reads, and how the results
 lie in the arguments. A call of the same key plays that, while the surface would read keys, promote
-dtypes and check shapes. One elementwise operation on small arrays of one shape, and a sum over all
-of an array, are also known for shapes never met: by their dtypes and rank. A shape that comes back
-is taken down.
+dtypes and check shapes. One elementwise operation on arrays of one shape, and a sum over all of an
+array, are then known for all shapes (`quick`).
 """
 
 from __future__ import annotations
@@ -21,20 +20,19 @@ import numpy as np
 from tenfold.config import config
 from tenfold.frames import hide
 from tenfold.trace.lazy.lazy import LAZY, LazyValue, next_serial
+from tenfold.trace.lazy.quick import array_class as _array
+from tenfold.trace.lazy.quick import known, pair, single
 from tenfold.trace.lazy.realise import last_look, realise_small
 from tenfold.trace.lazy.recording import Recording, lazy_ones, taken_down
-from tenfold.trace.lazy.recording import array_class as _array
 from tenfold.trace.scope import local
 from tenfold.trace.source import caller, here
-from tenfold.trace.tables import COMPARISONS, FUNCTIONS
+from tenfold.trace.tables import COMPARISONS, FUNCTIONS, UFUNCS
 from tenfold.types import KIND, SHORT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _KEPT = 8192  # recordings; beyond that all are forgotten
 _recordings: dict[Hashable, Recording] = {}
-_of_any_extents: dict[Hashable, Recording] = {}  # these grow with the dtypes and ranks met
-_met_once: set[Hashable] = set()  # keys that one of these was played for
 of_all: set[Callable[..., Any]] = set()  # sums over all axes, which do not hang on extents either
 ABSENT: Any = np._NoValue
 
@@ -42,12 +40,17 @@ ABSENT: Any = np._NoValue
 def recalled(function: F, ufunc: np.ufunc | None = None) -> F:
     """This function, which users call with arrays, asked once for each key; see `recall`."""
     like = numbers_alike(ufunc)
+    of_one = like is not None or function in of_all
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         scope = local.scope
         if scope is None:
             try:
+                if of_one and len(args) == 1 and not kwargs:
+                    made = single(function, args[0])
+                    if made is not None:
+                        return made
                 return recall(function, args, kwargs, like)
             except BaseException as error:
                 hide(error)
@@ -65,6 +68,34 @@ def recalled(function: F, ufunc: np.ufunc | None = None) -> F:
     return call  # type: ignore[return-value]
 
 
+def operator(function: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """What `recalled` gives, of an operator with two operands."""
+    like = numbers_alike(ufunc)
+    return pair(function, lambda x, y: recall(function, (x, y), {}, like), function)
+
+
+def updating(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """The operator that updates its first operand by a ufunc."""
+
+    def update(x: Any, y: Any) -> Any:
+        return x._in_place(ufunc, y)
+
+    return pair(surface_of(ufunc), update, update, update=True)
+
+
+@cache
+def surface_of(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """What the surface does for a ufunc of two operands; it is imported when it is called."""
+    return lambda x, y: UFUNCS[ufunc](x, y)
+
+
+@cache
+def of_two(function: Callable[..., Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """What a ufunc gives of two operands outside any trace."""
+    like = numbers_alike(ufunc)
+    return pair(function, lambda x, y: recall(function, (x, y), {}, like), function)
+
+
 def recall(
     function: Callable[..., Any],
     args: Sequence[Any],
@@ -77,7 +108,10 @@ def recall(
     if not kwargs:
         made = None
         if len(args) == 1:
-            made = _at_once(function, args[0], ABSENT)
+            if function in of_all:
+                made = single(function, args[0])
+            if made is None:
+                made = _at_once(function, args[0], ABSENT)
         elif like and len(args) == 2:
             made = _at_once(function, args[0], args[1])
         if made is not None:
@@ -85,13 +119,13 @@ def recall(
     key: list[Any] = [function]
     values: list[LazyValue] = []
     numbers: list[Any] = []
-    known = _add_tokens(key, args, values, like, numbers)
-    if kwargs and known:
+    told = _add_tokens(key, args, values, like, numbers)
+    if kwargs and told:
         key.append(tuple(kwargs))
-        known = _add_tokens(key, kwargs.values(), values, like and (), numbers)
-    if not known and like is not None and any(type(item) is np.ndarray for item in args):
+        told = _add_tokens(key, kwargs.values(), values, like and (), numbers)
+    if not told and like is not None and any(type(item) is np.ndarray for item in args):
         return recall(function, [_as_array(item) for item in args], kwargs, like)
-    if not known or not values:
+    if not told or not values:
         return function(*args, **kwargs)
     if len(values) > 1 and (len(values) > 2 or values[0] is values[1]):
         key.append(tuple([values.index(value) for value in values]))  # which of them are one
@@ -99,18 +133,12 @@ def recall(
     found = _recordings.get(whole)
     if found is None:
         general = None
-        if not kwargs and (like is not None or function in of_all):
+        if (
+            not kwargs
+            and (like is not None or function in of_all)
+            and len({*map(id, values)}) == len(values)
+        ):
             general = _without_extents(function, args, like)
-            if len({*map(id, values)}) < len(values):
-                general = None  # some of them are one
-        found = _of_any_extents.get(general)
-        if found is not None and whole not in _met_once and _is_small(values):
-            if len(_met_once) >= _KEPT:
-                _met_once.clear()
-            _met_once.add(whole)
-            if numbers:
-                values.append(FUNCTIONS["literal"](numbers[0], LAZY, found.literal))
-            return found.compute_sized(values, here(3))
         return _recorded(whole, general, function, args, kwargs, values, numbers)
     if numbers:
         values.append(FUNCTIONS["literal"](numbers[0], LAZY, found.literal))
@@ -175,8 +203,12 @@ def _recorded(
             if len(_recordings) >= _KEPT:
                 _recordings.clear()
             _recordings[key] = made
-            if general is not None and made.takes_any_extents:
-                _of_any_extents[general] = made
+            operation = None if general is None else made.known(values[0].type.dtype)
+            if operation is not None:
+                known[general] = operation
+                kinds = {value.kind or value.asked() for value in values}
+                if len(kinds) == 1:  # the next node for this type has the form of this one
+                    kinds.pop().forms[operation] = operation.form
     realise_small([array._value for array in lazy_ones(result)])
     return result
 
@@ -237,25 +269,12 @@ def _without_extents(
     for item in args:
         kind = type(item)
         if kind is _array[0]:
-            type_ = item._value.type
-            key.append((type_.dtype, len(type_.shape)))
+            key.append(item._value.type.dtype)
         elif like and kind in like:
             key.append(kind)
         else:
             return None
-    return tuple(key)
-
-
-def _is_small(values: list[LazyValue]) -> bool:
-    """Whether these have one shape, with elements but few of them, are at hand, and need not
-    wait."""
-    if LAZY.recorded or config.compile == "always":
-        return False
-    shape = values[0].type.shape
-    for value in values:
-        if value.node is not None or value.type.shape != shape:
-            return False
-    return 0 < values[0].type.size <= config.direct
+    return tuple(key) if len(key) > 2 else (*key, len(args[0]._value.type.shape))
 
 
 def _arrays_in(items: Any) -> list[Any]:

@@ -15,28 +15,27 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.ops import TABLE
 from tenfold.trace.lazy.compute import (
     as_array,
     as_arrays,
     locate_error,
     quiet,
     quiet_context,
-    quietly,
 )
-from tenfold.trace.lazy.lazy import LAZY, DeferredNode, LazyValue, NodeForm, kind_of
+from tenfold.trace.lazy.lazy import LAZY, DeferredNode, LazyValue, NodeForm
+from tenfold.trace.lazy.quick import Known, array_class
 from tenfold.trace.source import Raw
 from tenfold.trace.view import View
 from tenfold.types import DType
-
-array_class: list[Any] = []  # which is made of what is recalled, and sets itself here
 
 
 class Recording:
     """What a function made of its arrays, and perhaps of a number."""
 
     __slots__ = (
-        *("_given", "_kinds", "_reads", "constants", "literal", "many", "most", "nodes", "number"),
-        *("only", "order", "results", "type"),
+        *("_given", "_kinds", "_reads", "constants", "kind", "literal", "many", "most", "nodes"),
+        *("only", "order", "results"),
     )
 
     def __init__(
@@ -63,7 +62,7 @@ class Recording:
         fresh = alone and results[0].argument is None and not results[0].readonly
         self.only = self.nodes[0][0] if fresh else None
         if fresh:
-            ((self.type, self.number),) = self._kinds
+            (self.kind,) = self._kinds
             self.order = self._reads[0]
 
     def generalise(self, numbers: list[Any]) -> bool:
@@ -85,29 +84,17 @@ class Recording:
         self.constants = []
         return True
 
-    @property
-    def takes_any_extents(self) -> bool:
-        """Whether this is one elementwise operation on arrays of one shape, or a sum over all of
-        one: for other extents, but some, NumPy's function is the same."""
+    def known(self, dtype: DType) -> Known | None:
+        """What this is for any extents, if it is one elementwise operation, or a sum over all of
+        an array: for these NumPy's function is the same. `dtype` is the first array's."""
         form = self.only
-        if form is None or self.constants:
-            return False
+        if form is None or self.constants or sorted(self.order) != [*range(len(self.order))]:
+            return None
         if isinstance(form.function, np.ufunc):
-            return form.most == form.elements
-        return form.op == "reduce_sum" and not form.types[0].shape and self._given == 1
-
-    def compute_sized(self, values: list[LazyValue], raw: Raw | None) -> Any:
-        """The result for arrays of other extents, which are at hand."""
-        form = self.only
-        assert form is not None
-        assert form.function is not None
-        arrays = [values[place].array for place in self.order]
-        try:
-            made = np.asarray(quietly(form.function, *arrays))
-        except Exception as error:
-            locate_error(error, form, values[:1], raw)
-            raise
-        return array_class[0](LAZY, LazyValue(*kind_of(made), None, raw, made))
+            any_extents = form.most == form.elements and TABLE[form.op].elementwise
+        else:
+            any_extents = form.op == "reduce_sum" and not form.types[0].shape and self._given == 1
+        return Known(form, self.order, self.literal, dtype) if any_extents else None
 
     def compute(self, arrays: Any, values: list[LazyValue], raw: Raw | None) -> Any:
         """The results for these arrays, which are at hand."""
@@ -135,13 +122,13 @@ class Recording:
             contexts.append(context)
         array = array_class[0]
         if form is not None:
-            if made.__class__ is self.type.dtype.type:  # NumPy gives scalars for 0-d arrays
+            if made.__class__ is self.kind.type.dtype.type:  # NumPy gives scalars for 0-d arrays
                 made = np.asarray(made)
             elif made.__class__ is not np.ndarray or made.base is not None:
-                made = as_array(made, self.type, form)
-            return array(LAZY, LazyValue(self.type, self.number, None, raw, made))
+                made = as_array(made, self.kind.type, form)
+            return array(LAZY, LazyValue(self.kind, None, raw, made))
         made = zip(self._kinds, row[len(values) :], strict=True)
-        values += [LazyValue(type, number, None, raw, array) for (type, number), array in made]
+        values += [LazyValue(kind, None, raw, array) for kind, array in made]
         return self._results(values, arrays)
 
     def _fill(self, row: list[Any]) -> None:
@@ -233,7 +220,7 @@ def taken_down(result: Any, arrays: Sequence[Any], serial: int) -> Recording | N
             return None
         elif node.serial not in nodes:
             nodes[node.serial] = node
-            stack += node.inputs
+            stack += node.inputs or ()
     starts: dict[int, int] = {}
     count = len(arrays) + len(constants)
 
@@ -247,7 +234,7 @@ def taken_down(result: Any, arrays: Sequence[Any], serial: int) -> Recording | N
     steps = []
     for number in sorted(nodes):
         node = nodes[number]
-        steps.append((node.form, tuple(map(place, node.inputs))))
+        steps.append((node.form, tuple(map(place, node.inputs or ()))))
         starts[number] = count
         count += len(node.form.types)
     results = []

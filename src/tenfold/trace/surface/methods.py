@@ -268,15 +268,34 @@ def _named(x: Array) -> str:
     return f"{x.type}, made at {made}" if made else f"{x.type}"
 
 
+def _reading(method: Any) -> Any:
+    """x[key], which is short for arrays at hand."""
+
+    @wraps(method)
+    def call(self: Array, key: Any) -> Any:
+        try:
+            if local.scope is None:
+                found = FUNCTIONS["read"](self, key)
+                if found is not None:
+                    return found
+            return method(self, key)
+        except BaseException as error:
+            hide(error)
+            raise
+
+    return call
+
+
 for _name in ("getitem", "setitem"):
     _method = getattr(Array, f"__{_name}__")
     setattr(Array, f"__{_name}__", _indexing(_method, FUNCTIONS[_name]))
+Array.__getitem__ = _reading(Array.__getitem__)  # type: ignore[method-assign]
 
 # What Python and NumPy call on the user's behalf; operators are entries themselves.
 Array.__array_function__ = placed(Array.__array_function__)  # type: ignore[method-assign]
 for _name in (
-    *("len", "array", "buffer"),
-    *("dlpack", "bool", "int", "float", "complex", "index", "round", "format", "reduce"),
+    *("len", "buffer"),
+    *("dlpack", "bool", "int", "complex", "index", "round", "format", "reduce"),
 ):
     setattr(Array, f"__{_name}__", entry(getattr(Array, f"__{_name}__")))
 for _name, _ufunc in (

@@ -18,7 +18,7 @@ from tenfold.trace.surface.emit import emit, fail
 from tenfold.trace.surface.indexing.key import IndexEntry, NewAxis, ScalarIndex, SliceRange
 from tenfold.trace.surface.indexing.parts import gather, indices_of, place, put, sliced
 from tenfold.trace.surface.ufuncs.composed import number, same
-from tenfold.trace.view import Step, View, extended, layout
+from tenfold.trace.view import Step, View, Views, extended, layout
 from tenfold.types import I64, DType, Shape
 
 _BOUNDS = frozenset({int, type(None)}).issuperset
@@ -241,6 +241,28 @@ class BasicIndex:
         return BasicIndex(
             tuple(entries), tuple([None if k is None else self.axes[k] for k in step.axes])
         )
+
+
+class KeyView(Views):
+    """A view of an array by a plain key (`BasicIndex.plain`). Its step is worked out when somebody
+    asks: of most views nobody does."""
+
+    __slots__ = ("_key", "_shape", "_steps", "root")
+
+    def __init__(self, root: Array, shape: Shape, key: Any) -> None:
+        self.root = root
+        self._shape = shape
+        self._key = key
+        self._steps: tuple[Step, ...] | None = None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        found = self._steps
+        if found is None:
+            step = BasicIndex.plain(self._shape, self._key)
+            assert step is not None
+            found = self._steps = View.of(self.root, step).steps
+        return found
 
 
 @lru_cache(1024)

@@ -1,48 +1,79 @@
 """Indexing of lazy arrays at hand by Python's numbers and slices: what loops over elements do.
 
 NumPy reads and writes the part itself; no node is made, and a key that was never met costs no more
-than one that was. Parts that are read have at most `tn.config.direct` elements; one number is
-written to any array, in place unless somebody else holds that. What is not as plain as that is left
-to `indexing`.
+than one that was. Parts that are read are contiguous or have at most `tn.config.direct` elements;
+one number is written to any array, in place unless somebody else holds that. What is not as plain
+as that is left to `indexing`.
 """
 
 from __future__ import annotations
 
+from sys import _getframe
 from typing import Any
 
 import numpy as np
 
 from tenfold.config import config
 from tenfold.trace.array import Array
-from tenfold.trace.lazy.compute import small_copy
-from tenfold.trace.lazy.lazy import LAZY, Host, LazyValue, is_unshared, kind_of
-from tenfold.trace.source import here
-from tenfold.trace.surface.steps import BasicIndex, view_of
+from tenfold.trace.lazy.compute import SMALL
+from tenfold.trace.lazy.lazy import LAZY, Host, LazyValue, is_unshared
+from tenfold.trace.source import here, internal
+from tenfold.trace.surface.steps import BasicIndex, KeyView, view_of
 from tenfold.trace.tables import FUNCTIONS
 from tenfold.types import KIND
 
 
 def read(x: Array, key: Any) -> Array | None:
     """x[key], or None."""
-    host = _host(x)
+    if x._scope is not LAZY or LAZY.recorded or config.compile == "always":
+        return None
+    view = x._view
+    if view is not None and x._seen != view.root._version:
+        x._follow()
+    host: Host | None = x._value.array
     if host is None:
         return None
-    if _is_place(key, host.ndim):
-        try:
-            found = np.asarray(host[key])
-        except IndexError:
+    kind = type(key)
+    if kind is slice:
+        if not (
+            (key.start is None or type(key.start) is int)
+            and (key.stop is None or type(key.stop) is int)
+            and (key.step is None or type(key.step) is int)
+        ):
             return None
-        type, number = kind_of(found)
-        return Array(LAZY, LazyValue(type, number, None, here(3), found))
-    step = BasicIndex.plain(host.shape, key)
-    if step is None:
+    elif kind is tuple:
+        for item in key:
+            if not (item is None or type(item) is int or _is_range(item)):
+                return None
+    elif kind is not int and key is not None:
         return None
-    part = host[key]
-    if part.size > config.direct:
+    try:
+        part = host[key]
+    except (IndexError, ValueError):
         return None
-    type, number = kind_of(part)
-    made = Array(LAZY, LazyValue(type, number, None, here(3), small_copy(part)))
-    return view_of(x, step, made)
+    frame = _getframe(2)
+    code = frame.f_code
+    raw = (code, frame.f_lasti) if internal.get(id(code)) is False else here(3)
+    if part.__class__ is not np.ndarray:  # an element, which is no view
+        return Array(LAZY, LazyValue(None, None, raw, np.asarray(part)))
+    if part.nbytes <= SMALL:
+        part = part.copy()  # lest it keep a large one alive
+    elif part.size > config.direct and not part.flags.c_contiguous:
+        return None  # a plan takes it from the whole
+    value = LazyValue(None, None, raw, part)
+    if view is not None:
+        step = BasicIndex.plain(host.shape, key)
+        return None if step is None else view_of(x, step, Array(LAZY, value))
+    made = Array(LAZY, value, None, KeyView(x, host.shape, key))
+    made._readonly = x._readonly
+    return made
+
+
+def _is_range(item: Any) -> bool:
+    """Whether this is a slice by Python's numbers."""
+    if type(item) is not slice:
+        return False
+    return all(n is None or type(n) is int for n in (item.start, item.stop, item.step))
 
 
 def write(x: Array, key: Any, value: Any) -> bool:
@@ -69,7 +100,7 @@ def write(x: Array, key: Any, value: Any) -> bool:
     except (IndexError, OverflowError):
         return False
     before = x._value
-    x._update(LazyValue(before.type, before.number, None, here(3), made))
+    x._update(LazyValue(before.kind, None, here(3), made))
     return True
 
 
