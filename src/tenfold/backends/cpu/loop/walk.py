@@ -7,8 +7,8 @@ bytecode needs no text.
 
 A `Place` is where a slot lies: in memory of the caller's, or on the stack, where LLVM makes
 registers of it: a value of up to 256 bytes that is carried, or made and read within a round, and a
-capture of up to 64. Memory that such slots have in the plan is not touched, but where a check fails: then what
-the step reads is put there, and the step looked into as the interpreter has it done.
+capture of up to 64. Memory that such slots have in the plan is touched only where a check fails:
+then what the step reads is put there, and the step looked into as the interpreter has it done.
 """
 
 from __future__ import annotations
