@@ -60,12 +60,14 @@ class Room:
         return max(1, min(most, self.queue(beam) // 4))
 
 
-def lanes_for(program: Program) -> int:
+def lanes_for(program: Program, beam: int = 1) -> int:
     """Lanes that fill the slots of a round: few where states have many successors, since a lane
-    that waits is work for nothing. A power of two from 32 to 128, by trials with several sets: more
-    lanes do more at once, but all wait for the last."""
+    that waits is work for nothing. Each state of a beam is matched with all clauses of its goal, so
+    beams share what one lane for each state would have. A power of two, by trials with several
+    sets: more lanes do more at once, but all wait for the last."""
     wanted = (1 << 28) // max(1, _most_successors(program)) ** 2
-    return min(128, max(32, 1 << wanted.bit_length() >> 1))
+    lanes = min(128, max(32, 1 << wanted.bit_length() >> 1))
+    return max(4, lanes // (1 << (beam - 1).bit_length()))
 
 
 def _most_successors(program: Program) -> int:

@@ -77,7 +77,7 @@ class Rollout:
 
     def __init__(self, program: Program, search: Search, usage: Usage | None = None) -> None:
         if search.batch is None:
-            search = replace(search, batch=lanes_for(program))
+            search = replace(search, batch=lanes_for(program, search.beam))
         self.program = program
         self.search = search
         self.usage = usage or Usage(search.memory)
