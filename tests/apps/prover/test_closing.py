@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from collections import Counter
 from dataclasses import replace
@@ -18,8 +19,11 @@ from tenfold.apps.prover.closure import closing, products, relations
 from tenfold.apps.prover.closure.allowance import Allowance, bytes_of
 from tenfold.apps.prover.closure.closing import close_by_cost
 from tenfold.apps.prover.closure.fixpoint import Closure, close_by_joins
+from tenfold.apps.prover.closure.joins import Packing
+from tenfold.apps.prover.closure.lookups import lookup
 from tenfold.apps.prover.closure.paths import path_of
 from tenfold.apps.prover.closure.relations import Table, inverted
+from tenfold.apps.prover.columns import END
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.evaluation import evaluate
 from tenfold.apps.prover.input.load import load
@@ -319,7 +323,29 @@ def test_limits_that_are_refused() -> None:
         ({"max_facts": 0}, "max-facts is 0"),
         ({"memory": -5}, "memory is -5"),
         ({"memory": 5, "backend": "python"}, "counts no bytes"),
-        ({"memory": 5, "engine": "rollout"}, "which .* has not"),
+        ({"max_facts": 5, "engine": "rollout"}, "which .* has not"),
     ):
         with pytest.raises(InputError, match=match):
             Settings("family:", **asked)
+
+
+def test_ranking_sorts_one_direction_in_memory_that_is_bounded_by_the_facts() -> None:
+    """Facts lie sorted by subject. By object they are sorted once, and nothing else is."""
+    draw = np.random.default_rng(0)
+    packing = Packing(np.int64(12), np.int64(3 << 24))
+    triples = [draw.integers(0, n, 1 << 16) for n in (3, 4000, 4000)]
+    keys = np.unique(packing.keys(np.stack(triples, axis=1)))
+    values = draw.integers(0, 5, len(keys))
+    tracemalloc.start()
+    made = lookup(keys, values, packing)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    kept = made.keys.nbytes + made.values.nbytes
+    assert peak < kept + 26 * len(keys)  # three columns beside
+    p, s, o = packing.triples(keys).T
+    mirrored = packing.reverse + packing.keys(np.stack([p, o, s], axis=1))
+    both = np.concatenate([keys, mirrored])
+    order = np.argsort(both)
+    assert (made.keys[: len(both)] == both[order]).all()
+    assert (made.values[: len(both)] == np.tile(values, 2)[order]).all()
+    assert (made.keys[len(both) :] == END).all()

@@ -106,14 +106,19 @@ def _batch(
 
 
 def lookup(keys: Ints, values: Ints, packing: Packing) -> Lookup:
-    """Facts, by subject and by object."""
-    p, s, o = packing.triples(keys).T
-    mirrored = packing.reverse + packing.keys(np.stack([p, o, s], axis=1))
-    both = np.concatenate([keys, mirrored])
-    order = np.argsort(both, kind="stable")
-    room = padded(len(both), 64)
-    sorted_, numbers = np.full(room, END), np.zeros(room, np.int32)
-    sorted_[: len(both)], numbers[: len(both)] = both[order], np.tile(values, 2)[order]
+    """Facts, by subject and by object; their keys are sorted.
+
+    Those by object lie above the others, so only these are sorted.
+    """
+    count = len(keys)
+    turned = packing.turned(keys)
+    order = np.argsort(turned)  # each is there once
+    room = padded(2 * count, 64)
+    sorted_, numbers = np.empty(room, np.int64), np.empty(room, np.int32)
+    sorted_[:count], numbers[:count] = keys, values
+    np.take(turned, order, out=sorted_[count : 2 * count])
+    numbers[count : 2 * count] = values[order]
+    sorted_[2 * count :], numbers[2 * count :] = END, 0
     return Lookup(sorted_, numbers)
 
 
