@@ -25,6 +25,7 @@ import mpmath as mp
 mp.mp.dps = 60
 Function = Callable[[mp.mpf], mp.mpf]
 LN2, PI = mp.log(2), mp.pi
+ERF_NEAR = mp.mpf("1.1875")
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parent / "src/tenfold/kernel/maths/coefficients.py"
 
@@ -159,6 +160,15 @@ def erf_weight(a: mp.mpf) -> mp.mpf:
     return a * mp.erfc(a) / mp.erf(a)
 
 
+def erf_root(a: mp.mpf) -> mp.mpf:
+    """erf(a) = 1 - 1 / R(a)⁸."""
+    return mp.erfc(a) ** (mp.mpf(-1) / 8)
+
+
+def erf_root_weight(a: mp.mpf) -> mp.mpf:
+    return 8 * mp.erfc(a) / (erf_root(a) * mp.erf(a))
+
+
 def scaled_erfc(pivot: int) -> Function:
     """erfc(a) exp(a²) (1 + 2a) as a function of t = (a - pivot) / (a + pivot)."""
 
@@ -242,10 +252,18 @@ def all_fits() -> list[Fit]:
             Fit("asin", t, n, mp.mpf(0), mp.mpf("0.2501"), odd_tail(mp.asin), odd_weight(mp.asin))
             for t, n in (("f32", 5), ("f64", 12))
         ),
-        *(
-            Fit("erf", t, n, mp.mpf(0), mp.mpf(top), erf_power, erf_weight)
-            for t, n, top in (("f32", 11, 4), ("f64", 25, 6))
+        # erf of float32: x + x P(x²) near 0, farther off the eighth power of a polynomial.
+        Fit(
+            "erf_near",
+            "f32",
+            7,
+            mp.mpf(0),
+            ERF_NEAR**2,
+            lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
+            lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)),
         ),
+        Fit("erf_far", "f32", 8, ERF_NEAR, mp.mpf(4), erf_root, erf_root_weight),
+        Fit("erf", "f64", 25, mp.mpf(0), mp.mpf(6), erf_power, erf_weight),
         *(
             Fit(
                 "erfc",

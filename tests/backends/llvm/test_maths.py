@@ -10,6 +10,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from scipy import special
 
 from tenfold.backends.cpu.target import executable, host_target
 from tenfold.backends.llvm.functions import definitions
@@ -384,3 +385,16 @@ def test_calls_are_held_to_what_functions_take() -> None:
     rare = Instruction("rarely", "f64", (), ("sine_large",))
     assert not misuse(rare, ["bool", "f64", "f64", "u64"])
     assert misuse(rare, ["f64", "f64", "u64"])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_erf_of_f32_is_right_where_its_paths_meet_and_never_exceeds_one(level: str) -> None:
+    ends = [(0.0, 1e-42), (1.18, 1.195), (3.9, 4.1)]
+    bits = [np.arange(*np.float32(end).view(np.uint32), dtype=np.uint32) for end in ends]
+    x = np.concatenate([b.view(np.float32) for b in bits])
+    found, wanted = run(level, "erf", "f32", x), special.erf(x.astype(np.float64))
+    assert found.max() == 1
+    apart = np.abs(found - wanted) / np.spacing(np.nextafter(found, np.float32(0)))
+    assert apart.max() <= FUNCTIONS["erf"].ulp["f32"]
+    np.testing.assert_array_equal(run(level, "erf", "f32", -x), -found)
+    assert sum(i.op in ("fma", "mul", "div") for i in function("erf", "f32").instructions) <= 19

@@ -68,7 +68,7 @@ FUNCTIONS: dict[str, FunctionRow] = {
     **_rows("logarithm", log=(0.9, 0.9), log2=(1.1, 1.15), log10=(1.15, 1.0), log1p=(1.5, 1.5)),
     **_rows("logarithm", 2, logaddexp=(0.55, 2.6)),
     **_rows("trigonometric", sin=(0.95, 0.95), cos=(0.95, 0.95), tan=(1.25, 1.25)),
-    **_rows("error", erf=(2.1, 1.8), erfc=(0.85, 2.6)),
+    **_rows("error", erf=(2.0, 1.8), erfc=(0.85, 2.6)),
     **_rows("inverse", asin=(0.75, 0.85), acos=(1.0, 1.15), atan=(1.3, 1.4)),
     **_rows("inverse", 2, atan2=(1.5, 1.5)),
     **_rows("inverse", asinh=(0.55, 1.7), acosh=(0.55, 1.6), atanh=(0.55, 2.2)),
