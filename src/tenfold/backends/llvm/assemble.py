@@ -75,10 +75,11 @@ def assemble(text: str, target: LLVMTarget, loops: bool = False) -> bytes:
 
 class Assembly:
     """Modules on their way to object code, in as many threads as there are processors: those that
-    were added are compiled while a plan is still being made and the text of the next written."""
+    were added are compiled while a plan is still being made and the text of the next written.
+    `loops`: as `assemble` has it."""
 
-    def __init__(self, target: LLVMTarget) -> None:
-        self._target = target
+    def __init__(self, target: LLVMTarget, loops: bool = False) -> None:
+        self._target, self._loops = target, loops
         self._made: list[bytes | BaseException | None] = []
         self._left: deque[tuple[int, str]] = deque()
         self._threads: list[threading.Thread] = []
@@ -120,7 +121,7 @@ class Assembly:
             except IndexError:
                 return
             try:
-                self._made[number] = assemble(text, self._target)
+                self._made[number] = assemble(text, self._target, self._loops)
             except BaseException as error:
                 self._made[number] = error
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run.compiled import CompiledProgram
+from tenfold.backends.llvm import assemble
 from tenfold.parity.wiring import wiring_of
 from tenfold.plan.steps.loops import native_loops
 from tests.backends.cpu.loop.both_ways import MANY
@@ -45,6 +47,30 @@ def test_extents_of_what_a_loop_captures_and_makes_share_a_function() -> None:
         (name,) = CompiledProgram(BACKEND.plan(graph)).loops.values()
         names.add(name)
     assert len(names) == 1
+
+
+def test_the_loops_of_a_plan_are_compiled_beside_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[str] = []
+
+    class Watched(assemble.Assembly):
+        def add(self, text: str) -> None:
+            given.append(text)
+            super().add(text)
+
+    monkeypatch.setattr(assemble, "Assembly", Watched)
+
+    def function(x: Any) -> Any:
+        for power in (2, 3, 4, 2):  # the last is the first's
+            x = tn.fori_loop(0, MANY, lambda i, x, power=power: x**power * 0.125 + i * 0.0625, x)
+        return x
+
+    x = np.float64(0.7310)
+    loops = tn.jit(function).program_for(x)[2].loops
+    assert len(loops) == 4
+    assert len(set(loops.values())) == 3
+    assert sum("@tn_loop_" in text for text in given) == 3
 
 
 def test_a_plan_with_another_function_is_wired_in_another_way() -> None:

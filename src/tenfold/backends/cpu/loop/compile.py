@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from weakref import WeakValueDictionary
 
 from tenfold.backends.cpu.link.loader import Image, load
@@ -37,29 +38,63 @@ def loop_functions(plan: Plan, target: LLVMTarget, strict: bool) -> dict[Which, 
         return {}
     from tenfold.backends.cpu.loop.text import LoopTexts
 
-    texts, found = LoopTexts(plan, target, strict), {}
+    texts, functions = LoopTexts(plan, target, strict), _Functions(target)
+    named: dict[Which, str] = {}
     with timed("compile"):
         for which in chosen:
             text = texts.text(*which)
             if text is not None:
-                found[which] = _function(*text, target)
-    return found
+                named[which] = functions.add(*text)
+        made = functions.finish()
+    return {which: made[name] for which, name in named.items()}
 
 
-def _function(name: str, text: str, target: LLVMTarget) -> LoopFunction:
-    made = _known.get((name, target.digest))
-    if made is None:
-        kept = f"loop-{name}-{target.digest}"
-        data = find_object(kept)
-        if data is None:
+class _Functions:
+    """Functions that a plan asks for, each text once. What neither memory nor disk has is compiled
+    beside, while the text of the next is written."""
+
+    def __init__(self, target: LLVMTarget) -> None:
+        self._target = target
+        self._made: dict[str, LoopFunction] = {}
+        self._waiting: dict[str, None] = {}
+        self._assembly: Any = None
+
+    def add(self, name: str, text: str) -> str:
+        """Have one more made; its name."""
+        if name in self._made or name in self._waiting:
+            return name
+        found = _known.get((name, self._target.digest))
+        if found is None:
+            data = find_object(self._kept(name))
+            found = None if data is None else self._note(name, data)
+        if found is not None:
+            self._made[name] = found
+            return name
+        if self._assembly is None:
+            from tenfold.backends.llvm.assemble import Assembly
+
+            self._assembly = Assembly(self._target, loops=True)
+        self._waiting[name] = None
+        self._assembly.add(text)
+        return name
+
+    def finish(self) -> dict[str, LoopFunction]:
+        """All of them, by name."""
+        if self._assembly is not None:
             from tenfold.backends.cpu.link.prelink import prelink
-            from tenfold.backends.llvm.assemble import assemble
 
-            data = prelink(assemble(text, target, loops=True), [name])
-            keep_object(kept, data)
-            count("loops_compiled")
-        made = _known.setdefault((name, target.digest), LoopFunction(name, data))
-    return made
+            for name, raw in zip(self._waiting, self._assembly.finish(), strict=True):
+                data = prelink(raw, [name])
+                keep_object(self._kept(name), data)
+                count("loops_compiled")
+                self._made[name] = self._note(name, data)
+        return self._made
+
+    def _kept(self, name: str) -> str:
+        return f"loop-{name}-{self._target.digest}"
+
+    def _note(self, name: str, data: bytes) -> LoopFunction:
+        return _known.setdefault((name, self._target.digest), LoopFunction(name, data))
 
 
 def names(functions: Mapping[Which, LoopFunction]) -> dict[Which, str]:
