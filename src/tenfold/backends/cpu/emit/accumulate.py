@@ -237,13 +237,13 @@ def _accumulate_lanes(
             masks[-1] = e.first_lanes(extent % LANES)
         return masks
 
-    def live(i: Position) -> list[str | None]:
-        return e.live(i, extent, copies)
-
     if isinstance(extent, int):
         last = body_of(-(-(extent % reach) // LANES), known)
+    elif e.heavy:
+        count = e.last_round(extent, reach)
+        last = body_of(count, lambda i: e.last_lanes(i, extent, count))
     elif not e.schedule.small and _masks_well(e, loop):
-        last = body_of(copies, live)
+        last = body_of(copies, lambda i: e.live(i, extent, copies))
     else:
         last = _by_vectors(e, loop, forms, copies, extent)
     whole = body_of(copies, lambda _: [None] * copies)

@@ -29,6 +29,9 @@ class Loops:
         self.w = w
         self.s = EmitState(kernel, w)
         self.reducing = any(i.op == "reduce" for i in kernel.instructions)
+        # Whether a vector of rows that are reduced too takes long: it is not computed in vain.
+        calls = any(i.op == "call" for i in kernel.instructions)
+        self.heavy = self.reducing and calls and not schedule.small
         self.fenced = False  # streamed stores have to be fenced in the end
         self.polls = PollCounter(kernel, schedule.small)
         self.memory: list[tuple[str, int]] = []  # private memory: name and bytes
@@ -191,6 +194,8 @@ class Loops:
                         self.s.streaming = self.schedule.stream
                     if mode == "each":
                         self.s.masks = self.live(i, stop, copies)
+                    elif mode == "rest":
+                        self.s.masks = self.last_lanes(i, stop, copies)
                     elif mode == "last":
                         self.s.masks[-1] = self.first_lanes(extent % LANES)
                     inner()
@@ -219,6 +224,12 @@ class Loops:
                 self.fenced = True
         elif exact or (isinstance(extent, int) and extent % reach == 0 and not anywhere):
             run(begin, end, wanted, "whole")
+        elif not static and self.heavy and begin is low and end is high:
+            whole = high - extent % reach
+            run(begin, whole, wanted, "whole")
+            count = self.last_round(extent, reach)
+            if count:
+                run(whole, end, count, "rest", most=reach)
         elif not static:
             sequential = self.kernel.axes[axis].kind == SEQUENTIAL
             light = wanted == 1 and not (self.schedule.small or isinstance(extent, int))
@@ -226,10 +237,17 @@ class Loops:
                 run(begin, end, wanted, "each")
                 return
             overlaps = self.schedule.overlap and not self.w.masked
+            main: Position
             if overlaps and self.schedule.small:
-                long = self.w.op(f"icmp sge i64 {extent}, {reach}")
-                main = self.w.select(long, "i64", str(end), str(begin))
-                run(begin, main, wanted, "overlap", 1)
+                if self.reducing:
+                    long = self.w.op(f"icmp sge i64 {extent}, {reach}")
+                    main = self.w.select(long, "i64", str(end), str(begin))
+                    run(begin, main, wanted, "overlap", 1)
+                elif extent >= reach:
+                    run(begin, end, wanted, "overlap", 1)
+                    return
+                else:
+                    main = begin
             else:
                 main = self.whole_part(begin, end, reach)
                 run(begin, main, wanted, "whole")
@@ -265,6 +283,16 @@ class Loops:
                 run(end - left, end, -(-left // LANES), mode)
         else:
             run(begin, end, wanted, "each")
+
+    def last_round(self, extent: int, reach: int) -> int:
+        """How many vectors a range of this extent has after the last whole trip: what is asked of
+        a general kernel, so that nothing is computed for lanes that are all masked off."""
+        return index((extent % reach + LANES - 1) // LANES)
+
+    def last_lanes(self, i: Position, end: Position, copies: int) -> list[str | None]:
+        """The masks of so many vectors from here, of which the last alone may go past the end."""
+        masks: list[str | None] = [None] * (copies - 1)
+        return [*masks, *self.live(self.sum(i, (copies - 1) * LANES), end, 1)]
 
     def whole_part(self, begin: Position, end: Position, reach: int) -> str:
         """The end of as many whole trips as a range has."""

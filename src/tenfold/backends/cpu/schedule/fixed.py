@@ -8,7 +8,8 @@ Extents, strides and offsets are given when a kernel runs. Its code depends on t
    whole vectors.
 2. A kernel of less than 32,768 elements is small. Nothing else of it depends on sizes but which
    axis lies across lanes: no row blocking, no prefetch of rows, no non-temporal stores, and no
-   cuts but for a single one.
+   cuts but for a single one. Below AVX-512, where it reduces nothing, it asks whether rows fill the
+   vectors of a trip: then the last ones overlap, and there are no masks.
 3. Any other asks a few questions, each of one number and a constant: whether what it touches goes
    past the caches and rows are long, whether a range of rows begins with a line of memory, whether
    the parts of an axis that is cut are long, whether both sides of a tile fill a vector, whether it
@@ -16,8 +17,10 @@ Extents, strides and offsets are given when a kernel runs. Its code depends on t
    cut (131,072).
 4. Of an axis that is reduced along lanes it asks whether that is one chunk of the fold (8,192), as
    a small kernel does; whether it is a multiple of a round (64), or of two runs (512); and of up to
-   8 runs, whether there are 1, 2, 4 or 8. The last round is masked, runs and chunks are joined by
-   a binary counter. Accumulators of more than 256 columns and 32 rows lie in memory, with places
+   8 runs, whether there are 1, 2, 4 or 8. Where long functions are computed, it asks how many
+   vectors the last round has, there and in what is stored along such rows: one for nothing would
+   cost more than the masks do. The last round is masked, runs and chunks are joined by a binary
+   counter. Accumulators of more than 256 columns and 32 rows lie in memory, with places
    for 2**10, 2**20 or 2**40 runs; there it asks whether columns are whole vectors.
 5. Whether all positions fit 32 bits, and whether a divisor is a multiple of the lanes, so that
    neighbours stay neighbours, is asked where it matters.
