@@ -30,14 +30,15 @@ LOST: dict[str, str] = {
     "rows: sort": "NumPy parts long lines by compressing stores; ours are merged, or sorted by "
     "radix from 12,288 elements on. Parting by AVX-512 would win it.",
     "rows: sum": "all wait for memory.",
-    "products: thin": "not profiled. Panels of eight columns use half a vector.",
+    "products: thin": "JAX is not kept to AVX2 here: a profile shows its time in a kernel of "
+    "YNNPACK for AVX-512 (dot_fp32_6x8x4_1x4x4_avx512), whatever --xla_cpu_max_isa says.",
     "products: batch of 8": "not profiled; likely since no product of a batch of four or more is "
     "cut, so that a thread that is held up holds up a whole one.",
     "products": "with AVX-512 panels of our own multiply, else the library on one thread: peers' "
     "inner kernels may be some percent faster. Long ones move by a third from run to run.",
     "programs: stencil": "within the noise: both read and write each row once a step.",
-    "programs: LSTM": "256 products of few rows one after the other, each too small to be cut. "
-    "Those of the inputs could be one before the loop.",
+    "programs: LSTM": "128 products of eight rows one after the other, each too small to be cut; "
+    "those of the inputs are one before the loop. JAX's may not be kept to AVX2: see thin.",
     "programs: Black-Scholes": "JAX's erf is a quotient of two polynomials: off by up to 6.7 ulp, "
     "and above 1 at some places. Ours is off by 1.6 at most, and takes 1.4 times as long. Alone, "
     "log and exp are no slower than JAX's; all of it in one kernel takes 1.3 times the sum of its "
