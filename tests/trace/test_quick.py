@@ -223,8 +223,8 @@ def test_an_interrupt_after_the_function_finds_it_done(monkeypatch: pytest.Monke
     made = (x + 1.0) * 3.0
     form = made._value.node.form
 
-    def interrupted(*arrays: Any) -> None:
-        np.multiply(*arrays)
+    def interrupted(*arrays: Any, out: Any) -> None:
+        np.multiply(*arrays, out=out)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -327,3 +327,12 @@ def test_what_is_freed_meanwhile_may_use_arrays_too() -> None:
         assert y.tolist() == [2.0, 4.0]
 
     compute.quiet.run(inside)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("function", [np.maximum, np.minimum, np.add])
+def test_a_result_in_memory_of_its_input_warns_of_nothing(function: np.ufunc) -> None:
+    """NumPy warns of a third positional argument of maximum and minimum."""
+    wanted = function(np.arange(1000.0) + 1, np.full(1000, 500.0))
+    x = function(own(1000), tn.asarray(np.full(1000, 500.0)))
+    np.testing.assert_array_equal(np.asarray(x), wanted)

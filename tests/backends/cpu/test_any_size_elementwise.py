@@ -317,8 +317,8 @@ def count(maker: Callable[..., Kernel], sizes: Iterable[int], target: LLVMTarget
 def test_one_code_does_for_all_small_sizes(
     maker: Callable[..., Kernel], target: LLVMTarget
 ) -> None:
-    """But for which axis lies across lanes."""
-    assert count(maker, range(2, 90), target) <= 2
+    """But for which axis lies across lanes, and where masks are slow, whether rows fill vectors."""
+    assert count(maker, range(2, 90), target) <= (2 if target.masked else 3)
 
 
 @pytest.mark.parametrize("maker", [plain, heavy, row, joined, stencil, backwards, transposed])

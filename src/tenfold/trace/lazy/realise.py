@@ -202,7 +202,7 @@ def _run_over(node: DeferredNode, value: LazyValue) -> bool:
             # No interrupt comes between this and the end of the function, which raises nothing
             # once it has begun.
             written = True
-            function(*arrays, over)
+            function(*arrays, out=over)
     except MemoryError:
         written = False
         raise
