@@ -121,9 +121,12 @@ def test_what_is_left_to_check_is_checked_on_what_was_given(monkeypatch):
     from tenfold.api import checking
 
     checked = []
-    monkeypatch.setattr(
-        checking, "go_on", lambda program, graph, arrays: checked.append(np.array(arrays[0]))
-    )
+
+    def note(program, graph, arrays):
+        if arrays[0].size == 1000:  # not of what another test left to the background
+            checked.append(np.array(arrays[0]))
+
+    monkeypatch.setattr(checking, "go_on", note)
     f = tn.jit(lambda x: np.sort(np.tanh(x) + 1), donate="x", verify=0.0)
     x = np.linspace(1, -1, 1000)
     before = x.copy()
