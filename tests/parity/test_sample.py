@@ -12,6 +12,7 @@ from tenfold import seam
 from tenfold.api import checking
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.kernel import Kernel
+from tenfold.parity import check as checks
 from tenfold.parity.check import check
 from tenfold.parity.replay import sample
 from tenfold.parity.replay.sample import ELEMENTS, check_sample
@@ -80,10 +81,13 @@ def test_the_first_call_is_certified_by_it_and_says_so(monkeypatch: pytest.Monke
 
 
 def test_smaller_arguments_are_judged_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "check_sample", None, raising=False)
-    f = tn.jit(lambda x: np.tanh(x * 5) - x, verify=10.0)
-    f(ROWS)
-    assert not any("sample" in note for note in f.certificate(ROWS).notes)
+    monkeypatch.setattr(checking, "LEAST", 5.0)
+    monkeypatch.setattr(checking, "MOST", 5.0)
+    few = X[:5000]
+    f = tn.jit(lambda x: np.tanh(x * 5) - x, verify="first")
+    f(few)
+    assert f.certificate(few).checked
+    assert not any("by a sample" in note for note in f.certificate(few).notes)
 
 
 def with_exp(kernel: Kernel) -> Kernel:
@@ -105,6 +109,25 @@ def test_a_wrong_plan_is_left_to_the_full_check_which_refutes_it(
     program = BACKEND.compile(graph)
     assert check_sample(program, graph, arrays, 1) is None
     assert not check(program, graph, arrays, sampled=True).agrees
+
+
+def test_a_plan_of_which_nothing_was_judged_is_looked_at_however_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No call begins a reference that can't end in time, unless it would answer unseen."""
+    forget_code(monkeypatch)
+    monkeypatch.setattr(checks, "PACE", 0)  # no kernel is judged
+    monkeypatch.setattr(checks, "_EVALUATED", 1)
+    graph = tn.trace(lambda x: (np.tanh(x), x.sum()), X)
+
+    def spoil(what: str, made: Any) -> Any:
+        return replace(made, own=tuple(map(with_exp, made.own))) if what == "plan" else made
+
+    assert check(BACKEND.compile(graph), graph, [X], limit=0.01).agrees
+    monkeypatch.setattr(seam, "hook", spoil)
+    program = BACKEND.compile(graph)
+    program.judged = set()
+    assert not check(program, graph, [X], limit=0.01, sampled=True).agrees
 
 
 @pytest.mark.parametrize("rows", [slice(0, 1), slice(-1, None), slice(500_000, 500_400)])

@@ -142,10 +142,11 @@ class _Check:
         if late or (self.stop and self.stop()):
             raise OutOfTime
 
-    def hopeless(self) -> bool:
-        """Whether the reference alone takes longer than there is: nothing is begun then."""
-        late = perf_counter() + sum(type.size for type in self.graph.types) / _EVALUATED
-        return self.end is not None and late > self.end
+    def in_time(self) -> None:
+        """Raise where the reference alone would take longer than there is: it is not begun then. Of
+        a graph that was rewritten nothing is known before its end."""
+        elements = sum(type.size for type in self.graph.types) * _STEPPED // _EVALUATED
+        self.on_time(elements + _EACH * len(self.graph.nodes) * is_rewritten(self.graph))
 
     def run(self) -> CheckResult:
         fault = self.structure() or self.kernels()
@@ -161,8 +162,7 @@ class _Check:
         outputs: list[Array] | None = None
         made: list[Array] | None = None
         self.walk.looked = bool(self.drawn or self.walk.done)
-        known = self.whole and all(map(self.walk.knows, self.walk.abouts.values()))
-        if not known and not self.hopeless():
+        if not self.whole or not all(map(self.walk.knows, self.walk.abouts.values())):
             outputs, fault = self.steps()
         replayed = ReplayingCallbacks.of(self.recorded, ended=outputs is not None)
         if fault is None and outputs is not None:
@@ -192,10 +192,8 @@ class _Check:
         end = self.end
         if end is not None:
             self.end = self.start + limit
-        if self.hopeless():
-            self.end = end
-            return None
         try:
+            self.in_time()
             found = check_in_brief(program, about, self.arrays, walk.replay, self.on_time)
             if found is not None and rewritten:
                 outputs = evaluate(self.graph, self.arrays, None, lambda *_: self.on_time())
@@ -328,12 +326,9 @@ class _Check:
         walk, outputs = self.walk, None
         whole = whole_graphs(self.program.plan)[id(self.program.plan)]
         try:
-            rewritten = is_rewritten(self.graph)
-            if walk.looked:
-                # Something was judged. No more is begun where the time is up, and no reference of
-                # a graph that was rewritten, of which nothing is known before its end.
-                self.on_time(_EACH * len(self.graph.nodes) if rewritten else 0)
-            if rewritten:
+            if walk.looked:  # something was judged
+                self.in_time()
+            if is_rewritten(self.graph):
                 outputs = evaluate(
                     self.graph, self.arrays, self.recorded, lambda *_: self.on_time()
                 )
