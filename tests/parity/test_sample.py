@@ -1,17 +1,15 @@
 """Large arrays are judged by a sample of their rows, once kernels are judged."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from faults import plant
 from fresh import forget_code
 
 import tenfold as tn
-from tenfold import seam
 from tenfold.api import checking
 from tenfold.backends.cpu.backend import BACKEND
-from tenfold.kernel import Kernel
 from tenfold.parity import check as checks
 from tenfold.parity.check import check
 from tenfold.parity.replay import sample
@@ -90,11 +88,6 @@ def test_smaller_arguments_are_judged_in_full(monkeypatch: pytest.MonkeyPatch) -
     assert not any("by a sample" in note for note in f.certificate(few).notes)
 
 
-def with_exp(kernel: Kernel) -> Kernel:
-    swapped = [replace(i, op="exp") if i.op == "tanh" else i for i in kernel.instructions]
-    return kernel.with_instructions(swapped, range(len(swapped)))
-
-
 def test_a_wrong_plan_is_left_to_the_full_check_which_refutes_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -102,11 +95,8 @@ def test_a_wrong_plan_is_left_to_the_full_check_which_refutes_it(
     function, arrays = APART["chain"]
     graph = tn.trace(function, *arrays)
 
-    def spoil(what: str, made: Any) -> Any:
-        return replace(made, own=tuple(map(with_exp, made.own))) if what == "plan" else made
-
-    monkeypatch.setattr(seam, "hook", spoil)
-    program = BACKEND.compile(graph)
+    with plant("instruction", "tanh>exp"):
+        program = BACKEND.compile(graph)
     assert check_sample(program, graph, arrays, 1) is None
     assert not check(program, graph, arrays, sampled=True).agrees
 
@@ -120,12 +110,9 @@ def test_a_plan_of_which_nothing_was_judged_is_looked_at_however_long_it_takes(
     monkeypatch.setattr(checks, "_EVALUATED", 1)
     graph = tn.trace(lambda x: (np.tanh(x), x.sum()), X)
 
-    def spoil(what: str, made: Any) -> Any:
-        return replace(made, own=tuple(map(with_exp, made.own))) if what == "plan" else made
-
     assert check(BACKEND.compile(graph), graph, [X], limit=0.01).agrees
-    monkeypatch.setattr(seam, "hook", spoil)
-    program = BACKEND.compile(graph)
+    with plant("instruction", "tanh>exp"):
+        program = BACKEND.compile(graph)
     program.judged = set()
     assert not check(program, graph, [X], limit=0.01, sampled=True).agrees
 
