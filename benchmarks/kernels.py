@@ -663,7 +663,7 @@ def code_of(case: Case, general: bool = True) -> tuple[Code, float]:
         case.literals[0] = case.arrays[0].shape[1].to_bytes(8, "little")
         data = assemble(sort_text(name, target), target)
     else:
-        kernel = tune(case.kernel, target)
+        kernel = tune(case.kernel)
         call = generalise(kernel) if general else SizedKernel(kernel)
         sizes = call.sizes
         code, compiled = prepare(call, target)

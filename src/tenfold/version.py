@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import time
@@ -10,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.machinery import all_suffixes
 from typing import Protocol
+
+from tenfold.digest import sha256
 
 __version__ = "0.1.0"
 
@@ -94,11 +95,13 @@ def state_of(package: str) -> str | None:
         return None
     if latest >= time.time_ns() - _MOMENT:
         return None
-    return hashlib.sha256("".join(rows).encode("utf-8", "surrogateescape")).hexdigest()
+    return sha256("".join(rows).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def digest(package: str, archive: str | None = None) -> str:
     """The digest of the code in a package's folder, or of the archive that the package lies in."""
+    import hashlib  # it reads all of the code
+
     made = hashlib.sha256()
     try:
         found = sorted(_modules(package)) if archive is None else [archive]

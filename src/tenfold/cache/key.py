@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import msgpack
 
 from tenfold.backends.backend import Backend
+from tenfold.digest import sha256
 from tenfold.errors import FileError
 from tenfold.frozen import frozen
 from tenfold.plan.file.sections import unpack
@@ -25,7 +25,7 @@ class CacheKey:
     @property
     def name(self) -> str:
         """The name of the entry."""
-        return hashlib.sha256(self.data).hexdigest()
+        return sha256(self.data).hexdigest()
 
     @property
     def fields(self) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from tenfold.backends.backend import Backend
+from tenfold.digest import sha256
 from tenfold.frozen import frozen
 from tenfold.version import versions
 
@@ -25,7 +25,7 @@ class Caller:
     @property
     def id(self) -> str:
         """The name of the function's records."""
-        return hashlib.sha256(f"{self.name}\n{self.file}".encode()).hexdigest()[:24]
+        return sha256(f"{self.name}\n{self.file}".encode()).hexdigest()[:24]
 
     def __str__(self) -> str:
         return f"{self.name} ({os.path.basename(self.file)})" if self.file else self.name

@@ -8,12 +8,12 @@ a scope stands in it as its own digest.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 import msgpack
 
+from tenfold.digest import sha256
 from tenfold.errors import FileError
 from tenfold.graph.data import read_data
 from tenfold.graph.node import Graph, Node, Parameter, Source, is_plain
@@ -60,7 +60,7 @@ def canonical_bytes(graph: Graph) -> bytes:
 
 def write(graph: Graph, *, bare: bool = False) -> bytes:
     payload = pack((graph,), bare=bare)
-    return MAGIC + VERSION.to_bytes(2, "little") + hashlib.sha256(payload).digest() + payload
+    return MAGIC + VERSION.to_bytes(2, "little") + sha256(payload).digest() + payload
 
 
 def pack(graphs: Sequence[Graph], *, bare: bool = False) -> bytes:
@@ -99,7 +99,7 @@ def read(data: bytes) -> Graph:
             fix="trace the program again, or read the file with the Tenfold that wrote it",
         )
     payload = data[_HEADER:]
-    if hashlib.sha256(payload).digest() != data[_HEADER - 32 : _HEADER]:
+    if sha256(payload).digest() != data[_HEADER - 32 : _HEADER]:
         raise FileError(
             "damaged graph file: the checksum does not fit", fix="fetch or write the file again"
         )

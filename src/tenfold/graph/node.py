@@ -6,10 +6,10 @@ A node names its inputs by these numbers, so that no comparison, hash or walk re
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tenfold.digest import sha256
 from tenfold.frozen import frozen
 from tenfold.locks import cached_property
 from tenfold.types import TensorType
@@ -168,7 +168,7 @@ class Graph:
             if inner:
                 waiting.extend(inner)
                 continue
-            graph.__dict__["digest"] = hashlib.sha256(graph._canonical).hexdigest()
+            graph.__dict__["digest"] = sha256(graph._canonical).hexdigest()
             waiting.pop()
         return str(self.__dict__["digest"])
 

@@ -32,7 +32,6 @@ time, where finding the wiring takes longer than a check.
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -41,6 +40,7 @@ from typing import Any
 import msgpack
 
 from tenfold.backends.program import Program
+from tenfold.digest import sha256
 from tenfold.graph import Graph
 from tenfold.locks import Lock
 from tenfold.ops import TABLE
@@ -178,7 +178,7 @@ def wiring_of(program: Program, graph: Graph) -> str | None:
         if form is None:
             return None
         forms.append(form)
-    return hashlib.sha256(msgpack.packb(forms)).hexdigest()
+    return sha256(msgpack.packb(forms)).hexdigest()
 
 
 def graph_form(graph: Graph) -> Any:

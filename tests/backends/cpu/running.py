@@ -47,7 +47,7 @@ class Program:
     ) -> None:
         verify(kernel)
         if tuned:
-            kernel = tune(kernel, target)
+            kernel = tune(kernel)
             verify(kernel)
         self.kernel, self.target = kernel, target
         self.legal = legalise(kernel, fused=target.fma and not strict)
@@ -101,7 +101,7 @@ class Program:
 
 def fixed(kernel: Kernel, target: LLVMTarget = HOST) -> Program:
     """The program of a kernel for its own sizes alone."""
-    kernel = tune(kernel, target)
+    kernel = tune(kernel)
     return Program(kernel, target, schedule=choose(kernel, target), tuned=False)
 
 

@@ -39,7 +39,7 @@ class Codes:
 
     def of(self, kernel: Kernel) -> Program:
         """The program of a kernel, with its sizes."""
-        kernel = tune(kernel, self.target)
+        kernel = tune(kernel)
         call = generalise(kernel)
         for one in self.made:
             if one.call.kernel == call.kernel and one.compiled.facts.hold(call.sizes):
@@ -209,7 +209,7 @@ def code_count(maker: Callable[..., Kernel], shapes: Iterable[Shape], target: LL
     extents are equal it is another kernel."""
     known: dict[Kernel, list[Facts]] = {}
     for shape in shapes:
-        call = generalise(tune(maker(*shape), target))
+        call = generalise(tune(maker(*shape)))
         found = known.setdefault(call.kernel, [])
         if not any(facts.hold(call.sizes) for facts in found):
             found.append(prepare(call, target)[1].facts)
@@ -278,7 +278,7 @@ def test_rows_that_fill_vectors_overlap_where_there_are_no_masks(target: LLVMTar
     shapes = [(30, n) for n in (16, 17, 31, 33, 60, 100)]
     assert compare(doubled, shapes, "f32", target) == 1
     assert compare(doubled, [*shapes, (8, 12), (8, 15)], "f32", target) <= 2
-    code, _ = prepare(generalise(tune(doubled(30, 60), target)), target)
+    code, _ = prepare(generalise(tune(doubled(30, 60))), target)
     text = module_text([code], target)
     assert target.masked or not ("masked" in text or "tenfold.lanes" in text)
 

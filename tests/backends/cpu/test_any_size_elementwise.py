@@ -251,7 +251,7 @@ class Codes:
         self.made: list[tuple[SizedKernel, CompiledKernel, Program | None]] = []
 
     def of(self, kernel: Kernel) -> tuple[SizedKernel, Program | None]:
-        kernel = tune(kernel, self.target)
+        kernel = tune(kernel)
         call = generalise(kernel)
         for other, found, program in self.made:
             if other.kernel == call.kernel and found.facts.hold(call.sizes):

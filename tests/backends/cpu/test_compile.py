@@ -17,9 +17,9 @@ from tenfold.backends.cpu.link.compile import (
 )
 from tenfold.backends.cpu.link.elf import IMPORTED, read
 from tenfold.backends.cpu.link.loader import load
-from tenfold.backends.cpu.link.support import missing
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.llvm import functions
+from tenfold.backends.llvm.support import missing
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.errors import Unsupported
 from tenfold.kernel import Builder, Kernel
@@ -27,6 +27,17 @@ from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.types import DTYPES
 from tests.backends.cpu.running import HOST, TARGETS, Program, every_target, mapped, random
+
+
+def test_frames_end_with_pages_where_registers_are_few() -> None:
+    b = Builder()
+    x, out = b.buffer("f32", 100), b.buffer("f32", 100, "write")
+    i = b.axis(100)
+    b.store(out, i, b.op("exp", "f32", b.load(x, i)))
+    for target in TARGETS.values():
+        code, _ = prepare(SizedKernel(b.finish()), target)
+        few = target.arch == "x86_64" and target.vector_bytes < 64
+        assert ("align 4096" in code.fragment.body) == few
 
 
 def chain(length: int, scale: float = 2.5, extent: int = 100) -> Kernel:
@@ -141,7 +152,7 @@ def test_what_the_cpu_cannot_do_says_so() -> None:
 
 
 def test_text_is_a_function_of_kernel_and_target() -> None:
-    kernel = tune(chain(6), HOST)
+    kernel = tune(chain(6))
     texts = {module_text([prepare(SizedKernel(kernel), HOST)[0]], HOST) for _ in range(3)}
     assert len(texts) == 1
 

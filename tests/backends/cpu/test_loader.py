@@ -148,6 +148,17 @@ def test_a_missing_import_is_named(any_route: str, assemble: Assemble) -> None:
 
 
 @only_elf
+def test_constants_leave_the_end_of_pages_to_frames(assemble: Assemble) -> None:
+    """What kernels spill lies there: reads of constants would wait for it."""
+    numbers = ", ".join(f"i64 {n}" for n in range(1, 76))
+    texts = [f"@c{n} = constant [75 x i64] [{numbers}]" for n in range(12)]
+    exports, memory, _ = link([read(assemble(text)) for text in texts], lambda name: None)
+    assert len(exports) == 12
+    constants = bytes(memory.part(1))
+    assert all(not any(constants[at + 3072 : at + 4096]) for at in range(0, len(constants), 4096))
+
+
+@only_elf
 def test_no_page_is_writable_and_executable(assemble: Assemble) -> None:
     image = load([assemble(MIXED), assemble(ADD_ONE)], ["pick"], {"outside": 0})
     where = {name: rights(image.address(name)) for name in ("pick", "count", "zeroed", "table")}

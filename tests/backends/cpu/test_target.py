@@ -22,10 +22,15 @@ from tenfold.backends.cpu.target import (
     cache_bytes,
     executable,
     host_target,
-    llvmlite_version,
     machine,
 )
-from tenfold.backends.llvm.target import LEVELS, named, target_machine, target_with
+from tenfold.backends.llvm.target import (
+    LEVELS,
+    llvmlite_version,
+    named,
+    target_machine,
+    target_with,
+)
 from tenfold.errors import ValueProblem
 
 LINUX = "x86_64-unknown-linux-gnu"

@@ -16,9 +16,9 @@ from tenfold.backends.cpu.link.loader import route
 from tenfold.backends.cpu.run.code import NO_LOADER, read_code
 from tenfold.backends.cpu.run.fixed import GATE, compile_ahead, fixed
 from tenfold.backends.cpu.run.kernels import Request, steps_image
-from tenfold.backends.cpu.target import VARIABLE, host_target, llvmlite_version, machine
+from tenfold.backends.cpu.target import VARIABLE, host_target, machine
 from tenfold.backends.cpu.threads.limits import thread_limit
-from tenfold.backends.llvm.target import LLVMTarget, named
+from tenfold.backends.llvm.target import LLVMTarget, llvmlite_version, named
 from tenfold.config import config
 from tenfold.errors import TenfoldError
 from tenfold.version import versions

@@ -4,13 +4,13 @@ products, routines."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.library.routine import ROUTINES, routine_of
-from tenfold.backends.cpu.link.support import missing
 from tenfold.backends.cpu.schedule.schedule import tune
+from tenfold.backends.llvm.support import missing
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.graph.op import PRODUCT, Types
 from tenfold.ops.algebra.products import BLAS, NARROW, WHOLE
@@ -25,7 +25,7 @@ def capabilities(target: LLVMTarget) -> Capabilities:
         supports=lambda *named: missing(*named, target),
         routines=ROUTINES | {PRODUCT},
         scratch=_scratch,
-        tune=partial(tune, target=target),
+        tune=tune,
     )
 
 

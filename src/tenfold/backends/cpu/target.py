@@ -6,9 +6,15 @@ from __future__ import annotations
 import os
 import sys
 from functools import lru_cache
-from importlib.machinery import PathFinder
 
-from tenfold.backends.llvm.target import FEATURES, LEVELS, LLVMTarget, named, target_with
+from tenfold.backends.llvm.target import (
+    FEATURES,
+    LEVELS,
+    LLVMTarget,
+    llvmlite_version,
+    named,
+    target_with,
+)
 from tenfold.errors import ValueProblem
 
 # LLVM's name of each feature, and Linux's where it differs.
@@ -109,28 +115,3 @@ def _llvm_features() -> frozenset[str]:
     except ImportError:
         return frozenset()
     return frozenset(name for name, present in llvm.get_host_cpu_features().items() if present)
-
-
-@lru_cache(maxsize=1)
-def llvmlite_version() -> str:
-    """The version of llvmlite at hand, found without importing it; '' where there is none."""
-    # Neither importlib.util nor a regular expression: both take longer than all the rest.
-    spec = PathFinder.find_spec("llvmlite")
-    if spec is None or spec.origin is None:
-        return ""
-    try:
-        place = os.path.join(os.path.dirname(spec.origin), "_version.py")
-        with open(place, encoding="utf-8") as file:
-            text = file.read()
-    except OSError:
-        text = ""
-    for line in text.splitlines():
-        name, _, value = line.partition("=")
-        if name.strip().endswith("version") and value.strip(" '\""):
-            return value.strip(" '\"")
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("llvmlite")
-    except PackageNotFoundError:
-        return ""

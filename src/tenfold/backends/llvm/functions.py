@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from hashlib import sha256
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.ternary import TWICE
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import BITS, COMPUTE, LANES, Writer, scalar_text, vector
+from tenfold.digest import sha256
 from tenfold.errors import Unsupported
 from tenfold.kernel import maths
 from tenfold.kernel.ir.kernel import Instruction

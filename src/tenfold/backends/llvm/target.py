@@ -7,10 +7,13 @@ hang on it (VNNI): they are exact, so bits are the same with and without.
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections.abc import Collection, Mapping
+from functools import lru_cache
+from importlib.machinery import PathFinder
 from typing import Any
 
+from tenfold.digest import sha256
 from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen
 
@@ -88,7 +91,7 @@ class LLVMTarget:
     def digest(self) -> str:
         """The part of a cache key that stands for the target and its compiler."""
         text = "\n".join((self.triple, self.cpu, self.features, self.llvmlite))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return sha256(text.encode()).hexdigest()[:32]
 
     def missing_on(self, host: LLVMTarget) -> str | None:
         """Why code for this target can't run on the host, or None. Who compiled it is all one."""
@@ -173,3 +176,28 @@ def target_machine(target: LLVMTarget) -> Any:
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="small"
     )
+
+
+@lru_cache(maxsize=1)
+def llvmlite_version() -> str:
+    """The version of llvmlite at hand, found without importing it; '' where there is none."""
+    # Neither importlib.util nor a regular expression: both take longer than all the rest.
+    spec = PathFinder.find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return ""
+    try:
+        place = os.path.join(os.path.dirname(spec.origin), "_version.py")
+        with open(place, encoding="utf-8") as file:
+            text = file.read()
+    except OSError:
+        text = ""
+    for line in text.splitlines():
+        name, _, value = line.partition("=")
+        if name.strip().endswith("version") and value.strip(" '\""):
+            return value.strip(" '\"")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("llvmlite")
+    except PackageNotFoundError:
+        return ""

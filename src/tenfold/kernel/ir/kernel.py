@@ -7,13 +7,13 @@ ordered, vectorised and cut is a schedule, chosen by each backend for its target
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 import msgpack
 
+from tenfold.digest import sha256
 from tenfold.errors import GraphError
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.index import AXIS, VALUE, Atom, Index
@@ -208,7 +208,7 @@ class Kernel:
     def digest(self) -> str:
         """The SHA-256 of the kernel's data, in hexadecimal: the key of its compiled code."""
         if not self._digest:
-            made = hashlib.sha256(msgpack.packb(to_data(self))).hexdigest()
+            made = sha256(msgpack.packb(to_data(self))).hexdigest()
             object.__setattr__(self, "_digest", made)
         return self._digest
 

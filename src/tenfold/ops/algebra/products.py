@@ -131,3 +131,12 @@ def inline_narrow(
     over = prod(types[0].shape[a] for a in given["lhs_contract"])
     left, right = _extents(types, given)
     return bool(left == 1 or right == 1 or left * right * over <= SMALL)
+
+
+def turned(rank: int, batch: Sequence[int], over: Sequence[int], *, last: bool) -> bool:
+    """Whether an operand lies transposed: its contracted axes are not where BLAS has them, last
+    on the left and first on the right."""
+    free = [a for a in range(rank) if a not in batch and a not in over]
+    if not free or not over:
+        return False
+    return (min(over) < min(free)) == last

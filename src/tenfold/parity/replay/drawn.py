@@ -8,7 +8,6 @@ alone. What is found belongs to the kernel and what it was made of, whatever pla
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.program import Program
+from tenfold.digest import sha256
 from tenfold.errors import TenfoldError
 from tenfold.graph import Graph, Node
 from tenfold.ops import TABLE
@@ -57,7 +57,7 @@ def kernels(
 
 @lru_cache(1 << 14)
 def _named(code: str, form: tuple[object, ...]) -> str:
-    return hashlib.sha256(f"{code} {form}".encode()).hexdigest()[:16]
+    return sha256(f"{code} {form}".encode()).hexdigest()[:16]
 
 
 class Bench:

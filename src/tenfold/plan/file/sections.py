@@ -11,13 +11,13 @@ Reading copies nothing: a section is a view of the file until it is asked for.
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import msgpack
 
+from tenfold.digest import sha256
 from tenfold.errors import FileError, PlanError
 from tenfold.graph.data import read_data
 
@@ -48,7 +48,7 @@ def pack(
     listed: bytes = msgpack.packb(directory)
     tail = listed + b"".join(body)
     first = _HEAD.pack(MAGIC, VERSION, 0, len(listed), b"", b"")[:_FIRST]
-    digest = hashlib.sha256(first + tail).digest()
+    digest = sha256(first + tail).digest()
     return first + digest + (_UNSIGNED if key is None else _sign(digest, key)) + tail
 
 
@@ -61,7 +61,7 @@ def _compressed(raw: bytes) -> bytes:
 def _sign(digest: bytes, key: bytes) -> bytes:
     import hmac  # few files are signed
 
-    return hmac.new(key, b"tenfold plan" + digest, hashlib.sha256).digest()
+    return hmac.new(key, b"tenfold plan" + digest, "sha256").digest()
 
 
 class Sections:
@@ -77,7 +77,7 @@ class Sections:
                 f"plan file of version {version}; this Tenfold reads version {VERSION}",
                 fix="save the plan anew with this Tenfold",
             )
-        sha = hashlib.sha256(view[:_FIRST])
+        sha = sha256(view[:_FIRST])
         sha.update(view[_HEAD.size :])
         if sha.digest() != self.digest:
             bad("damaged: the checksum does not fit")

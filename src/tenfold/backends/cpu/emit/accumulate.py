@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tenfold.backends.cpu.emit.division import invert
 from tenfold.backends.cpu.emit.fold import (
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from tenfold.backends.cpu.emit.emit import Emitter
 
 Part = tuple[Position, Position]  # of a reduced axis
+
+
+class Run(Protocol):
+    """Some trips of a loop, one after the other."""
+
+    def __call__(self, i: Position, held: list[str], trips: int = 1, /) -> list[str]: ...
 
 
 def reduce(e: Emitter, loop: Loop) -> None:
@@ -115,12 +121,14 @@ def _accumulate(
         return _accumulate_lanes(e, loop, forms, held, extent, part)
     form = forms.whole if e.s.lane is None else forms.run
 
-    def body(i: Position, held: list[str]) -> list[str]:
-        prefetch_gathered_rows(e, loop, i)
-        with e.s.inside(loop.axis, i, 0, extent):
-            return _trip(e, loop, forms, form, held)
+    def run(i: Position, held: list[str], trips: int = 1) -> list[str]:
+        prefetch_gathered_rows(e, loop, i, trips)
+        for n in range(trips):
+            with e.s.inside(loop.axis, e.sum(i, n), 0, extent):
+                held = _trip(e, loop, forms, form, held)
+        return held
 
-    return _folded(e, loop, extent, 1, AccumulatorLevels(form, form, form), held, body, None, part)
+    return _folded(e, loop, extent, 1, AccumulatorLevels(form, form, form), held, run, None, part)
 
 
 def _folded(
@@ -130,7 +138,7 @@ def _folded(
     step: int,
     forms: AccumulatorLevels,
     held: list[str],
-    body: Body,
+    run: Run,
     rest: Body | None,
     part: Part | None,
 ) -> list[str]:
@@ -143,21 +151,18 @@ def _folded(
     if multiple % step == 0:
         rest = None
     if not written:
-        return folded(e, extent, step, forms, held, body, rest, multiple=multiple, part=part)
+        return folded(e, extent, step, forms, held, run, rest, multiple=multiple, part=part)
     full = extent // step * step
 
     def whole(i: Position, held: list[str]) -> list[str]:
-        for n in range(trips):
-            held = body(e.sum(i, n * step), held)
-        return held
+        return run(i, held, trips)
 
     def short_run(i: Position, held: list[str]) -> list[str]:
         """The rounds of a run that is not whole."""
         if isinstance(extent, int):
-            for n in range(extent // step % trips):
-                held = body(e.sum(i, n * step), held)
+            held = run(i, held, extent // step % trips)
         else:
-            held = e.loop(i, full, step, as_slots(forms.run, held), body, step * trips)
+            held = e.loop(i, full, step, as_slots(forms.run, held), run, step * trips)
         return held if rest is None else rest(full, held)
 
     left = short_run if multiple % (step * trips) else None
@@ -247,7 +252,13 @@ def _accumulate_lanes(
     else:
         last = _by_vectors(e, loop, forms, copies, extent)
     whole = body_of(copies, lambda _: [None] * copies)
-    return _folded(e, loop, extent, reach, forms, held, whole, last, part)
+
+    def run(i: Position, held: list[str], trips: int = 1) -> list[str]:
+        for n in range(trips):
+            held = whole(e.sum(i, n * reach), held)
+        return held
+
+    return _folded(e, loop, extent, reach, forms, held, run, last, part)
 
 
 def _masks_well(e: Emitter, loop: Loop) -> bool:

@@ -16,7 +16,6 @@ A kernel becomes one function,
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -49,11 +48,21 @@ from tenfold.backends.llvm.writer import (
     scalar_text,
     vector,
 )
+from tenfold.digest import sha256
 from tenfold.frozen import frozen
 from tenfold.kernel.analyse.nest import Compute, Guard, Item, Loop, Write, nest
 from tenfold.kernel.ir.index import AXIS, MOD, Atom
 from tenfold.kernel.ir.kernel import BOTH, Instruction, Kernel
 from tenfold.kernel.ir.number import Facts
+
+# Where registers are few, functions spill theirs and read their constants from memory. A read of a
+# place that lies as far into its page as one that was just written waits for that (4K aliasing):
+# softmax took 1.7 times as long in one process of ten. So frames end where pages end, and constants
+# lie before that (`link`).
+_FRAME = (
+    "  %frame = alloca i8, align 4096",
+    "  store volatile i8 0, ptr %frame, align 1",  # or it would be left out
+)
 
 
 @frozen
@@ -81,7 +90,7 @@ def emit(
     body = "\n".join((head, *w.lines, "}", ""))
     body += "".join(tile_routine(size, target, w.declared) for size in sorted(w.routines))
     body, maths = shared(body, frozenset(w.maths), target, w.brief)
-    name = f"tn_{hashlib.sha256(body.encode()).hexdigest()[:32]}"
+    name = f"tn_{sha256(body.encode()).hexdigest()[:32]}"
     body = body.replace("@local.(", f"@{name}(").replace("@local.", f"@{name}.")
     fragment = Fragment(tuple(sorted(w.declared)), body)
     return KernelText(name, fragment, maths)
@@ -110,6 +119,8 @@ class Emitter(Loops):
         memory = [f"  {m} = alloca [{size} x i8], align 64" for m, size in self.memory]
         if kernel.checks:
             memory.append("  %fault = alloca i32, align 4")
+        if w.maths and w.target.arch == "x86_64" and w.target.vector_bytes < 64:
+            memory += _FRAME
         if self.facts is not None:
             memory += registers(self.facts, len(kernel.params), w.lines)
         w.lines[start:start] = memory

@@ -126,7 +126,23 @@ def folded(
 
         slots = begun(forms.chunk, forms.chunk, held)
         reach = extent if most is None else most * unit
-        made = e.loop(low, high, size, slots, one, reach, empty=False)
+        if trips != 1 or level or rest is None:
+            made = e.loop(low, high, size, slots, one, reach, empty=False)
+            return counter.total(_count(e, low, high, size), made)
+
+        def joined(written: Body) -> Body:
+            def one(i: Position, held: list[str]) -> list[str]:
+                made = written(i, [x for _, x in begun(forms.chunk, forms.run, held)])
+                return counter.join(_count(e, low, i, size), narrowed(forms.run, forms.chunk, made))
+
+            return one
+
+        # Whole runs that are written out have a loop of their own: beside the last one, which is
+        # not whole, they would not keep their registers.
+        stop = e.least(high, full)
+        made = e.loop(low, stop, size, slots, joined(body), reach)
+        more = [(ty, x) for (ty, _), x in zip(slots, made, strict=True)]
+        made = e.loop(stop, high, size, more, joined(rest), size)
         return counter.total(_count(e, low, high, size), made)
 
     if forms.whole is forms.chunk:

@@ -159,13 +159,16 @@ class Loops:
     ) -> None:
         """Run `inner` with lanes along a range of an axis that lies within [low, high). Where
         it is `exact`, ranges are multiples of all copies; where that is False, they begin and
-        end anywhere. They are no longer than `most`, if given."""
+        end anywhere. They are no longer than `most`, if given; what is no longer than a trip of all
+        copies is done vector by vector."""
         extent = high - low
         static = isinstance(begin, int) and isinstance(end, int)
         wanted = self.schedule.copies
         if static:
             extent = end - begin  # type: ignore[operator]
             wanted = min(wanted, -(-extent // LANES))
+        if most and most <= LANES * wanted:
+            wanted = 1
         reach = LANES * wanted
         anywhere = exact is False
         # Where a range begins is known of plain numbers alone.

@@ -19,12 +19,12 @@ _NEAR_ROW = 16384  # bytes of a row, of which three fit the nearest cache
 _TRIPS = 4  # of a loop, from the prefetch to the read
 
 
-def prefetch_gathered_rows(e: Emitter, loop: Loop, position: Position) -> None:
-    """Prefetch the rows that a later trip reads at a computed place, as one of a table by its
-    number. In the last trips the last row is prefetched again."""
+def prefetch_gathered_rows(e: Emitter, loop: Loop, position: Position, trips: int = 1) -> None:
+    """Prefetch the rows that later trips read at a computed place, as one of a table by its number,
+    for so many trips from here on. In the last trips the last rows are prefetched again."""
     s, kernel, axis = e.s, e.kernel, loop.axis
     extent = kernel.axes[axis].extent
-    if s.lane is None or position == extent - 1:
+    if s.lane is None or position == extent - trips:
         return
     rows = []
     for i in loads(kernel, loop.body):
@@ -38,12 +38,13 @@ def prefetch_gathered_rows(e: Emitter, loop: Loop, position: Position) -> None:
     wanted = needed(kernel, (v for _, index in rows for v in index.values()), axis)
     if any(s.lane in kernel.free[v] for v in wanted):
         return
-    later = e.least(e.sum(position, _TRIPS), extent - 1)
-    with s.inside(axis, later, 0, extent):
-        for v in sorted(wanted):
-            s.env[v] = e.compute(v)
-        for number, index in rows:
-            _prefetch(s, number, index)
+    later = e.least(e.sum(position, _TRIPS), extent - trips)
+    for trip in range(trips):
+        with s.inside(axis, e.sum(later, trip), 0, extent):
+            for v in sorted(wanted):
+                s.env[v] = e.compute(v)
+            for number, index in rows:
+                _prefetch(s, number, index)
 
 
 def prefetch_next_row(e: Emitter, loop: Loop) -> None:

@@ -2,7 +2,7 @@
 
 Reading along a long stride touches a line of memory for each element, and where the stride is a
 power of two they all fall into one set of the cache. A tile is filled from short runs
-instead, 16 × 16 elements at a time in registers, and stays in the nearest cache. Tiles begin
+instead, as many squared at a time as a register holds, and stays in the nearest cache. Tiles begin
 where lines of memory begin, as far as rows lie alike in them, so that no line is read or written
 by halves.
 """
@@ -51,15 +51,27 @@ def tiled(e: Emitter, loop: Loop) -> None:
             _fill(e, v, memory[v], sizes[v], (row, top, bottom), (lane, left, right))
             e.s.tiles[v] = (memory[v], row, TILE_COLUMNS, str(top), str(left))
 
-        def body(i: Position, _: list[str]) -> list[str]:
-            with e.s.inside(row, i, 0, height):
-                e.block(loop.body[:-1])
-                e.lane_range(
-                    lane, 0, width, left, right, lambda: e.block(inner.body), exact, TILE_COLUMNS
-                )
-            return []
+        def rows(left: Position, right: Position, exact: bool | None, most: int) -> None:
+            def body(i: Position, _: list[str]) -> list[str]:
+                with e.s.inside(row, i, 0, height):
+                    e.block(loop.body[:-1])
+                    e.lane_range(
+                        lane, 0, width, left, right, lambda: e.block(inner.body), exact, most
+                    )
+                return []
 
-        e.loop(top, bottom, 1, (), body, TILE_ROWS)
+            some = e.w.op(f"icmp slt i64 {left}, {right}")
+            stop = e.w.select(some, "i64", str(bottom), str(top))
+            e.loop(top, stop, 1, (), body, TILE_ROWS)
+
+        if exact:
+            rows(left, right, True, TILE_COLUMNS)
+            return
+        # What is left of rows comes after all whole trips: between them it would ask for registers.
+        reach = LANES * e.schedule.copies
+        whole = e.whole_part(left, right, reach)
+        rows(left, whole, True, TILE_COLUMNS)
+        rows(whole, right, None, reach)
 
     def across(top: Position, bottom: Position) -> None:
         _pieces(e, (0, width, TILE_COLUMNS, width), before, lambda a, b: one(top, bottom, a, b))
@@ -150,10 +162,10 @@ def _fill(
 def tile_routine(size: int, target: LLVMTarget, declared: set[str]) -> str:
     """Copy `lines` runs of `length` elements, `step` bytes apart, to columns of a tile.
 
-    Sixteen by sixteen (eight for long elements) in registers, by four rounds of shuffles. Lines
-    beyond the last repeat it; what lies beyond the end of a run is masked, or copied one by one.
+    As many by as many as a register holds, up to sixteen, by rounds of shuffles. Lines beyond the
+    last repeat it; what lies beyond the end of a run is masked, or copied one by one.
     """
-    n = 8 if size == 8 else LANES
+    n = min(LANES, target.vector_bytes // size)
     element = f"i{8 * size}"
     ty, w = vector(element, True, n), Writer(target)
     w.lines = [

@@ -4,13 +4,14 @@ ever has."""
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import time
 from collections.abc import Iterator
 from typing import BinaryIO
 
 import numpy as np
+
+from tenfold.digest import sha256
 
 _HOUR, _MONTH = 3600, 30 * 24 * 3600
 _LIBRARY, _PARTIAL = "libscipy_openblas64_", "partial-"  # how names begin
@@ -33,7 +34,7 @@ def source_file() -> str | None:
 def copies(source: str) -> Iterator[str]:
     """Places of the copy, each made when asked for: the user's cache, a temporary one, memory."""
     state, own = os.stat(source), os.path.basename(source)
-    mark = hashlib.sha256(f"{own} {state.st_size} {state.st_mtime_ns}".encode())
+    mark = sha256(f"{own} {state.st_size} {state.st_mtime_ns}".encode())
     name = f"{mark.hexdigest()[:16]}-{own}"
     for folder in _folders():
         with contextlib.suppress(OSError):

@@ -18,6 +18,7 @@ from tenfold.backends.cpu.link.elf import (
     CODE,
     CONSTANT,
     IMPORTED,
+    PAGE,
     RELOCATION,
     ElfObject,
     bad,
@@ -31,6 +32,7 @@ from tenfold.frozen import mutable
 _WORD = struct.Struct("<Q")
 _MASK = 2**64 - 1
 _STUB = 16  # bytes of a jump to an import
+_BEFORE = PAGE - 1024  # where in pages constants end: behind lie the frames of kernels (`emit`)
 PROCESSORS = {one.number: one for one in (X86_64, AARCH64)}
 
 Resolve = Callable[[str], int | None]
@@ -71,7 +73,10 @@ def link(
     for item in objects:
         own = {}
         for index, section in item.sections.items():
-            start = own[index] = _up(sizes[section.place], section.align)
+            start = _up(sizes[section.place], section.align)
+            if section.place == CONSTANT and start % PAGE + section.size > _BEFORE >= section.size:
+                start = _up(start, PAGE)
+            own[index] = start
             sizes[section.place] = start + section.size
         offsets.append(own)
     imports = _imports(objects, resolve)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 
 from tenfold.backends.cpu.emit.sizes import SIZE_BYTES
@@ -12,6 +11,7 @@ from tenfold.backends.cpu.loop.writer import OpenKernel
 from tenfold.backends.llvm.functions import Name, definitions, inlined, shared, widest
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
+from tenfold.digest import sha256
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import LoopStep, Plan
 
@@ -71,7 +71,7 @@ def _text(
     if text.count("\n") + inlined(text, maths, target) > LINES:
         return None
     text, needed = shared(text, frozenset(maths), target)
-    name = f"tn_loop_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    name = f"tn_loop_{sha256(text.encode()).hexdigest()[:32]}"
     given = "ptr %buffers, ptr %params, i64 %low, i64 %high"
     text = f"define i32 @{name}({given}) nounwind{widest(target)} {{\n{text}}}\n"
     return name, join(

@@ -7,7 +7,6 @@ its own while a program is traced and planned, since LLVM runs without the GIL.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from tenfold.backends.cpu.loop import LAYOUT
 from tenfold.backends.cpu.threads.words import POOL_EXPORTS
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.store import CodeStore, stores
+from tenfold.digest import sha256
 from tenfold.locks import Lock, start
 from tenfold.switching import giving_way
 
@@ -76,7 +76,7 @@ def interface(target: LLVMTarget) -> str:
     if known is not None:
         return bytes(known).decode()
     texts = sorted((part, text(target)) for part, text in TEXTS.items())
-    made = hashlib.sha256(repr((2, PARAM_BYTES, LAYOUT, texts)).encode()).hexdigest()[:32]
+    made = sha256(repr((2, PARAM_BYTES, LAYOUT, texts)).encode()).hexdigest()[:32]
     keep_object(f"interface-{target.digest}", made.encode())
     return made
 
@@ -138,7 +138,7 @@ def _text(part: str, target: LLVMTarget) -> str:
 def _name(part: str, target: LLVMTarget) -> str:
     mark = interface(target)
     if part not in TEXTS:
-        mark = hashlib.sha256(_text(part, target).encode()).hexdigest()[:32]
+        mark = sha256(_text(part, target).encode()).hexdigest()[:32]
     return f"{part}-{mark}-{target.digest}"
 
 

@@ -340,7 +340,7 @@ def row_places(kernel: Kernel, axis: int) -> int:
     return next(places for places in (10, 20, 40) if runs < 1 << places or places == 40)
 
 
-def tune(kernel: Kernel, target: LLVMTarget) -> Kernel:
+def tune(kernel: Kernel) -> Kernel:
     """The kernel in the form that runs best on a CPU: neighbouring axes as one, and costly values
     of a row kept in scratch. To be called before buffers are placed, for it may add scratch
     buffers at the end."""

@@ -26,7 +26,7 @@ from tenfold.backends.cpu.library.product import (
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.frozen import frozen
 from tenfold.graph.op import PRODUCT
-from tenfold.ops.algebra.products import NARROW, SERIAL
+from tenfold.ops.algebra.products import NARROW, SERIAL, turned
 from tenfold.types import KIND, SHORT, TensorType
 
 # The kinds of products, as the text knows them.
@@ -73,8 +73,8 @@ def product_tiles(
     lhs, rhs = types
     size = lhs.dtype.itemsize
     batch, m, n, k = _extents(types, given)
-    left = _turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
-    right = _turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
+    left = turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
+    right = turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
     if way == VECTOR_PRODUCT:
         # The matrix lies with the result's axis first, or with the other first.
         kind, first = (MATRIX_VECTOR, not left) if n == 1 else (VECTOR_MATRIX, right)
@@ -195,12 +195,3 @@ def _shared(extent: int, parts: int, grain: int) -> int:
 
 def _half(extent: int) -> int:
     return min(extent, -(-extent // (2 * _ALIGNED)) * _ALIGNED)
-
-
-def _turned(rank: int, batch: Sequence[int], over: Sequence[int], *, last: bool) -> bool:
-    """Whether an operand lies transposed: its contracted axes are not where BLAS has them, last
-    on the left and first on the right."""
-    free = [a for a in range(rank) if a not in batch and a not in over]
-    if not free or not over:
-        return False
-    return (min(over) < min(free)) == last

@@ -1,4 +1,4 @@
-"""Which instructions a kernel may have on the CPU, found by asking the passes."""
+"""Which instructions a kernel may have where LLVM prints it, found by asking the passes."""
 
 from __future__ import annotations
 
