@@ -282,10 +282,16 @@ def replaceable(build: Build) -> Build:
 
 @frozen
 class Whole:
-    """An integer, as a float and as bits; the unused one costs nothing."""
+    """An integer n, as a float and as bits; what is not used costs nothing."""
 
     real: Value
-    n: Value
+    lifted: Value  # bits whose low ones are those of n + 2 · bias
+
+    @property
+    def n(self) -> Value:
+        """Its bits."""
+        f = form(self.real)
+        return self.lifted - (f.magic_bits + 2 * f.bias)
 
 
 def rounded(x: Value, scale: float) -> Whole:
@@ -294,9 +300,9 @@ def rounded(x: Value, scale: float) -> Whole:
     Right for products up to a quarter of the format's integers. NaN gives NaN and any bits, where
     a conversion to an integer would be undefined.
     """
-    magic = form(x).magic
+    magic = form(x).magic + 2 * form(x).bias
     moved = x.fma(scale, magic) if scale != 1 else x + magic
-    return Whole(moved - magic, moved.bits() - form(x).magic_bits)
+    return Whole(moved - magic, moved.bits())
 
 
 def power_of_two(n: Value, dtype: str) -> Value:
@@ -308,14 +314,12 @@ def power_of_two(n: Value, dtype: str) -> Value:
 @replaceable
 def scaled(x: Value, power: Whole) -> Value:
     """x · 2**power with one rounding, for x near 1 and any power whose half is the exponent of
-    a normal number."""
-    n = power.n
-    if x.dtype == "f64":
-        # No 64-bit arithmetic shift before AVX-512: halve as a non-negative number.
-        half = ((n + 4096) >> 1) - 2048
-    else:
-        half = (n.signed() >> 1).unsigned()
-    return x * power_of_two(half, x.dtype) * power_of_two(n - half, x.dtype)
+    a normal number. By halves, each with the bias of an exponent: what lies above them is shifted
+    out."""
+    half = power.lifted >> 1
+    for part in (half, power.lifted - half):
+        x = x * (part << form(x).mantissa).floats()
+    return x
 
 
 def as_float(n: Value) -> Value:
