@@ -283,6 +283,53 @@ def test_what_is_first_reached_later_is_judged_then():
     assert g.certificate(X, 1).state == "whole"
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tn.while_loop(lambda c: c[0], lambda c: (c[1].sum() < 9, c[1] + 1), (True, x)),
+        lambda x: tn.while_loop(lambda c: c[0], lambda c: (c[1].sum() < 9, c[1] + 1), (False, x)),
+        lambda x: tn.scan(lambda c, row: (row, c), x[0], x),
+        lambda x: tn.scan(lambda c, row: (row, c), x[0], x, reverse=True),
+        lambda x: tn.fori_loop(0, 7, lambda i, c: (c[1], c[0]), (x, x * 2)),
+    ],
+)
+def test_scopes_without_nodes_are_checked_too(function):
+    """The reference shows them to nobody; left out, every call would go on with the check."""
+    program, graph = program_of(function, X)
+    found = check(program, graph, [X])
+    assert found.agrees
+    assert found.verdict.complete
+
+
+def test_a_branch_of_a_late_round_is_judged_when_it_is_met():
+    def f(x):
+        def seldom(v):
+            return tn.hook("seldom", v * 2, lambda v: None)
+
+        return tn.fori_loop(0, 20, lambda i, v: tn.cond(i == 5, seldom, lambda v: v + 1, v), x)
+
+    g = tn.jit(f, verify=60.0)
+    g(X)
+    assert g.certificate(X).complete
+
+
+def test_what_no_check_comes_to_is_looked_for_less_and_less_often(monkeypatch):
+    def f(x):
+        def seldom(v):
+            return tn.hook("seldom", v * 2, lambda v: None)
+
+        return tn.fori_loop(0, 20, lambda i, v: tn.cond(i == 5, seldom, lambda v: v + 1, v), x)
+
+    walk = sys.modules["tenfold.parity.replay.walk"].Walk
+    monkeypatch.setattr(walk, "unknown", lambda self, about: False)
+    g = tn.jit(f, verify=60.0)
+    before = tn.stats()["checks"]
+    for _ in range(64):
+        g(X)
+    assert g.certificate(X).state == "partial"
+    assert tn.stats()["checks"] - before <= 16
+
+
 def test_a_check_that_finds_no_memory_gives_up(monkeypatch):
     def none(*args, **kwargs):
         raise MemoryError

@@ -11,6 +11,7 @@ import tenfold as tn
 from tenfold.api import checking
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.parity import check as checks
+from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
 from tenfold.parity.replay import sample
 from tenfold.parity.replay.sample import ELEMENTS, check_sample
@@ -115,6 +116,16 @@ def test_a_plan_of_which_nothing_was_judged_is_looked_at_however_long_it_takes(
         program = BACKEND.compile(graph)
     program.judged = set()
     assert not check(program, graph, [X], limit=0.01, sampled=True).agrees
+
+
+def test_a_large_table_of_which_little_is_read_does_not_keep_the_reference_from_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checks, "_EVALUATED", ROWS.size // 10)  # a second for a tenth of the table
+    graph = tn.trace(lambda x, i: x.T[:, i] * 2, ROWS, np.arange(3))
+    found = check(BACKEND.compile(graph), graph, [ROWS, np.arange(3)], limit=9.0)
+    assert isinstance(found.verdict, Certificate)
+    assert found.verdict.complete
 
 
 @pytest.mark.parametrize("rows", [slice(0, 1), slice(-1, None), slice(500_000, 500_400)])

@@ -101,7 +101,15 @@ def settled(program: Program, strict: bool) -> bool:
 
 def _due(program: Program, strict: bool) -> bool:
     """Whether this call is to be checked, or to go on with a check."""
-    if program.certificate is None or program.reached:
+    if program.certificate is None:
+        return True
+    if program.reached:
+        # What a check does not come to in its time is looked for less and less often.
+        program.rung += 1
+        if not strict and program.rung & (program.rung - 1):
+            program.reached = False
+            program.open()
+            return False
         return True
     if program.certificate.complete or program.alone:
         return False

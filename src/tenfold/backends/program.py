@@ -162,6 +162,7 @@ class Program(ABC):
     alone = False  # whether it does so to the end, without calls
     turns = 0  # calls that could have gone on checking it
     reached = False  # whether a call came to what was not checked
+    rung = 0  # how often that was noticed
     failed: BaseException | None = None  # what ended its check, until the user knows
     loops: Mapping[Which, str] = {}  # the names of the functions that loops of the plan have
 

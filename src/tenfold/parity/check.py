@@ -14,7 +14,6 @@ from there.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,10 +23,12 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.program import Program
+from tenfold.digest import sha256
 from tenfold.errors import TenfoldError
 from tenfold.frozen import frozen
 from tenfold.graph import Graph
 from tenfold.locks import cached_property
+from tenfold.ops import TABLE
 from tenfold.parity.certificate import Certificate, LoopRecord, StepRecord
 from tenfold.parity.find.part import is_rewritten, misplaced, whole_graphs, written_out
 from tenfold.parity.replay.answers import CallbackMismatch, RecordingCallbacks, ReplayingCallbacks
@@ -145,7 +146,7 @@ class _Check:
     def in_time(self) -> None:
         """Raise where the reference alone would take longer than there is: it is not begun then. Of
         a graph that was rewritten nothing is known before its end."""
-        elements = sum(type.size for type in self.graph.types) * _STEPPED // _EVALUATED
+        elements = _computed(self.graph) * _STEPPED // _EVALUATED
         self.on_time(elements + _EACH * len(self.graph.nodes) * is_rewritten(self.graph))
 
     def run(self) -> CheckResult:
@@ -485,6 +486,12 @@ class _Check:
                 yield f"{count}{which}, {about.what(left[0])} first"
 
 
+def _computed(graph: Graph) -> int:
+    """How many elements the reference computes for a graph: views are there for nothing."""
+    nodes = (n for n in graph.nodes if not (TABLE[n.op].permutes or TABLE[n.op].cuts))
+    return sum(type.size for node in nodes for type in node.types)
+
+
 def _makers(graph: Graph) -> Iterator[Any]:
     """The node of each output; None for a parameter."""
     makers = {
@@ -497,7 +504,7 @@ def _makers(graph: Graph) -> Iterator[Any]:
 
 def digest_of(arrays: Sequence[Array]) -> str:
     """The SHA-256 of arrays, types and bits; of a large one, of elements at equal distances."""
-    made = hashlib.sha256()
+    made = sha256()
     for array in arrays:
         kept = np.asarray(array)
         made.update(repr(TensorType(kept.dtype, kept.shape)).encode())

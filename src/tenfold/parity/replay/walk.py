@@ -125,6 +125,11 @@ class Walk:
     def knows(self, about: PlanFacts) -> bool:
         return not self.left(about)
 
+    def unknown(self, about: PlanFacts) -> bool:
+        """Whether no step of a plan was checked: it is looked at in whatever round it is met."""
+        steps = [(about.number, at) for at in range(len(about.plan.steps))]
+        return bool(steps) and not any(key in self.records or key in self.done for key in steps)
+
     def try_branches(self) -> None:
         """Check what the run did not come to, on the inputs that it would have had."""
         while self.trials.waiting and self.fault is None:
@@ -170,6 +175,7 @@ class Walk:
         if position in about.scoped:
             self.end_loop(state, position)
             if state.sampled:
+                self.bare(state, position)
                 self.trials.keep(state, position, self.knows)
         if state.sampled:
             self.advance(state)
@@ -222,7 +228,7 @@ class Walk:
         name = f"{above.name}%{entry.value}"
         if isinstance(step, BranchStep):
             name = f"{name}.branch{entry.scope}."
-            return ScopeState(inner, given[1:], name, entry, above.sampled)
+            return ScopeState(inner, given[1:], name, entry, above.sampled or self.unknown(inner))
         loop = above.loops.get(position)
         node = entry.node  # what is true of the loop is told by its node, not by the step
         kind = loop_of(node)
@@ -239,11 +245,12 @@ class Walk:
         mark = ".cond" if not kind.counted and entry.scope == 0 else ""
         few = self.every or entry.count < 2 or entry.count & (entry.count - 1) == 0
         body = entry.scope == len(entry.node.scopes) - 1
-        if few and above.sampled and body:
+        sampled = few and (above.sampled or self.unknown(inner))
+        if sampled and body:
             loop.checked += 1
         return ScopeState(
             inner, [*given[:first], *loop.carries, *slices], f"{name}{mark}[{entry.count}].", entry,
-            few and above.sampled,
+            sampled,
         )  # fmt: skip
 
     def skip(self, entry: ActiveScope, loop: Round, fixed: list[Array]) -> None:
@@ -273,6 +280,30 @@ class Walk:
         loop.number = rounds
         if len(self.loops) < 1000:
             self.loops[name] = (rounds, loop.checked)
+
+    def bare(self, state: ScopeState, position: int) -> None:
+        """Check the scopes of a loop that have no nodes, as one whose condition is a carry: the
+        reference shows them to nobody. Their inputs are those of the first round."""
+        about, node = state.about, state.about.graph.nodes[position]
+        step = about.plan.steps[about.scoped[position]]
+        if not isinstance(step, LoopStep):
+            return  # a branch is tried
+        kind = loop_of(node)
+        if kind.counted and not node["length"]:
+            return
+        for scope, number in enumerate(step.plans):
+            inner = self.abouts[id(about.plan.plans[number])]
+            if inner.graph.nodes or self.knows(inner):
+                continue
+            end = kind.carries(node).stop
+            given = [state.values[v] for v in node.inputs]
+            first = -1 if kind.reversed(node) else 0
+            given[end:] = [np.asarray(array[first]) for array in given[end:]]
+            name = f"{state.name}%{about.graph.starts[position]}.scope{scope}."
+            one = ScopeState(inner, given, name, None, True)
+            one.outputs = [one.values[v] for v in inner.graph.outputs]
+            self.advance(one)
+            self.finish(one)
 
     # Steps.
 
