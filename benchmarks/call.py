@@ -22,6 +22,7 @@ import tenfold as tn
 from tenfold.backends.cpu.entry.abi import Argument, CallSpec
 from tenfold.backends.cpu.entry.bind import gate, make_entry
 from tenfold.backends.cpu.link.loader import load
+from tenfold.backends.cpu.run.fixed import GATE, fixed
 from tenfold.backends.cpu.target import host_target
 from tenfold.backends.llvm.target import target_machine
 from tenfold.types import parse_type
@@ -74,7 +75,9 @@ def tenfold_call(inputs: int, arrays: list[Any]) -> dict[str, Call]:
     found: dict[str, Call] = {"tenfold": (tn.jit(eval(SOURCES[inputs])), arrays)}
     for label, release in (("entry alone", False), ("entry, GIL released", True)):
         entry = CallSpec("plan", "plan", (Argument(kind),) * inputs, (kind,), release=release)
-        bound = make_entry(entry, image, gate(assemble), eval(SOURCES[inputs]))
+        bound = make_entry(
+            entry, image, gate(lambda: fixed(GATE, host_target())), eval(SOURCES[inputs])
+        )
         if bound.reason is not None:
             label += ", not native"
         found[label] = (bound.call, arrays)
