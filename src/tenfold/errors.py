@@ -127,6 +127,15 @@ class HookError(TenfoldError, KeyError):
     """A hook or host call whose callable is not bound."""
 
 
+class DeviceProblem(TenfoldError, RuntimeError):
+    """A device that can't do what it is asked for: no driver, a fault in a kernel, a device that is
+    lost."""
+
+
+class DeviceMemoryProblem(DeviceProblem, MemoryError):
+    """A device whose memory does not suffice."""
+
+
 class TraceWarning(UserWarning):
     """Tracing freezes something that may vary, such as what a clock says."""
 

@@ -13,6 +13,7 @@ from tenfold.kernel.ir.kernel import (
     Instruction,
     Kernel,
     Store,
+    renumbered,
     stages,
 )
 
@@ -114,3 +115,55 @@ def _kept(kernel: Kernel, reduced: int, target: int, pairs: dict[int, int]) -> K
         kernel.fold,
     )
     return changed.live()
+
+
+def recompute(kernel: Kernel) -> Kernel:
+    """The kernel with what is kept of rows computed anew where it is read: what `keep` gives, as it
+    was before. Scratch buffers stay, and nobody touches them."""
+    kept = {s.buffer: s for s in kernel.stores if kernel.buffers[s.buffer].role == SCRATCH}
+    if not kept:
+        return kernel
+    made: list[Instruction] = []
+    known: dict[Instruction, int] = {}
+    at: dict[int, int] = {}
+
+    def put(instruction: Instruction) -> int:
+        found = known.setdefault(instruction, len(made))
+        if found == len(made):
+            made.append(instruction)
+        return found
+
+    def moved(old: int, reduced: int, target: Index, cloned: dict[int, int]) -> int:
+        """An instruction with a reduced axis in the place of another."""
+        stack = [old]
+        while stack:
+            n = stack[-1]
+            i = kernel.instructions[n]
+            if reduced not in kernel.free[n]:
+                cloned[n] = at[n]
+            waiting = [v for v in i.uses() if v not in cloned] if n not in cloned else []
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            if n not in cloned:
+                args = tuple(cloned[a] for a in i.args)
+                index = None if i.index is None else _at(i.index, reduced, target, cloned)
+                cloned[n] = put(replace(i, args=args, index=index))
+        return cloned[old]
+
+    for n, i in enumerate(kernel.instructions):
+        if i.op == "load" and i.attr[0] in kept:
+            item = kept[i.attr[0]]
+            ((atom, _),) = item.index.terms
+            assert i.index is not None
+            at[n] = moved(item.value, atom.of, i.index, {})
+            continue
+        index = None if i.index is None else renumbered(i, at).index
+        at[n] = put(replace(i, args=tuple(at[a] for a in i.args), index=index))
+    stores = tuple(s for s in kernel.stores if s.buffer not in kept)
+    changed = Kernel(
+        kernel.axes, kernel.buffers, kernel.params, kernel.instructions, stores, kernel.checks,
+        kernel.fold, sizes=kernel.sizes,
+    )  # fmt: skip
+    return changed.with_instructions(made, at).live()

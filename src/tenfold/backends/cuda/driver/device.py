@@ -1,0 +1,233 @@
+"""One GPU: its memory, modules, streams and launches."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from tenfold.backends.cuda.driver.library import Driver, driver
+from tenfold.backends.cuda.target import EXACT, CudaTarget, named
+from tenfold.backends.llvm.target import llvmlite_version
+from tenfold.errors import DeviceProblem
+
+Array = np.ndarray[Any, Any]
+
+_MAJOR, _MINOR, _PROCESSORS, _L2 = 75, 76, 16, 38
+_MAPPED = 2  # of pinned memory: kernels may touch it
+_NON_BLOCKING = 1
+
+
+class Module(Protocol):
+    """Functions that were loaded."""
+
+    def function(self, name: str) -> Any: ...
+
+
+class Device(Protocol):
+    """What programs ask of a device. Streams are numbers: what is asked for in one is done in
+    order."""
+
+    target: CudaTarget
+
+    def alloc(self, nbytes: int) -> int: ...
+
+    def free(self, address: int) -> None: ...
+
+    def pinned(self, nbytes: int) -> tuple[Array, int]:
+        """Bytes of the host that kernels may touch, and where these find them."""
+        ...
+
+    def stream(self) -> Any: ...
+
+    def upload(self, address: int, array: Array, stream: Any) -> None: ...
+
+    def download(self, array: Array, address: int, stream: Any) -> None:
+        """Begin to fill an array: it is whole once the stream was waited for."""
+        ...
+
+    def copy(self, target: int, source: int, nbytes: int, stream: Any) -> None: ...
+
+    def load(self, text: str, image: bytes | None) -> Module:
+        """A module, of its LLVM IR or its machine code."""
+        ...
+
+    def launch(
+        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+    ) -> None: ...
+
+    def wait(self, stream: Any) -> None: ...
+
+
+class GpuModule:
+    """A module on a GPU; its functions by name."""
+
+    def __init__(self, gpu: Gpu, handle: c_void_p) -> None:
+        self._gpu, self._handle = gpu, handle
+        self._functions: dict[str, c_void_p] = {}
+
+    def function(self, name: str) -> c_void_p:
+        found = self._functions.get(name)
+        if found is None:
+            found = c_void_p()
+            self._gpu.cuda.cuModuleGetFunction(byref(found), self._handle, name.encode())
+            self._functions[name] = found
+        return found
+
+
+class Gpu:
+    """A GPU by its number. Its context is the one that CUDA's runtime uses, too, so that arrays of
+    other libraries can be reached."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.cuda = number, driver()
+        self._process = os.getpid()
+        handle = c_int()
+        self.cuda.cuDeviceGet(byref(handle), number)
+        self._device = handle.value
+        self._context = c_void_p()
+        self._lock = threading.Lock()
+        self.name = self._text()
+        major, minor = self.attribute(_MAJOR), self.attribute(_MINOR)
+        version = c_int()
+        self.cuda.cuDriverGetVersion(byref(version))
+        self.version = version.value
+        self.capability = 10 * major + minor
+        self.processors = self.attribute(_PROCESSORS)
+        self.target = named(f"sm_{self.capability}", llvmlite_version(), self._ptx(), EXACT)
+        self._own = threading.local()
+
+    def _ptx(self) -> int:
+        """The newest version of PTX that both the driver and LLVM know."""
+        major, minor = self.version // 1000, self.version % 1000 // 10
+        return min(88, 80 + (major - 12) * 10 + minor) if major >= 12 else 78
+
+    def attribute(self, which: int) -> int:
+        found = c_int()
+        self.cuda.cuDeviceGetAttribute(byref(found), which, self._device)
+        return found.value
+
+    def _text(self) -> str:
+        room = ctypes.create_string_buffer(256)
+        self.cuda.cuDeviceGetName(room, 256, self._device)
+        return room.value.decode()
+
+    def enter(self) -> Driver:
+        """The driver's functions, with this GPU's context current in this thread."""
+        if os.getpid() != self._process:
+            raise DeviceProblem(
+                "CUDA does not work in the child of a process that has used it",
+                fix="start processes by 'spawn', or use CUDA in the child alone",
+            )
+        if not getattr(self._own, "entered", False):
+            with self._lock:
+                if not self._context:
+                    self.cuda.cuDevicePrimaryCtxRetain(byref(self._context), self._device)
+            self.cuda.cuCtxSetCurrent(self._context)
+            self._own.entered = True
+        return self.cuda
+
+    @property
+    def context(self) -> c_void_p:
+        self.enter()
+        return self._context
+
+    # Memory.
+
+    def alloc(self, nbytes: int) -> int:
+        found = c_uint64()
+        self.enter().cuMemAlloc_v2(byref(found), max(nbytes, 16))
+        return found.value
+
+    def free(self, address: int) -> None:
+        if os.getpid() == self._process:
+            self.enter().cuMemFree_v2(address)
+
+    def pinned(self, nbytes: int) -> tuple[Array, int]:
+        cuda, host, seen = self.enter(), c_void_p(), c_uint64()
+        cuda.cuMemHostAlloc(byref(host), max(nbytes, 16), _MAPPED)
+        cuda.cuMemHostGetDevicePointer_v2(byref(seen), host, 0)
+        raw: Any = (ctypes.c_ubyte * max(nbytes, 16)).from_address(host.value or 0)
+        weakref.finalize(raw, self._free_pinned, host.value or 0)
+        made = np.frombuffer(raw, np.uint8)
+        made[...] = 0
+        return made, seen.value
+
+    def _free_pinned(self, host: int) -> None:
+        if os.getpid() == self._process:
+            self.enter().cuMemFreeHost(host)
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes that are free, and all."""
+        free, every = c_size_t(), c_size_t()
+        self.enter().cuMemGetInfo_v2(byref(free), byref(every))
+        return free.value, every.value
+
+    # Streams.
+
+    def stream(self) -> c_void_p:
+        found = c_void_p()
+        self.enter().cuStreamCreate(byref(found), _NON_BLOCKING)
+        return found
+
+    def upload(self, address: int, array: Array, stream: Any) -> None:
+        if array.nbytes:
+            source = array.__array_interface__["data"][0]
+            self.enter().cuMemcpyHtoDAsync_v2(address, source, array.nbytes, stream)
+
+    def download(self, array: Array, address: int, stream: Any) -> None:
+        if array.nbytes:
+            target = array.__array_interface__["data"][0]
+            self.enter().cuMemcpyDtoHAsync_v2(target, address, array.nbytes, stream)
+
+    def copy(self, target: int, source: int, nbytes: int, stream: Any) -> None:
+        if nbytes:
+            self.enter().cuMemcpyDtoDAsync_v2(target, source, nbytes, stream)
+
+    def wait(self, stream: Any) -> None:
+        self.enter().cuStreamSynchronize(stream)
+
+    # Code.
+
+    def load(self, text: str, image: bytes | None) -> GpuModule:
+        from tenfold.backends.cuda.compile import to_ptx
+
+        handle = c_void_p()
+        code = image if image is not None else to_ptx(text, self.target).encode()
+        self.enter().cuModuleLoadData(byref(handle), c_char_p(code))
+        return GpuModule(self, handle)
+
+    def launch(
+        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+    ) -> None:
+        if not blocks:
+            return
+        kept = [ctypes.create_string_buffer(word, len(word)) for word in words]
+        places = (c_void_p * max(1, len(kept)))(*[ctypes.addressof(one) for one in kept])
+        self.enter().cuLaunchKernel(
+            function, blocks, 1, 1, threads, 1, 1, 0, stream, ctypes.addressof(places), None
+        )
+
+
+@cache
+def gpu(number: int = 0) -> Gpu:
+    """The GPU of this number."""
+    count = gpu_count()
+    if not 0 <= number < count:
+        there = "there is none here" if not count else f"there are {count}"
+        raise DeviceProblem(f"there is no GPU {number}: {there}", fix="give backend='cpu'")
+    return Gpu(number)
+
+
+def gpu_count() -> int:
+    """How many GPUs the driver knows."""
+    found = c_int()
+    driver().cuDeviceGetCount(byref(found))
+    return found.value

@@ -1,0 +1,158 @@
+"""libcuda by ctypes: its functions, what they are given, and errors in words."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from functools import cache
+from typing import Any
+
+from tenfold.errors import DeviceMemoryProblem, DeviceProblem
+
+_P = ctypes.POINTER
+_NAMES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
+OUT_OF_MEMORY = 2
+# After one of these nothing can be done on the device by this process any more.
+_STICKY = {
+    700: "a kernel touched memory that is not its own",
+    702: "a kernel ran too long",
+    710: "a kernel failed an assertion",
+    714: "the hardware's stack was damaged",
+    715: "a kernel has an instruction that the chip does not know",
+    716: "a kernel touched memory at an odd address",
+    719: "a kernel failed for a reason that the driver does not tell",
+}
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "cuInit": (c_uint,),
+    "cuDriverGetVersion": (_P(c_int),),
+    "cuDeviceGetCount": (_P(c_int),),
+    "cuDeviceGet": (_P(c_int), c_int),
+    "cuDeviceGetName": (c_char_p, c_int, c_int),
+    "cuDeviceGetAttribute": (_P(c_int), c_int, c_int),
+    "cuDeviceTotalMem_v2": (_P(c_size_t), c_int),
+    "cuDevicePrimaryCtxRetain": (_P(c_void_p), c_int),
+    "cuCtxSetCurrent": (c_void_p,),
+    "cuCtxGetCurrent": (_P(c_void_p),),
+    "cuCtxSynchronize": (),
+    "cuMemGetInfo_v2": (_P(c_size_t), _P(c_size_t)),
+    "cuMemAlloc_v2": (_P(c_uint64), c_size_t),
+    "cuMemFree_v2": (c_uint64,),
+    "cuMemHostAlloc": (_P(c_void_p), c_size_t, c_uint),
+    "cuMemHostGetDevicePointer_v2": (_P(c_uint64), c_void_p, c_uint),
+    "cuMemFreeHost": (c_void_p,),
+    "cuMemcpyHtoDAsync_v2": (c_uint64, c_void_p, c_size_t, c_void_p),
+    "cuMemcpyDtoHAsync_v2": (c_void_p, c_uint64, c_size_t, c_void_p),
+    "cuMemcpyDtoDAsync_v2": (c_uint64, c_uint64, c_size_t, c_void_p),
+    "cuMemsetD8Async": (c_uint64, ctypes.c_ubyte, c_size_t, c_void_p),
+    "cuStreamCreate": (_P(c_void_p), c_uint),
+    "cuStreamDestroy_v2": (c_void_p,),
+    "cuStreamSynchronize": (c_void_p,),
+    "cuStreamQuery": (c_void_p,),
+    "cuStreamWaitEvent": (c_void_p, c_void_p, c_uint),
+    "cuEventCreate": (_P(c_void_p), c_uint),
+    "cuEventRecord": (c_void_p, c_void_p),
+    "cuEventSynchronize": (c_void_p,),
+    "cuEventElapsedTime_v2": (_P(ctypes.c_float), c_void_p, c_void_p),
+    "cuEventDestroy_v2": (c_void_p,),
+    "cuModuleLoadData": (_P(c_void_p), c_char_p),
+    "cuModuleUnload": (c_void_p,),
+    "cuModuleGetFunction": (_P(c_void_p), c_void_p, c_char_p),
+    "cuFuncSetAttribute": (c_void_p, c_int, c_int),
+    "cuLaunchKernel": (c_void_p, *(c_uint,) * 7, c_void_p, c_void_p, c_void_p),
+    "cuGraphCreate": (_P(c_void_p), c_uint),
+    "cuGraphDestroy": (c_void_p,),
+    "cuGraphAddNode_v2": (_P(c_void_p), c_void_p, c_void_p, c_void_p, c_size_t, c_void_p),
+    "cuGraphInstantiateWithFlags": (_P(c_void_p), c_void_p, c_uint64),
+    "cuGraphExecDestroy": (c_void_p,),
+    "cuGraphExecKernelNodeSetParams_v2": (c_void_p, c_void_p, c_void_p),
+    "cuGraphExecNodeSetParams": (c_void_p, c_void_p, c_void_p),
+    "cuGraphLaunch": (c_void_p, c_void_p),
+    "cuGraphConditionalHandleCreate": (_P(c_uint64), c_void_p, c_void_p, c_uint, c_uint),
+    "cuPointerGetAttribute": (c_void_p, c_int, c_uint64),
+    "cuGetErrorName": (c_int, _P(c_char_p)),
+    "cuGetErrorString": (c_int, _P(c_char_p)),
+}
+
+
+class Driver:
+    """The functions of libcuda: each raises where it fails."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._made: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """One of the functions; the newest of several versions that this driver has."""
+        signature = _SIGNATURES.get(name)
+        if signature is None:
+            raise AttributeError(name)
+        try:
+            function = getattr(self._library, name)
+        except AttributeError:
+            older = name.removesuffix("_v2")
+            function = getattr(self._library, older, None)
+            if function is None:
+                raise DeviceProblem(
+                    f"NVIDIA's driver has no {name}", fix="install a newer driver"
+                ) from None
+        function.argtypes, function.restype = signature, c_int
+
+        def call(*args: Any) -> None:
+            status = function(*args)
+            if status:
+                raise self.problem(name, status)
+
+        self.__dict__[name] = call
+        return call
+
+    def address(self, name: str) -> int:
+        """Where a function lies, for native code that calls it."""
+        found = ctypes.cast(getattr(self._library, name), c_void_p).value
+        assert found is not None
+        return found
+
+    def problem(self, name: str, status: int) -> DeviceProblem:
+        """A status other than success, as an error."""
+        text = c_char_p()
+        words = f"error {status}"
+        if not self._library.cuGetErrorString(status, ctypes.byref(text)) and text.value:
+            words = text.value.decode()
+        if status == OUT_OF_MEMORY:
+            return DeviceMemoryProblem(
+                "the GPU's memory does not suffice",
+                fix="free arrays that lie on it, or give it less at a time",
+            )
+        if status in _STICKY:
+            return DeviceProblem(
+                f"the GPU gave up: {_STICKY[status]} ({words}, in {name})",
+                fix="this process can't use it any more: start another; and report the program",
+            )
+        return DeviceProblem(f"CUDA: {words} (in {name})")
+
+
+@cache
+def driver() -> Driver:
+    """NVIDIA's driver, begun; an error says why there is none."""
+    for name in _NAMES:
+        try:
+            library = ctypes.CDLL(name)
+            break
+        except OSError:
+            continue
+    else:
+        raise DeviceProblem(
+            "there is no NVIDIA driver here (libcuda.so.1)",
+            fix="install NVIDIA's driver, or give backend='cpu'",
+        )
+    made = Driver(library)
+    made.cuInit(0)
+    return made
+
+
+_started = os.getpid()  # where libcuda was begun, if it was
+
+
+def forked() -> bool:
+    """Whether this is the child of a process that has used the driver: there it does not work."""
+    return driver.cache_info().currsize > 0 and os.getpid() != _started

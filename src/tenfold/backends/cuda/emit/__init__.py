@@ -1,0 +1,1 @@
+"""Legal kernels as LLVM IR for a GPU's threads."""

@@ -1,0 +1,141 @@
+"""Rows too long for a team's registers, and few rows: a block goes through them chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold.backends.cuda.emit.control import loop
+from tenfold.backends.cuda.emit.function import FunctionWriter
+from tenfold.backends.cuda.emit.joining import Held, Joining
+from tenfold.backends.cuda.emit.phases import Phases, PhaseWriter, recalled_by_block
+from tenfold.backends.cuda.emit.rows import packs
+from tenfold.backends.cuda.emit.team import Layout, Team, chosen
+from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
+from tenfold.kernel.ir.kernel import Fold
+
+_THREADS = 512  # which have a chunk at once
+_CHUNK = Fold().stretch
+
+
+class LongRows(Phases):
+    """Rows along which rounds lie; a unit is a chunk."""
+
+    threads = _THREADS
+
+    @property
+    def unit(self) -> int:
+        return _CHUNK
+
+    def writer(self, f: FunctionWriter, t: Thread) -> LongRowsWriter:
+        return LongRowsWriter(self, f, t)
+
+
+class LongRowsWriter(PhaseWriter):
+    """A block that has a row, or a part of it."""
+
+    phases: LongRows
+
+    def __init__(self, phases: LongRows, f: FunctionWriter, t: Thread) -> None:
+        super().__init__(phases, f, t)
+        self.count = 4 if packs(t, phases.form) else 1
+        self.layout = Layout(_THREADS, 1, Fold().run, 4, self.count)
+        self.team = Team(f, self.layout, _THREADS)
+
+    def place(self) -> Text:
+        row = self.block_of(self.phases.rows)
+        return self.w.op(f"zext i32 {row} to i64") if self.t.position == "i64" else row
+
+    def first(self) -> Text:
+        return self.w.op(f"icmp eq i32 {self.team.thread}, 0")
+
+    def share(self) -> tuple[Text, int]:
+        return self.team.thread, _THREADS
+
+    def recall(self, joining: Joining, read: Any) -> Held:
+        def exchanged(joining: Joining, held: Held, _: int) -> list[Held]:
+            return self.team.gathered(joining, [held], False, 1)
+
+        phases = self.phases
+        return recalled_by_block(self.f, joining, read, phases.parts, _THREADS, exchanged)
+
+    def chunks(self) -> tuple[Position, Position]:
+        """The first chunk of this block's part, and the one behind its last."""
+        w, phases = self.w, self.phases
+        if self.part is None:
+            return 0, phases.units
+        first = w.op(f"mul i32 {self.part}, {phases.size}")
+        stop = w.op(f"add i32 {first}, {phases.size}")
+        return first, w.intrinsic("umin", "i32", stop, w.const("i32", phases.units, False))
+
+    def slots(self, chunk: Position) -> tuple[Text, list[Slot]]:
+        """The slots of this thread in a chunk."""
+        w, ty, extent = self.w, self.t.position, self.phases.extent
+        own = self.layout.anchor(w, ty, self.team.me)
+        number = chunk
+        if ty == "i64" and isinstance(chunk, str):
+            number = w.op(f"zext i32 {chunk} to i64")
+        start = w.op(f"mul {ty} {number}, {_CHUNK}")
+        anchor = w.op(f"add {ty} {own}, {start}")
+        offsets = self.layout.offsets()
+        if extent % _CHUNK == 0:
+            return anchor, [Slot(n) for n in offsets]
+        slots: list[Slot] = []
+        for n, offset in enumerate(offsets):
+            if n % self.count:
+                slots.append(Slot(offset, slots[-1].active))
+                continue
+            at = w.op(f"add {ty} {anchor}, {offset}") if offset else anchor
+            slots.append(Slot(offset, w.op(f"icmp ult {ty} {at}, {w.const(ty, extent, False)}")))
+        return anchor, slots
+
+    def partial(self, members: Sequence[int]) -> list[Held]:
+        w, t = self.w, self.t
+        self.uniform(self.roots_of(members))
+        joinings = [Joining.of(self.kernel, m) for m in members]
+        counters = [self.counter(j) if j.shaped else None for j in joinings]
+        loose = [j for j in joinings if not j.shaped]  # those are joined in the end
+        begin = [pair for j in loose for pair in zip(j.types, j.identity, strict=True)]
+        low, high = self.chunks()
+
+        def one(chunk: Position, held: list[Text]) -> list[Text]:
+            number, at, out = held[0], 1, list[Text]()
+            anchor, slots = self.slots(chunk)
+            with t.across(self.form.row, anchor, slots):
+                self.need(self.roots_of(members), self.count)
+                for member, joining, counter in zip(members, joinings, counters, strict=True):
+                    args = self.kernel.instructions[member].args
+                    values = [[t.get(a, n) for a in args] for n in range(len(slots))]
+                    if counter is not None:
+                        counter.join(number, self.team.joined(joining, values, slots, again=True))
+                        continue
+                    width = len(joining.types)
+                    mine = held[at : at + width]
+                    at += width
+                    for given, slot in zip(values, slots, strict=True):
+                        mine = chosen(w, slot, joining, mine, joining.step(w, mine, given))
+                    out += mine
+            return [w.op(f"add i32 {number}, 1"), *out]
+
+        number, *rest = loop(w, "i32", low, high, 1, [("i32", "0"), *begin], one)
+        found, at = list[Held](), 0
+        for joining, counter in zip(joinings, counters, strict=True):
+            if counter is not None:
+                found.append(counter.total(number))
+                continue
+            width = len(joining.types)
+            mine = rest[at : at + width]
+            at += width
+            found.append(self.team.joined(joining, [mine], [Slot(0)]))
+        return found
+
+    def sweep(self) -> None:
+        low, high = self.chunks()
+
+        def one(chunk: Position, _: list[Text]) -> list[Text]:
+            anchor, slots = self.slots(chunk)
+            with self.t.across(self.form.row, anchor, slots):
+                self.along(self.count)
+            return []
+
+        loop(self.w, "i32", low, high, 1, (), one)

@@ -1,0 +1,440 @@
+"""Kernels whose rows are gone through in parts, by several blocks: one function after another, each
+of which joins what the blocks of those before it left in memory.
+
+A row has as many parts as keep a chip busy, each a power of two of chunks (or of runs, where rows
+are columns): the partial results of parts, joined as a balanced tree by position, are then what the
+kernel's fold asks for. A row of one part needs no memory: all stages are loops of one function.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from tenfold.backends.cuda.emit.control import Counter, balanced, loop
+from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
+from tenfold.backends.cuda.emit.joining import Held, Joining
+from tenfold.backends.cuda.emit.memory import both, guarded, load, store
+from tenfold.backends.cuda.emit.point import apart
+from tenfold.backends.cuda.emit.rowform import RowForm
+from tenfold.backends.cuda.emit.team import exchange, wait
+from tenfold.backends.cuda.emit.thread import Position, Text, Thread
+from tenfold.backends.cuda.target import WARP
+from tenfold.backends.llvm.writer import BITS
+from tenfold.kernel.analyse.access import in_place
+from tenfold.kernel.ir.kernel import Kernel, stages
+from tenfold.kernel.ir.number import Facts, prefers_less
+
+BUSY = 264  # blocks that keep a large chip busy
+_MANY = 4096  # blocks, above which parts grow
+_PLACES = 40  # of a counter: for more parts than there is memory
+
+
+class Phases(ABC):
+    """The functions of one kernel."""
+
+    threads: int  # of a block
+
+    def __init__(self, form: RowForm, begin: Callable[[], FunctionWriter], facts: Facts) -> None:
+        self.form, self.kernel = form, form.kernel
+        self.begin, self.facts = begin, facts
+        self.extent = form.kernel.axes[form.row].extent
+        deep = stages(form.kernel)
+        self.members: dict[int, list[int]] = {}
+        for n, i in enumerate(form.kernel.instructions):
+            if i.op == "reduce":
+                self.members.setdefault(deep[n], []).append(n)
+        row, kernel = form.row, form.kernel
+        conditions = [kernel.free[c.condition] for c in kernel.checks]
+        self.sweeps = any(row in f for f in conditions) or any(
+            row in kernel.store_free(s) for s in kernel.stores
+        )  # whether rows are gone through once more in the end
+        self.rows: Any = prod(kernel.axes[a].extent for a in form.outer)
+        self.groups = self.groups_of(self.rows)
+        self.units = -(-self.extent // self.unit)
+        self.size = self._size()
+        self.parts: Any = (self.units + self.size - 1) // self.size if self.size else 1
+
+    @property
+    @abstractmethod
+    def unit(self) -> int:
+        """The elements of which a part has a power of two."""
+
+    def groups_of(self, rows: Any) -> Any:
+        """How many blocks the rows take that are gone through side by side."""
+        return rows
+
+    @abstractmethod
+    def writer(self, f: FunctionWriter, t: Thread) -> PhaseWriter:
+        """What writes one of the functions."""
+
+    def _size(self) -> int:
+        """How many units a part has; 0 where a row is one part."""
+        if not prefers_less(self.groups, BUSY) or self.units <= 1:
+            return 0
+        size = 1
+        while size < 1 << 20 and not prefers_less(
+            self.groups * ((self.units + size - 1) // size), _MANY
+        ):
+            size *= 2
+        return size
+
+    def emit(self) -> KernelText:
+        """All functions, in their order."""
+        if not self.size:
+            one = self._function()
+            for members in self.members.values():
+                one.through(members)
+            one.end()
+            return finish([(one.f, self.threads, self.groups, 1)], self.facts)
+        functions = []
+        known: list[int] = []
+        for members in self.members.values():
+            part = self._function(known)
+            part.leave(part.partial(members), members)
+            functions.append((part.f, self.threads, self.groups * self.parts, 1))
+            known += members
+        last = self._function(known, parted=self.sweeps)
+        last.end()
+        blocks = self.groups * self.parts if self.sweeps else self.groups
+        functions.append((last.f, self.threads, blocks, 1))
+        return finish(functions, self.facts, self.room(known, None))
+
+    def _function(self, known: Sequence[int] = (), parted: bool = True) -> PhaseWriter:
+        """One function that begins with what those before it left; its blocks have parts of rows,
+        unless only their results are left to be stored."""
+        f = self.begin()
+        made = self.writer(f, f.thread())
+        made.parted = bool(self.size) and parted
+        made.begin(known)
+        return made
+
+    def room(self, members: Sequence[int], until: tuple[int, int] | None) -> Any:
+        """Where the partial results of a state of a member begin, in bytes; of all, their end."""
+        total: Any = 0
+        for member in members:
+            for state, ty in enumerate(Joining.of(self.kernel, member).types):
+                if (member, state) == until:
+                    return total
+                size = self.rows * self.parts * max(1, BITS[ty] // 8)
+                total = total + (size + 15) // 16 * 16
+        return total
+
+    @property
+    def every(self) -> list[int]:
+        return [m for members in self.members.values() for m in members]
+
+
+class PhaseWriter(ABC):
+    """One function of a kernel in phases."""
+
+    def __init__(self, phases: Phases, f: FunctionWriter, t: Thread) -> None:
+        self.phases, self.f, self.t, self.w = phases, f, t, f.w
+        self.form, self.kernel = phases.form, phases.kernel
+        self.parted = False  # whether blocks have parts of rows
+        self.part: Text | None = None  # which part of its row this block has; None: all of it
+        self.alive: Text | None = None  # whether there is a row for this thread at all
+
+    # What the two ways of going through rows differ in.
+
+    @abstractmethod
+    def place(self) -> Text:
+        """Find which rows this block has; the number of this thread's row."""
+
+    @abstractmethod
+    def partial(self, members: Sequence[int]) -> list[Held]:
+        """Go through this block's part of the rows: what it comes to, in all threads of a row."""
+
+    @abstractmethod
+    def sweep(self) -> None:
+        """Go through it once more, and store what lies along rows."""
+
+    @abstractmethod
+    def first(self) -> Text:
+        """Whether this thread is the first of those that have a row."""
+
+    @abstractmethod
+    def share(self) -> tuple[Text, int]:
+        """The number of this thread among those that have its row, and how many these are."""
+
+    @abstractmethod
+    def recall(self, joining: Joining, read: Any) -> Held:
+        """The partial results of all parts of a row, joined, in all of its threads."""
+
+    # What they have in common.
+
+    def begin(self, known: Sequence[int]) -> None:
+        """Find rows and part, and what earlier functions left."""
+        phases, w, ty = self.phases, self.w, self.t.position
+        self.number = self.place()
+        extents = [self.kernel.axes[a].extent for a in self.form.outer]
+        self.t.base.update(zip(self.form.outer, apart(w, ty, self.number, extents), strict=True))
+        self.f.partial = bool(phases.size)
+        for member in known:
+            joining = Joining.of(self.kernel, member)
+
+            def read(part: Text, member: int = member, joining: Joining = joining) -> Held:
+                return [
+                    self._left(member, state, ty, part) for state, ty in enumerate(joining.types)
+                ]
+
+            self.put(member, self.recall(joining, read))
+
+    def block_of(self, groups: Any) -> Text:
+        """The number of this block's group of rows; notes which part it has, where there are."""
+        w, phases = self.w, self.phases
+        block = self.f.sreg("ctaid.x")
+        if not self.parted:
+            return block
+        group, self.part = apart(w, "i32", block, [groups, phases.parts])[0:2]  # type: ignore[assignment]
+        return str(group)
+
+    def _left(self, member: int, state: int, ty: str, part: Text) -> Text:
+        w = self.w
+        at = self._partial_at(member, state, ty, part)
+        kept = "i8" if ty == "i1" else ty
+        found = w.op(f"load {kept}, ptr addrspace(1) {at}, align {max(1, BITS[ty] // 8)}")
+        return w.op(f"icmp ne i8 {found}, 0") if ty == "i1" else found
+
+    def _partial_at(self, member: int, state: int, ty: str, part: Text) -> Text:
+        """Where a partial result lies: those of a row side by side."""
+        w, phases = self.w, self.phases
+        start = phases.room(phases.every, (member, state))
+        base = "%partial"
+        if not (isinstance(start, int) and start == 0):
+            base = w.op(
+                f"getelementptr i8, ptr addrspace(1) %partial, i64 {w.const('i64', start, False)}"
+            )
+        row = self.number
+        if self.t.position == "i32":
+            row = w.op(f"zext i32 {row} to i64")
+        at = w.op(f"mul i64 {row}, {w.const('i64', phases.parts, False)}")
+        at = w.op(f"add i64 {at}, {w.op(f'zext i32 {part} to i64')}")
+        kept = "i8" if ty == "i1" else ty
+        return w.op(f"getelementptr {kept}, ptr addrspace(1) {base}, i64 {at}")
+
+    def leave(self, held: Sequence[Held], members: Sequence[int]) -> None:
+        """Have the first thread of each row write what its part came to."""
+        w = self.w
+        assert self.part is not None
+        part = self.part
+
+        def write() -> list[Text]:
+            for member, states in zip(members, held, strict=True):
+                joining = Joining.of(self.kernel, member)
+                for state, (ty, x) in enumerate(zip(joining.types, states, strict=True)):
+                    at = self._partial_at(member, state, ty, part)
+                    raw = w.op(f"zext i1 {x} to i8") if ty == "i1" else x
+                    kept = "i8" if ty == "i1" else ty
+                    size = max(1, BITS[ty] // 8)
+                    w.put(f"store {kept} {raw}, ptr addrspace(1) {at}, align {size}")
+            return []
+
+        guarded(w, both(w, self.first(), self.alive), write, [])
+
+    def through(self, members: Sequence[int]) -> None:
+        """Go through whole rows, and have what they come to."""
+        for member, held in zip(members, self.partial(members), strict=True):
+            self.put(member, held)
+
+    def put(self, member: int, held: Held) -> None:
+        self.t.put(member, 0, held[0])
+        for n, i in enumerate(self.kernel.instructions):
+            if i.op == "state" and i.args == (member,):
+                self.t.put(n, 0, held[1])
+
+    def need(self, roots: Sequence[int], count: int = 1) -> None:
+        """Compute what these values are made of, as far as it is not known."""
+        wanted, stack = set[int](), list(roots)
+        while stack:
+            n = stack.pop()
+            if n not in wanted and (n, 0) not in self.t.env:
+                wanted.add(n)
+                stack += self.kernel.instructions[n].uses()
+        for n in sorted(wanted):
+            if self.kernel.instructions[n].op == "load":
+                load(self.t, n, count)
+            else:
+                self.t.compute(n)
+
+    def uniform(self, roots: Sequence[int]) -> None:
+        """Compute, before a loop over rows, what is the same along them."""
+        inside, stack = list[int](), list(roots)
+        seen = set[int]()
+        while stack:
+            n = stack.pop()
+            if n in seen:
+                continue
+            seen.add(n)
+            if self.form.row in self.kernel.free[n]:
+                stack += self.kernel.instructions[n].uses()
+            else:
+                inside.append(n)
+        self.need(inside)
+
+    def roots_of(self, members: Sequence[int]) -> list[int]:
+        return [a for m in members for a in self.kernel.instructions[m].args]
+
+    def end(self) -> None:
+        """What is stored of rows, and along them."""
+        kernel, row = self.kernel, self.form.row
+        others = frozenset(self.form.others)
+        test = both(self.w, self.first(), self.alive)
+        if self.part is not None:
+            zero = self.w.op(f"icmp eq i32 {self.part}, 0")
+            test = both(self.w, test, zero)
+        own = [
+            n
+            for n, item in enumerate(kernel.stores)
+            if row not in (free := kernel.store_free(item)) and not free & others
+        ]
+        self.need([v for n in own for v in kernel.stores[n].uses()])
+        if own and in_place(kernel):
+            wait(self.w)  # what one thread writes over, all that have the row have read
+        for n in own:
+            store(self.t, n, test)
+        for n, check in enumerate(kernel.checks):
+            free = kernel.free[check.condition]
+            if row not in free and not free & others:
+                self.need([check.condition])
+                self.guard(n, test)
+        if others:
+            self._spread(others)
+        if self.phases.sweeps:
+            roots = [v for s in kernel.stores if row in kernel.store_free(s) for v in s.uses()]
+            roots += [c.condition for c in kernel.checks if row in kernel.free[c.condition]]
+            self.uniform(roots)
+            self.sweep()
+
+    def along(self, count: int = 1) -> None:
+        """Inside of a sweep: what is stored and checked along rows."""
+        kernel, row = self.kernel, self.form.row
+        for n, item in enumerate(kernel.stores):
+            if row in kernel.store_free(item):
+                self.need(item.uses(), count)
+                store(self.t, n, self.alive, count)
+        for n, check in enumerate(kernel.checks):
+            if row in kernel.free[check.condition]:
+                self.need([check.condition], count)
+                self.guard(n, self.alive)
+
+    def guard(self, number: int, test: Text | None) -> None:
+        """Set the bit of a failed check where the host looks."""
+        found, w, t = self.kernel.checks[number], self.w, self.t
+        told = f"atomicrmw or ptr addrspace(1) %fault, i32 {1 << found.code} monotonic, align 4"
+        for slot in t.each(found.condition):
+            failed: Text | None = w.op(f"xor i1 {t.get(found.condition, slot)}, true")
+            failed = both(w, failed, test)
+            if t.spread(found.condition):
+                failed = both(w, failed, t.slots[slot].active)
+
+            def tell() -> list[Text]:
+                w.op(told)
+                return []
+
+            guarded(w, failed, tell, [])
+
+    def _spread(self, others: frozenset[int]) -> None:
+        """What is computed along other axes from what rows came to, by all threads of a row in
+        turn; of its parts, by the first."""
+        kernel, t, w = self.kernel, self.t, self.w
+        named = list(self.form.others)
+        extents = [kernel.axes[a].extent for a in named]
+        roots = [v for s in kernel.stores if kernel.store_free(s) & others for v in s.uses()]
+        roots += [c.condition for c in kernel.checks if kernel.free[c.condition] & others]
+        same = [n for n in self._below(roots) if not kernel.free[n] & others]
+        self.need(same)
+
+        def one(at: Position, _: list[Text]) -> list[Text]:
+            env, base = t.env, t.base
+            t.env, t.base = dict(env), dict(base)
+            t.base.update(zip(named, apart(w, t.position, str(at), extents), strict=True))
+            for n, item in enumerate(kernel.stores):
+                free = kernel.store_free(item)
+                if free & others:
+                    self.need(item.uses())
+                    alone: Text | None = None
+                    for axis in others - free:
+                        zero = w.op(f"icmp eq {t.position} {t.base[axis]}, 0")
+                        alone = both(w, alone, zero)
+                    store(t, n, alone)
+            for n, check in enumerate(kernel.checks):
+                if kernel.free[check.condition] & others:
+                    self.need([check.condition])
+                    self.guard(n, None)
+            t.env, t.base = env, base
+            return []
+
+        test = self.alive
+        if self.part is not None:
+            test = both(w, test, w.op(f"icmp eq i32 {self.part}, 0"))
+        me, step = self.share()
+        if t.position == "i64":
+            me = w.op(f"zext i32 {me} to i64")
+        stop = w.const(t.position, prod(extents), False)
+        if test is not None:  # without a row there is nothing to be read, either
+            stop = w.op(f"select i1 {test}, {t.position} {stop}, {t.position} 0")
+        loop(w, t.position, me, stop, step, (), one)
+
+    def _below(self, roots: Sequence[int]) -> set[int]:
+        """What these are made of, as far as it is not known."""
+        found, stack = set[int](), list(roots)
+        while stack:
+            n = stack.pop()
+            if n not in found and (n, 0) not in self.t.env:
+                found.add(n)
+                stack += self.kernel.instructions[n].uses()
+        return found
+
+    def counter(self, joining: Joining, ty: str = "i32") -> Counter:
+        made = Counter(self.w, joining, ty, _PLACES)
+        self.f.memory += made.declared
+        return made
+
+
+def recalled_by_block(
+    f: FunctionWriter, joining: Joining, read: Any, count: Any, threads: int, wait: Any
+) -> Held:
+    """Partial results of a row, as many as there are, joined as a balanced tree by position by all
+    threads of a block: each has neighbours, a power of two of them."""
+    w = f.w
+    me = f.sreg("tid.x")
+    total = w.const("i32", count, False)
+    if count <= threads:
+        there = w.op(f"icmp ult i32 {me}, {total}")
+        held = guarded(w, there, lambda: read(me), joining.types)
+        held = [
+            w.op(f"select i1 {there}, {ty} {x}, {ty} {none}")
+            for ty, x, none in zip(joining.types, held, joining.identity, strict=True)
+        ]
+    else:
+        each = 1 << ((count + threads - 1) // threads - 1).bit_length()
+        first = w.op(f"mul i32 {me}, {w.const('i32', each, False)}")
+        stop = w.op(f"add i32 {first}, {w.const('i32', each, False)}")
+        stop = w.intrinsic("umin", "i32", stop, total)
+        counter = Counter(w, joining, "i32", _PLACES)
+        f.memory += counter.declared
+
+        def one(at: Position, held: list[Text]) -> list[Text]:
+            counter.join(held[0], read(str(at)))
+            return [w.op(f"add i32 {held[0]}, 1")]
+
+        (number,) = loop(w, "i32", first, stop, 1, [("i32", "0")], one)
+        some = w.op(f"icmp ne i32 {number}, 0")
+        held = guarded(w, some, lambda: counter.total(number), joining.types)
+        held = [
+            w.op(f"select i1 {some}, {ty} {x}, {ty} {none}")
+            for ty, x, none in zip(joining.types, held, joining.identity, strict=True)
+        ]
+    for step in (1, 2, 4, 8, 16):
+        other = [exchange(w, ty, x, step) for ty, x in zip(joining.types, held, strict=True)]
+        held = joining.merge(w, held, other)
+    return balanced(w, joining, wait(joining, held, threads // WARP))
+
+
+def is_shaped(kernel: Kernel) -> bool:
+    """Whether a kernel has sums whose order shows."""
+    reduces = (n for n, i in enumerate(kernel.instructions) if i.op == "reduce")
+    return any(Joining.of(kernel, n).shaped for n in reduces)

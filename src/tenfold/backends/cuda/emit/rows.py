@@ -1,0 +1,219 @@
+"""Rows that a team of threads keeps: each element is read once, and stays in a register through all
+that is computed of the row."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from tenfold.backends.cuda.emit.control import loop
+from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
+from tenfold.backends.cuda.emit.joining import Held, Joining
+from tenfold.backends.cuda.emit.memory import both, guarded, load, packed, store
+from tenfold.backends.cuda.emit.point import apart
+from tenfold.backends.cuda.emit.rowform import RowForm
+from tenfold.backends.cuda.emit.team import Layout, Team, layout_of
+from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
+from tenfold.backends.llvm.writer import SIZES
+from tenfold.kernel.analyse.access import in_place
+from tenfold.kernel.ir.number import Facts
+
+BLOCK = 128  # threads at least: several short rows
+_KEPT = 4  # bytes of an element, of which a thread keeps up to 32
+
+
+def emit_rows(form: RowForm, f: FunctionWriter, facts: Facts) -> KernelText | None:
+    """A kernel of rows along which rounds lie; None where they are too long to be kept."""
+    kernel, t = form.kernel, f.thread()
+    wide = packs(t, form)
+    layout = layout_of(kernel.axes[form.row].extent, wide)
+    if layout is None:
+        return None
+    block = max(BLOCK, layout.threads)
+    team = Team(f, layout, block)
+    rows = RowsEmitter(f, t, form, team)
+    rows.body(4 if layout.packed > 1 else 1)
+    count: Any = prod(kernel.axes[a].extent for a in form.outer)
+    return finish([(f, block, (count + team.teams - 1) // team.teams, 1)], facts)
+
+
+def packs(t: Thread, form: RowForm) -> bool:
+    """Whether four neighbours of a row are read at once: all that lies along it begins where that
+    can be, and there is no part of four."""
+    kernel = form.kernel
+    if kernel.axes[form.row].extent % 4:
+        return False
+    t.lane = form.row
+    touched = [(i.attr[0], i.index) for i in kernel.instructions if i.op == "load"]
+    touched += [(s.buffer, s.index) for s in kernel.stores]
+    found = [
+        packed(t, buffer, index, 4)
+        for buffer, index in touched
+        if index is not None and form.row in index.axes()
+    ]
+    t.lane = None
+    sizes = [SIZES[kernel.buffers[b].dtype] for b, i in touched if i and form.row in i.axes()]
+    return bool(found) and all(found) and max(sizes) <= _KEPT
+
+
+class RowsEmitter:
+    """One team's row, as text."""
+
+    def __init__(self, f: FunctionWriter, t: Thread, form: RowForm, team: Team) -> None:
+        self.f, self.t, self.w, self.form, self.team = f, t, f.w, form, team
+        self.kernel = form.kernel
+        self.alive = self.find_row()
+
+    def find_row(self) -> Text | None:
+        """Find the row of this team, and whether there is one. Threads without one do as the last
+        row's, for others count on them, and store nothing."""
+        w, ty, kernel, team = self.w, self.t.position, self.kernel, self.team
+        extents = [kernel.axes[a].extent for a in self.form.outer]
+        count: Any = prod(extents)
+        block = self.f.sreg("ctaid.x")
+        number = block
+        if team.teams > 1:
+            first = w.op(f"mul i32 {block}, {team.teams}")
+            number = w.op(f"add i32 {first}, {team.number()}")
+        if ty == "i64":
+            number = w.op(f"zext i32 {number} to i64")
+        alive = None
+        if team.teams > 1 and count % team.teams:
+            limit = w.const(ty, count, False)
+            alive = w.op(f"icmp ult {ty} {number}, {limit}")
+            last = w.const(ty, count - 1, False)
+            number = w.op(f"select i1 {alive}, {ty} {number}, {ty} {last}")
+        self.t.base.update(zip(self.form.outer, apart(w, ty, number, extents), strict=True))
+        return alive
+
+    def slots(self, layout: Layout, start: Position = 0) -> tuple[Text, list[Slot]]:
+        """The slots of this thread from a place in the row on: their anchor, and each."""
+        w, ty = self.w, self.t.position
+        anchor = layout.anchor(w, ty, self.team.me)
+        if not (isinstance(start, int) and start == 0):
+            anchor = w.op(f"add {ty} {anchor}, {start}")
+        extent = self.kernel.axes[self.form.row].extent
+        offsets = layout.offsets()
+        if isinstance(start, int) and start == 0 and extent == layout.reach:
+            return anchor, [Slot(n) for n in offsets]
+        slots: list[Slot] = []
+        for n, offset in enumerate(offsets):
+            if layout.packed > 1 and n % layout.packed:  # neighbours are there together
+                slots.append(Slot(offset, slots[-1].active))
+                continue
+            at = w.op(f"add {ty} {anchor}, {offset}") if offset else anchor
+            slots.append(Slot(offset, w.op(f"icmp ult {ty} {at}, {w.const(ty, extent, False)}")))
+        return anchor, slots
+
+    def body(self, count: int) -> None:
+        """All of the kernel, with the row in registers."""
+        anchor, slots = self.slots(self.team.layout)
+        kernel, t = self.kernel, self.t
+        apart = frozenset(self.form.others)
+        with t.across(self.form.row, anchor, slots):
+            for n, i in enumerate(kernel.instructions):
+                if kernel.free[n] & apart:
+                    continue
+                if i.op == "reduce":
+                    self.reduce(n)
+                elif i.op == "load":
+                    load(t, n, count)
+                elif (n, 0) not in t.env:
+                    t.compute(n)
+            for n in range(len(kernel.checks)):
+                if not kernel.free[kernel.checks[n].condition] & apart:
+                    self.guard(n)
+            if in_place(kernel):
+                self.team.wait()  # what one thread writes over, all of its team have read
+            for n in range(len(kernel.stores)):
+                if not kernel.store_free(kernel.stores[n]) & apart:
+                    self.store(n, count)
+            self.spread()
+
+    def reduce(self, member: int) -> None:
+        t, i = self.t, self.kernel.instructions[member]
+        joining = Joining.of(self.kernel, member)
+        slots = range(len(t.slots))
+        values = [[t.get(a, slot) for a in i.args] for slot in slots]
+        self.put(member, self.team.joined(joining, values, t.slots))
+
+    def put(self, member: int, held: Held) -> None:
+        """What a reduction came to, with its further states."""
+        self.t.put(member, 0, held[0])
+        for n, i in enumerate(self.kernel.instructions):
+            if i.op == "state" and i.args == (member,):
+                self.t.put(n, 0, held[1])
+
+    def guard(self, check: int) -> None:
+        """Set the bit of a failed check where the host looks."""
+        found, w, t = self.kernel.checks[check], self.w, self.t
+        told = f"atomicrmw or ptr addrspace(1) %fault, i32 {1 << found.code} monotonic, align 4"
+        for slot in t.each(found.condition):
+            failed: Text | None = w.op(f"xor i1 {t.get(found.condition, slot)}, true")
+            failed = both(w, failed, self.alive)
+            if t.spread(found.condition):
+                failed = both(w, failed, t.slots[slot].active)
+
+            def tell() -> list[Text]:
+                w.op(told)
+                return []
+
+            guarded(w, failed, tell, [])
+
+    def store(self, number: int, count: int) -> None:
+        """A store: along the row by all threads, of the row by its first."""
+        test = self.alive
+        if self.form.row not in self.kernel.store_free(self.kernel.stores[number]):
+            test = both(self.w, self.first(), test)
+        store(self.t, number, test, count)
+
+    def first(self) -> Text:
+        """Whether this is the first thread of its team."""
+        key = ("first",)
+        if key not in self.t.env:
+            self.t.env[key] = self.w.op(f"icmp eq i32 {self.team.me}, 0")
+        found: Text = self.t.env[key]
+        return found
+
+    def spread(self) -> None:
+        """What is computed along other axes, from what the row came to: by all threads in turn."""
+        kernel, t, w = self.kernel, self.t, self.w
+        others = self.form.others
+        if not others:
+            return
+        extents = [kernel.axes[a].extent for a in others]
+        ty, step = t.position, self.team.layout.threads
+        me = w.op(f"zext i32 {self.team.me} to i64") if ty == "i64" else self.team.me
+
+        def one(at: Position, _: list[Text]) -> list[Text]:
+            env, base = t.env, t.base
+            t.env, t.base = dict(env), dict(base)
+            t.base.update(zip(others, apart(w, ty, str(at), extents), strict=True))
+            self._along_others(frozenset(others))
+            t.env, t.base = env, base
+            return []
+
+        stop = w.const(ty, prod(extents), False)
+        if self.alive is not None:  # without a row there is nothing to be read, either
+            stop = w.op(f"select i1 {self.alive}, {ty} {stop}, {ty} 0")
+        loop(w, ty, me, stop, step, (), one)
+
+    def _along_others(self, others: frozenset[int]) -> None:
+        kernel, t = self.kernel, self.t
+        for n, i in enumerate(kernel.instructions):
+            if kernel.free[n] & others:
+                if i.op == "load":
+                    load(t, n)
+                else:
+                    t.compute(n)
+        for n in range(len(kernel.checks)):
+            if kernel.free[kernel.checks[n].condition] & others:
+                self.guard(n)
+        for n, item in enumerate(kernel.stores):
+            free = kernel.store_free(item)
+            if free & others:
+                test = self.alive
+                for axis in others - free:  # along which it is the same
+                    zero = self.w.op(f"icmp eq {t.position} {t.base[axis]}, 0")
+                    test = both(self.w, test, zero)
+                store(t, n, test)

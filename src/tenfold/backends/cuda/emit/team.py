@@ -1,0 +1,306 @@
+"""Teams: threads of a block that have a row together, and how they join what each has.
+
+The shape of a sum is the kernel's (`kernel/analyse/reduction`): rounds of 64 neighbours, runs of
+four rounds, a balanced tree over the runs of a chunk for each of 16 lanes, lanes folded by halves,
+a balanced tree over chunks. Sixteen threads have a run: where rows lie packed each of them has four
+neighbours of every round, elsewhere one lane, with its copies. So every addition of the tree is
+made by somebody, by a shuffle or through shared memory, and in the end all threads of a team have
+the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold.backends.cuda.emit.control import balanced
+from tenfold.backends.cuda.emit.function import FunctionWriter
+from tenfold.backends.cuda.emit.joining import Held, Joining
+from tenfold.backends.cuda.emit.thread import Slot, Text
+from tenfold.backends.cuda.target import WARP
+from tenfold.backends.llvm.writer import Writer
+from tenfold.frozen import frozen
+from tenfold.kernel.ir.kernel import Fold
+
+_LANES = 16
+
+
+@frozen
+class Layout:
+    """How a team of so many `threads` has a row, or a part of it: `turns` times a run for each
+    sixteen threads, of which `rounds` and `copies` are there at all; four elements packed, or
+    one."""
+
+    threads: int
+    turns: int
+    rounds: int
+    copies: int
+    packed: int  # 4 or 1
+
+    @property
+    def groups(self) -> int:
+        return max(1, self.threads // _LANES)
+
+    @property
+    def reach(self) -> int:
+        """The elements that the team has room for."""
+        fold = Fold()
+        if self.turns * self.groups == 1:
+            return (self.rounds - 1) * fold.round + self.copies * _LANES
+        return self.turns * self.groups * fold.round * fold.run
+
+    def offsets(self) -> list[int]:
+        """Where a thread's slots lie, turn by turn, round by round, from its first."""
+        fold = Fold()
+        run = fold.round * fold.run
+        step = 1 if self.packed > 1 else _LANES
+        return [
+            turn * self.groups * run + r * fold.round + c * step
+            for turn in range(self.turns)
+            for r in range(self.rounds)
+            for c in range(self.copies)
+        ]
+
+    def anchor(self, w: Writer, ty: str, me: Text) -> Text:
+        """Where the first slot of a thread lies, by its number in the team."""
+        fold = Fold()
+        group = w.op(f"lshr i32 {me}, 4")
+        own = w.op(f"and i32 {me}, 15")
+        first = w.op(f"mul i32 {group}, {fold.round * fold.run}")
+        own = w.op(f"mul i32 {own}, {self.packed}") if self.packed > 1 else own
+        at = w.op(f"add i32 {first}, {own}")
+        return w.op(f"zext i32 {at} to i64") if ty == "i64" else at
+
+
+class Team:
+    """The threads of a block as teams of one layout."""
+
+    def __init__(self, f: FunctionWriter, layout: Layout, block: int) -> None:
+        self.f, self.w, self.layout, self.block = f, f.w, layout, block
+        self.thread = f.sreg("tid.x")
+        self.me = self.w.op(f"and i32 {self.thread}, {layout.threads - 1}")
+        self.warps = max(1, layout.threads // WARP)
+
+    @property
+    def teams(self) -> int:
+        """How many teams a block has."""
+        return self.block // self.layout.threads
+
+    def number(self) -> Text:
+        """Which team of the block this is."""
+        shift = self.layout.threads.bit_length() - 1
+        return self.w.op(f"lshr i32 {self.thread}, {shift}")
+
+    # Joining.
+
+    def joined(self, joining: Joining, values: Sequence[Sequence[Text]], slots: Sequence[Slot],
+               again: bool = False) -> Held:  # fmt: skip
+        """What all slots of all threads come to, each with the operands of the reduction. In a
+        loop, `again`, shared memory is written to more than once."""
+        if joining.shaped:
+            return self._shaped(joining, values, slots, again)
+        w, held = self.w, joining.identity
+        for given, slot in zip(values, slots, strict=True):
+            held = chosen(self.w, slot, joining, held, joining.step(w, held, given))
+        held = self._by_shuffles(joining, held, min(self.layout.threads, WARP))
+        if self.warps == 1:
+            return held
+        return balanced(w, joining, self._exchanged(joining, held, again))
+
+    def _by_shuffles(self, joining: Joining, held: Held, count: int) -> Held:
+        """What so many neighbouring threads hold, in each of them."""
+        step = 1
+        while step < count:
+            held = joining.merge(self.w, held, self.shuffled(joining, held, step))
+            step *= 2
+        return held
+
+    def shuffled(self, joining: Joining, held: Held, step: int) -> Held:
+        """What the thread whose number differs in a bit holds."""
+        return [exchange(self.w, ty, x, step) for ty, x in zip(joining.types, held, strict=True)]
+
+    def _exchanged(self, joining: Joining, held: Held, again: bool, lanes: int = 1) -> list[Held]:
+        """What the warps of a team hold, in each of them; for each of so many lanes apart."""
+        return self.gathered(joining, [held], again, lanes)
+
+    def gathered(
+        self, joining: Joining, parts: Sequence[Held], again: bool, lanes: int
+    ) -> list[Held]:
+        """What all warps of a team have, turn by turn, warp by warp: the first `lanes` threads of
+        each write it, and each thread reads what those of its own lane wrote."""
+        w = self.w
+        count = len(parts) * self.warps
+        memory = [self.f.reserve(_kept(ty), self.teams * count * lanes) for ty in joining.types]
+        lane = w.op(f"and i32 {self.thread}, {lanes - 1}")
+        within = w.op(f"and i32 {self.thread}, {WARP - 1}")
+        warp = w.op(f"lshr i32 {self.me}, 5")
+        base = w.op(f"mul i32 {self.number()}, {count * lanes}")
+        writes = w.op(f"icmp ult i32 {within}, {lanes}")
+        yes, on = w.fresh("write"), w.fresh("wrote")
+        w.put(f"br i1 {writes}, label %{yes}, label %{on}")
+        w.label(yes)
+        for turn, part in enumerate(parts):
+            row = w.op(f"add i32 {warp}, {turn * self.warps}")
+            at = w.op(f"add i32 {w.op(f'mul i32 {row}, {lanes}')}, {lane}")
+            at = w.op(f"add i32 {at}, {base}")
+            for name, ty, x in zip(memory, joining.types, part, strict=True):
+                place = _place(w, name, ty, at)
+                w.put(f"store {_kept(ty)} {_wide(w, ty, x)}, ptr addrspace(3) {place}")
+        w.put(f"br label %{on}")
+        w.label(on)
+        self.wait()
+        start = w.op(f"add i32 {base}, {lane}")
+        found = []
+        for number in range(count):
+            at = w.op(f"add i32 {start}, {number * lanes}") if number else start
+            held = []
+            for name, ty in zip(memory, joining.types, strict=True):
+                place = _place(w, name, ty, at)
+                held.append(_short(w, ty, w.op(f"load {_kept(ty)}, ptr addrspace(3) {place}")))
+            found.append(held)
+        if again:
+            self.wait()
+        return found
+
+    def wait(self) -> None:
+        """Until all threads of the block have come here."""
+        wait(self.w)
+
+    # Sums of floats.
+
+    def _shaped(
+        self,
+        joining: Joining,
+        values: Sequence[Sequence[Text]],
+        slots: Sequence[Slot],
+        again: bool,
+    ) -> Held:
+        w, layout, fold = self.w, self.layout, Fold()
+        runs: list[Held] = []
+        per = layout.rounds * layout.copies
+        for turn in range(layout.turns):
+            copies: list[Held] = []
+            for c in range(layout.copies):
+                held = joining.identity
+                for r in range(layout.rounds):
+                    n = turn * per + r * layout.copies + c
+                    after = joining.step(w, held, values[n])
+                    held = chosen(self.w, slots[n], joining, held, after)
+                copies.append(held)
+            runs.append(self._run(joining, copies))
+        if layout.threads >= WARP:  # two runs lie side by side in a warp
+            runs = [joining.merge(w, one, self.shuffled(joining, one, _LANES)) for one in runs]
+        if self.warps > 1:
+            runs = self.gathered(joining, runs, again, _LANES)
+        size = fold.chunk // 2 if layout.threads >= WARP else fold.chunk
+        chunks = [
+            self._lanes(joining, balanced(w, joining, runs[n : n + size]))
+            for n in range(0, len(runs), size)
+        ]
+        return balanced(w, joining, chunks)
+
+    def _run(self, joining: Joining, parts: list[Held]) -> Held:
+        """What one lane has of a run: its copies as a balanced tree. Where a thread has neighbours
+        of four lanes, copies lie in other threads: of each exchange it keeps half of its lanes."""
+        w = self.w
+        if self.layout.packed == 1:
+            return balanced(w, joining, parts)
+        assert len(parts) == 4
+        for step in (4, 8):
+            upper = w.op(f"icmp ne i32 {w.op(f'and i32 {self.thread}, {step}')}, 0")
+            half = len(parts) // 2
+            kept = [_selected(w, joining, upper, parts[n + half], parts[n]) for n in range(half)]
+            sent = [_selected(w, joining, upper, parts[n], parts[n + half]) for n in range(half)]
+            parts = [
+                joining.merge(w, own, self.shuffled(joining, other, step))
+                for own, other in zip(kept, sent, strict=True)
+            ]
+        return parts[0]
+
+    def _lanes(self, joining: Joining, held: Held) -> Held:
+        """Lanes folded by halves: in which threads they lie, the layout says."""
+        for step in (8, 4, 2, 1) if self.layout.packed == 1 else (2, 1, 4, 8):
+            held = joining.merge(self.w, held, self.shuffled(joining, held, step))
+        return held
+
+
+def wait(w: Writer) -> None:
+    """Wait until all threads of the block have come here; what they wrote before is seen then."""
+    w.declare("void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)")
+    w.put("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
+
+
+def chosen(w: Writer, slot: Slot, joining: Joining, before: Held, after: Held) -> Held:
+    """What is held after a slot that may not be there."""
+    if slot.active is None:
+        return after
+    return [
+        w.op(f"select i1 {slot.active}, {ty} {b}, {ty} {a}")
+        for ty, a, b in zip(joining.types, before, after, strict=True)
+    ]
+
+
+def exchange(w: Writer, ty: str, x: Text, step: int) -> Text:
+    """The value of the thread whose number differs in a bit."""
+    if ty in ("i64", "double"):
+        bits = w.op(f"bitcast double {x} to i64") if ty == "double" else x
+        low = w.op(f"trunc i64 {bits} to i32")
+        high = w.op(f"trunc i64 {w.op(f'lshr i64 {bits}, 32')} to i32")
+        low, high = (w.op(f"zext i32 {_exchanged(w, 'i32', n, step)} to i64") for n in (low, high))
+        both = w.op(f"or i64 {low}, {w.op(f'shl i64 {high}, 32')}")
+        return w.op(f"bitcast i64 {both} to double") if ty == "double" else both
+    if ty in ("i1", "i8", "i16"):
+        found = _exchanged(w, "i32", w.op(f"zext {ty} {x} to i32"), step)
+        return w.op(f"trunc i32 {found} to {ty}")
+    return _exchanged(w, ty, x, step)
+
+
+def _exchanged(w: Writer, ty: str, x: Text, step: int) -> Text:
+    name = f"llvm.nvvm.shfl.sync.bfly.{'f32' if ty == 'float' else 'i32'}"
+    return w.call(ty, name, ("i32", "-1"), (ty, x), ("i32", str(step)), ("i32", "31"))
+
+
+def _selected(w: Writer, joining: Joining, test: Text, yes: Held, no: Held) -> Held:
+    return [
+        w.op(f"select i1 {test}, {ty} {a}, {ty} {b}")
+        for ty, a, b in zip(joining.types, yes, no, strict=True)
+    ]
+
+
+def _kept(ty: str) -> str:
+    return "i8" if ty == "i1" else ty
+
+
+def _wide(w: Writer, ty: str, x: Text) -> Text:
+    return w.op(f"zext i1 {x} to i8") if ty == "i1" else x
+
+
+def _short(w: Writer, ty: str, x: Text) -> Text:
+    return w.op(f"icmp ne i8 {x}, 0") if ty == "i1" else x
+
+
+def _place(w: Writer, name: str, ty: str, at: Text) -> Text:
+    return w.op(f"getelementptr {_kept(ty)}, ptr addrspace(3) {name}, i32 {at}")
+
+
+def layout_of(extent: Any, packed: bool) -> Layout | None:
+    """The layout of a row of so many elements, if a team can keep it."""
+    fold = Fold()
+    if extent <= fold.round:
+        if packed and extent == fold.round:
+            return Layout(_LANES, 1, 1, 4, 4)
+        copies = next(n for n in (1, 2, 3, 4) if extent <= n * _LANES)
+        return Layout(_LANES, 1, 1, copies, 1)
+    run = fold.round * fold.run
+    wide = 4 if packed else 1
+    if extent <= run:
+        rounds = next(n for n in (2, 3, 4) if extent <= n * fold.round)
+        return Layout(_LANES, 1, rounds, 4, wide)
+    threads = WARP
+    while threads <= 256:
+        if extent <= threads // _LANES * run:
+            return Layout(threads, 1, fold.run, 4, wide)
+        threads *= 2
+    if extent <= 2 * 256 // _LANES * run:
+        return Layout(256, 2, fold.run, 4, wide)
+    return None

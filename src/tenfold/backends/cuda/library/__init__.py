@@ -1,0 +1,1 @@
+"""Routines on a GPU: what no kernel is."""

@@ -1,0 +1,49 @@
+"""Routines of nodes: which functions carry one out on a device, and what they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tenfold.backends.llvm.text import Fragment
+from tenfold.frozen import frozen
+from tenfold.types import TensorType
+
+
+@frozen
+class RoutineLaunch:
+    """One launch of a routine's function: its name, blocks and threads, which of the routine's
+    arrays it is given (inputs, outputs, then scratch), and further words of so many bytes."""
+
+    function: str
+    blocks: int
+    threads: int
+    arrays: tuple[int, ...]
+    words: tuple[tuple[int, int], ...] = ()  # value and bytes
+
+
+@frozen
+class GpuRoutine:
+    """How a node is carried out: the text of its functions, which hangs on dtypes alone, and their
+    launches, in order."""
+
+    text: Callable[[Any], Fragment]  # of the target
+    key: str  # equal texts have equal keys
+    launches: tuple[RoutineLaunch, ...]
+    scratch: int = 0  # bytes
+
+
+Given = Mapping[str, Any]
+Find = Callable[[Sequence[TensorType], TensorType, Given], GpuRoutine | None]
+
+
+def routine_of(
+    name: str, types: Sequence[TensorType], result: TensorType, given: Given
+) -> GpuRoutine | None:
+    """The routine of a node with inputs and a first result of these types, or None where there is
+    none here."""
+    from tenfold.backends.cuda.library.product import product_routine
+    from tenfold.graph.op import PRODUCT
+
+    found: dict[str, Find] = {PRODUCT: product_routine}
+    return found[name](types, result, given) if name in found else None

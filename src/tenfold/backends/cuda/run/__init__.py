@@ -1,0 +1,1 @@
+"""Plans bound to a device, and carried out there."""

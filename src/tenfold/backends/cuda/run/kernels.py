@@ -1,0 +1,200 @@
+"""The code of kernels on a device: compiled once for all sizes of which its facts hold."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold.backends.cuda.compile import module_text, prepare
+from tenfold.backends.cuda.driver.device import Device, Module
+from tenfold.backends.cuda.emit.function import Given, KernelText, Launch
+from tenfold.backends.cuda.library.routine import GpuRoutine
+from tenfold.backends.cuda.run.alignment import unaligned
+from tenfold.backends.llvm.text import join
+from tenfold.frozen import frozen
+from tenfold.kernel.ir.kernel import Kernel
+from tenfold.kernel.ir.number import Facts
+from tenfold.kernel.ir.sized import SizedKernel
+from tenfold.locks import Lock
+from tenfold.plan import KernelStep, Plan
+from tenfold.stats import count
+
+Address = int
+Odd = frozenset[int]  # buffers that may begin at no multiple of 16 bytes
+
+
+@frozen(eq=False)
+class KernelCode:
+    """A kernel's functions on a device, for all sizes of which the facts hold."""
+
+    text: KernelText
+    facts: Facts
+    functions: tuple[Any, ...]
+
+
+@frozen(eq=False)
+class BoundLaunch:
+    """A function with all that its sizes fix: blocks, and the words of numbers."""
+
+    function: Any
+    blocks: int
+    threads: int
+    given: tuple[Given, ...]
+    words: tuple[bytes | None, ...]  # None for what a call gives
+
+
+@frozen(eq=False)
+class BoundKernel:
+    """A kernel as it is launched with some sizes."""
+
+    code: KernelCode
+    launches: tuple[BoundLaunch, ...]
+    partial: int  # bytes that its functions leave each other
+
+    def words(
+        self,
+        launch: BoundLaunch,
+        buffers: Sequence[Address],
+        params: Sequence[bytes],
+        partial: Address,
+        fault: Address,
+    ) -> list[bytes]:
+        """What a function is given."""
+        out: list[bytes] = []
+        for given, word in zip(launch.given, launch.words, strict=True):
+            if word is not None:
+                out.append(word)
+            elif given.kind == "buffer":
+                out.append(_WORD.pack(buffers[given.number]))
+            elif given.kind == "param":
+                raw = params[given.number]
+                size = len(raw) // 2 if self._complex(given.number) else len(raw)
+                out.append(raw[given.part * size : (given.part + 1) * size])
+            else:
+                out.append(_WORD.pack(partial if given.kind == "partial" else fault))
+        return out
+
+    def _complex(self, number: int) -> bool:
+        return any(g.kind == "param" and g.number == number and g.part for one in self.launches
+                   for g in one.given)  # fmt: skip
+
+
+_WORD = struct.Struct("<Q")
+
+
+class Kernels:
+    """The kernels of one device, each text once."""
+
+    def __init__(self, device: Device, strict: bool) -> None:
+        self._device, self._strict = device, strict
+        self._known: dict[tuple[Kernel, Odd], list[KernelCode]] = {}
+        self._routines: dict[str, Module] = {}
+        self._lock = Lock()
+        self.judged: set[str] = set()
+
+    def find(self, plan: Plan) -> dict[SizedKernel, BoundKernel]:
+        """The kernels that a plan calls; those that are new are compiled, all in one module."""
+        calls = odd_buffers(plan)
+        found: dict[SizedKernel, KernelCode] = {}
+        new: dict[SizedKernel, tuple[KernelText, Facts]] = {}
+        with self._lock:
+            for call, odd in calls.items():
+                code = self._at_hand(call, odd)
+                if code is not None:
+                    found[call] = code
+                    continue
+                for other, (_, facts) in new.items():
+                    alike = (other.kernel, calls[other]) == (call.kernel, odd)
+                    if alike and facts.hold(call.sizes):
+                        new[call] = new[other]
+                        break
+                else:
+                    new[call] = prepare(call, self._device.target, self._strict, odd)
+            made = self._compiled(new, calls)
+        return {call: bound(found.get(call) or made[call], call) for call in calls}
+
+    def routine(self, routine: GpuRoutine) -> Module:
+        """The functions of a routine."""
+        with self._lock:
+            if routine.key not in self._routines:
+                text = join([routine.text(self._device.target)])
+                self._routines[routine.key] = self._device.load(text, None)
+            return self._routines[routine.key]
+
+    def _at_hand(self, call: SizedKernel, odd: Odd) -> KernelCode | None:
+        codes = self._known.get((call.kernel, odd), ())
+        return next((code for code in codes if code.facts.hold(call.sizes)), None)
+
+    def _compiled(
+        self, new: dict[SizedKernel, tuple[KernelText, Facts]], odd: dict[SizedKernel, Odd]
+    ) -> dict[SizedKernel, KernelCode]:
+        if not new:
+            return {}
+        texts = {text.name: text for text, _ in new.values()}
+        module = self._device.load(module_text(list(texts.values()), self._device.target), None)
+        count("kernels_compiled", len(texts))
+        made: dict[int, KernelCode] = {}
+        out = {}
+        for call, pair in new.items():
+            code = made.get(id(pair))
+            if code is None:
+                text, facts = pair
+                functions = tuple(module.function(one.name) for one in text.launches)
+                code = made[id(pair)] = KernelCode(text, facts, functions)
+                self._known.setdefault((call.kernel, odd[call]), []).append(code)
+            out[call] = code
+        return out
+
+
+def odd_buffers(plan: Plan) -> dict[SizedKernel, Odd]:
+    """The distinct calls of a plan, with the buffers that may begin at odd places in any of them:
+    one code serves all calls that are equal."""
+    rows = unaligned(plan)
+    found: dict[SizedKernel, Odd] = {}
+    for one in plan.every:
+        for step, odd in zip(one.steps, rows[id(one)], strict=True):
+            if isinstance(step, KernelStep):
+                call = one.call(step)
+                found[call] = found.get(call, frozenset()) | odd
+    return found
+
+
+def bound(code: KernelCode, call: SizedKernel) -> BoundKernel:
+    """A kernel with some sizes."""
+    launches = code.text.launches
+    wanted = sorted(
+        {one.blocks for one in launches if one.blocks >= 0}
+        | {g.number for one in launches for g in one.given if g.kind == "number"}
+        | ({code.text.partial} if code.text.partial >= 0 else set())
+    )
+    values = code.facts.at(call.sizes, tuple(wanted))
+    assert values is not None, "the code is for other sizes"
+    numbers = dict(zip(wanted, values, strict=True))
+    made = tuple(
+        BoundLaunch(
+            function,
+            _counted(one.blocks, numbers),
+            one.threads,
+            one.given,
+            tuple(_number(g, numbers) for g in one.given),
+        )
+        for one, function in zip(launches, code.functions, strict=True)
+    )
+    return BoundKernel(code, made, _counted(code.text.partial, numbers))
+
+
+def _counted(place: int, numbers: dict[int, int]) -> int:
+    return numbers[place] if place >= 0 else -1 - place
+
+
+def _number(given: Given, numbers: dict[int, int]) -> bytes | None:
+    if given.kind != "number":
+        return None
+    value = numbers[given.number]
+    return (value & (1 << 8 * given.part) - 1).to_bytes(given.part, "little")
+
+
+def launches_of(kernel: BoundKernel) -> tuple[Launch, ...]:
+    """How a kernel is launched, for whoever explains it."""
+    return kernel.code.text.launches
