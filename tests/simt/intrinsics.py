@@ -130,6 +130,8 @@ def _of_device(name: str, i: Instruction) -> Intrinsic | None:
         return Intrinsic(partial(_approximate, name, function), True)
     if found := _LOGIC_ASM.match(name):
         return Intrinsic(a.with_mask(found[1], int(found[2]), int(found[3])))
+    if name == "cudaGraphSetConditional":
+        return Intrinsic(_set_condition, True)
     if _NOTHING.match(name):
         return Intrinsic(lambda *_: None)
     if _FENCE.match(name):
@@ -210,6 +212,11 @@ def _approximate(
     if not ctx.approximate:
         raise ctx.fault(Inexact, site, rows[0], f"not exact: {name}, unless approximate=True")
     return function(*args)
+
+
+def _set_condition(ctx: Context, rows: Ints, site: Site, handle: Value, value: Value) -> None:
+    """The condition of a node that comes later: the last thread has its way."""
+    ctx.memory.conditions[int(np.ravel(handle)[-1])] = int(np.ravel(value)[-1])
 
 
 def _mapa(ctx: Context, rows: Ints, site: Site, pointer: Value, block: Value) -> Value:

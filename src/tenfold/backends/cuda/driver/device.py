@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Sequence
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,11 +18,25 @@ from tenfold.backends.cuda.target import EXACT, CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
 
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.recording import Recording
+
 Array = np.ndarray[Any, Any]
+Argument = bytes | int  # of a kernel: raw, or an address
 
 _MAJOR, _MINOR, _PROCESSORS, _L2 = 75, 76, 16, 38
 _MAPPED = 2  # of pinned memory: kernels may touch it
 _NON_BLOCKING = 1
+
+
+class Launchable(Protocol):
+    """A graph on a device."""
+
+    def point(self, places: Sequence[int]) -> None:
+        """Have the arrays that it touches lie elsewhere from now on."""
+        ...
+
+    def launch(self, stream: Any) -> None: ...
 
 
 class Module(Protocol):
@@ -60,8 +74,12 @@ class Device(Protocol):
         ...
 
     def launch(
-        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+        self, function: Any, blocks: int, threads: int, words: Sequence[Argument], stream: Any
     ) -> None: ...
+
+    def instantiate(self, recording: Recording, places: Sequence[int]) -> Launchable:
+        """A graph that can be launched, with the places that it touches."""
+        ...
 
     def wait(self, stream: Any) -> None: ...
 
@@ -204,12 +222,22 @@ class Gpu:
         self.enter().cuModuleLoadData(byref(handle), c_char_p(code))
         return GpuModule(self, handle)
 
+    def instantiate(self, recording: Recording, places: Sequence[int]) -> Launchable:
+        from tenfold.backends.cuda.driver.graphs import Executable
+
+        return Executable(self, recording, places)
+
+    def release_graph(self, handle: c_void_p) -> None:
+        if os.getpid() == self._process:
+            self.enter().cuGraphExecDestroy(handle)
+
     def launch(
-        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+        self, function: Any, blocks: int, threads: int, words: Sequence[Argument], stream: Any
     ) -> None:
         if not blocks:
             return
-        kept = [ctypes.create_string_buffer(word, len(word)) for word in words]
+        raw = [word if isinstance(word, bytes) else word.to_bytes(8, "little") for word in words]
+        kept = [ctypes.create_string_buffer(word, len(word)) for word in raw]
         places = (c_void_p * max(1, len(kept)))(*[ctypes.addressof(one) for one in kept])
         self.enter().cuLaunchKernel(
             function, blocks, 1, 1, threads, 1, 1, 0, stream, ctypes.addressof(places), None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ from tenfold.backends.cuda.driver.device import Device
 from tenfold.backends.cuda.run.binding import BoundCall, bind_call
 from tenfold.backends.cuda.run.carry_out import Execution
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
-from tenfold.backends.cuda.run.memory import Address, DeviceFrame
+from tenfold.backends.cuda.run.memory import Address
+from tenfold.backends.cuda.run.record import Surroundings
+from tenfold.backends.cuda.run.replay import Replay
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.guard import Guard
 from tenfold.backends.program import Array, PlanMemory, Program
@@ -32,6 +34,8 @@ class Room:
     """What one caller at a time runs a program in: a stream, device memory for inputs, outputs and
     all that is between, and the word that faults are told by."""
 
+    replay: Replay | None = None
+
     def __init__(self, device: Device, sizes: Sequence[int], arena: int, partial: int) -> None:
         self.device = device
         self.stream = device.stream()
@@ -42,8 +46,23 @@ class Room:
         self.base = device.alloc(total)
         weakref.finalize(self, device.free, self.base)
         *places, self.arena, self.partial = (self.base + start for start in starts)
+        self.partial_bytes = partial
         self.places = places
         self.fault = device.pinned(4)
+
+    def more(self, nbytes: int) -> Address:
+        """Memory that lives as long as the room."""
+        made = self.device.alloc(nbytes)
+        weakref.finalize(self, self.device.free, made)
+        return made
+
+    def failed(self) -> bool:
+        """Whether a kernel told of a fault; it is forgotten."""
+        word = self.fault[0]
+        if not word.any():
+            return False
+        word[...] = 0
+        return True
 
 
 class CudaProgram(Program):
@@ -123,17 +142,43 @@ class CudaProgram(Program):
             with self._lock:
                 self._rooms.append(found)
 
-    def execution(self, room: Room) -> Execution:
-        return Execution(
-            self.device,
-            room.stream,
-            self.code,
-            self.constants,
-            room.partial,
-            room.fault,
-            self._kernels.routine,
-            lambda: self.running.callbacks or self.callbacks,
-        )
+    def replay(self, room: Room) -> Replay:
+        """The plan's graphs for a room."""
+        if room.replay is None:
+            room.replay = self._replay(self.plan, room, room.arena, room.places, self.constants)
+        return room.replay
+
+    def _replay(
+        self,
+        plan: Plan,
+        room: Room,
+        arena: Address,
+        places: Sequence[Address],
+        constants: Mapping[int, Sequence[Address]],
+        kernels: Mapping[SizedKernel, BoundKernel] | None = None,
+        numbers: Sequence[int] | None = None,
+    ) -> Replay:
+        code = self.code if kernels is None else kernels
+        owner = weakref.ref(room)  # which has the replay
+
+        def more(nbytes: int) -> Address:
+            room = owner()
+            assert room is not None
+            return room.more(nbytes)
+
+        around = Surroundings(
+            self.device, code, constants, room.partial, room.partial_bytes, room.fault[1],
+            self._kernels.routine, self._kernels.glue, more,
+        )  # fmt: skip
+        stream, fault, partial = room.stream, room.fault, room.partial
+
+        def execution() -> Execution:
+            return Execution(
+                self.device, stream, code, constants, partial, fault, self._kernels.routine,
+                lambda: self.running.callbacks or self.callbacks,
+            )  # fmt: skip
+
+        return Replay(plan, around, arena, places, execution, numbers)
 
     def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
         given = [
@@ -142,17 +187,24 @@ class CudaProgram(Program):
         ]
         made: list[Array] = [np.empty(t.shape, t.dtype) for t in self.outputs]
         count = len(given)
-        with self.room() as room, self.running.using(callbacks or self.callbacks):
+
+        def upload() -> None:
             for place, array in zip(room.places, given, strict=False):
                 self.device.upload(place, array, room.stream)
-            frame = DeviceFrame(
-                self.plan, room.places[:count], room.places[count:], room.arena,
-                self.constants[id(self.plan)],
-            )  # fmt: skip
-            self.execution(room).run(frame)
+
+        with self.room() as room, self.running.using(callbacks or self.callbacks):
+            replay = self.replay(room)
+            upload()
+            replay.run(room.places, room.stream)
             for array, place in zip(made, room.places[count:], strict=True):
                 self.device.download(array, place, room.stream)
             self.device.wait(room.stream)
+            if room.failed():
+                upload()  # the plan may have written over them
+                replay.step_by_step(room.places)
+                for array, place in zip(made, room.places[count:], strict=True):
+                    self.device.download(array, place, room.stream)
+                self.device.wait(room.stream)
         return made
 
     def make_bound(
@@ -185,13 +237,13 @@ class CudaStepper:
         self.program = program
 
     def step(self, plan: Plan, number: int, memory: PlanMemory) -> None:
-        self._carried_out(plan, memory, lambda run, frame: run.step(frame, number))
+        self._carried_out(plan, memory, [number])
 
     def whole(self, memory: PlanMemory) -> None:
-        self._carried_out(self.program.plan, memory, lambda run, frame: run.run(frame))
+        self._carried_out(self.program.plan, memory)
 
     def _carried_out(
-        self, plan: Plan, memory: PlanMemory, work: Callable[[Execution, DeviceFrame], None]
+        self, plan: Plan, memory: PlanMemory, numbers: Sequence[int] | None = None
     ) -> None:
         program, device = self.program, self.program.device
         arrays = [*memory.inputs, *memory.outputs, memory.arena]
@@ -203,14 +255,13 @@ class CudaStepper:
         room = Room(device, sizes, 0, partial)
         for place, array in zip(room.places, arrays, strict=True):
             device.upload(place, array.reshape(-1).view(np.uint8), room.stream)
-        run = Execution(
-            device, room.stream, kernels, self._constants(plan), room.partial, room.fault,
-            program._kernels.routine, lambda: program.running.callbacks or program.callbacks,
-        )  # fmt: skip
-        count = len(memory.inputs)
         *places, arena = room.places
-        constants = run.constants[id(plan)]
-        work(run, DeviceFrame(plan, places[:count], places[count:], arena, constants))
+        constants = self._constants(plan)
+        replay = program._replay(plan, room, arena, places, constants, kernels, numbers)
+        replay.run(places, room.stream)
+        device.wait(room.stream)
+        if room.failed():
+            replay.step_by_step(places)
         for place, array in zip(room.places, arrays, strict=True):
             if array.flags.writeable and array.nbytes:
                 device.download(array.reshape(-1).view(np.uint8), place, room.stream)
