@@ -61,6 +61,15 @@ class SimulatedGpu:
         self.memory.fill(address, nbytes, 0)
         return _Pinned(self.memory, address, nbytes), address  # type: ignore[return-value]
 
+    def result_block(self, nbytes: int) -> Array:
+        return np.empty(nbytes, np.uint8)
+
+    def view(self, block: Array, address: int, start: int, type: Any) -> Array:
+        return _PinnedView(self.memory, address, type)  # type: ignore[return-value]
+
+    def idle(self, stream: Any) -> bool:
+        return True
+
     def stream(self) -> int:
         return 0
 
@@ -188,6 +197,23 @@ class _Pinned:
 
     def __setitem__(self, key: Any, value: int) -> None:
         self.memory.fill(self.address, self.nbytes, value)
+
+
+class _PinnedView:
+    """An array in memory of the host that kernels read and write."""
+
+    def __init__(self, memory: simt.Memory, address: int, type: Any) -> None:
+        self.memory, self.address, self.type = memory, address, type
+
+    def __setitem__(self, key: Any, value: Array) -> None:
+        if self.type.nbytes:
+            self.memory.write(self.address, np.asarray(value, self.type.dtype))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        if not self.type.nbytes:
+            return np.empty(self.type.shape, self.type.dtype)
+        raw = self.memory.read(self.address, np.dtype(np.uint8), (self.type.nbytes,))
+        return raw.view(self.type.dtype).reshape(self.type.shape)
 
 
 def simulated(gpu: SimulatedGpu) -> Backend:

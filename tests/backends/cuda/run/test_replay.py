@@ -128,6 +128,34 @@ def test_a_fault_is_told_with_its_line_and_forgotten() -> None:
     np.testing.assert_array_equal(got, f(X, index))
 
 
+def test_small_arguments_come_with_the_graph_and_large_ones_do_not() -> None:
+    for rows, staged in ((4, True), (40_000, False)):
+        x = np.zeros((rows, 8), np.float32)
+        _, program = replayed(lambda x: x * 2 + 1, x)
+        (room,) = program._rooms
+        assert (room.staged[1] is not None) == staged
+
+
+def test_captured_arrays_are_brought_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = SimulatedGpu()
+    graph = tn.trace(lambda x, w: x @ w + 1, X, X.T.copy())
+    program = simulated(gpu).compile(graph)
+    uploads: list[int] = []
+    upload = gpu.upload
+
+    def counted(address: int, array: Any, stream: Any) -> None:
+        uploads.append(array.nbytes)
+        upload(address, array, stream)
+
+    monkeypatch.setattr(gpu, "upload", counted)
+    for n in range(2):  # whoever is bound with others brings his own
+        w = X.T * np.float32(n + 1)
+        bound = program.bind(lambda *_: None, [w])
+        for _ in range(3):
+            np.testing.assert_allclose(bound.call(X), X @ w + 1, rtol=1e-4, atol=1e-4)
+    assert uploads == [X.nbytes, X.nbytes]
+
+
 def test_plans_are_judged_as_they_are_replayed() -> None:
     def f(x: Any) -> Any:
         last, sums = recurrence(False)(x)

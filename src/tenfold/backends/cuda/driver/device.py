@@ -17,6 +17,7 @@ from tenfold.backends.cuda.driver.library import Driver, driver
 from tenfold.backends.cuda.target import EXACT, CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
+from tenfold.types import TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.recording import Recording
@@ -27,6 +28,7 @@ Argument = bytes | int  # of a kernel: raw, or an address
 _MAJOR, _MINOR, _PROCESSORS, _L2 = 75, 76, 16, 38
 _MAPPED = 2  # of pinned memory: kernels may touch it
 _NON_BLOCKING = 1
+_NOT_READY = 600  # a status that is no error
 
 
 class Launchable(Protocol):
@@ -59,7 +61,19 @@ class Device(Protocol):
         """Bytes of the host that kernels may touch, and where these find them."""
         ...
 
+    def result_block(self, nbytes: int) -> Array:
+        """Bytes of the host that are fast to copy into."""
+        ...
+
+    def view(self, block: Array, address: int, start: int, type: TensorType) -> Array:
+        """A part of pinned memory as an array; kernels find it at this address."""
+        ...
+
     def stream(self) -> Any: ...
+
+    def idle(self, stream: Any) -> bool:
+        """Whether all that was asked for in a stream is done."""
+        ...
 
     def upload(self, address: int, array: Array, stream: Any) -> None: ...
 
@@ -178,6 +192,13 @@ class Gpu:
         made[...] = 0
         return made, seen.value
 
+    def result_block(self, nbytes: int) -> Array:
+        return self.pinned(nbytes)[0]
+
+    def view(self, block: Array, address: int, start: int, type: TensorType) -> Array:
+        part = block[start : start + type.nbytes]
+        return part.view(type.dtype).reshape(type.shape)
+
     def _free_pinned(self, host: int) -> None:
         if os.getpid() == self._process:
             self.enter().cuMemFreeHost(host)
@@ -208,6 +229,9 @@ class Gpu:
     def copy(self, target: int, source: int, nbytes: int, stream: Any) -> None:
         if nbytes:
             self.enter().cuMemcpyDtoDAsync_v2(target, source, nbytes, stream)
+
+    def idle(self, stream: Any) -> bool:
+        return self.enter().asked("cuStreamQuery", stream) != _NOT_READY
 
     def wait(self, stream: Any) -> None:
         self.enter().cuStreamSynchronize(stream)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _KERNEL, _COPY, _CHILD, _CONDITIONAL = 0, 1, 4, 13
 _WHILE, _SWITCH = 1, 2
-_DEVICE_MEMORY, _HOST_MEMORY = 2, 1
+_UNIFIED = 4  # memory of the device or of the host, as the address tells
 _ASSIGN = 1  # a condition has its default at each launch
 _RELAXED = 2  # of captures: other threads may do as they like meanwhile
 
@@ -188,7 +188,7 @@ class Executable:
                     (params.of.copy.source, node.source),
                     (params.of.copy.target, node.target),
                 ):
-                    end.kind = _DEVICE_MEMORY
+                    end.kind = _UNIFIED
                     end.device = self._address(address, (end, "device"), patched)
                 params.of.copy.width = node.nbytes
                 params.of.copy.height = params.of.copy.depth = 1

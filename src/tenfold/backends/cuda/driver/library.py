@@ -108,6 +108,14 @@ class Driver:
         self.__dict__[name] = call
         return call
 
+    def asked(self, name: str, *args: Any) -> int:
+        """The status that a function gives, where some are no errors."""
+        getattr(self, name)  # it has its signature now
+        status = int(getattr(self._library, name)(*args))
+        if status in _STICKY:
+            raise self.problem(name, status)
+        return status
+
     def address(self, name: str) -> int:
         """Where a function lies, for native code that calls it."""
         found = ctypes.cast(getattr(self._library, name), c_void_p).value

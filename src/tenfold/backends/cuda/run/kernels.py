@@ -10,6 +10,7 @@ from tenfold.backends.cuda.driver.device import Device, Module
 from tenfold.backends.cuda.emit.function import Given, KernelText, Launch
 from tenfold.backends.cuda.library.routine import GpuRoutine
 from tenfold.backends.cuda.run.alignment import unaligned
+from tenfold.backends.cuda.run.results import ResultMemory
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.frozen import frozen
@@ -90,6 +91,7 @@ class Kernels:
         self._glue: dict[str, Module] = {}
         self._lock = Lock()
         self.judged: set[str] = set()
+        self.results = ResultMemory(device.result_block)
 
     def find(self, plan: Plan) -> dict[SizedKernel, BoundKernel]:
         """The kernels that a plan calls; those that are new are compiled, all in one module."""

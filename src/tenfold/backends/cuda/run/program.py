@@ -5,17 +5,19 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenfold.backends.cuda.driver.device import Device
-from tenfold.backends.cuda.run.binding import BoundCall, bind_call
+from tenfold.backends.cuda.run.binding import BoundCall, Captures, bind_call
 from tenfold.backends.cuda.run.carry_out import Execution
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
 from tenfold.backends.cuda.run.memory import Address
 from tenfold.backends.cuda.run.record import Surroundings
 from tenfold.backends.cuda.run.replay import Replay
+from tenfold.backends.cuda.run.staging import Staging, may_stage
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.guard import Guard
 from tenfold.backends.program import Array, PlanMemory, Program
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from tenfold.backends.backend import Backend
 
 _ALIGN = 256
+PINNED = 1 << 17  # bytes of a result from which it pays to have it in pinned memory
+_EAGER, _NAP = 2e-3, 50e-6  # seconds: a loop is asked all the time at first, then now and then
 
 
 class Room:
@@ -35,6 +39,7 @@ class Room:
     all that is between, and the word that faults are told by."""
 
     replay: Replay | None = None
+    captured: Captures | None = None  # what lies in its last inputs
 
     def __init__(self, device: Device, sizes: Sequence[int], arena: int, partial: int) -> None:
         self.device = device
@@ -49,6 +54,7 @@ class Room:
         self.partial_bytes = partial
         self.places = places
         self.fault = device.pinned(4)
+        self.staged: dict[int, Staging | None] = {}  # by the number of arguments
 
     def more(self, nbytes: int) -> Address:
         """Memory that lives as long as the room."""
@@ -94,6 +100,7 @@ class CudaProgram(Program):
         self._rooms: list[Room] = []
         self._lock = Lock()
         self.constants = self._uploaded()
+        self.results = kernels.results
 
     def _uploaded(self) -> dict[int, list[Address]]:
         """The constants of all plans, on the device."""
@@ -185,27 +192,97 @@ class CudaProgram(Program):
             np.ascontiguousarray(np.asarray(a).astype(t.dtype, copy=False)).reshape(t.shape)
             for a, t in zip(arrays, self.parameters, strict=True)
         ]
-        made: list[Array] = [np.empty(t.shape, t.dtype) for t in self.outputs]
-        count = len(given)
+        return self.answer(given, callbacks)
 
-        def upload() -> None:
-            for place, array in zip(room.places, given, strict=False):
-                self.device.upload(place, array, room.stream)
-
+    def answer(
+        self,
+        given: Sequence[Array],
+        callbacks: Callbacks | None = None,
+        captures: Captures | None = None,
+    ) -> list[Array]:
+        """The outputs for packed arrays of the very types; what is captured stands for the last
+        parameters."""
         with self.room() as room, self.running.using(callbacks or self.callbacks):
             replay = self.replay(room)
-            upload()
-            replay.run(room.places, room.stream)
-            for array, place in zip(made, room.places[count:], strict=True):
-                self.device.download(array, place, room.stream)
-            self.device.wait(room.stream)
+            if captures is not None:
+                self._captured(room, captures)
+            staging = self._staging(room, replay, len(given))
+            if staging is not None:
+                staging.fill(given)
+                staging.graph.launch(room.stream)
+                self._wait(room, room.stream)
+                made = staging.taken()
+            else:
+                made = self._through(room, replay, given)
             if room.failed():
-                upload()  # the plan may have written over them
-                replay.step_by_step(room.places)
-                for array, place in zip(made, room.places[count:], strict=True):
-                    self.device.download(array, place, room.stream)
-                self.device.wait(room.stream)
+                arrays = given if captures is None else [*given, *captures.arrays]
+                made = self._again(room, replay, arrays)
         return made
+
+    def _through(self, room: Room, replay: Replay, given: Sequence[Array]) -> list[Array]:
+        """One run on arrays that are copied as they are."""
+        device, stream, first = self.device, room.stream, len(self.parameters)
+        for place, array in zip(room.places, given, strict=False):
+            device.upload(place, array, stream)
+        replay.run(room.places, stream)
+        made = [
+            self.results.array(t) if t.nbytes >= PINNED else np.empty(t.shape, t.dtype)
+            for t in self.outputs
+        ]
+        for array, place in zip(made, room.places[first:], strict=True):
+            device.download(array, place, stream)
+        self._wait(room, stream)
+        return made
+
+    def _again(self, room: Room, replay: Replay, arrays: Sequence[Array]) -> list[Array]:
+        """The same step by step, after a fault: that which failed says so."""
+        device, stream = self.device, room.stream
+        room.captured = None  # the plan may have written over all that it was given
+        for place, array in zip(room.places, arrays, strict=False):
+            device.upload(place, array, stream)
+        replay.step_by_step(room.places)
+        made: list[Array] = [np.empty(t.shape, t.dtype) for t in self.outputs]
+        for array, place in zip(made, room.places[len(self.parameters) :], strict=True):
+            device.download(array, place, stream)
+        device.wait(stream)
+        return made
+
+    def _staging(self, room: Room, replay: Replay, count: int) -> Staging | None:
+        """How small arguments, so many, come and go."""
+        if count not in room.staged:
+            arguments = self.parameters[:count]
+            room.staged[count] = (
+                Staging(replay, arguments, self.outputs, room.places)
+                if may_stage(replay, arguments, self.outputs)
+                else None
+            )
+        return room.staged[count]
+
+    def _captured(self, room: Room, captures: Captures) -> None:
+        """Have captured arrays lie on the device; they are copied once for each room."""
+        if room.captured is captures:
+            return
+        first = len(self.parameters) - len(captures.arrays)
+        for place, array in zip(room.places[first:], captures.arrays, strict=False):
+            self.device.upload(place, array, room.stream)
+        room.captured = captures
+
+    def _wait(self, room: Room, stream: Any) -> None:
+        """Wait for all that was begun. Loops can be interrupted: their conditions look at the fault
+        word."""
+        replay = room.replay
+        if replay is None or not replay.loops:
+            self.device.wait(stream)
+            return
+        try:
+            since = perf_counter()
+            while not self.device.idle(stream):
+                sleep(0 if perf_counter() - since < _EAGER else _NAP)
+        except BaseException:
+            room.fault[0][...] = 255
+            self.device.wait(stream)
+            room.fault[0][...] = 0
+            raise
 
     def make_bound(
         self,
