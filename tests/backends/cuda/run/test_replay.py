@@ -41,19 +41,35 @@ def recurrence(reverse: bool) -> Callable[[Any], Any]:
     return lambda x: tn.scan(step, np.zeros(8, np.float32), x, reverse=reverse)
 
 
+WAYS = ("unrolled", "repeated", "one block")
+
+
+def go(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have loops recorded in this way."""
+    monkeypatch.setattr(record, "FEW", 10**6 if way == "unrolled" else 0)
+    monkeypatch.setattr(record, "UNROLLED", 0)
+    if way == "repeated":
+        monkeypatch.setattr(record, "recorded_by_block", lambda *_: False)
+
+
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("limit", [0, record.UNROLLED])
-def test_counted_loops_are_unrolled_or_repeated(
-    reverse: bool, limit: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("way", WAYS)
+def test_counted_loops_are_unrolled_repeated_or_done_by_one_block(
+    reverse: bool, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record, "UNROLLED", limit)
+    go(way, monkeypatch)
     replay, _ = replayed(recurrence(reverse), X)
     (recording,) = replay.recordings
     loops = [n for n in recording.nodes if isinstance(n, ConditionalNode)]
-    assert len(loops) == recording.handles == (0 if limit else 1)
+    assert len(loops) == recording.handles == (way == "repeated")
+    assert (recording.kernels > len(X)) == (way == "unrolled")
 
 
-def test_a_loop_of_no_rounds_gives_what_it_was_given() -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_loop_of_no_rounds_gives_what_it_was_given(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(way, monkeypatch)
     replayed(recurrence(False), X[:0])
     replayed(lambda x: tn.while_loop(lambda c: c.sum() < -1e9, lambda c: c + 1, x), X)
 
@@ -78,10 +94,32 @@ def test_loops_nest() -> None:
     replayed(lambda x: tn.fori_loop(0, 5, inner, x[0]), X)
 
 
-def test_carries_change_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in (0, 1024):
-        monkeypatch.setattr(record, "UNROLLED", limit)
-        replayed(lambda x: tn.fori_loop(0, 7, lambda i, c: (c[1], c[0]), (x, x * 2)), X)
+@pytest.mark.parametrize("way", WAYS)
+def test_carries_change_places(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    go(way, monkeypatch)
+    replayed(lambda x: tn.fori_loop(0, 7, lambda i, c: (c[1], c[0]), (x, x * 2)), X)
+    replayed(lambda x: tn.fori_loop(0, 7, lambda i, c: (c[1] + i, c[0]), (x[0], x[1])), X)
+
+
+def test_a_fault_ends_a_loop_of_one_block_and_names_its_line() -> None:
+    def f(x: Any) -> Any:
+        def body(c: Any) -> Any:
+            i, v = c
+            return i + 7, v + np.take(x, i, axis=0)
+
+        return tn.while_loop(lambda c: c[0] < 10**6, body, (np.int64(0), x[0]))
+
+    graph = tn.trace(f, X)
+    program = simulated(SimulatedGpu(races=False)).compile(graph)
+    with pytest.raises(IndexError, match="40"):
+        program([X])
+
+
+def test_rounds_over_many_elements_are_not_for_one_block() -> None:
+    x = np.random.default_rng(0).standard_normal(40_000).astype(np.float32)
+    replay, _ = replayed(lambda x: tn.fori_loop(0, 40, lambda i, c: c * 0.5 + 1, x), x)
+    (recording,) = replay.recordings
+    assert recording.kernels >= 40
 
 
 def test_an_index_of_any_kind_chooses_a_branch() -> None:

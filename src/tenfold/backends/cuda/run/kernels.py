@@ -12,7 +12,7 @@ from tenfold.backends.cuda.library.routine import GpuRoutine
 from tenfold.backends.cuda.run.alignment import unaligned
 from tenfold.backends.cuda.run.results import ResultMemory
 from tenfold.backends.cuda.target import CudaTarget
-from tenfold.backends.llvm.text import Fragment, join
+from tenfold.backends.llvm.text import join
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import Kernel
 from tenfold.kernel.ir.number import Facts
@@ -122,12 +122,11 @@ class Kernels:
                 self._routines[routine.key] = self._device.load(text, None)
             return self._routines[routine.key]
 
-    def glue(self, key: str, text: Callable[[CudaTarget], Fragment]) -> Module:
+    def glue(self, key: str, text: Callable[[CudaTarget], str]) -> Module:
         """The functions between kernels, by their name."""
         with self._lock:
             if key not in self._glue:
-                made = join([text(self._device.target)])
-                self._glue[key] = self._device.load(made, None)
+                self._glue[key] = self._device.load(text(self._device.target), None)
             return self._glue[key]
 
     def _at_hand(self, call: SizedKernel, odd: Odd) -> KernelCode | None:

@@ -26,16 +26,18 @@ from tenfold.backends.cuda.recording import (
     Recording,
     Word,
 )
+from tenfold.backends.cuda.run.block_loops import recorded_by_block
 from tenfold.backends.cuda.run.dependences import Dependences, Range
 from tenfold.backends.cuda.run.kernels import BoundKernel
 from tenfold.backends.cuda.run.memory import Address, DeviceFrame
+from tenfold.backends.llvm.text import join
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import READ
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import BranchStep, CopyStep, HostStep, KernelStep, LoopStep, Plan, RoutineStep
 from tenfold.types import SHORT
 
-UNROLLED = 1024  # nodes of a counted loop
+FEW, UNROLLED = 32, 1024  # nodes of a counted loop
 _MOVES = 16  # pieces that one function moves
 _MOVE_BLOCKS = 64
 
@@ -52,7 +54,7 @@ class Surroundings:
     partial_bytes: int
     fault: Address
     routines: Callable[[GpuRoutine], Module]
-    glue: Callable[[str, Callable[[Any], Any]], Module]  # by a key, and the text for a target
+    glue: Callable[[str, Callable[[Any], str]], Module]  # by a key, and the text for a target
     room: Callable[[int], Address]  # more memory, that lives as long as the recording
 
 
@@ -183,7 +185,7 @@ class Recorder:
 
     def _control(self, name: str, words: Sequence[Word], reads: Sequence[Range]) -> None:
         """One of the functions that set conditions."""
-        module = self.around.glue("control", glue.control_text)
+        module = self.around.glue("control", lambda t: join([glue.control_text(t)]))
         # The condition is read by the node that follows; its handle stands for it here.
         self.launch(module.function(name), 1, 1, words, reads, ())
 
@@ -215,7 +217,7 @@ class Recorder:
             bodies.append(body)
         dtype = SHORT[frame.plan.slots[step.index].type.dtype]
         module = self.around.glue(
-            glue.choose_name(dtype), lambda target: glue.choose_text(dtype, target)
+            glue.choose_name(dtype), lambda target: join([glue.choose_text(dtype, target)])
         )
         last = (len(bodies) - 1).to_bytes(8, "little")
         words: list[Word] = [Handle(handle), frame.address(step.index), last]
@@ -224,11 +226,16 @@ class Recorder:
         self._conditional(SWITCH, handle, bodies)
 
     def loop(self, frame: DeviceFrame, step: LoopStep) -> None:
-        """A loop, unrolled where it is counted and short."""
-        if step.counted and step.length * _size(frame.plan.plans[step.plans[-1]]) <= UNROLLED:
+        """A loop: unrolled where it is counted and very short, else by a single block where its
+        rounds are small, else unrolled or repeated."""
+        nodes = step.length * _size(frame.plan.plans[step.plans[-1]])
+        if step.counted and nodes <= FEW:
             self._unrolled(frame, step)
-        else:
-            _Rounds(self, frame, step).record()
+        elif not recorded_by_block(self, frame, step):
+            if step.counted and nodes <= UNROLLED:
+                self._unrolled(frame, step)
+            else:
+                _Rounds(self, frame, step).record()
 
     def _unrolled(self, frame: DeviceFrame, step: LoopStep) -> None:
         """Round by round; carries go to and fro between two places."""
@@ -266,7 +273,7 @@ class Recorder:
             exact = gcd(*numbers)
             unit = 16 if exact % 16 == 0 else 4 if exact % 4 == 0 else 1
             key, count = glue.moves_name(len(some), unit), len(some)
-            module = self.around.glue(key, lambda t: glue.moves_text(count, unit, t))  # noqa: B023
+            module = self.around.glue(key, lambda t: join([glue.moves_text(count, unit, t)]))  # noqa: B023
             most = max(p.nbytes for p in some) // unit
             blocks = max(1, min(_MOVE_BLOCKS, -(-most // (4 * glue.MOVE_THREADS))))
             words: list[Word] = [counter, last.to_bytes(8, "little", signed=True)]
@@ -362,7 +369,7 @@ class _Rounds:
             Handle(self.handle), counter, self.step.length.to_bytes(8, "little"),
             recorder.around.fault,
         ]  # fmt: skip
-        module = recorder.around.glue("control", glue.control_text)
+        module = recorder.around.glue("control", lambda t: join([glue.control_text(t)]))
         writes = [(counter, counter + 8)]
         recorder.launch(module.function(name), 1, 1, words, [], writes)
 
