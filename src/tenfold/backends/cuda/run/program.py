@@ -22,7 +22,6 @@ from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.guard import Guard
 from tenfold.backends.program import Array, PlanMemory, Program
 from tenfold.kernel.ir.sized import SizedKernel
-from tenfold.locks import Lock
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 
@@ -53,7 +52,7 @@ class Room:
         *places, self.arena, self.partial = (self.base + start for start in starts)
         self.partial_bytes = partial
         self.places = places
-        self.fault = device.pinned(4)
+        self.fault = device.fault_word()
         self.staged: dict[int, Staging | None] = {}  # by the number of arguments
 
     def more(self, nbytes: int) -> Address:
@@ -64,10 +63,9 @@ class Room:
 
     def failed(self) -> bool:
         """Whether a kernel told of a fault; it is forgotten."""
-        word = self.fault[0]
-        if not word.any():
+        if not self.fault.value:
             return False
-        word[...] = 0
+        self.fault.value = 0
         return True
 
 
@@ -98,7 +96,6 @@ class CudaProgram(Program):
         self.arena_bytes = plan.arena_bytes
         self._partial = max((found.partial for found in self.code.values()), default=0)
         self._rooms: list[Room] = []
-        self._lock = Lock()
         self.constants = self._uploaded()
         self.results = kernels.results
 
@@ -135,19 +132,22 @@ class CudaProgram(Program):
 
     # Running.
 
+    def _enter(self) -> Room:
+        """A room that nobody else is in. It goes back to the others when all is done."""
+        try:
+            return self._rooms.pop()
+        except IndexError:
+            sizes = [t.nbytes for t in (*self.parameters, *self.outputs)]
+            return Room(self.device, sizes, self.arena_bytes, self._partial)
+
     @contextmanager
     def room(self) -> Iterator[Room]:
         """Memory that nobody else uses meanwhile."""
-        with self._lock:
-            found = self._rooms.pop() if self._rooms else None
-        if found is None:
-            sizes = [t.nbytes for t in (*self.parameters, *self.outputs)]
-            found = Room(self.device, sizes, self.arena_bytes, self._partial)
+        found = self._enter()
         try:
             yield found
         finally:
-            with self._lock:
-                self._rooms.append(found)
+            self._rooms.append(found)
 
     def replay(self, room: Room) -> Replay:
         """The plan's graphs for a room."""
@@ -174,7 +174,7 @@ class CudaProgram(Program):
             return room.more(nbytes)
 
         around = Surroundings(
-            self.device, code, constants, room.partial, room.partial_bytes, room.fault[1],
+            self.device, code, constants, room.partial, room.partial_bytes, room.fault.address,
             self._kernels.routine, self._kernels.glue, more,
         )  # fmt: skip
         stream, fault, partial = room.stream, room.fault, room.partial
@@ -202,11 +202,14 @@ class CudaProgram(Program):
     ) -> list[Array]:
         """The outputs for packed arrays of the very types; what is captured stands for the last
         parameters."""
-        with self.room() as room, self.running.using(callbacks or self.callbacks):
-            replay = self.replay(room)
+        running, room = self.running, self._enter()
+        before, running.callbacks = running.callbacks, callbacks or self.callbacks
+        try:
+            replay = room.replay or self.replay(room)
             if captures is not None:
                 self._captured(room, captures)
-            staging = self._staging(room, replay, len(given))
+            count = len(given)
+            staging = room.staged[count] if count in room.staged else self._stage(room, count)
             if staging is not None:
                 staging.fill(given)
                 staging.graph.launch(room.stream)
@@ -217,6 +220,9 @@ class CudaProgram(Program):
             if room.failed():
                 arrays = given if captures is None else [*given, *captures.arrays]
                 made = self._again(room, replay, arrays)
+        finally:
+            running.callbacks = before
+            self._rooms.append(room)
         return made
 
     def _through(self, room: Room, replay: Replay, given: Sequence[Array]) -> list[Array]:
@@ -247,16 +253,13 @@ class CudaProgram(Program):
         device.wait(stream)
         return made
 
-    def _staging(self, room: Room, replay: Replay, count: int) -> Staging | None:
+    def _stage(self, room: Room, count: int) -> Staging | None:
         """How small arguments, so many, come and go."""
-        if count not in room.staged:
-            arguments = self.parameters[:count]
-            room.staged[count] = (
-                Staging(replay, arguments, self.outputs, room.places)
-                if may_stage(replay, arguments, self.outputs)
-                else None
-            )
-        return room.staged[count]
+        arguments, replay, made = self.parameters[:count], self.replay(room), None
+        if may_stage(replay, arguments, self.outputs):
+            made = Staging(replay, arguments, self.outputs, room.places)
+        room.staged[count] = made
+        return made
 
     def _captured(self, room: Room, captures: Captures) -> None:
         """Have captured arrays lie on the device; they are copied once for each room."""
@@ -279,9 +282,9 @@ class CudaProgram(Program):
             while not self.device.idle(stream):
                 sleep(0 if perf_counter() - since < _EAGER else _NAP)
         except BaseException:
-            room.fault[0][...] = 255
+            room.fault.value = 1 << 31
             self.device.wait(stream)
-            room.fault[0][...] = 0
+            room.fault.value = 0
             raise
 
     def make_bound(
