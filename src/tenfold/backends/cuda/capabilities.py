@@ -9,6 +9,7 @@ from typing import Any
 
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cuda.library.product import DTYPES as MULTIPLIED
+from tenfold.backends.cuda.library.routine import LINES, line_routine
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.support import missing
 from tenfold.graph.op import PRODUCT, Types
@@ -21,11 +22,14 @@ def capabilities(target: CudaTarget) -> Capabilities:
     """What can be done for a target."""
     return Capabilities(
         supports=lambda *named: missing(*named, target.llvm),
-        routines=frozenset({PRODUCT}),
+        routines=LINES | {PRODUCT},
         scratch=_scratch,
         tune=tune,
     )
 
 
 def _scratch(routine: str, types: Types, attributes: Mapping[str, Any]) -> int | None:
+    if routine in LINES:
+        found = line_routine(routine, types[0], attributes)
+        return None if found is None else found.scratch
     return 0 if all(SHORT[t.dtype] in MULTIPLIED for t in types) else None

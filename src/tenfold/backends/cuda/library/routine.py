@@ -33,6 +33,9 @@ class GpuRoutine:
     scratch: int = 0  # bytes
 
 
+RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
+LINES = frozenset(RUNNING)  # routines that work along lines of their one input
+
 Given = Mapping[str, Any]
 Find = Callable[[Sequence[TensorType], TensorType, Given], GpuRoutine | None]
 
@@ -46,4 +49,15 @@ def routine_of(
     from tenfold.graph.op import PRODUCT
 
     found: dict[str, Find] = {PRODUCT: product_routine}
-    return found[name](types, result, given) if name in found else None
+    if name in found:
+        return found[name](types, result, given)
+    return line_routine(name, types[0], given)
+
+
+def line_routine(name: str, type: TensorType, given: Given) -> GpuRoutine | None:
+    """The routine of a node that works along lines of its one input, or None."""
+    if name in RUNNING:
+        from tenfold.backends.cuda.library.running import running_routine
+
+        return running_routine(name, type, given)
+    return None
