@@ -25,14 +25,19 @@ class RoutineFunction:
         arrays: Sequence[tuple[str, str]],
         words: Sequence[str],
         least: int = 1,
+        moved: bool = False,
     ) -> None:
-        """At `least` so many of its blocks are meant to share a processor."""
-        self.least = least
+        """At `least` so many of its blocks are meant to share a processor. Where arrays are
+        `moved`, further words say how many bytes behind what is given each of them begins."""
+        self.least, self.moved = least, moved
         self.name, self.threads, self.arrays, self.words = name, threads, arrays, words
         self.w = Writer(target.llvm)
         self.w.label("entry")
         self.types = dict(arrays)
         self._shared: list[str] = []
+        if moved:
+            for array, _ in arrays:
+                self.w.put(f"%{array} = getelementptr i8, {GLOBAL} %{array}.base, i64 %{array}.at")
 
     def sreg(self, name: str) -> str:
         """One of the registers that say which thread this is."""
@@ -48,8 +53,10 @@ class RoutineFunction:
 
     def text(self) -> Fragment:
         self.w.put("ret void")
-        given = [f"{GLOBAL} align {BITS[ty] // 8} %{name}" for name, ty in self.arrays]
+        base = ".base" if self.moved else ""
+        given = [f"{GLOBAL} align {BITS[ty] // 8} %{name}{base}" for name, ty in self.arrays]
         given += [f"i64 %{name}" for name in self.words]
+        given += [f"i64 %{name}.at" for name, _ in self.arrays if self.moved]
         attributes = f'"nvvm.maxntid"="{self.threads}"'
         if self.least > 1:
             attributes += f' "nvvm.minctasm"="{self.least}"'

@@ -34,7 +34,8 @@ class GpuRoutine:
 
 
 RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
-LINES = frozenset(RUNNING)  # routines that work along lines of their one input
+SORTS, GREATEST = ("sort", "argsort"), "top_few"
+LINES = frozenset((*RUNNING, *SORTS, GREATEST))  # routines that work along lines of their one input
 
 Given = Mapping[str, Any]
 Find = Callable[[Sequence[TensorType], TensorType, Given], GpuRoutine | None]
@@ -60,4 +61,12 @@ def line_routine(name: str, type: TensorType, given: Given) -> GpuRoutine | None
         from tenfold.backends.cuda.library.running import running_routine
 
         return running_routine(name, type, given)
+    if name in SORTS:
+        from tenfold.backends.cuda.library.sort import sort_routine
+
+        return sort_routine(name, type, given)
+    if name == GREATEST:
+        from tenfold.backends.cuda.library.sort import greatest_routine
+
+        return greatest_routine(type, given["k"])
     return None

@@ -7,9 +7,9 @@ the last whole block goes on from there, an element after the other. Where there
 the axis, each of them is folded one after the other.
 
 A thread has a block, a team of threads a line or a stretch of one, and the first of a team goes
-along what its blocks come to. A line of several stretches takes three functions: what stretches come
-to, what comes before each, and the rest. Parts of complex elements are apart, as lanes on the CPU
-are: a stretch is of 2048 of them. Complex products go one after the other.
+along what its blocks come to. A line of several stretches takes three functions: what stretches
+come to, what comes before each, and the rest. Parts of complex elements are apart, as lanes on the
+CPU are: a stretch is of 2048 of them. Complex products go one after the other.
 """
 
 from __future__ import annotations
