@@ -3,6 +3,7 @@ tell each other."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from tenfold.backends.cuda.emit.memory import guarded
@@ -13,56 +14,20 @@ from tenfold.backends.llvm.writer import BITS, Writer
 GLOBAL, SHARED = "ptr addrspace(1)", "ptr addrspace(3)"
 
 
-class RoutineFunction:
-    """The text of one function on its way. Its arrays are named with the type of their elements,
-    its words are of 64 bits."""
+class Code(ABC):
+    """What routines are written with: integers, memory, tests, and warps. `types` has those of the
+    elements of arrays by their names."""
 
-    def __init__(
-        self,
-        name: str,
-        target: CudaTarget,
-        threads: int,
-        arrays: Sequence[tuple[str, str]],
-        words: Sequence[str],
-        least: int = 1,
-        moved: bool = False,
-    ) -> None:
-        """At `least` so many of its blocks are meant to share a processor. Where arrays are
-        `moved`, further words say how many bytes behind what is given each of them begins."""
-        self.least, self.moved = least, moved
-        self.name, self.threads, self.arrays, self.words = name, threads, arrays, words
-        self.w = Writer(target.llvm)
-        self.w.label("entry")
-        self.types = dict(arrays)
-        self._shared: list[str] = []
-        if moved:
-            for array, _ in arrays:
-                self.w.put(f"%{array} = getelementptr i8, {GLOBAL} %{array}.base, i64 %{array}.at")
+    w: Writer
+    types: dict[str, str]
 
+    @abstractmethod
     def sreg(self, name: str) -> str:
         """One of the registers that say which thread this is."""
-        return self.w.call("i32", f"llvm.nvvm.read.ptx.sreg.{name}")
 
+    @abstractmethod
     def reserve(self, ty: str, count: int) -> str:
         """Shared memory for so many elements: its name."""
-        name = f"@{self.name}.{len(self._shared)}"
-        self._shared.append(
-            f"{name} = internal addrspace(3) global [{count} x {ty}] undef, align 16"
-        )
-        return name
-
-    def text(self) -> Fragment:
-        self.w.put("ret void")
-        base = ".base" if self.moved else ""
-        given = [f"{GLOBAL} align {BITS[ty] // 8} %{name}{base}" for name, ty in self.arrays]
-        given += [f"i64 %{name}" for name in self.words]
-        given += [f"i64 %{name}.at" for name, _ in self.arrays if self.moved]
-        attributes = f'"nvvm.maxntid"="{self.threads}"'
-        if self.least > 1:
-            attributes += f' "nvvm.minctasm"="{self.least}"'
-        head = f"define ptx_kernel void @{self.name}({', '.join(given)}) nounwind {attributes} {{"
-        body = "\n".join((head, *self.w.lines, "}", ""))
-        return Fragment((*self._shared, *sorted(self.w.declared)), body)
 
     # Numbers.
 
@@ -140,3 +105,53 @@ class RoutineFunction:
             there = w.op(f"icmp uge i32 {lane}, {step}")
             x = w.op(f"add i32 {x}, {w.op(f'select i1 {there}, i32 {moved}, i32 0')}")
         return x
+
+
+class RoutineFunction(Code):
+    """The text of one function on its way. Its arrays are named with the type of their elements,
+    its words are of 64 bits."""
+
+    def __init__(
+        self,
+        name: str,
+        target: CudaTarget,
+        threads: int,
+        arrays: Sequence[tuple[str, str]],
+        words: Sequence[str],
+        least: int = 1,
+        moved: bool = False,
+    ) -> None:
+        """At `least` so many of its blocks are meant to share a processor. Where arrays are
+        `moved`, further words say how many bytes behind what is given each of them begins."""
+        self.least, self.moved = least, moved
+        self.name, self.threads, self.arrays, self.words = name, threads, arrays, words
+        self.w = Writer(target.llvm)
+        self.w.label("entry")
+        self.types = dict(arrays)
+        self._shared: list[str] = []
+        if moved:
+            for array, _ in arrays:
+                self.w.put(f"%{array} = getelementptr i8, {GLOBAL} %{array}.base, i64 %{array}.at")
+
+    def sreg(self, name: str) -> str:
+        return self.w.call("i32", f"llvm.nvvm.read.ptx.sreg.{name}")
+
+    def reserve(self, ty: str, count: int) -> str:
+        name = f"@{self.name}.{len(self._shared)}"
+        self._shared.append(
+            f"{name} = internal addrspace(3) global [{count} x {ty}] undef, align 16"
+        )
+        return name
+
+    def text(self) -> Fragment:
+        self.w.put("ret void")
+        base = ".base" if self.moved else ""
+        given = [f"{GLOBAL} align {BITS[ty] // 8} %{name}{base}" for name, ty in self.arrays]
+        given += [f"i64 %{name}" for name in self.words]
+        given += [f"i64 %{name}.at" for name, _ in self.arrays if self.moved]
+        attributes = f'"nvvm.maxntid"="{self.threads}"'
+        if self.least > 1:
+            attributes += f' "nvvm.minctasm"="{self.least}"'
+        head = f"define ptx_kernel void @{self.name}({', '.join(given)}) nounwind {attributes} {{"
+        body = "\n".join((head, *self.w.lines, "}", ""))
+        return Fragment((*self._shared, *sorted(self.w.declared)), body)

@@ -9,7 +9,7 @@ digit adds up what the warps have counted, and a scan over digits says where eac
 from __future__ import annotations
 
 from tenfold.backends.cuda.emit.team import wait
-from tenfold.backends.cuda.library.function import SHARED, RoutineFunction
+from tenfold.backends.cuda.library.function import SHARED, Code
 from tenfold.backends.cuda.target import WARP
 
 THREADS = 256
@@ -21,7 +21,7 @@ _WARPS = THREADS // WARP
 class Ranking:
     """What a function of THREADS threads, one for each digit, ranks with."""
 
-    def __init__(self, f: RoutineFunction) -> None:
+    def __init__(self, f: Code) -> None:
         self.f, self.w = f, f.w
         self.counts = f.reserve("i32", _WARPS * DIGITS)
         self.sums = f.reserve("i32", _WARPS)

@@ -1,0 +1,502 @@
+"""Scatters by many threads, with the bits of one that takes updates in their order.
+
+- Where the order does not matter (integers that are added, multiplied, or of which the extreme
+  stays, and bools), each update is an atomic operation. Where all updates write the same, it is a
+  store.
+- Where the last update wins, each leaves its number by an atomic maximum, then the winners store.
+- Elsewhere, as with sums of floats, updates are sorted by the places they go to (`library/radix`,
+  which keeps their order), and a thread for each place takes its own one after the other.
+
+Updates are numbered along the axes that places hang on: parallel ones, then those in order. What
+lies along other axes, the windows, never meets what lies elsewhere there: it shares a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from math import prod
+from typing import Any
+
+from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
+from tenfold.backends.cuda.emit.memory import (
+    GLOBAL,
+    both,
+    element,
+    joined,
+    load,
+    pointer,
+    size_in_memory,
+    store,
+)  # fmt: skip
+from tenfold.backends.cuda.emit.point import apart, first_of, outside_of, thread_number
+from tenfold.backends.cuda.emit.serial import SerialEmitter
+from tenfold.backends.cuda.emit.thread import Text, Thread
+from tenfold.backends.cuda.library.function import Code
+from tenfold.backends.cuda.library.radix import COUNTS, Radix, Way
+from tenfold.backends.cuda.library.ranking import DIGIT, DIGITS, THREADS
+from tenfold.backends.cuda.target import WARP
+from tenfold.backends.llvm.casts import narrow, widen
+from tenfold.backends.llvm.writer import COMPUTE, SIZES, kind
+from tenfold.frozen import frozen
+from tenfold.kernel.ir.index import AXIS, Atom, Index
+from tenfold.kernel.ir.kernel import BOTH, SCRATCH, SEQUENTIAL, Kernel, Store
+from tenfold.kernel.ir.number import Facts, prefers_less
+
+_FEW = 33  # updates in order below which each thread takes all of its window's
+_LARGEST = 1 << 31  # places and updates: both are numbered by 32 bits
+_AT_ONCE = 8  # updates of a place that are read before they are joined
+_BLOCK = 256  # threads
+_ATOMIC = {"add": "add", "max": "max", "min": "min"}
+_LOGIC = {"add": "or", "max": "or", "mul": "and", "min": "and"}  # of bools
+
+
+def emit_scatter(
+    kernel: Kernel, begin: Callable[[], FunctionWriter], facts: Facts
+) -> KernelText | None:
+    """The text of a legal kernel with axes in order, if it is a scatter that many threads can carry
+    out."""
+    found = _scatter(kernel)
+    if found is None:
+        return None
+    scatter = _Scatter(kernel, found, begin, facts)
+    rounds: Any = prod(kernel.axes[a].extent for a in scatter.ordered)
+    if prefers_less(rounds, _FEW):
+        return None
+    if not scatter.count < _LARGEST or not scatter.places < _LARGEST:
+        return None
+    return scatter.emit()
+
+
+def _scatter(kernel: Kernel) -> int | None:
+    """The one store of a kernel whose order matters; None where the kernel does other things that
+    depend on an order."""
+    if any(i.op == "reduce" for i in kernel.instructions):
+        return None
+    if any(b.role == SCRATCH for b in kernel.buffers):
+        return None
+    written = {s.buffer for s in kernel.stores}
+    aliases = {kernel.buffers[b].alias for b in written} - {0}
+    for i in kernel.instructions:
+        if i.op == "load":
+            buffer = kernel.buffers[i.attr[0]]
+            if i.attr[0] in written or buffer.role == BOTH or buffer.alias in aliases:
+                return None
+    scattered = [n for n, s in enumerate(kernel.stores) if kernel.buffers[s.buffer].role == BOTH]
+    if len(scattered) != 1:
+        return None
+    for n, s in enumerate(kernel.stores):
+        if s.condition is not None:
+            return None
+        free = frozenset[int]().union(*(kernel.free[v] for v in s.uses()))
+        if n not in scattered and (s.index.values() or not free <= s.index.axes()):
+            return None
+    return scattered[0]
+
+
+@frozen
+class _Place:
+    """A place that is updated: where its updates begin among those that are sorted, what they are
+    sorted by, and the number of the first."""
+
+    first: Text
+    key: Text
+    number: Text
+
+
+class _Scatter:
+    """A kernel with one store that is a scatter."""
+
+    def __init__(
+        self, kernel: Kernel, number: int, begin: Callable[[], FunctionWriter], facts: Facts
+    ) -> None:
+        self.kernel, self.number, self.begin, self.facts = kernel, number, begin, facts
+        self.store: Store = kernel.stores[number]
+        self.dtype = kernel.buffers[self.store.buffer].dtype
+        self.places: Any = kernel.buffers[self.store.buffer].size
+        placed = frozenset[int]().union(*(kernel.free[v] for v in self.store.index.values()))
+        axes = range(len(kernel.axes))
+        self.ordered = [a for a in axes if kernel.axes[a].kind == SEQUENTIAL]
+        apart_ = [a for a in axes if a in placed and a not in self.ordered]
+        self.numbered = [*apart_, *self.ordered]
+        self.windows = [a for a in axes if a not in self.numbered]
+        self.index = self.store.index.rebuild(self._without_windows)
+        self.count: Any = prod(kernel.axes[a].extent for a in self.numbered)
+        self.all: Any = prod(a.extent for a in kernel.axes)
+        self.functions: list[tuple[FunctionWriter, int, Any, int]] = []
+
+    def _without_windows(self, atom: Atom) -> Index:
+        inside = atom.kind == AXIS and atom.of in self.windows
+        return Index() if inside else Index(((atom, 1),))
+
+    def emit(self) -> KernelText:
+        value, ordered = self.store.value, set(self.ordered)
+        free = frozenset[int]().union(
+            *(self.kernel.free[v] for v in (value, self.store.second) if v is not None)
+        )
+        small = self.store.buffer in self.begin().odd and SIZES[self.dtype] < 4
+        if not self.store.update:
+            if not free & ordered:
+                return self.at_once(lambda t: store(t, self.number))
+            return self.last_wins()
+        if kind(self.dtype) in "biu" and not small:
+            return self.at_once(self.atomic)
+        return self.sorted()
+
+    # A thread.
+
+    def grid(self, axes: Sequence[int]) -> tuple[FunctionWriter, Thread, Text, str]:
+        """A function with a thread for each position of some axes: its number, and the label of its
+        end."""
+        f = self.begin()
+        t = f.thread()
+        extents = [self.kernel.axes[a].extent for a in axes]
+        me, end = thread_number(f, t.position), f.w.fresh("end")
+        total: Any = prod(extents)
+        outside_of(f.w, t.position, me, total, end)
+        t.base.update(zip(axes, apart(f.w, t.position, me, extents), strict=True))
+        self.functions.append((f, _BLOCK, (total + _BLOCK - 1) // _BLOCK, 1))
+        return f, t, me, end
+
+    def close(self, f: FunctionWriter, end: str) -> None:
+        f.w.put(f"br label %{end}")
+        f.w.label(end)
+
+    def compute(self, t: Thread, values: Iterable[int]) -> None:
+        """What some values need, and they themselves."""
+        wanted = set(values)
+        for n in range(len(self.kernel.instructions) - 1, -1, -1):
+            if n in wanted:
+                wanted.update(self.kernel.instructions[n].uses())
+        for n in sorted(wanted):
+            if (n, 0) not in t.env:
+                if self.kernel.instructions[n].op == "load":
+                    load(t, n)
+                else:
+                    t.compute(n)
+
+    def others(self, t: Thread) -> None:
+        """Checks, and stores whose order does not matter, of a thread that has a position of all
+        axes."""
+        kernel = self.kernel
+        self.guard(t)
+        for n, item in enumerate(kernel.stores):
+            if n != self.number:
+                self.compute(t, item.uses())
+                missing = [a for a in range(len(kernel.axes)) if a not in kernel.store_free(item)]
+                store(t, n, first_of(t, missing))
+
+    def guard(self, t: Thread) -> None:
+        emitter = SerialEmitter(t, {})
+        self.compute(t, (c.condition for c in self.kernel.checks))
+        for n in range(len(self.kernel.checks)):
+            emitter.guard(n)
+
+    def place(self, t: Thread) -> Text:
+        """The place of an update as an i32: that of the first in its window."""
+        self.compute(t, self.store.index.values())
+        at = t.whole(self.index)
+        if t.position == "i32":
+            return at if at.startswith("%") else t.w.op(f"add i32 {at}, 0")
+        return t.w.op(f"trunc i64 {at} to i32")
+
+    def short(self, t: Thread, me: Text) -> Text:
+        return me if t.position == "i32" else t.w.op(f"trunc i64 {me} to i32")
+
+    # Updates whose order does not matter.
+
+    def at_once(self, put: Callable[[Thread], None]) -> KernelText:
+        """One function: all that there is to be done for each update."""
+        f, t, _, end = self.grid([*self.numbered, *self.windows])
+        self.others(t)
+        self.compute(t, self.store.uses())
+        put(t)
+        self.close(f, end)
+        return finish(self.functions, self.facts)
+
+    def atomic(self, t: Thread) -> None:
+        """Join an update to what is there, by one instruction where there is one."""
+        w, update, dtype, buffer = t.w, self.store.update, self.dtype, self.store.buffer
+        value = narrow(w, dtype, t.get(self.store.value), False)
+        ty, letter = element(dtype), kind(dtype)
+        size = size_in_memory(ty)
+        if size >= 4 and update in _ATOMIC:
+            at = pointer(t, buffer, self.store.index, 0)
+            sign = "u" if letter == "u" and update != "add" else ""
+            w.op(f"atomicrmw {sign}{_ATOMIC[update]} {GLOBAL} {at}, {ty} {value} monotonic, "
+                 f"align {size}")  # fmt: skip
+            return
+        if size >= 4:
+            at = pointer(t, buffer, self.store.index, 0)
+            self.exchanged(t, ty, at, lambda old: self.joined_here(t, old))
+            return
+        # Of less than a word: the word that it lies in.
+        index = t.whole(self.store.index)
+        per = 4 // size
+        word = w.op(f"lshr {t.position} {index}, {per.bit_length() - 1}")
+        at = w.op(f"getelementptr i32, {GLOBAL} %b{buffer}, {t.position} {word}")
+        part = self.short(t, w.op(f"and {t.position} {index}, {per - 1}"))
+        shift = w.op(f"mul i32 {part}, {8 * size}")
+        mask = w.op(f"shl i32 {(1 << 8 * size) - 1}, {shift}")
+        if letter == "b":
+            held = w.op(f"shl i32 {w.op(f'zext {ty} {value} to i32')}, {shift}")
+            if _LOGIC[update] == "and":
+                held = w.op(f"or i32 {held}, {w.op(f'xor i32 {mask}, -1')}")
+            w.op(f"atomicrmw {_LOGIC[update]} {GLOBAL} {at}, i32 {held} monotonic, align 4")
+            return
+
+        def with_part(old: Text) -> Text:
+            there = w.op(f"trunc i32 {w.op(f'lshr i32 {old}, {shift}')} to {ty}")
+            made = w.op(f"zext {ty} {self.joined_here(t, there)} to i32")
+            rest = w.op(f"and i32 {old}, {w.op(f'xor i32 {mask}, -1')}")
+            return w.op(f"or i32 {rest}, {w.op(f'shl i32 {made}, {shift}')}")
+
+        self.exchanged(t, "i32", at, with_part)
+
+    def joined_here(self, t: Thread, there: Text) -> Text:
+        """What is there, joined with the update, as both lie in memory."""
+        w, dtype = t.w, self.dtype
+        (made,) = joined(w, self.store.update, dtype, [widen(w, dtype, there, False)],
+                         [t.get(self.store.value)])  # fmt: skip
+        return narrow(w, dtype, made, False)
+
+    def exchanged(self, t: Thread, ty: str, at: Text, make: Callable[[Text], Text]) -> None:
+        """Put something else in place of what is there, again where others came between."""
+        w, size = t.w, size_in_memory(ty)
+        first = w.op(f"load volatile {ty}, {GLOBAL} {at}, align {size}")
+        before, head, end = w.block, w.fresh("try"), w.fresh("done")
+        w.put(f"br label %{head}")
+        w.label(head)
+        old, slot = f"%{w.fresh('old')}", len(w.lines)
+        w.lines.append("")
+        made = make(old)
+        both_ = w.op(f"cmpxchg {GLOBAL} {at}, {ty} {old}, {ty} {made} monotonic monotonic")
+        found = w.op(f"extractvalue {{ {ty}, i1 }} {both_}, 0")
+        done = w.op(f"extractvalue {{ {ty}, i1 }} {both_}, 1")
+        w.lines[slot] = f"  {old} = phi {ty} [ {first}, %{before} ], [ {found}, %{w.block} ]"
+        w.put(f"br i1 {done}, label %{end}, label %{head}")
+        w.label(end)
+
+    # The last update wins.
+
+    def last_wins(self) -> KernelText:
+        for step in ("clear", "mark"):
+            f, t, me, end = self.grid(self.numbered)
+            at = self.mark(f, t)
+            if step == "clear":  # of what is touched, not of all
+                t.w.put(f"store i32 0, {GLOBAL} {at}, align 4")
+            else:
+                number = t.w.op(f"add i32 {self.short(t, me)}, 1")
+                t.w.op(f"atomicrmw umax {GLOBAL} {at}, i32 {number} monotonic, align 4")
+            self.close(f, end)
+        f, t, _, end = self.grid([*self.numbered, *self.windows])
+        w = t.w
+        self.others(t)
+        winner = w.op(f"load i32, {GLOBAL} {self.mark(f, t)}, align 4")
+        number = self.numbering(t)
+        wins = w.op(f"icmp eq i32 {winner}, {w.op(f'add i32 {number}, 1')}")
+        self.compute(t, self.store.uses())
+        store(t, self.number, both(w, None, wins))
+        self.close(f, end)
+        return finish(self.functions, self.facts, self.places * 4)
+
+    def mark(self, f: FunctionWriter, t: Thread) -> Text:
+        f.partial = True
+        return t.w.op(f"getelementptr i32, {GLOBAL} %partial, i32 {self.place(t)}")
+
+    def numbering(self, t: Thread) -> Text:
+        """The number of an update, as an i32."""
+        w, total = t.w, "0"
+        for axis in self.numbered:
+            extent = w.const("i32", self.kernel.axes[axis].extent, False)
+            position = t.base[axis]
+            assert isinstance(position, str)
+            total = w.op(f"mul i32 {total}, {extent}")
+            total = w.op(f"add i32 {total}, {self.short(t, position)}")
+        return total
+
+    # One after the other at each place.
+
+    def sorted(self) -> KernelText:
+        """Places, sorted with the numbers of updates; then a thread for each place and position in
+        a window."""
+        n, radix = self.count, Radix(32)
+        tiles = (n + radix.tile - 1) // radix.tile
+        starts, room = [], 0
+        for size in (n * 4, n * 4, n * 4, n * 4, tiles * DIGITS * 4, DIGITS * 4):
+            starts.append(room)
+            room = room + (size + 15) // 16 * 16
+        keys, numbers, counts = starts[0:2], starts[2:4], starts[4:6]
+        apart_ = len(self.kernel.stores) > 1 or any(
+            not self.kernel.free[c.condition].isdisjoint(self.windows) for c in self.kernel.checks
+        )
+        self.leave_places(guarded=not apart_)
+        if apart_:
+            f, t, _, end = self.grid([*self.numbered, *self.windows])
+            self.others(t)
+            self.close(f, end)
+        passes = 1
+        while not self.places <= DIGITS**passes:
+            passes += 1
+        for turn in range(passes):
+            source, target = turn % 2, 1 - turn % 2
+            way = Way(turn > 0, True, True, final=False)
+            words = {"n": n, "tiles": tiles, "shift": turn * DIGIT}
+            count_arrays = {name: (at, "i32") for (name, _), at in zip(COUNTS, counts, strict=True)}
+            given = {"x": (keys[source], "i32")}
+            radix.digits(self.helper(words, given | {"counts": count_arrays["counts"]}, tiles))
+            blocks = DIGITS * WARP // THREADS
+            radix.offsets(self.helper({"all": DIGITS, "tiles": tiles}, count_arrays, blocks))
+            if way.given:
+                given["p"] = numbers[source], "i32"
+            given |= {"y": (keys[target], "i32"), "z": (numbers[target], "i32")}
+            radix.move(self.helper(words, given | count_arrays, tiles), way)
+        last = passes % 2
+        self.in_turn(keys[last], numbers[last])
+        return finish(self.functions, self.facts, room)
+
+    def helper(
+        self, words: dict[str, Any], arrays: dict[str, tuple[Any, str]], blocks: Any
+    ) -> Code:
+        """A function that sorts: its words, and its arrays in the memory that functions share."""
+        f = self.begin()
+        f.partial = f.common = True
+        for name, value in words.items():
+            f.w.put(f"%{name} = add i64 {f.word(value)}, 0")
+        for name, (start, _) in arrays.items():
+            f.w.put(f"%{name} = getelementptr i8, {GLOBAL} %partial, i64 {f.word(start)}")
+        self.functions.append((f, THREADS, blocks, 1))
+        return _Helper(f, {name: ty for name, (_, ty) in arrays.items()})
+
+    def leave_places(self, guarded: bool) -> None:
+        """The place of each update, and checks."""
+        f, t, me, end = self.grid(self.numbered)
+        f.partial = True
+        if guarded:
+            self.guard(t)
+        at = t.w.op(f"getelementptr i32, {GLOBAL} %partial, {t.position} {me}")
+        t.w.put(f"store i32 {self.place(t)}, {GLOBAL} {at}, align 4")
+        self.close(f, end)
+
+    def in_turn(self, keys: Any, numbers: Any) -> None:
+        """A thread for each sorted update and position in a window: the first of a place joins all
+        of its updates to what is there."""
+        f = self.begin()
+        self.functions.append((f, _BLOCK, (self.all + _BLOCK - 1) // _BLOCK, 1))
+        t, w = f.thread(), f.w
+        f.partial = True
+        ty = t.position
+        extents = [self.count, *(self.kernel.axes[a].extent for a in self.windows)]
+        me, end = thread_number(f, ty), w.fresh("end")
+        outside_of(w, ty, me, self.all, end)
+        first, *within = apart(w, ty, me, extents)
+        t.base.update(zip(self.windows, within, strict=True))
+        assert isinstance(first, str)
+        first = self.short(t, first)
+        count = w.const("i32", self.count, False)
+
+        def read(start: Any, at: Text) -> Text:
+            base = w.const("i64", start, False)
+            base = w.op(f"getelementptr i8, {GLOBAL} %partial, i64 {base}")
+            place = w.op(f"getelementptr i32, {GLOBAL} {base}, i32 {at}")
+            return w.op(f"load i32, {GLOBAL} {place}, align 4")
+
+        key = read(keys, first)
+        lone = w.op(f"icmp eq i32 {first}, 0")
+        before = w.op(f"select i1 {lone}, i32 0, i32 {w.op(f'sub i32 {first}, 1')}")
+        other = w.op(f"icmp ne i32 {read(keys, before)}, {key}")
+        begins, on = w.op(f"or i1 {lone}, {other}"), w.fresh("on")
+        w.put(f"br i1 {begins}, label %{on}, label %{end}")
+        w.label(on)
+        number = read(numbers, first)
+        with self.bound(t, number):
+            self.compute(t, self.store.index.values())
+            parts = 1 if self.store.second is None else 2
+            places = [
+                pointer(t, self.store.buffer, self.store.index, 0, part) for part in range(parts)
+            ]
+        memory = element(self.dtype)
+        align = size_in_memory(memory)
+        held = [
+            widen(w, self.dtype, w.op(f"load {memory}, {GLOBAL} {at}, align {align}"), False)
+            for at in places
+        ]
+        made = self.through(
+            t, _Place(first, key, number), count, held,
+            lambda at: read(keys, at), lambda at: read(numbers, at),
+        )  # fmt: skip
+        for at, x in zip(places, made, strict=True):
+            raw = narrow(w, self.dtype, x, False)
+            w.put(f"store {memory} {raw}, {GLOBAL} {at}, align {align}")
+        self.close(f, end)
+
+    @contextmanager
+    def bound(self, t: Thread, number: Text) -> Iterator[None]:
+        """The axes that updates are numbered along, bound to those of an update."""
+        extents = [self.kernel.axes[a].extent for a in self.numbered]
+        if t.position == "i64":
+            number = t.w.op(f"zext i32 {number} to i64")
+        found = apart(t.w, t.position, number, extents)
+        with ExitStack() as stack:
+            for axis, position in zip(self.numbered, found, strict=True):
+                stack.enter_context(t.inside(axis, position))
+            yield
+
+    def through(
+        self, t: Thread, place: _Place, count: Text, held: list[Text],
+        key_at: Callable[[Text], Text], number_at: Callable[[Text], Text],
+    ) -> list[Text]:  # fmt: skip
+        """Join the updates of a place, from the first on, several at a time: all are read before
+        they are joined. Instead of those behind the last the first is read again, and left."""
+        w = t.w
+        types = [COMPUTE[self.dtype]] * len(held)
+        before, head, end = w.block, w.fresh("loop"), w.fresh("end")
+        w.put(f"br label %{head}")
+        w.label(head)
+        i, names = f"%{w.fresh('i')}", [f"%{w.fresh('c')}" for _ in held]
+        slot = len(w.lines)
+        w.lines.append("")
+        last = w.op(f"sub i32 {count}, 1")
+        values: list[list[Text]] = []
+        tests: list[Text] = []
+        goes = "true"
+        for n in range(_AT_ONCE):
+            spot = w.op(f"add i32 {i}, {n}")
+            near = w.intrinsic("umin", "i32", spot, last)
+            same = w.op(f"icmp eq i32 {key_at(near)}, {place.key}")
+            same = w.op(f"and i1 {same}, {w.op(f'icmp ult i32 {spot}, {count}')}")
+            goes = w.op(f"and i1 {goes}, {same}")
+            tests.append(goes)
+            number = w.op(f"select i1 {goes}, i32 {number_at(near)}, i32 {place.number}")
+            with self.bound(t, number):
+                wanted = [v for v in (self.store.value, self.store.second) if v is not None]
+                self.compute(t, wanted)
+                values.append([t.get(v) for v in wanted])
+        now = names
+        for test, given in zip(tests, values, strict=True):
+            made = joined(w, self.store.update, self.dtype, now, given)
+            now = [
+                w.op(f"select i1 {test}, {ty} {x}, {ty} {y}")
+                for ty, x, y in zip(types, made, now, strict=True)
+            ]
+        following = w.op(f"add i32 {i}, {_AT_ONCE}")
+        phis = [f"  {i} = phi i32 [ {place.first}, %{before} ], [ {following}, %{w.block} ]"]
+        for name, ty, x, y in zip(names, types, held, now, strict=True):
+            phis.append(f"  {name} = phi {ty} [ {x}, %{before} ], [ {y}, %{w.block} ]")
+        w.lines[slot] = "\n".join(phis)
+        w.put(f"br i1 {goes}, label %{head}, label %{end}")
+        w.label(end)
+        return now
+
+
+class _Helper(Code):
+    """A function of a kernel as routines are written."""
+
+    def __init__(self, f: FunctionWriter, types: dict[str, str]) -> None:
+        self.f, self.w, self.types = f, f.w, types
+
+    def sreg(self, name: str) -> str:
+        return self.f.sreg(name)
+
+    def reserve(self, ty: str, count: int) -> str:
+        return self.f.reserve(ty, count)
