@@ -51,8 +51,7 @@ def test_every_dtype(dtype: str, kind: str) -> None:
     made, functions = scattered(kind, x, updates, at)
     if letter in "biu" or kind == "set" or dtype in ("f32", "f64"):
         same(made, wanted(kind, x, updates, at))
-    expected = 3 if kind == "set" else 1 if letter in "biu" else 5
-    assert functions == expected
+    assert functions == (1 if letter in "biu" and kind != "set" else 3)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,9 @@ def test_windows(dtype: str, kind: str) -> None:
             same(np.ascontiguousarray(moved[0]), wanted(kind, moved[1], moved[2], at))
 
 
-@pytest.mark.parametrize(("places", "count"), [(1, 300), (3, 5000), (400, 4097), (70_000, 600)])
+@pytest.mark.parametrize(
+    ("places", "count"), [(1, 300), (3, 5000), (400, 4097), (70_000, 600), (70_000, 4099)]
+)
 def test_sums_of_floats_in_order(places: int, count: int) -> None:
     """One digit and several, one tile and several, long runs and lone updates."""
     x, updates = ordinary("f32", (places,), 1), ordinary("f32", (count,), 2) * 1e4
@@ -77,7 +78,7 @@ def test_sums_of_floats_in_order(places: int, count: int) -> None:
     made, functions = scattered("add", x, updates, at, races=count < 1000)
     same(made, wanted("add", x, updates, at))
     digits = (places - 1).bit_length() + 7 >> 3
-    assert functions == 2 + 3 * max(1, digits)
+    assert functions == (3 if count <= 4096 else 2 + 3 * max(1, digits))
 
 
 def test_few_updates_are_taken_by_each_thread_of_a_window() -> None:
@@ -147,7 +148,7 @@ def test_several_in_one_program() -> None:
     wanted = arrays[0].copy()
     np.add.at(wanted, arrays[2], arrays[3])
     same(made[0], wanted)
-    assert functions_of(program).count(8) >= 2
+    assert functions_of(program).count(3) >= 2
 
 
 def test_what_else_a_kernel_stores() -> None:

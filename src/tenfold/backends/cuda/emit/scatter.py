@@ -33,7 +33,7 @@ from tenfold.backends.cuda.emit.point import apart, first_of, outside_of, thread
 from tenfold.backends.cuda.emit.serial import SerialEmitter
 from tenfold.backends.cuda.emit.thread import Text, Thread
 from tenfold.backends.cuda.library.function import Code
-from tenfold.backends.cuda.library.radix import COUNTS, Radix, Way
+from tenfold.backends.cuda.library.radix import BLOCKED, SCANNED, SHARING, TILED, Radix, Way
 from tenfold.backends.cuda.library.ranking import DIGIT, DIGITS, THREADS
 from tenfold.backends.cuda.target import WARP
 from tenfold.backends.llvm.casts import narrow, widen
@@ -321,7 +321,8 @@ class _Scatter:
         """Places, sorted with the numbers of updates; then a thread for each place and position in
         a window."""
         n, radix = self.count, Radix(32)
-        tiles = (n + radix.tile - 1) // radix.tile
+        small = bool(n <= radix.tile)  # a block sorts them
+        tiles = 1 if small else (n + radix.tile - 1) // radix.tile
         starts, room = [], 0
         for size in (n * 4, n * 4, n * 4, n * 4, tiles * DIGITS * 4, DIGITS * 4):
             starts.append(room)
@@ -330,7 +331,7 @@ class _Scatter:
         apart_ = len(self.kernel.stores) > 1 or any(
             not self.kernel.free[c.condition].isdisjoint(self.windows) for c in self.kernel.checks
         )
-        self.leave_places(guarded=not apart_)
+        self.leave_places(numbers[0], guarded=not apart_)
         if apart_:
             f, t, _, end = self.grid([*self.numbered, *self.windows])
             self.others(t)
@@ -338,44 +339,51 @@ class _Scatter:
         passes = 1
         while not self.places <= DIGITS**passes:
             passes += 1
-        for turn in range(passes):
+        way = Way(True, True, True, final=False)
+        count_arrays = dict(zip(("counts", "totals"), counts, strict=True))
+        for turn in range(1 if small else passes):
             source, target = turn % 2, 1 - turn % 2
-            way = Way(turn > 0, True, True, final=False)
-            words = {"n": n, "tiles": tiles, "shift": turn * DIGIT}
-            count_arrays = {name: (at, "i32") for (name, _), at in zip(COUNTS, counts, strict=True)}
-            given = {"x": (keys[source], "i32")}
-            radix.digits(self.helper(words, given | {"counts": count_arrays["counts"]}, tiles))
+            given = {"x": keys[source], "p": numbers[source], "y": keys[target],
+                     "z": numbers[target]}  # fmt: skip
+            if small:
+                rows = radix.rows_for(n)
+                words = dict(zip(BLOCKED, (n, 1, n, n, n, passes * DIGIT), strict=True))
+                radix.block(self.helper(words, given, 1), rows, way)
+                continue
+            words = dict(zip(TILED, (n, tiles, turn * DIGIT), strict=True))
+            one = {"x": keys[source], "counts": counts[0]}
+            radix.digits(self.helper(words, one, tiles, least=1))
+            scanned = dict(zip(SCANNED, (DIGITS, tiles), strict=True))
             blocks = DIGITS * WARP // THREADS
-            radix.offsets(self.helper({"all": DIGITS, "tiles": tiles}, count_arrays, blocks))
-            if way.given:
-                given["p"] = numbers[source], "i32"
-            given |= {"y": (keys[target], "i32"), "z": (numbers[target], "i32")}
+            radix.offsets(self.helper(scanned, count_arrays, blocks, least=1))
             radix.move(self.helper(words, given | count_arrays, tiles), way)
-        last = passes % 2
+        last = 1 if small else passes % 2
         self.in_turn(keys[last], numbers[last])
         return finish(self.functions, self.facts, room)
 
     def helper(
-        self, words: dict[str, Any], arrays: dict[str, tuple[Any, str]], blocks: Any
+        self, words: dict[str, Any], arrays: dict[str, Any], blocks: Any, least: int = SHARING
     ) -> Code:
         """A function that sorts: its words, and its arrays in the memory that functions share."""
         f = self.begin()
         f.partial = f.common = True
         for name, value in words.items():
             f.w.put(f"%{name} = add i64 {f.word(value)}, 0")
-        for name, (start, _) in arrays.items():
+        for name, start in arrays.items():
             f.w.put(f"%{name} = getelementptr i8, {GLOBAL} %partial, i64 {f.word(start)}")
-        self.functions.append((f, THREADS, blocks, 1))
-        return _Helper(f, {name: ty for name, (_, ty) in arrays.items()})
+        self.functions.append((f, THREADS, blocks, least))
+        return _Helper(f, dict.fromkeys(arrays, "i32"))
 
-    def leave_places(self, guarded: bool) -> None:
-        """The place of each update, and checks."""
+    def leave_places(self, numbers: Any, guarded: bool) -> None:
+        """The place of each update and its number, and checks."""
         f, t, me, end = self.grid(self.numbered)
         f.partial = True
         if guarded:
             self.guard(t)
         at = t.w.op(f"getelementptr i32, {GLOBAL} %partial, {t.position} {me}")
         t.w.put(f"store i32 {self.place(t)}, {GLOBAL} {at}, align 4")
+        at = t.w.op(f"getelementptr i8, {GLOBAL} {at}, i64 {t.w.const('i64', numbers, False)}")
+        t.w.put(f"store i32 {self.short(t, me)}, {GLOBAL} {at}, align 4")
         self.close(f, end)
 
     def in_turn(self, keys: Any, numbers: Any) -> None:

@@ -12,13 +12,15 @@ from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.team import wait
 from tenfold.backends.cuda.emit.thread import Position
 from tenfold.backends.cuda.library.function import SHARED, Code
-from tenfold.backends.cuda.library.ranking import DIGITS, THREADS, Ranking
+from tenfold.backends.cuda.library.ranking import DIGIT, DIGITS, THREADS, Ranking
 from tenfold.backends.cuda.target import WARP
 from tenfold.frozen import frozen
 
+SHARING = 3  # blocks of threads that are meant to share a processor
 _EACH = 4  # counts that a lane scans at a time
 TILED = ("n", "tiles", "shift")  # the words of functions that have tiles
 COUNTS = ("counts", "i32"), ("totals", "i32")
+BLOCKED = ("n", "tiles", "keep", "size", "made", "bits")  # the words of `block`
 SCANNED = ("all", "tiles")  # the words of `offsets`, which is given COUNTS
 
 
@@ -53,6 +55,10 @@ class Radix:
     @property
     def tile(self) -> int:
         return THREADS * self.rows
+
+    def rows_for(self, n: int) -> int:
+        """Items of a thread for a line that a block sorts."""
+        return next(rows for rows in (2, 4, 8, 16) if n <= THREADS * rows or rows == self.rows)
 
     def arrays(self, way: Way) -> list[tuple[str, str]]:
         """What a function in some way is given: x, p, and y, z for what it writes."""
@@ -136,6 +142,39 @@ class Radix:
     def exchange(self, memory: str, ty: str, places: list[str], values: list[str]) -> None:
         for place, value in zip(places, values, strict=True):
             self.f.put(memory, ty, place, value)
+
+    def block(self, f: Code, rows: int, way: Way) -> None:
+        """A block for each line, or for a tile of it: all digits of so many `bits`, one after the
+        other. The first `keep` of each are written."""
+        self.f = f
+        w, ranking = f.w, Ranking(f)
+        values = f.reserve(self.type, THREADS * rows)
+        spots = f.reserve("i32", THREADS * rows) if way.positions else ""
+        line, tile, within, first, count = self.tiled("%size")
+        raws = self.brought(ranking, "x", rows, first, count)
+        places = self.located(ranking, way, rows, within, first, count)
+        numbers = [ranking.item(rows, row) for row in range(rows)]
+
+        def body(shift: Position, held: list[str]) -> list[str]:
+            goals, _ = self.ranked(ranking, held[:rows], count, str(shift))
+            self.exchange(values, self.type, goals, held[:rows])
+            self.exchange(spots, "i32", goals[: len(places)], held[rows:])
+            wait(w)
+            made = [f.get(values, self.type, number) for number in numbers]
+            made += [f.get(spots, "i32", number) for number in numbers[: len(places)]]
+            wait(w)
+            return made
+
+        slots = [*((self.type, x) for x in raws), *(("i32", x) for x in places)]
+        held = loop(w, "i64", 0, "%bits", DIGIT, slots, body)
+        start = f.num("mul", "i64", line, "%made")
+        start = f.num("add", "i64", start, f.num("mul", "i64", f.long(tile), "%keep"))
+        last = w.intrinsic("umin", "i32", count, f.short("%keep"))
+        for row, number in enumerate(numbers):
+            there = w.op(f"icmp ult i32 {number}, {last}")
+            to = f.num("add", "i64", start, f.long(number))
+            position = held[rows + row] if places else ""
+            f.when(there, lambda to=to, row=row, p=position: self.kept(way, to, held[row], p))  # type: ignore[misc]
 
     def digits(self, f: Code) -> None:
         """How often each digit is in each tile: by lines, then digits, then tiles."""

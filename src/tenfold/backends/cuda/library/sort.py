@@ -24,8 +24,8 @@ from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.team import wait
 from tenfold.backends.cuda.emit.thread import Position
 from tenfold.backends.cuda.library.function import RoutineFunction
-from tenfold.backends.cuda.library.radix import COUNTS, SCANNED, TILED, Radix, Way
-from tenfold.backends.cuda.library.ranking import DIGIT, DIGITS, THREADS, Ranking
+from tenfold.backends.cuda.library.radix import BLOCKED, COUNTS, SCANNED, SHARING, TILED, Radix, Way
+from tenfold.backends.cuda.library.ranking import DIGIT, DIGITS, THREADS
 from tenfold.backends.cuda.library.routine import GpuRoutine, RoutineLaunch
 from tenfold.backends.cuda.target import WARP, CudaTarget
 from tenfold.backends.llvm.text import Fragment
@@ -34,7 +34,6 @@ from tenfold.types import SHORT, TensorType
 
 _COUNTED = THREADS  # elements of a line that are sorted by counting
 _LONGEST = 1 << 31  # elements of a line: positions have 32 bits
-_SHARING = 3  # blocks of threads that are meant to share a processor
 _ALIGN = 256
 X, Y, Z = 0, 1, 2  # arrays of a routine: its input and its outputs; then comes scratch memory
 
@@ -100,7 +99,9 @@ class _Calls:
             self.counted(n, way, ((Y, 0),))
         elif n <= sorts.tile:
             rows = sorts.rows_for(n)
-            self.launch(f"block{rows}_{way.name}", lines, ((X, 0), (Y, 0)), n, 1, n, n, n)
+            self.launch(
+                f"block{rows}_{way.name}", lines, ((X, 0), (Y, 0)), n, 1, n, n, n, sorts.bits
+            )
         else:
             self.long()
         return self.routine()
@@ -164,7 +165,7 @@ class _Calls:
             rows = sorts.rows_for(n)
             self.launch(
                 f"block{rows}_{way.name}", lines * tiles, (*source, *target),
-                n, tiles, k, sorts.tile, following,
+                n, tiles, k, sorts.tile, following, sorts.bits,
             )  # fmt: skip
             if final:
                 return self.routine()
@@ -180,10 +181,6 @@ class _Functions(Radix):
         self.symbol = f"tn_{name}_{dtype}"
         self.positions = name != "sort"
         self.falling = name == "greatest"
-
-    def rows_for(self, n: int) -> int:
-        """Items of a thread for a line that a block sorts."""
-        return next(rows for rows in (2, 4, 8, 16) if n <= THREADS * rows or rows == self.rows)
 
     def text(self, names: Sequence[str], target: CudaTarget) -> Fragment:
         parts = [self._function(name, target) for name in names]
@@ -202,10 +199,11 @@ class _Functions(Radix):
             f = self.begin(name, target, COUNTS, SCANNED)
             self.offsets(f)
         elif head == "move":
-            f = self.begin(name, target, [*self.arrays(way), *COUNTS], TILED, _SHARING)
+            f = self.begin(name, target, [*self.arrays(way), *COUNTS], TILED, SHARING)
             self.move(f, way)
         else:
-            return self.block(name, int(head.removeprefix("block")), way, target)
+            f = self.begin(name, target, self.arrays(way), BLOCKED, SHARING)
+            self.block(f, int(head.removeprefix("block")), way)
         return f.text()
 
     def begin(
@@ -275,41 +273,4 @@ class _Functions(Radix):
         to = f.num("add", "i64", f.num("mul", "i64", line, "%keep"), f.long(place))
         among = w.op(f"icmp slt i64 {f.long(place)}, %keep")
         f.when(f.num("and", "i1", inside, among), lambda: self.kept(way, to, raw, me))
-        return f.text()
-
-    # Lines that a block sorts.
-
-    def block(self, name: str, rows: int, way: Way, target: CudaTarget) -> Fragment:
-        """A block for each line, or for a tile of it: all digits, one after the other. The first
-        `keep` of each are written."""
-        words = ("n", "tiles", "keep", "size", "made")
-        f = self.begin(name, target, self.arrays(way), words, _SHARING)
-        w, ranking = f.w, Ranking(f)
-        values = f.reserve(self.type, THREADS * rows)
-        spots = f.reserve("i32", THREADS * rows) if way.positions else ""
-        line, tile, within, first, count = self.tiled("%size")
-        raws = self.brought(ranking, "x", rows, first, count)
-        places = self.located(ranking, way, rows, within, first, count)
-        numbers = [ranking.item(rows, row) for row in range(rows)]
-
-        def body(shift: Position, held: list[str]) -> list[str]:
-            goals, _ = self.ranked(ranking, held[:rows], count, str(shift))
-            self.exchange(values, self.type, goals, held[:rows])
-            self.exchange(spots, "i32", goals[: len(places)], held[rows:])
-            wait(w)
-            made = [f.get(values, self.type, number) for number in numbers]
-            made += [f.get(spots, "i32", number) for number in numbers[: len(places)]]
-            wait(w)
-            return made
-
-        slots = [*((self.type, x) for x in raws), *(("i32", x) for x in places)]
-        held = loop(w, "i64", 0, self.bits, DIGIT, slots, body)
-        start = f.num("mul", "i64", line, "%made")
-        start = f.num("add", "i64", start, f.num("mul", "i64", f.long(tile), "%keep"))
-        last = w.intrinsic("umin", "i32", count, f.short("%keep"))
-        for row, number in enumerate(numbers):
-            there = w.op(f"icmp ult i32 {number}, {last}")
-            to = f.num("add", "i64", start, f.long(number))
-            position = held[rows + row] if places else ""
-            f.when(there, lambda to=to, row=row, p=position: self.kept(way, to, held[row], p))  # type: ignore[misc]
         return f.text()
