@@ -13,8 +13,7 @@ lies along other axes, the windows, never meets what lies elsewhere there: it sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -32,20 +31,19 @@ from tenfold.backends.cuda.emit.memory import (
 from tenfold.backends.cuda.emit.point import apart, first_of, outside_of, thread_number
 from tenfold.backends.cuda.emit.serial import SerialEmitter
 from tenfold.backends.cuda.emit.thread import Text, Thread
+from tenfold.backends.cuda.emit.turns import KernelCode, Turns
 from tenfold.backends.cuda.library.function import Code
 from tenfold.backends.cuda.library.radix import BLOCKED, SCANNED, SHARING, TILED, Radix, Way
 from tenfold.backends.cuda.library.ranking import DIGIT, DIGITS, THREADS
 from tenfold.backends.cuda.target import WARP
 from tenfold.backends.llvm.casts import narrow, widen
-from tenfold.backends.llvm.writer import COMPUTE, SIZES, kind
-from tenfold.frozen import frozen
+from tenfold.backends.llvm.writer import SIZES, kind
 from tenfold.kernel.ir.index import AXIS, Atom, Index
 from tenfold.kernel.ir.kernel import BOTH, SCRATCH, SEQUENTIAL, Kernel, Store
 from tenfold.kernel.ir.number import Facts, prefers_less
 
 _FEW = 33  # updates in order below which each thread takes all of its window's
 _LARGEST = 1 << 31  # places and updates: both are numbered by 32 bits
-_AT_ONCE = 8  # updates of a place that are read before they are joined
 _BLOCK = 256  # threads
 _ATOMIC = {"add": "add", "max": "max", "min": "min"}
 _LOGIC = {"add": "or", "max": "or", "mul": "and", "min": "and"}  # of bools
@@ -59,7 +57,7 @@ def emit_scatter(
     found = _scatter(kernel)
     if found is None:
         return None
-    scatter = _Scatter(kernel, found, begin, facts)
+    scatter = ScatterForm(kernel, found, begin, facts)
     rounds: Any = prod(kernel.axes[a].extent for a in scatter.ordered)
     if prefers_less(rounds, _FEW):
         return None
@@ -94,18 +92,8 @@ def _scatter(kernel: Kernel) -> int | None:
     return scattered[0]
 
 
-@frozen
-class _Place:
-    """A place that is updated: where its updates begin among those that are sorted, what they are
-    sorted by, and the number of the first."""
-
-    first: Text
-    key: Text
-    number: Text
-
-
-class _Scatter:
-    """A kernel with one store that is a scatter."""
+class ScatterForm:
+    """A kernel with one store that is a scatter, and its functions."""
 
     def __init__(
         self, kernel: Kernel, number: int, begin: Callable[[], FunctionWriter], facts: Facts
@@ -196,12 +184,11 @@ class _Scatter:
         """The place of an update as an i32: that of the first in its window."""
         self.compute(t, self.store.index.values())
         at = t.whole(self.index)
-        if t.position == "i32":
-            return at if at.startswith("%") else t.w.op(f"add i32 {at}, 0")
-        return t.w.op(f"trunc i64 {at} to i32")
+        return self.short(t, at)
 
-    def short(self, t: Thread, me: Text) -> Text:
-        return me if t.position == "i32" else t.w.op(f"trunc i64 {me} to i32")
+    def short(self, t: Thread, x: Text) -> Text:
+        """A position as an i32."""
+        return x if t.position == "i32" else t.w.op(f"trunc i64 {x} to i32")
 
     # Updates whose order does not matter.
 
@@ -358,7 +345,8 @@ class _Scatter:
             radix.offsets(self.helper(scanned, count_arrays, blocks, least=1))
             radix.move(self.helper(words, given | count_arrays, tiles), way)
         last = 1 if small else passes % 2
-        self.in_turn(keys[last], numbers[last])
+        turns = Turns(self, keys[last], numbers[last])
+        self.functions.append((turns.write(), _BLOCK, (self.all + _BLOCK - 1) // _BLOCK, 1))
         return finish(self.functions, self.facts, room)
 
     def helper(
@@ -372,7 +360,7 @@ class _Scatter:
         for name, start in arrays.items():
             f.w.put(f"%{name} = getelementptr i8, {GLOBAL} %partial, i64 {f.word(start)}")
         self.functions.append((f, THREADS, blocks, least))
-        return _Helper(f, dict.fromkeys(arrays, "i32"))
+        return KernelCode(f, dict.fromkeys(arrays, "i32"))
 
     def leave_places(self, numbers: Any, guarded: bool) -> None:
         """The place of each update and its number, and checks."""
@@ -385,126 +373,3 @@ class _Scatter:
         at = t.w.op(f"getelementptr i8, {GLOBAL} {at}, i64 {t.w.const('i64', numbers, False)}")
         t.w.put(f"store i32 {self.short(t, me)}, {GLOBAL} {at}, align 4")
         self.close(f, end)
-
-    def in_turn(self, keys: Any, numbers: Any) -> None:
-        """A thread for each sorted update and position in a window: the first of a place joins all
-        of its updates to what is there."""
-        f = self.begin()
-        self.functions.append((f, _BLOCK, (self.all + _BLOCK - 1) // _BLOCK, 1))
-        t, w = f.thread(), f.w
-        f.partial = True
-        ty = t.position
-        extents = [self.count, *(self.kernel.axes[a].extent for a in self.windows)]
-        me, end = thread_number(f, ty), w.fresh("end")
-        outside_of(w, ty, me, self.all, end)
-        first, *within = apart(w, ty, me, extents)
-        t.base.update(zip(self.windows, within, strict=True))
-        assert isinstance(first, str)
-        first = self.short(t, first)
-        count = w.const("i32", self.count, False)
-
-        def read(start: Any, at: Text) -> Text:
-            base = w.const("i64", start, False)
-            base = w.op(f"getelementptr i8, {GLOBAL} %partial, i64 {base}")
-            place = w.op(f"getelementptr i32, {GLOBAL} {base}, i32 {at}")
-            return w.op(f"load i32, {GLOBAL} {place}, align 4")
-
-        key = read(keys, first)
-        lone = w.op(f"icmp eq i32 {first}, 0")
-        before = w.op(f"select i1 {lone}, i32 0, i32 {w.op(f'sub i32 {first}, 1')}")
-        other = w.op(f"icmp ne i32 {read(keys, before)}, {key}")
-        begins, on = w.op(f"or i1 {lone}, {other}"), w.fresh("on")
-        w.put(f"br i1 {begins}, label %{on}, label %{end}")
-        w.label(on)
-        number = read(numbers, first)
-        with self.bound(t, number):
-            self.compute(t, self.store.index.values())
-            parts = 1 if self.store.second is None else 2
-            places = [
-                pointer(t, self.store.buffer, self.store.index, 0, part) for part in range(parts)
-            ]
-        memory = element(self.dtype)
-        align = size_in_memory(memory)
-        held = [
-            widen(w, self.dtype, w.op(f"load {memory}, {GLOBAL} {at}, align {align}"), False)
-            for at in places
-        ]
-        made = self.through(
-            t, _Place(first, key, number), count, held,
-            lambda at: read(keys, at), lambda at: read(numbers, at),
-        )  # fmt: skip
-        for at, x in zip(places, made, strict=True):
-            raw = narrow(w, self.dtype, x, False)
-            w.put(f"store {memory} {raw}, {GLOBAL} {at}, align {align}")
-        self.close(f, end)
-
-    @contextmanager
-    def bound(self, t: Thread, number: Text) -> Iterator[None]:
-        """The axes that updates are numbered along, bound to those of an update."""
-        extents = [self.kernel.axes[a].extent for a in self.numbered]
-        if t.position == "i64":
-            number = t.w.op(f"zext i32 {number} to i64")
-        found = apart(t.w, t.position, number, extents)
-        with ExitStack() as stack:
-            for axis, position in zip(self.numbered, found, strict=True):
-                stack.enter_context(t.inside(axis, position))
-            yield
-
-    def through(
-        self, t: Thread, place: _Place, count: Text, held: list[Text],
-        key_at: Callable[[Text], Text], number_at: Callable[[Text], Text],
-    ) -> list[Text]:  # fmt: skip
-        """Join the updates of a place, from the first on, several at a time: all are read before
-        they are joined. Instead of those behind the last the first is read again, and left."""
-        w = t.w
-        types = [COMPUTE[self.dtype]] * len(held)
-        before, head, end = w.block, w.fresh("loop"), w.fresh("end")
-        w.put(f"br label %{head}")
-        w.label(head)
-        i, names = f"%{w.fresh('i')}", [f"%{w.fresh('c')}" for _ in held]
-        slot = len(w.lines)
-        w.lines.append("")
-        last = w.op(f"sub i32 {count}, 1")
-        values: list[list[Text]] = []
-        tests: list[Text] = []
-        goes = "true"
-        for n in range(_AT_ONCE):
-            spot = w.op(f"add i32 {i}, {n}")
-            near = w.intrinsic("umin", "i32", spot, last)
-            same = w.op(f"icmp eq i32 {key_at(near)}, {place.key}")
-            same = w.op(f"and i1 {same}, {w.op(f'icmp ult i32 {spot}, {count}')}")
-            goes = w.op(f"and i1 {goes}, {same}")
-            tests.append(goes)
-            number = w.op(f"select i1 {goes}, i32 {number_at(near)}, i32 {place.number}")
-            with self.bound(t, number):
-                wanted = [v for v in (self.store.value, self.store.second) if v is not None]
-                self.compute(t, wanted)
-                values.append([t.get(v) for v in wanted])
-        now = names
-        for test, given in zip(tests, values, strict=True):
-            made = joined(w, self.store.update, self.dtype, now, given)
-            now = [
-                w.op(f"select i1 {test}, {ty} {x}, {ty} {y}")
-                for ty, x, y in zip(types, made, now, strict=True)
-            ]
-        following = w.op(f"add i32 {i}, {_AT_ONCE}")
-        phis = [f"  {i} = phi i32 [ {place.first}, %{before} ], [ {following}, %{w.block} ]"]
-        for name, ty, x, y in zip(names, types, held, now, strict=True):
-            phis.append(f"  {name} = phi {ty} [ {x}, %{before} ], [ {y}, %{w.block} ]")
-        w.lines[slot] = "\n".join(phis)
-        w.put(f"br i1 {goes}, label %{head}, label %{end}")
-        w.label(end)
-        return now
-
-
-class _Helper(Code):
-    """A function of a kernel as routines are written."""
-
-    def __init__(self, f: FunctionWriter, types: dict[str, str]) -> None:
-        self.f, self.w, self.types = f, f.w, types
-
-    def sreg(self, name: str) -> str:
-        return self.f.sreg(name)
-
-    def reserve(self, ty: str, count: int) -> str:
-        return self.f.reserve(ty, count)

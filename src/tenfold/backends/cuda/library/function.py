@@ -96,6 +96,10 @@ class Code(ABC):
         name = f"llvm.nvvm.shfl.sync.idx.{'f32' if ty == 'float' else 'i32'}"
         return w.call(ty, name, ("i32", "-1"), (ty, x), ("i32", str(lane)), ("i32", "31"))
 
+    def votes(self, test: str) -> str:
+        """Of which lanes a test holds, as bits."""
+        return self.w.call("i32", "llvm.nvvm.vote.ballot.sync", ("i32", "-1"), ("i1", test))
+
     def before(self, x: str, lane: str) -> str:
         """The sum of what the lanes up to this one have, of i32."""
         w = self.w

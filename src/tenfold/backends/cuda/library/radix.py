@@ -109,9 +109,10 @@ class Radix:
         """What an array has for the items of a thread."""
         f = self.f
         made = []
+        begin = f.num("add", "i64", first, f.long(ranking.item(rows, 0)))
         for row in range(rows):
             number = ranking.item(rows, row)
-            at = f.num("add", "i64", first, f.long(number))
+            at = f.num("add", "i64", begin, row * WARP)
             there = f.w.op(f"icmp ult i32 {number}, {count}")
             made.append(f.where(there, f.types[array], lambda at=at: f.read(array, at)))  # type: ignore[misc]
         return made

@@ -44,7 +44,11 @@ class Ranking:
         for n in range(_WARPS):
             f.put(self.counts, "i32", f.num("add", "i32", self.thread, n * THREADS), "0")
         wait(w)
-        ranks = [self._rank(own, digit) for digit in digits]
+        # A digit beside its rank, in one register: there are many of them.
+        ranks = [
+            f.num("or", "i32", f.num("shl", "i32", digit, 16), self._rank(own, digit))
+            for digit in digits
+        ]
         wait(w)
         places = [f.num("add", "i32", self.thread, n * DIGITS) for n in range(_WARPS)]
         found = [f.get(self.counts, "i32", place) for place in places]
@@ -58,7 +62,8 @@ class Ranking:
             at = f.num("add", "i32", at, x)
         wait(w)
         made = []
-        for digit, rank in zip(digits, ranks, strict=True):
+        for both in ranks:
+            digit, rank = f.num("lshr", "i32", both, 16), f.num("and", "i32", both, 0xFFFF)
             first = f.get(self.counts, "i32", f.num("add", "i32", own, digit))
             made.append(f.num("add", "i32", first, rank))
         return made, start
@@ -70,7 +75,7 @@ class Ranking:
         for bit in range(DIGIT):
             shifted = f.num("lshr", "i32", digit, bit) if bit else digit
             there = w.op(f"trunc i32 {shifted} to i1")
-            votes = w.call("i32", "llvm.nvvm.vote.ballot.sync", ("i32", "-1"), ("i1", there))
+            votes = f.votes(there)
             other = w.op(f"select i1 {there}, i32 0, i32 -1")
             alike = f.num("and", "i32", alike, f.num("xor", "i32", votes, other))
         before = w.intrinsic("ctpop", "i32", f.num("and", "i32", alike, self.below))
