@@ -51,7 +51,7 @@ def test_every_dtype(dtype: str, kind: str) -> None:
     made, functions = scattered(kind, x, updates, at)
     if letter in "biu" or kind == "set" or dtype in ("f32", "f64"):
         same(made, wanted(kind, x, updates, at))
-    assert functions == (1 if letter in "biu" and kind != "set" else 3)
+    assert functions == (1 if letter in "biu" or kind == "set" else 3)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,33 @@ def test_few_updates_are_taken_by_each_thread_of_a_window() -> None:
     made, functions = scattered("add", x, updates, at)
     same(made, wanted("add", x, updates, at))
     assert functions == 1
+
+
+def test_the_last_update_wins() -> None:
+    """Many updates, or places, take several functions."""
+    for places, count, width in ((9, 70, 1), (4096, 300, 1), (4097, 300, 1), (50, 200, 90)):
+        x, updates = draw("f32", (places, width), 1), draw("f32", (count, width), 2)
+        at = random.integers(0, places, count)
+        at[-20:] = at[:20]
+        made, functions = scattered("set", x, updates, at)
+        same(made, wanted("set", x, updates, at))
+        assert functions == (3 if places > 4096 or count * width > 1 << 14 else 1)
+
+
+def test_a_small_one_in_a_loop_is_part_of_its_one_function() -> None:
+    at = random.integers(0, 40, (70, 50))
+
+    def put(x: Any, at: Any) -> Any:
+        def body(c: Any, i: Any) -> Any:
+            d = c.copy()
+            d[i] = c[:1] + np.arange(50, dtype=np.float32)
+            return d, d[3]
+
+        return tn.scan(body, x, at)
+
+    arrays = [ordinary("f32", (40,)), at]
+    _, program = alike(tn.trace(put, *arrays), arrays)
+    assert any(name.startswith("tn_loop_") for name, _, _ in program.device.launches)
 
 
 def functions_of(program: Any) -> list[int]:

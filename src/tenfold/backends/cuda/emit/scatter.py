@@ -14,29 +14,27 @@ lies along other axes, the windows, never meets what lies elsewhere there: it sh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from math import prod
 from typing import Any
 
+from tenfold.backends.cuda.emit.atomics import atomic
+from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.memory import (
     GLOBAL,
-    both,
-    element,
-    joined,
     load,
-    pointer,
-    size_in_memory,
     store,
 )  # fmt: skip
 from tenfold.backends.cuda.emit.point import apart, first_of, outside_of, thread_number
 from tenfold.backends.cuda.emit.serial import SerialEmitter
-from tenfold.backends.cuda.emit.thread import Text, Thread
+from tenfold.backends.cuda.emit.team import wait
+from tenfold.backends.cuda.emit.thread import Position, Text, Thread
 from tenfold.backends.cuda.emit.turns import KernelCode, Turns
-from tenfold.backends.cuda.library.function import Code
+from tenfold.backends.cuda.library.function import SHARED, Code
 from tenfold.backends.cuda.library.radix import BLOCKED, SCANNED, SHARING, TILED, Radix, Way
 from tenfold.backends.cuda.library.ranking import DIGIT, DIGITS, THREADS
 from tenfold.backends.cuda.target import WARP
-from tenfold.backends.llvm.casts import narrow, widen
 from tenfold.backends.llvm.writer import SIZES, kind
 from tenfold.kernel.ir.index import AXIS, Atom, Index
 from tenfold.kernel.ir.kernel import BOTH, SCRATCH, SEQUENTIAL, Kernel, Store
@@ -45,8 +43,8 @@ from tenfold.kernel.ir.number import Facts, prefers_less
 _FEW = 33  # updates in order below which each thread takes all of its window's
 _LARGEST = 1 << 31  # places and updates: both are numbered by 32 bits
 _BLOCK = 256  # threads
-_ATOMIC = {"add": "add", "max": "max", "min": "min"}
-_LOGIC = {"add": "or", "max": "or", "mul": "and", "min": "and"}  # of bools
+_ONE_BLOCK = 1 << 14  # elements for which one function by one block is less than three by many
+_MARKS = 1 << 12  # places whose marks are in shared memory
 
 
 def emit_scatter(
@@ -126,9 +124,11 @@ class ScatterForm:
         if not self.store.update:
             if not free & ordered:
                 return self.at_once(lambda t: store(t, self.number))
+            if prefers_less(self.all, _ONE_BLOCK) and self.places <= _MARKS:
+                return self.last_wins_in_block()
             return self.last_wins()
         if kind(self.dtype) in "biu" and not small:
-            return self.at_once(self.atomic)
+            return self.at_once(lambda t: atomic(t, self.store, self.dtype))
         return self.sorted()
 
     # A thread.
@@ -201,69 +201,6 @@ class ScatterForm:
         self.close(f, end)
         return finish(self.functions, self.facts)
 
-    def atomic(self, t: Thread) -> None:
-        """Join an update to what is there, by one instruction where there is one."""
-        w, update, dtype, buffer = t.w, self.store.update, self.dtype, self.store.buffer
-        value = narrow(w, dtype, t.get(self.store.value), False)
-        ty, letter = element(dtype), kind(dtype)
-        size = size_in_memory(ty)
-        if size >= 4 and update in _ATOMIC:
-            at = pointer(t, buffer, self.store.index, 0)
-            sign = "u" if letter == "u" and update != "add" else ""
-            w.op(f"atomicrmw {sign}{_ATOMIC[update]} {GLOBAL} {at}, {ty} {value} monotonic, "
-                 f"align {size}")  # fmt: skip
-            return
-        if size >= 4:
-            at = pointer(t, buffer, self.store.index, 0)
-            self.exchanged(t, ty, at, lambda old: self.joined_here(t, old))
-            return
-        # Of less than a word: the word that it lies in.
-        index = t.whole(self.store.index)
-        per = 4 // size
-        word = w.op(f"lshr {t.position} {index}, {per.bit_length() - 1}")
-        at = w.op(f"getelementptr i32, {GLOBAL} %b{buffer}, {t.position} {word}")
-        part = self.short(t, w.op(f"and {t.position} {index}, {per - 1}"))
-        shift = w.op(f"mul i32 {part}, {8 * size}")
-        mask = w.op(f"shl i32 {(1 << 8 * size) - 1}, {shift}")
-        if letter == "b":
-            held = w.op(f"shl i32 {w.op(f'zext {ty} {value} to i32')}, {shift}")
-            if _LOGIC[update] == "and":
-                held = w.op(f"or i32 {held}, {w.op(f'xor i32 {mask}, -1')}")
-            w.op(f"atomicrmw {_LOGIC[update]} {GLOBAL} {at}, i32 {held} monotonic, align 4")
-            return
-
-        def with_part(old: Text) -> Text:
-            there = w.op(f"trunc i32 {w.op(f'lshr i32 {old}, {shift}')} to {ty}")
-            made = w.op(f"zext {ty} {self.joined_here(t, there)} to i32")
-            rest = w.op(f"and i32 {old}, {w.op(f'xor i32 {mask}, -1')}")
-            return w.op(f"or i32 {rest}, {w.op(f'shl i32 {made}, {shift}')}")
-
-        self.exchanged(t, "i32", at, with_part)
-
-    def joined_here(self, t: Thread, there: Text) -> Text:
-        """What is there, joined with the update, as both lie in memory."""
-        w, dtype = t.w, self.dtype
-        (made,) = joined(w, self.store.update, dtype, [widen(w, dtype, there, False)],
-                         [t.get(self.store.value)])  # fmt: skip
-        return narrow(w, dtype, made, False)
-
-    def exchanged(self, t: Thread, ty: str, at: Text, make: Callable[[Text], Text]) -> None:
-        """Put something else in place of what is there, again where others came between."""
-        w, size = t.w, size_in_memory(ty)
-        first = w.op(f"load volatile {ty}, {GLOBAL} {at}, align {size}")
-        before, head, end = w.block, w.fresh("try"), w.fresh("done")
-        w.put(f"br label %{head}")
-        w.label(head)
-        old, slot = f"%{w.fresh('old')}", len(w.lines)
-        w.lines.append("")
-        made = make(old)
-        both_ = w.op(f"cmpxchg {GLOBAL} {at}, {ty} {old}, {ty} {made} monotonic monotonic")
-        found = w.op(f"extractvalue {{ {ty}, i1 }} {both_}, 0")
-        done = w.op(f"extractvalue {{ {ty}, i1 }} {both_}, 1")
-        w.lines[slot] = f"  {old} = phi {ty} [ {first}, %{before} ], [ {found}, %{w.block} ]"
-        w.put(f"br i1 {done}, label %{end}, label %{head}")
-        w.label(end)
-
     # The last update wins.
 
     def last_wins(self) -> KernelText:
@@ -283,9 +220,53 @@ class ScatterForm:
         number = self.numbering(t)
         wins = w.op(f"icmp eq i32 {winner}, {w.op(f'add i32 {number}, 1')}")
         self.compute(t, self.store.uses())
-        store(t, self.number, both(w, None, wins))
+        store(t, self.number, wins)
         self.close(f, end)
         return finish(self.functions, self.facts, self.places * 4)
+
+    def last_wins_in_block(self) -> KernelText:
+        """The same by one block, with marks in its shared memory."""
+        f = self.begin()
+        t, w, ty = f.thread(), f.w, f.thread().position
+        marks, thread = f.reserve("i32", _MARKS), f.sreg("tid.x")
+        first = w.op(f"zext i32 {thread} to i64") if ty == "i64" else thread
+
+        def each(axes: Sequence[int], put: Callable[[Text, Text], None]) -> None:
+            """For each position of some axes: its number, and where its mark is."""
+            extents = [self.kernel.axes[a].extent for a in axes]
+            total: Any = prod(extents)
+
+            def body(me: Position, held: list[Text]) -> list[Text]:
+                with ExitStack() as stack:
+                    for axis, at in zip(axes, apart(w, ty, str(me), extents), strict=True):
+                        stack.enter_context(t.inside(axis, at))
+                    place = self.place(t)
+                    put(str(me), w.op(f"getelementptr i32, {SHARED} {marks}, i32 {place}"))
+                return held
+
+            loop(w, ty, first, total, _BLOCK, (), body)
+
+        def clear(_: Text, mark: Text) -> None:
+            w.put(f"store i32 0, {SHARED} {mark}, align 4")
+
+        def claim(me: Text, mark: Text) -> None:
+            number = w.op(f"add i32 {self.short(t, me)}, 1")
+            w.op(f"atomicrmw umax {SHARED} {mark}, i32 {number} monotonic, align 4")
+
+        def end(_: Text, mark: Text) -> None:
+            self.others(t)
+            winner = w.op(f"load i32, {SHARED} {mark}, align 4")
+            number = w.op(f"add i32 {self.numbering(t)}, 1")
+            self.compute(t, self.store.uses())
+            store(t, self.number, w.op(f"icmp eq i32 {winner}, {number}"))
+
+        each(self.numbered, clear)
+        wait(w)
+        each(self.numbered, claim)
+        wait(w)
+        each([*self.numbered, *self.windows], end)
+        self.functions.append((f, _BLOCK, 1, 1))
+        return finish(self.functions, self.facts)
 
     def mark(self, f: FunctionWriter, t: Thread) -> Text:
         f.partial = True
