@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.backends.cuda.emit import scatter
 from tenfold.types import DTYPES, KIND
 from tests.backends.cuda.against import alike, draw, graph_of, ordinary, same
 from tests.backends.cuda.simulated import SimulatedGpu, simulated
@@ -114,6 +115,20 @@ def test_the_last_update_wins() -> None:
         made, functions = scattered("set", x, updates, at)
         same(made, wanted("set", x, updates, at))
         assert functions == (3 if places > 4096 or count * width > 1 << 14 else 1)
+
+
+def test_few_updates_of_many_places_take_no_memory_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scatter, "_MARKED", 1 << 12)
+    for count, width in ((100, 1), (60, 5)):
+        x, updates = draw("f32", (5000, width), 1), draw("f32", (count, width), 2)
+        at = random.integers(0, 5000, count)
+        at[-30:] = at[:30]
+        given = {"axes": (0,), "at": 0, "mode": "raise", "kind": "set"}
+        made, program = alike(graph_of("scatter", [x, updates, at], **given), [x, updates, at])
+        same(made[0], wanted("set", x, updates, at))
+        assert 0 < max(code.partial for code in program.code.values()) < 4 * 5000
 
 
 def test_a_small_one_in_a_loop_is_part_of_its_one_function() -> None:

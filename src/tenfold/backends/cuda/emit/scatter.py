@@ -3,7 +3,8 @@
 - Where the order does not matter (integers that are added, multiplied, or of which the extreme
   stays, and bools), each update is an atomic operation. Where all updates write the same, it is a
   store.
-- Where the last update wins, each leaves its number by an atomic maximum, then the winners store.
+- Where the last update wins, each leaves its number by an atomic maximum, then the winners store:
+  in memory for every place, so not for few updates of many places.
 - Elsewhere, as with sums of floats, updates are sorted by the places they go to (`library/radix`,
   which keeps their order), and a thread for each place takes its own one after the other.
 
@@ -25,7 +26,7 @@ from tenfold.backends.cuda.emit.memory import (
     GLOBAL,
     load,
     store,
-)  # fmt: skip
+)
 from tenfold.backends.cuda.emit.point import apart, first_of, outside_of, thread_number
 from tenfold.backends.cuda.emit.serial import SerialEmitter
 from tenfold.backends.cuda.emit.team import wait
@@ -44,6 +45,7 @@ _FEW = 33  # updates in order below which each thread takes all of its window's
 _LARGEST = 1 << 31  # places and updates: both are numbered by 32 bits
 _BLOCK = 256  # threads
 _ONE_BLOCK = 1 << 14  # elements for which one function by one block is less than three by many
+_MARKED = 1 << 24  # places from which marks would take more memory than they are worth
 _MARKS = 1 << 12  # places whose marks are in shared memory
 
 
@@ -126,6 +128,9 @@ class ScatterForm:
                 return self.at_once(lambda t: store(t, self.number))
             if prefers_less(self.all, _ONE_BLOCK) and self.places <= _MARKS:
                 return self.last_wins_in_block()
+            few = not prefers_less(self.places, 8 * self.count)
+            if few and not prefers_less(self.places, _MARKED):
+                return self.sorted()
             return self.last_wins()
         if kind(self.dtype) in "biu" and not small:
             return self.at_once(lambda t: atomic(t, self.store, self.dtype))
@@ -327,7 +332,8 @@ class ScatterForm:
             radix.move(self.helper(words, given | count_arrays, tiles), way)
         last = 1 if small else passes % 2
         turns = Turns(self, keys[last], numbers[last])
-        self.functions.append((turns.write(), _BLOCK, (self.all + _BLOCK - 1) // _BLOCK, 1))
+        made = turns.write() if self.store.update else turns.write_last()
+        self.functions.append((made, _BLOCK, (self.all + _BLOCK - 1) // _BLOCK, 1))
         return finish(self.functions, self.facts, room)
 
     def helper(

@@ -21,7 +21,8 @@ from tenfold.backends.cuda.emit.memory import (
     joined,
     pointer,
     size_in_memory,
-)  # fmt: skip
+    store,
+)
 from tenfold.backends.cuda.emit.point import apart, thread_number
 from tenfold.backends.cuda.emit.thread import Position, Text
 from tenfold.backends.cuda.library.function import Code
@@ -63,21 +64,14 @@ class Turns:
         self.last = self.w.op(f"sub i32 {self.count}, 1")
 
     def write(self) -> FunctionWriter:
-        form, w, ty = self.form, self.w, self.t.position
-        number = thread_number(self.f, ty)
-        alive = w.op(f"icmp ult {ty} {number}, {w.const(ty, form.all, False)}")
-        # All threads stay to the end: a warp works together.
-        me = w.op(f"select i1 {alive}, {ty} {number}, {ty} 0")
-        extents = [form.count, *(form.kernel.axes[a].extent for a in form.windows)]
-        at, *within = apart(w, ty, me, extents)
-        assert isinstance(at, str)
-        first = form.short(self.t, at)
+        form, w = self.form, self.w
+        first, within, alive = self.spot()
         key = self.read(self.keys, first)
         lone = w.op(f"icmp eq i32 {first}, 0")
         before = w.op(f"select i1 {lone}, i32 0, i32 {w.op(f'sub i32 {first}, 1')}")
         other = w.op(f"icmp ne i32 {self.read(self.keys, before)}, {key}")
         begins = w.op(f"and i1 {alive}, {w.op(f'or i1 {lone}, {other}')}")
-        place = _Place(first, key, self.read(self.numbers, first), tuple(within))
+        place = _Place(first, key, self.read(self.numbers, first), within)
 
         def begin() -> list[Text]:
             memory = element(self.dtype)
@@ -102,7 +96,37 @@ class Turns:
         guarded(w, begins, end, [])
         return self.f
 
+    def write_last(self) -> FunctionWriter:
+        """The same where the last update of a place wins: its thread stores it."""
+        form, w = self.form, self.w
+        first, within, alive = self.spot()
+        following = w.intrinsic("umin", "i32", w.op(f"add i32 {first}, 1"), self.last)
+        ends = w.op(f"icmp eq i32 {first}, {self.last}")
+        other = self.read(self.keys, following), self.read(self.keys, first)
+        ends = w.op(f"or i1 {ends}, {w.op(f'icmp ne i32 {other[0]}, {other[1]}')}")
+
+        def keep() -> list[Text]:
+            with self.bound(self.read(self.numbers, first), within):
+                form.compute(self.t, self.store.uses())
+                store(self.t, form.number)
+            return []
+
+        guarded(w, w.op(f"and i1 {alive}, {ends}"), keep, [])
+        return self.f
+
     # What is read.
+
+    def spot(self) -> tuple[Text, tuple[Position, ...], Text]:
+        """Which sorted update a thread has and where it stands in the window; whether there is one
+        for it. All threads stay to the end: a warp works together."""
+        form, w, ty = self.form, self.w, self.t.position
+        number = thread_number(self.f, ty)
+        alive = w.op(f"icmp ult {ty} {number}, {w.const(ty, form.all, False)}")
+        me = w.op(f"select i1 {alive}, {ty} {number}, {ty} 0")
+        extents = [form.count, *(form.kernel.axes[a].extent for a in form.windows)]
+        at, *within = apart(w, ty, me, extents)
+        assert isinstance(at, str)
+        return form.short(self.t, at), tuple(within), alive
 
     def read(self, start: Any, at: Text) -> Text:
         """One of the sorted numbers."""
