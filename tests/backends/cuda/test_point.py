@@ -80,11 +80,14 @@ def test_reversed_and_strided() -> None:
     beside(b.finish(), values(999, "i32"), values(333, "i32", 1), np.zeros(333, np.int32))
 
 
-def test_a_check_that_fails_sets_its_bit() -> None:
+@pytest.mark.parametrize("extent", [700, 4 * FULL, 4 * FULL + 3])
+@pytest.mark.parametrize("before", [1, 2, 4])
+def test_a_check_that_fails_sets_its_bit(extent: int, before: int) -> None:
+    """At whichever of a thread's elements it is."""
     b = Builder()
-    places, x = b.buffer("i32", 700), b.buffer("f32", 50)
-    out = b.buffer("f32", 700, "write")
-    i = b.axis(700)
+    places, x = b.buffer("i32", extent), b.buffer("f32", 50)
+    out = b.buffer("f32", extent, "write")
+    i = b.axis(extent)
     at = b.load(places, i)
     low, high = b.const("i32", 0), b.literal("i32", 50)
     fits = b.op("and", "bool", b.op("ge", "bool", at, low), b.op("lt", "bool", at, high))
@@ -92,8 +95,9 @@ def test_a_check_that_fails_sets_its_bit() -> None:
     b.store(out, i, b.load(x, b.as_index(at, 50), fits))
     kernel = b.finish()
     params = [b.literals[n] for n in range(len(b.literals))]
-    inside = (np.arange(700) * 7 % 50).astype(np.int32)
-    beside(kernel, inside, values(50), np.zeros(700, np.float32), params=params)
-    inside[699] = 50
-    done = beside(kernel, inside, values(50), np.zeros(700, np.float32), params=params)
+    inside = (np.arange(extent) * 7 % 50).astype(np.int32)
+    done = beside(kernel, inside, values(50), np.zeros(extent, np.float32), params=params)
+    assert done.fault == 0
+    inside[extent - before] = 50
+    done = beside(kernel, inside, values(50), np.zeros(extent, np.float32), params=params)
     assert done.fault == 8

@@ -179,6 +179,24 @@ def _store_single(t: Thread, item: Store, slot: int, places: Sequence[Text]) -> 
         w.put(f"store {ty} {raw}, {GLOBAL} {at}, align {size_in_memory(ty)}")
 
 
+def guard(t: Thread, number: int, test: Text | None = None) -> None:
+    """Where a check fails at any slot, and a test holds, set its bit where the host looks."""
+    found, w = t.kernel.checks[number], t.w
+    told = f"atomicrmw or ptr addrspace(1) %fault, i32 {1 << found.code} monotonic, align 4"
+
+    def tell() -> list[Text]:
+        w.op(told)
+        return []
+
+    apart = t.spread(found.condition)
+    for slot in t.each(found.condition):
+        failed: Text | None = w.op(f"xor i1 {t.get(found.condition, slot)}, true")
+        failed = both(w, failed, test)
+        if apart:
+            failed = both(w, failed, t.slots[slot].active)
+        guarded(w, failed, tell, [])
+
+
 def joined(
     w: Writer, name: str, dtype: str, there: Sequence[Text], given: Sequence[Text]
 ) -> list[Text]:

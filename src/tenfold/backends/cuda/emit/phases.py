@@ -16,7 +16,7 @@ from typing import Any
 from tenfold.backends.cuda.emit.control import Counter, balanced, loop
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.joining import Held, Joining
-from tenfold.backends.cuda.emit.memory import both, guarded, load, store
+from tenfold.backends.cuda.emit.memory import both, guard, guarded, load, store
 from tenfold.backends.cuda.emit.point import apart
 from tenfold.backends.cuda.emit.rowform import RowForm
 from tenfold.backends.cuda.emit.team import exchange, wait
@@ -299,7 +299,7 @@ class PhaseWriter(ABC):
             free = kernel.free[check.condition]
             if row not in free and not free & others:
                 self.need([check.condition])
-                self.guard(n, test)
+                guard(self.t, n, test)
         if others:
             self._spread(others)
         if self.phases.sweeps:
@@ -318,23 +318,7 @@ class PhaseWriter(ABC):
         for n, check in enumerate(kernel.checks):
             if row in kernel.free[check.condition]:
                 self.need([check.condition], count)
-                self.guard(n, self.alive)
-
-    def guard(self, number: int, test: Text | None) -> None:
-        """Set the bit of a failed check where the host looks."""
-        found, w, t = self.kernel.checks[number], self.w, self.t
-        told = f"atomicrmw or ptr addrspace(1) %fault, i32 {1 << found.code} monotonic, align 4"
-        for slot in t.each(found.condition):
-            failed: Text | None = w.op(f"xor i1 {t.get(found.condition, slot)}, true")
-            failed = both(w, failed, test)
-            if t.spread(found.condition):
-                failed = both(w, failed, t.slots[slot].active)
-
-            def tell() -> list[Text]:
-                w.op(told)
-                return []
-
-            guarded(w, failed, tell, [])
+                guard(self.t, n, self.alive)
 
     def _spread(self, others: frozenset[int]) -> None:
         """What is computed along other axes from what rows came to, by all threads of a row in
@@ -363,7 +347,7 @@ class PhaseWriter(ABC):
             for n, check in enumerate(kernel.checks):
                 if kernel.free[check.condition] & others:
                     self.need([check.condition])
-                    self.guard(n, None)
+                    guard(self.t, n, None)
             t.env, t.base = env, base
             return []
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from tenfold.backends.cuda.emit.control import Counter, least, loop, total
 from tenfold.backends.cuda.emit.joining import Held, Joining
-from tenfold.backends.cuda.emit.memory import both, guarded, load, store
+from tenfold.backends.cuda.emit.memory import both, guard, guarded, load, store
 from tenfold.backends.cuda.emit.thread import Position, Text, Thread
 from tenfold.kernel.analyse.nest import Compute, Guard, Item, Loop, Write
 from tenfold.kernel.ir.kernel import Instruction
@@ -38,7 +38,7 @@ class SerialEmitter:
             elif isinstance(item, Write):
                 store(self.t, item.store, self.alone)
             elif isinstance(item, Guard):
-                self.guard(item.check)
+                guard(self.t, item.check)
             elif item.members:
                 self.reduce(item)
             else:
@@ -51,18 +51,6 @@ class SerialEmitter:
             load(self.t, value)
         else:
             self.t.compute(value)
-
-    def guard(self, check: int) -> None:
-        """Set the bit of a failed check where the host looks."""
-        found, w = self.kernel.checks[check], self.w
-        failed = w.op(f"xor i1 {self.t.get(found.condition)}, true")
-        told = f"atomicrmw or ptr addrspace(1) %fault, i32 {1 << found.code} monotonic, align 4"
-
-        def tell() -> list[Text]:
-            w.op(told)
-            return []
-
-        guarded(w, failed, tell, [])
 
     def around(self, item: Loop) -> None:
         """A loop over a parallel or sequential axis."""
