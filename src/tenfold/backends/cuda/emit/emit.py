@@ -14,6 +14,7 @@ from tenfold.backends.cuda.emit.point import apart, emit_point, first_of, outsid
 from tenfold.backends.cuda.emit.rowform import RowForm, row_form
 from tenfold.backends.cuda.emit.rows import emit_rows
 from tenfold.backends.cuda.emit.serial import SerialEmitter
+from tenfold.backends.cuda.emit.tile import emit_tiles, tile_of
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.kernel.analyse.lanes import LaneChoice, rounds_in
 from tenfold.kernel.analyse.nest import Loop, nest
@@ -41,7 +42,9 @@ def emit(
     legal = legalise(recompute(kernel), fused=not strict)
     sequential = [n for n, a in enumerate(kernel.axes) if a.kind == SEQUENTIAL]
     if not choice.reduces and not sequential:
-        return emit_point(FunctionWriter(legal, target, odd), order, facts)
+        tile = tile_of(legal, order)
+        f = FunctionWriter(legal, target, odd)
+        return emit_point(f, order, facts) if tile is None else emit_tiles(f, order, tile, facts)
     along = rounds_in(legal, order, lanes)
     form = row_form(legal, order)
     if form is not None:
