@@ -68,11 +68,12 @@ def launched(
     odd: frozenset[int] = frozenset(),
     target: CudaTarget = GPU,
     strict: bool = False,
+    early: bool = False,
 ) -> Launched:
     """Run a kernel as it stands in plans on a simulated GPU, on copies of arrays that are then
     written back. `odd` buffers begin at no multiple of 16 bytes."""
     call = generalise(kernel)
-    text, facts = prepare(call, target, strict, odd)
+    text, facts = prepare(call, target, strict, odd, early)
     module = simt.parse(whole := module_text([text], target))
     memory = simt.Memory()
     made = bound(KernelCode(text, facts, tuple(one.name for one in text.launches)), call)
@@ -103,13 +104,14 @@ def beside(
     params: Sequence[bytes] = (),
     odd: frozenset[int] = frozenset(),
     strict: bool = False,
+    early: bool = False,
 ) -> Launched:
     """Run a kernel on both, and see that the CPU's bits come out in every buffer."""
     program = Program(kernel, strict=strict)
     given = [np.ascontiguousarray(a) for a in arrays]
     want, got = [a.copy() for a in given], [a.copy() for a in given]
     fault = int(program.bind(want, params)())
-    done = launched(program.kernel, got, params, odd, strict=strict)
+    done = launched(program.kernel, got, params, odd, strict=strict, early=early)
     for n, (one, other) in enumerate(zip(got, want, strict=True)):
         assert equal(one, other), f"buffer {n}: {_first(one, other)}\n{program.kernel}"
     assert done.fault == fault

@@ -122,9 +122,11 @@ def size_in_memory(ty: str) -> int:
 
 
 def _loaded(t: Thread, buffer: int, ty: str, at: Text, align: int) -> list[Text]:
-    """What lies there; of memory that nothing writes to meanwhile, by the cache for such."""
+    """What lies there; of memory that nothing writes to meanwhile, by the cache for such. A kernel
+    that begins early has none: such loads could be moved before it waits."""
     found = t.kernel.buffers[buffer]
-    constant = ", !invariant.load !{}" if found.role == READ and not found.alias else ""
+    stays = found.role == READ and not found.alias and not t.early
+    constant = ", !invariant.load !{}" if stays else ""
     return [t.w.op(f"load {ty}, {GLOBAL} {at}, align {align}{constant}")]
 
 

@@ -48,6 +48,7 @@ class Thread:
     slots: Sequence[Slot] = (Slot(0),)
     wide: bool | None = None  # whether positions need 64 bits, once that was asked
     odd: frozenset[int] = frozenset()  # buffers that may begin at no multiple of 16 bytes
+    early: bool = False  # whether the kernel begins before the one before it has ended
 
     @contextmanager
     def inside(self, axis: int, position: Position) -> Iterator[None]:
