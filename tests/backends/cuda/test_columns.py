@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tenfold.backends.cuda.emit import phases
 from tests.backends.cpu.test_kernels import softmax
 from tests.backends.cuda.beside import beside, values
 from tests.backends.cuda.test_rows import ORDERED, reduced
@@ -61,3 +62,26 @@ def test_softmax_down_columns(shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("odd", [{0}, {1}, {0, 1}])
 def test_odd_places(odd: set[int]) -> None:
     reduced("sum", "f32", (200, 64), (0,), odd=frozenset(odd))
+
+
+@pytest.mark.parametrize("many", [3, 5, 9, 30])
+@pytest.mark.parametrize(("shape", "axis"), [((5000, 33), 0), ((1, 150_000), 1)])
+def test_parts_of_several_units(
+    many: int, shape: tuple[int, int], axis: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a part comes to is a balanced tree over its units, which wait in registers."""
+    monkeypatch.setattr(phases, "_MANY", many)
+    x = np.random.default_rng(many).standard_normal(shape).astype(np.float32)
+    done = reduced("sum", "f32", shape, (axis,), x)
+    assert done.launches[0][0] < 2 * many
+    assert "alloca" not in done.text
+
+
+def test_columns_of_many_runs_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More units than registers are kept for wait in memory."""
+    monkeypatch.setattr(phases, "BUSY", 0)
+    for rows, memory in ((2000, False), (300 * 256, True)):
+        x = np.random.default_rng(1).standard_normal((rows, 17)).astype(np.float32)
+        done = reduced("sum", "f32", x.shape, (0,), x)
+        assert len(done.launches) == 1
+        assert ("alloca" in done.text) == memory

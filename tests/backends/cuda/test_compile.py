@@ -82,11 +82,13 @@ def test_kernels_of_the_benchmark(cases: dict[str, SizedKernel], chip: str) -> N
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-def test_they_are_assembled(cases: dict[str, SizedKernel], chip: str) -> None:
+def test_they_are_assembled_without_local_memory(cases: dict[str, SizedKernel], chip: str) -> None:
     target = named(chip, llvmlite_version())
     for name, ptx in compiled(cases, target).items():
         said = assembled(ptx, target)
-        assert "registers" in said, name
+        frames = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill", said)
+        assert frames
+        assert set(frames) == {("0", "0")}, f"{name}\n{said}"
 
 
 def test_wide_loads_by_the_cache_of_what_stays(cases: dict[str, SizedKernel]) -> None:

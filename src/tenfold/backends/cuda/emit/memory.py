@@ -64,7 +64,7 @@ def guarded(
     """What `make` gives where a test holds, elsewhere zeros."""
     if test is None or test == "true":
         return list(make())
-    zeros = ["zeroinitializer" if ty.startswith("<") else _zero(ty) for ty in types]
+    zeros = ["zeroinitializer" if ty.startswith("<") else zero(ty) for ty in types]
     if test == "false":
         return zeros
     before, inside, end = w.block, w.fresh("in"), w.fresh("out")
@@ -80,7 +80,8 @@ def guarded(
     ]
 
 
-def _zero(ty: str) -> str:
+def zero(ty: str) -> str:
+    """Nothing, of a type."""
     return "false" if ty == "i1" else "0.0" if ty in ("float", "double") else "0"
 
 
