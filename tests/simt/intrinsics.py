@@ -38,6 +38,7 @@ _NOTHING = re.compile(
 )
 _FENCE = re.compile(r"llvm\.nvvm\.(membar\.(cta|gl|sys)|fence\.[\w.]+)$")
 _CLUSTER_ARRIVE = re.compile(r"llvm\.nvvm\.barrier\.cluster\.arrive(\.relaxed)?(\.aligned)?$")
+_BITWISE = re.compile(r"asm (xor|and)\.b(?:32|64) \$0, \$1, (0x[0-9A-F]+);$")
 _MULHI = {"i": True, "ui": False, "ll": True, "ull": False}
 
 
@@ -143,6 +144,9 @@ def _of_device(name: str, i: Instruction) -> Intrinsic | None:
 
 
 def _of_arithmetic(name: str, i: Instruction) -> Intrinsic | None:
+    if found := _BITWISE.match(name):
+        function = a.flipped if found[1] == "xor" else a.masked
+        return Intrinsic(partial(function, mask=int(found[2], 16)))
     if not name.startswith("llvm."):
         return None
     base = _SUFFIX.sub("", name[5:])
@@ -152,7 +156,9 @@ def _of_arithmetic(name: str, i: Instruction) -> Intrinsic | None:
     if base in ("fptosi.sat", "fptoui.sat") and isinstance(ty, Float):
         return Intrinsic(a.to_integer_saturated(bits(i.type), base == "fptosi.sat"))
     if isinstance(ty, Float):
-        return Intrinsic(_FLOAT[base]) if base in _FLOAT else None
+        if base in ("copysign", "arithmetic.fence"):  # they move bits
+            return Intrinsic(_FLOAT[base])
+        return Intrinsic(a.computing(_FLOAT[base])) if base in _FLOAT else None
     if not isinstance(ty, Int):
         return None
     if base in _LOGIC:

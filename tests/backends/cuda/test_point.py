@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.kernel import Builder, Kernel
 from tests.backends.cpu.running import at, mapped, position
-from tests.backends.cuda.beside import EVERY, beside, values
+from tests.backends.cuda.beside import EVERY, beside, launched, values
 
 FULL = 132 * 256  # threads, above which each has several elements
 
@@ -101,3 +103,36 @@ def test_a_check_that_fails_sets_its_bit(extent: int, before: int) -> None:
     inside[extent - before] = 50
     done = beside(kernel, inside, values(50), np.zeros(extent, np.float32), params=params)
     assert done.fault == 8
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("op", ["neg", "abs"])
+def test_signs_of_nan_are_seen(op: str, dtype: str) -> None:
+    """Where they are stored, taken by copysign, or chosen: the chip's instructions lose them."""
+    b = Builder()
+    x, y = b.buffer(dtype, 200), b.buffer(dtype, 200)
+    out, signs, more = (b.buffer(dtype, 200, "write") for _ in range(3))
+    i = b.axis(200)
+    turned = b.op(op, dtype, b.load(x, i))
+    b.store(out, i, turned)
+    b.store(signs, i, b.op("copysign", dtype, b.load(y, i), turned))
+    less = b.op("lt", "bool", b.load(y, i), b.const(dtype, 0))
+    b.store(more, i, b.op("add", dtype, b.select(less, turned, b.load(x, i)), b.load(y, i)))
+    given = values(200, dtype)
+    assert np.isnan(given).any()
+    given[::3] = -given[::3]
+    raw = f"u{given.itemsize}"
+    arrays = [given, values(200, dtype, 1), *(np.zeros_like(given) for _ in range(3))]
+    beside(b.finish(), *arrays)
+    made = [a.copy() for a in arrays]
+    launched(tune(b.finish()), made)
+    top = 1 << (8 * given.itemsize - 1)
+    want = given.view(raw) ^ top if op == "neg" else given.view(raw) & (top - 1)
+    np.testing.assert_array_equal(made[2].view(raw), want)  # bit by bit
+
+
+def test_nan_stays_one_in_rounded_sums() -> None:
+    """The chip's NaN has all bits set: rounded as an integer it would be a zero."""
+    x = np.full(100, np.nan, ml_dtypes.bfloat16)
+    done = beside(added("bf16", 100), x, values(100, "bf16"), np.zeros_like(x))
+    assert "fptrunc float" in done.text

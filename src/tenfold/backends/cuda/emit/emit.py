@@ -47,7 +47,7 @@ def emit(
     choice = LaneChoice(kernel)
     lanes = choice.best()
     order = choice.within(lanes)
-    legal = legalise(recompute(kernel), fused=not strict)
+    legal = legalise(recompute(kernel), fused=not strict, brain=True)
     sequential = [n for n, a in enumerate(kernel.axes) if a.kind == SEQUENTIAL]
     if not choice.reduces and not sequential:
         tile = tile_of(legal, order)

@@ -204,7 +204,7 @@ def joined(
     w: Writer, name: str, dtype: str, there: Sequence[Text], given: Sequence[Text]
 ) -> list[Text]:
     """What an update makes of what is there and what is given, as both lie in memory."""
-    legal = update(name, dtype)
+    legal = update(name, dtype, brain=True)
     values: list[Text] = []
     for i in legal.instructions:
         if i.op == "param":

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
+from tenfold.backends.cuda.emit.signs import SIGNS, seen, signed
 from tenfold.backends.llvm.functions import called
 from tenfold.backends.llvm.instructions import instruction
 from tenfold.backends.llvm.writer import COMPUTE, Writer, scalar_text
@@ -48,6 +49,7 @@ class Thread:
     slots: Sequence[Slot] = (Slot(0),)
     wide: bool | None = None  # whether positions need 64 bits, once that was asked
     odd: frozenset[int] = frozenset()  # buffers that may begin at no multiple of 16 bytes
+    seen: frozenset[int] | None = None  # values whose bits count, once that was asked
     early: bool = False  # whether the kernel begins before the one before it has ended
 
     @contextmanager
@@ -208,9 +210,16 @@ class Thread:
                 found = self.within(i.index, low, high, slot)
             elif i.op == "call":
                 found = called(w, i.attr[0], i.dtype, given, False)
+            elif i.op in SIGNS and value in self._seen():
+                found = signed(w, i.op, i.dtype, given[0])
             else:
                 found = instruction(w, i.op, i.dtype, sources, given, False)
             self.put(value, slot, found)
+
+    def _seen(self) -> frozenset[int]:
+        if self.seen is None:
+            self.seen = seen(self.kernel)
+        return self.seen
 
     def as_value(self, index: Index, dtype: str, slot: int) -> Text:
         """An index as an integer value."""
