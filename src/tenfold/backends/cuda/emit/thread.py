@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
+from tenfold.backends.cuda.emit.pairs import Paired, operate, pair
 from tenfold.backends.cuda.emit.signs import SIGNS, seen, signed
 from tenfold.backends.llvm.functions import called
 from tenfold.backends.llvm.instructions import instruction
@@ -50,6 +51,8 @@ class Thread:
     wide: bool | None = None  # whether positions need 64 bits, once that was asked
     odd: frozenset[int] = frozenset()  # buffers that may begin at no multiple of 16 bytes
     seen: frozenset[int] | None = None  # values whose bits count, once that was asked
+    pairs: dict[int, Paired] = field(default_factory=dict)  # what is computed two at a time
+    instead: frozenset[int] = frozenset()  # and what is then not computed
     early: bool = False  # whether the kernel begins before the one before it has ended
 
     @contextmanager
@@ -198,6 +201,12 @@ class Thread:
         if i.op == "param":
             self.put(value, 0, f"%p{i.attr[0]}.{i.attr[1]}")
             return
+        if self.spread(value) and len(self.slots) % 2 == 0:
+            if value in self.instead:
+                return
+            if value in self.pairs:
+                self._in_pairs(value)
+                return
         sources = [self.kernel.instructions[a].dtype for a in i.args]
         for slot in self.each(value):
             given = [self.get(a, slot) for a in i.args]
@@ -215,6 +224,31 @@ class Thread:
             else:
                 found = instruction(w, i.op, i.dtype, sources, given, False)
             self.put(value, slot, found)
+
+    def _in_pairs(self, value: int) -> None:
+        """Sixteen-bit floats, two slots at a time."""
+        one = self.pairs[value]
+        for slot in range(0, len(self.slots), 2):
+            given = [self._pair(one.element, *operand, slot) for operand in one.operands]
+            made, bits = operate(self.w, one, given)
+            self.env["pair", one.element, value, slot] = made
+            for n, x in enumerate(bits):
+                self.put(value, slot + n, x)
+
+    def _pair(self, element: str, value: int | None, constant: int, slot: int) -> Text:
+        """What two slots have of a value, or twice a constant."""
+        if value is None:
+            return (
+                f"splat ({element} 0xR{constant:04X})"
+                if element == "bfloat"
+                else (f"splat ({element} 0xH{constant:04X})")
+            )
+        slot = slot if self.spread(value) else 0
+        key = "pair", element, value, slot
+        if key not in self.env:
+            self.env[key] = pair(self.w, element, [self.get(value, slot + n) for n in range(2)])
+        found: Text = self.env[key]
+        return found
 
     def _seen(self) -> frozenset[int]:
         if self.seen is None:
