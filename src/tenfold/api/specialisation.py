@@ -122,13 +122,30 @@ class Options:
     buckets: Any = None
     backend: str | None = None  # None: the default one
     control: str | None = None  # "convert": control flow may test traced values
+    maths: str = "exact"  # or "fast": by a device's own functions
+    target: str | None = None  # what plans are made for, where that is not this machine
+
+    @property
+    def chosen(self) -> str | None:
+        """The name of the backend, with all that these options say of it."""
+        if self.target is None and self.maths == "exact":
+            return self.backend
+        from tenfold.backends.registry import variant_name
+
+        return variant_name(self.backend, self.target, self.maths)
 
     def __post_init__(self) -> None:
         verify_option(self.verify)
-        if self.backend is not None:
+        if self.maths not in ("exact", "fast"):
+            raise ValueProblem(
+                f"jit: maths={self.maths!r} is no way to compute functions",
+                fix="give 'exact', the bits of every backend, or 'fast', a device's own functions",
+            )
+        chosen = self.chosen
+        if chosen is not None:
             from tenfold.backends.registry import backend_named  # a trace does without
 
-            backend_named(self.backend)
+            backend_named(chosen)
         if self.control not in (None, "convert"):
             raise ValueProblem(
                 f"jit: control={self.control!r} is no way to treat control flow",

@@ -105,7 +105,7 @@ class SpecialisedFunction(Callee):
         # What is written to: the caller's lazy arrays, and the memory of all others.
         own = [a if isinstance(a, Array) else b for a, b in zip(given, call.leaves, strict=True)]
         if self._options.compile == "now":
-            _load_runtime(self._options.backend)
+            _load_runtime(self._options.chosen)
         if self._options.buckets is None:
             traced, outputs = self._outputs(call, own, hooks)
         else:
@@ -225,7 +225,7 @@ class SpecialisedFunction(Callee):
     ) -> tuple[Program, bool]:
         """Compile and check, in the background; whether the check refuted the program. With
         callbacks the next call is the check: they must run once for each call."""
-        _load_runtime(self._options.backend)  # here, so that no call has to
+        _load_runtime(self._options.chosen)  # here, so that no call has to
         from tenfold.api.checking import answer, go_on, note
 
         traced = found.traced
@@ -247,7 +247,7 @@ class SpecialisedFunction(Callee):
             self._watch = RecompileWatch(self.__qualname__)
         return plans.get(
             traced.graph,
-            backend=self._options.backend,
+            backend=self._options.chosen,
             strict=self._options.strict,
             donated=self._donated(call),
             caller=lambda: self._caller(call, traced),

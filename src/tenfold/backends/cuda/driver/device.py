@@ -9,14 +9,17 @@ import weakref
 from collections.abc import Sequence
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tenfold.backends.cuda.driver.library import Driver, driver
-from tenfold.backends.cuda.target import EXACT, CudaTarget, named
+from tenfold.backends.cuda.driver.library import Driver, driver, forked
+from tenfold.backends.cuda.target import CudaTarget, target_on
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
+
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.assemble import ModuleCode
 
 Array = np.ndarray[Any, Any]
 
@@ -55,8 +58,8 @@ class Device(Protocol):
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any) -> None: ...
 
-    def load(self, text: str, image: bytes | None) -> Module:
-        """A module, of its LLVM IR or its machine code."""
+    def load(self, codes: Sequence[ModuleCode]) -> Sequence[Module]:
+        """Modules; they are assembled all at once."""
         ...
 
     def launch(
@@ -101,13 +104,8 @@ class Gpu:
         self.version = version.value
         self.capability = 10 * major + minor
         self.processors = self.attribute(_PROCESSORS)
-        self.target = named(f"sm_{self.capability}", llvmlite_version(), self._ptx(), EXACT)
+        self.target = target_on(self.capability, self.version, llvmlite_version())
         self._own = threading.local()
-
-    def _ptx(self) -> int:
-        """The newest version of PTX that both the driver and LLVM know."""
-        major, minor = self.version // 1000, self.version % 1000 // 10
-        return min(88, 80 + (major - 12) * 10 + minor) if major >= 12 else 78
 
     def attribute(self, which: int) -> int:
         found = c_int()
@@ -122,10 +120,7 @@ class Gpu:
     def enter(self) -> Driver:
         """The driver's functions, with this GPU's context current in this thread."""
         if os.getpid() != self._process:
-            raise DeviceProblem(
-                "CUDA does not work in the child of a process that has used it",
-                fix="start processes by 'spawn', or use CUDA in the child alone",
-            )
+            raise forked()
         if not getattr(self._own, "entered", False):
             with self._lock:
                 if not self._context:
@@ -196,13 +191,16 @@ class Gpu:
 
     # Code.
 
-    def load(self, text: str, image: bytes | None) -> GpuModule:
-        from tenfold.backends.cuda.compile import to_ptx
+    def load(self, codes: Sequence[ModuleCode]) -> list[GpuModule]:
+        from tenfold.backends.cuda.assemble import assemble
 
-        handle = c_void_p()
-        code = image if image is not None else to_ptx(text, self.target).encode()
-        self.enter().cuModuleLoadData(byref(handle), c_char_p(code))
-        return GpuModule(self, handle)
+        assemble([one for one in codes if one.text])  # not what was read from a file
+        made = []
+        for one in codes:
+            handle, image = c_void_p(), one.image(self.capability, self.version)
+            self.enter().cuModuleLoadData(byref(handle), c_char_p(image))
+            made.append(GpuModule(self, handle))
+        return made
 
     def launch(
         self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any

@@ -63,7 +63,7 @@ class CudaProgram(Program):
     ) -> None:
         super().__init__(callbacks)
         self.plan, self.graph, self.strict = plan, plan.graph, strict
-        self.device, self.target, self._backend = device, device.target, backend
+        self.device, self.target, self._backend = device, kernels.target, backend
         self.code: dict[SizedKernel, BoundKernel] = kernels.find(plan)
         self._kernels = kernels
         self.judged = kernels.judged

@@ -1,0 +1,97 @@
+"""A driver that is none: functions of libcuda that answer as a driver would, for what can't be had
+on a machine without a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+MESSAGES = {2: b"out of memory", 100: b"no CUDA-capable device is detected",
+            700: b"an illegal memory access was encountered"}  # fmt: skip
+_ATTRIBUTES = {16: 132, 38: 60 << 20}
+
+
+class FakeFunction:
+    """A function of the library: what ctypes would give."""
+
+    def __init__(self, work: Callable[..., int]) -> None:
+        self.work = work
+        self.argtypes: Any = None
+        self.restype: Any = None
+
+    def __call__(self, *args: Any) -> int:
+        return self.work(*args)
+
+
+class FakeLibrary:
+    """libcuda with some GPUs. `fails` are statuses by the name of a function."""
+
+    def __init__(
+        self,
+        gpus: int = 1,
+        capability: tuple[int, int] = (9, 0),
+        version: int = 13000,
+        init: int = 0,
+        fails: dict[str, int] | None = None,
+    ) -> None:
+        self.gpus, self.capability, self.version = gpus, capability, version
+        self.fails = {"cuInit": init, **(fails or {})}
+        self.called: list[str] = []
+        self.next = 0x7F00_0000_0000
+
+    def __getattr__(self, name: str) -> FakeFunction:
+        if not name.startswith("cu"):
+            raise AttributeError(name)
+        work = getattr(self, f"_{name}", lambda *args: 0)
+
+        def call(*args: Any) -> int:
+            self.called.append(name)
+            return self.fails.get(name, 0) or work(*args)
+
+        return FakeFunction(call)
+
+    def _cuGetErrorString(self, status: int, text: Any) -> int:  # noqa: N802
+        words = MESSAGES.get(status)
+        if words is None:
+            return 1
+        text._obj.value = words
+        return 0
+
+    def _cuDriverGetVersion(self, found: Any) -> int:  # noqa: N802
+        return _put(found, self.version)
+
+    def _cuDeviceGetCount(self, found: Any) -> int:  # noqa: N802
+        return _put(found, self.gpus)
+
+    def _cuDeviceGet(self, found: Any, number: int) -> int:  # noqa: N802
+        return _put(found, number)
+
+    def _cuDeviceGetName(self, room: Any, size: int, which: int) -> int:  # noqa: N802
+        room.value = b"Fake GPU"
+        return 0
+
+    def _cuDeviceGetAttribute(self, found: Any, which: int, device: int) -> int:  # noqa: N802
+        major, minor = self.capability
+        return _put(found, {75: major, 76: minor, **_ATTRIBUTES}.get(which, 0))
+
+    def _cuDevicePrimaryCtxRetain(self, found: Any, device: int) -> int:  # noqa: N802
+        return _put(found, 0xC0DE + device)
+
+    def _cuMemGetInfo_v2(self, free: Any, every: Any) -> int:  # noqa: N802
+        return _put(free, 60 << 30) or _put(every, 80 << 30)
+
+    def _cuMemAlloc_v2(self, found: Any, nbytes: int) -> int:  # noqa: N802
+        self.next += -(-nbytes // 512) * 512
+        return _put(found, self.next)
+
+    def _cuStreamCreate(self, found: Any, flags: int) -> int:  # noqa: N802
+        return _put(found, 0x5711)
+
+
+def _put(found: Any, value: int) -> int:
+    """Fill in what a pointer leads to."""
+    target: Any = found._obj if hasattr(found, "_obj") else found
+    if isinstance(target, (ctypes._SimpleCData,)):
+        target.value = value
+    return 0
