@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -128,6 +128,8 @@ class Loaded(Callee):
 
                 tell(program, program.strict)
                 program = Reference(self.graph)
+            elif program.unjudged and program.certificate is None:
+                return self._first(program, given, leaves, captures, copied)
             elif not signature.hooks and self._entered is None and not {*copied} & {*updates}:
                 entry_point = EntryPoint(program, signature.form, captures, copied=copied)
                 self._dispatch.add(entry_point)
@@ -135,6 +137,30 @@ class Loaded(Callee):
         outputs = program([*arrays, *captures], self._callbacks)
         results = signature.form.results(outputs, given)
         write_back(updates, given, outputs)
+        return results
+
+    def _first(
+        self,
+        program: Program,
+        given: Sequence[Any],
+        leaves: Sequence[Any],
+        captures: Sequence[Array],
+        copied: Collection[int],
+    ) -> Any:
+        """The first call of a plan that was made where it can't run: it is checked, as that of a
+        function is."""
+        from tenfold.api.checking import answer, go_on
+        from tenfold.api.verify import verify_option
+
+        signature, verify = self.signature, verify_option(None)
+        arrays = [np.array(a) if n in copied else as_array(a) for n, a in enumerate(leaves)]
+        every = [*arrays, *captures]
+        outputs = answer(program, self.graph, every, self._callbacks, verify, program.strict)
+        if verify not in ("off", "always"):
+            go_on(program, self.graph, every)
+        program.unjudged = False
+        results = signature.form.results(outputs, given)
+        write_back(signature.updates, given, outputs)
         return results
 
     def explain(self) -> str:
@@ -153,6 +179,8 @@ class Loaded(Callee):
         certificate = self.certificate
         if refuted is not None:
             yield f"refuted, the reference answers in its place: {refuted}"
+        elif not certificate and getattr(self.program, "unjudged", False):
+            yield "unchecked: it was made where it can't run; the first call checks it"
         elif not certificate:
             yield "not checked against the reference"
         elif certificate["left"]:
@@ -333,14 +361,21 @@ def _loaded(
             )
     donated = donate(signature)
     held = _held(signature, captures, graph, found)
-    certificate = read.certificate() if trusted else {}
+    stated = read.certificate() if trusted else {}
+    if found is not None and stated:
+        found.unjudged = False
+
+    def certificate() -> Mapping[str, Any]:
+        made = getattr(found, "certificate", None)
+        return stated if made is None else made.to_data()
+
     return Loaded(
         signature,
         make,
         graph,
         callbacks=Callbacks((), dict(hooks)),
         captures=held,
-        certificate=lambda: certificate,
+        certificate=certificate,
         notes=tuple(notes),
         donated=donated,
     )

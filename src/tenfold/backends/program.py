@@ -163,6 +163,7 @@ class Program(ABC):
     turns = 0  # calls that could have gone on checking it
     reached = False  # whether a call came to what was not checked
     rung = 0  # how often that was noticed
+    unjudged = False  # whether it was made where it can't run, so that nobody has checked it
     failed: BaseException | None = None  # what ended its check, until the user knows
     loops: Mapping[Which, str] = {}  # the names of the functions that loops of the plan have
 

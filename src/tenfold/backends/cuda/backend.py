@@ -99,7 +99,7 @@ class Place:
         kernels = Kernels(device, strict, code.target)
         code.fill(kernels, plan)
         made = CudaProgram(plan, device, kernels, self.record, callbacks, strict=strict)
-        made.compiled = False
+        made.compiled, made.unjudged = False, True
         return made
 
     def _code_of(self, program: CudaProgram, whole: bool) -> CudaCode:
