@@ -351,6 +351,7 @@ def jit(
     control: str | None = None,
     maths: str = "exact",
     target: str | None = None,
+    keep: bool = False,
 ) -> Jitted: ...
 
 
@@ -367,6 +368,7 @@ def jit(
     control: str | None = None,
     maths: str = "exact",
     target: str | None = None,
+    keep: bool = False,
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
@@ -383,6 +385,7 @@ def jit(
     control: str | None = None,
     maths: str = "exact",
     target: str | None = None,
+    keep: bool = False,
     **others: Any,
 ) -> Any:
     """Trace a function once for each signature, compile it, and replay the plan.
@@ -392,7 +395,8 @@ def jit(
     `backend` names what compiles and runs it, "cpu" if none is named: see `tn.backends()`. "cuda"
     is the first GPU, "cuda:1" the next. `target="sm_90"` makes plans for that chip wherever it is,
     to be saved (`f.plan(...).save(path)`). `maths="fast"` has a GPU compute functions by its own
-    instructions, within the bounds of the ops; "exact", the default, gives the CPU's bits.
+    instructions, within the bounds of the ops; "exact", the default, gives the CPU's bits. With
+    `keep` results stay in the GPU's memory, as they do where an argument lies there.
     `control="convert"` lets `if`, `while`, `for`, `and`, … test traced values: they become
     `tn.cond` and `tn.while_loop` (see `tn.convert_control`, and `f.explain_control()`).
     `compile="never"` stays on the reference evaluator; `compile="background"` has it answer until
@@ -441,8 +445,8 @@ def jit(
 
         refuse(others)
     home = calling_module()
-    given = (static, donate, compile, strict, verify, buckets, backend, control, maths, target)
-    options = Options(*given)
+    given = (static, donate, compile, strict, verify, buckets, backend, control)
+    options = Options(*given, maths, target, keep)
     if function is None:
         return entry(lambda f: Jitted(f, options, home))
     return Jitted(function, options, home)

@@ -35,10 +35,13 @@ class SimulatedGpu:
 
     def __init__(self, chip: str = "sm_90", races: bool = True) -> None:
         self.target: CudaTarget = named(chip, llvmlite_version())
-        self.driver = 13000
+        self.driver, self.number = 13000, 0
         self.memory = simt.Memory()
         self.races = races
         self.launches: list[tuple[str, int, int]] = []
+
+    def home(self, address: int) -> int:
+        return self.number
 
     def alloc(self, nbytes: int) -> int:
         return self.memory.alloc(max(nbytes, 16))

@@ -251,7 +251,7 @@ def test_code_that_is_wrong_is_found_by_the_first_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "sum.plan"
-    f = tn.jit(lambda x, y: x * y + 1, backend="cuda", target="sm_90")
+    f = tn.jit(lambda x, y: x * y, backend="cuda", target="sm_90")
     f.plan(tn.spec(X.shape, "float32"), tn.spec(Y.shape, "float32")).save(path)
     use(monkeypatch, SimulatedGpu())
     (code,) = PlanFile.read(path.read_bytes()).codes()
@@ -261,5 +261,5 @@ def test_code_that_is_wrong_is_found_by_the_first_call(
     plan = tn.load(path, trust_code=True)
     with pytest.warns(tn.ParityWarning, match="disagrees with the reference"):
         got = plan(X, Y)
-    np.testing.assert_allclose(got, X * Y + 1, rtol=1e-6)
+    np.testing.assert_array_equal(got, X * Y)
     assert "refuted" in plan.explain()

@@ -18,6 +18,7 @@ from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import TenfoldError, Unsupported
 
 if TYPE_CHECKING:
+    from tenfold.backends.cuda.array import DeviceArray
     from tenfold.backends.cuda.code import CudaCode
     from tenfold.backends.cuda.driver.device import Device
     from tenfold.backends.cuda.offline import OfflineProgram
@@ -112,6 +113,16 @@ class Place:
 
         return read_code(raw, self)
 
+    def _put(self, given: Any) -> DeviceArray:
+        from tenfold.backends.cuda.array import put
+
+        return put(given, self.device())
+
+    def _check_place(self, given: Any) -> None:
+        from tenfold.backends.cuda.array import check_place
+
+        check_place(given, self.device())
+
     def _missing(self) -> str | None:
         """Why the GPU can't be used."""
         found = self._problem()
@@ -164,6 +175,8 @@ class Place:
             absent=self._absent,
             compiler_missing=_compiler_missing,
             variant=_variant,
+            put=self._put,
+            check_place=self._check_place,
         )
 
 
@@ -211,6 +224,8 @@ def _offline(target: CudaTarget) -> Backend:
             "gpu": "none needed: plans to be saved",
             **_found(),
         },
+        put=None,
+        check_place=lambda given: None,
         missing=_compiler_missing,
         remedy=lambda: "install llvmlite",
         unkept=lambda: "a plan for a GPU elsewhere is kept where it is saved",

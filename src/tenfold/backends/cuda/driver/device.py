@@ -26,6 +26,7 @@ Array = np.ndarray[Any, Any]
 _MAJOR, _MINOR, _PROCESSORS, _L2 = 75, 76, 16, 38
 _MAPPED = 2  # of pinned memory: kernels may touch it
 _NON_BLOCKING = 1
+_ORDINAL = 9  # of a pointer: the number of its GPU
 
 
 class Module(Protocol):
@@ -39,10 +40,15 @@ class Device(Protocol):
     order."""
 
     target: CudaTarget
+    number: int  # among the GPUs of the machine
 
     def alloc(self, nbytes: int) -> int: ...
 
     def free(self, address: int) -> None: ...
+
+    def home(self, address: int) -> int:
+        """The number of the GPU whose memory this is."""
+        ...
 
     def pinned(self, nbytes: int) -> tuple[Array, int]:
         """Bytes of the host that kernels may touch, and where these find them."""
@@ -144,6 +150,11 @@ class Gpu:
     def free(self, address: int) -> None:
         if os.getpid() == self._process:
             self.enter().cuMemFree_v2(address)
+
+    def home(self, address: int) -> int:
+        found = c_int()
+        self.enter().cuPointerGetAttribute(byref(found), _ORDINAL, address)
+        return found.value
 
     def pinned(self, nbytes: int) -> tuple[Array, int]:
         cuda, host, seen = self.enter(), c_void_p(), c_uint64()

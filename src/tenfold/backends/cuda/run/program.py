@@ -12,11 +12,12 @@ import numpy as np
 from tenfold.backends.cuda.driver.device import Device
 from tenfold.backends.cuda.run.binding import BoundCall, bind_call
 from tenfold.backends.cuda.run.carry_out import Execution
+from tenfold.backends.cuda.run.kept import DeviceDispatch
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
 from tenfold.backends.cuda.run.memory import Address, DeviceFrame
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.guard import Guard
-from tenfold.backends.program import Array, PlanMemory, Program
+from tenfold.backends.program import Array, Dispatch, PlanMemory, Program
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.locks import Lock
 from tenfold.plan import Plan
@@ -164,6 +165,20 @@ class CudaProgram(Program):
         answer: int | None,
     ) -> BoundCall:
         return bind_call(self, slow, captures, guards, updates, answer)
+
+    def make_keeping(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        updates: Sequence[int],
+        answer: int | None,
+    ) -> BoundCall:
+        return bind_call(self, slow, captures, guards, updates, answer, keep=True)
+
+    def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
+        made = DeviceDispatch(slow, self.device)
+        return made, made
 
     # Checks.
 
