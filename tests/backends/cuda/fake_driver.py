@@ -38,6 +38,11 @@ class FakeLibrary:
         self.gpus, self.capability, self.version = gpus, capability, version
         self.fails = {"cuInit": init, **(fails or {})}
         self.called: list[str] = []
+        self.pinned: list[Any] = []
+        self.images: list[bytes] = []
+        self.room = 1 << 62  # bytes of memory
+        self.full = False  # until something is freed
+        self.refused: list[int] = []
         self.next = 0x7F00_0000_0000
 
     def __getattr__(self, name: str) -> FakeFunction:
@@ -82,8 +87,23 @@ class FakeLibrary:
         return _put(free, 60 << 30) or _put(every, 80 << 30)
 
     def _cuMemAlloc_v2(self, found: Any, nbytes: int) -> int:  # noqa: N802
+        if nbytes > self.room or self.full:
+            self.refused.append(nbytes)
+            return 2
         self.next += -(-nbytes // 512) * 512
         return _put(found, self.next)
+
+    def _cuMemFree_v2(self, address: int) -> int:  # noqa: N802
+        self.full = False
+        return 0
+
+    def _cuMemHostAlloc(self, found: Any, nbytes: int, flags: int) -> int:  # noqa: N802
+        self.pinned.append(ctypes.create_string_buffer(nbytes))
+        return _put(found, ctypes.addressof(self.pinned[-1]))
+
+    def _cuModuleLoadData(self, found: Any, image: Any) -> int:  # noqa: N802
+        self.images.append(image.value)
+        return _put(found, 0x30D)
 
     def _cuStreamCreate(self, found: Any, flags: int) -> int:  # noqa: N802
         return _put(found, 0x5711)

@@ -38,7 +38,7 @@ def clean() -> Any:
 
 def use(monkeypatch: pytest.MonkeyPatch, fake: FakeLibrary) -> None:
     forget()
-    monkeypatch.setattr(library.ctypes, "CDLL", lambda name: fake)
+    monkeypatch.setattr(library, "_open", lambda name: fake)
 
 
 def test_without_a_driver(driverless: None) -> None:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tenfold.backends.cuda.dlpack import CUDA, MANAGED, make_capsule, read_capsule
-from tenfold.errors import DeviceProblem, TenfoldError, TypeMismatch
+from tenfold.backends.cuda.faults import array_too_large
+from tenfold.errors import DeviceMemoryProblem, DeviceProblem, TenfoldError, TypeMismatch
 from tenfold.frozen import frozen
 from tenfold.types import BFLOAT16, DType, TensorType, as_dtype, base_array
 
@@ -36,9 +38,20 @@ class DeviceArray:
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: DType) -> None:
         """Memory for an array; whatever is in it."""
         self.device, self.shape, self.dtype = device, shape, dtype
-        self.address = device.alloc(self.nbytes)
+        self.address = self._allocated()
         kept = weakref.finalize(self, device.free, self.address)
         kept.atexit = False  # the driver frees all when the process ends
+
+    def _allocated(self) -> int:
+        with suppress(DeviceMemoryProblem):
+            return self.device.alloc(self.nbytes)
+        from tenfold.backends.cuda.run.program import release_rooms
+
+        release_rooms()  # what programs keep while nobody calls them
+        try:
+            return self.device.alloc(self.nbytes)
+        except DeviceMemoryProblem:
+            raise array_too_large(self.nbytes, f"an array {self.type!r}") from None
 
     @property
     def type(self) -> TensorType:

@@ -54,6 +54,14 @@ def _kernels(device: Any, strict: bool, target: CudaTarget) -> Kernels:
     return Kernels(device, strict, target)
 
 
+def _release() -> int:
+    """Give back what programs keep of devices' memory; none has any where none was imported."""
+    import sys
+
+    found = sys.modules.get("tenfold.backends.cuda.run.program")
+    return 0 if found is None else found.release_rooms()
+
+
 class Place:
     """A GPU that programs run on, and how functions are computed there."""
 
@@ -176,6 +184,7 @@ class Place:
             compiler_missing=_compiler_missing,
             variant=_variant,
             put=self._put,
+            release=_release,
             check_place=self._check_place,
         )
 

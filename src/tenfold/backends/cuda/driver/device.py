@@ -7,6 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -149,7 +150,8 @@ class Gpu:
 
     def free(self, address: int) -> None:
         if os.getpid() == self._process:
-            self.enter().cuMemFree_v2(address)
+            with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
+                self.enter().cuMemFree_v2(address)
 
     def home(self, address: int) -> int:
         found = c_int()

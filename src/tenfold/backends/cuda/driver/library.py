@@ -12,6 +12,7 @@ from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 
 _P = ctypes.POINTER
 _NAMES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
+_open = ctypes.CDLL
 OUT_OF_MEMORY = 2
 # After one of these nothing can be done on the device by this process any more.
 _STICKY = {
@@ -176,7 +177,7 @@ def forked() -> DeviceProblem:
 def _begun() -> Driver:
     for name in _NAMES:
         try:
-            library = ctypes.CDLL(name)
+            library = _open(name)
             break
         except OSError:
             continue

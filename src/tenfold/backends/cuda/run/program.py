@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenfold.backends.cuda.driver.device import Device
+from tenfold.backends.cuda.faults import program_too_large
 from tenfold.backends.cuda.run.binding import BoundCall, bind_call
 from tenfold.backends.cuda.run.carry_out import Execution
 from tenfold.backends.cuda.run.kept import DeviceDispatch
@@ -18,6 +19,7 @@ from tenfold.backends.cuda.run.memory import Address, DeviceFrame
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.guard import Guard
 from tenfold.backends.program import Array, Dispatch, PlanMemory, Program
+from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.locks import Lock
 from tenfold.plan import Plan
@@ -40,11 +42,25 @@ class Room:
         for size in (*sizes, arena, partial):
             starts.append(total)
             total += -(-max(size, 1) // _ALIGN) * _ALIGN
+        self.nbytes = total
         self.base = device.alloc(total)
         weakref.finalize(self, device.free, self.base)
         *places, self.arena, self.partial = (self.base + start for start in starts)
         self.places = places
         self.fault = device.pinned(4)
+
+
+_programs: weakref.WeakSet[CudaProgram] = weakref.WeakSet()
+
+
+def release_rooms() -> int:
+    """Give back the device memory that programs keep while nobody calls them: how many bytes."""
+    freed = 0
+    for program in list(_programs):
+        with program._lock:
+            rooms, program._rooms = program._rooms, []
+        freed += sum(room.nbytes for room in rooms)
+    return freed
 
 
 class CudaProgram(Program):
@@ -76,6 +92,7 @@ class CudaProgram(Program):
         self._rooms: list[Room] = []
         self._lock = Lock()
         self.constants = self._uploaded()
+        _programs.add(self)
 
     def _uploaded(self) -> dict[int, list[Address]]:
         """The constants of all plans, on the device."""
@@ -116,13 +133,29 @@ class CudaProgram(Program):
         with self._lock:
             found = self._rooms.pop() if self._rooms else None
         if found is None:
-            sizes = [t.nbytes for t in (*self.parameters, *self.outputs)]
-            found = Room(self.device, sizes, self.arena_bytes, self._partial)
+            found = self._new_room()
         try:
             yield found
+        except BaseException:
+            # What was begun ends before the caller's arrays go, and what it found is no one's.
+            with suppress(DeviceProblem):
+                self.device.wait(found.stream)
+            found.fault[0][...] = 0
+            raise
         finally:
             with self._lock:
                 self._rooms.append(found)
+
+    def _new_room(self) -> Room:
+        sizes = [t.nbytes for t in (*self.parameters, *self.outputs)]
+        given = (self.device, sizes, self.arena_bytes, self._partial)
+        with suppress(DeviceMemoryProblem):
+            return Room(*given)
+        release_rooms()
+        try:
+            return Room(*given)
+        except DeviceMemoryProblem:
+            raise program_too_large(self, self._partial) from None
 
     def execution(self, room: Room) -> Execution:
         return Execution(
