@@ -226,7 +226,7 @@ class Loaded(Callee):
     ) -> None:
         """Write the plan to a file: all that is needed to run it where there is no compiler.
 
-        `targets` are further processors that code is made for ('x86-64-v3'); `key`, bytes or a
+        `targets` are further processors that code is made for ('x86-64-v3', 'sm_80'); `key`, bytes or a
         file that holds them, signs the file for those who have the key. Arrays the function closes
         over are not in the file; only their names are.
 
