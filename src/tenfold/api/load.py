@@ -226,9 +226,9 @@ class Loaded(Callee):
     ) -> None:
         """Write the plan to a file: all that is needed to run it where there is no compiler.
 
-        `targets` are further processors that code is made for ('x86-64-v3', 'sm_80'); `key`, bytes or a
-        file that holds them, signs the file for those who have the key. Arrays the function closes
-        over are not in the file; only their names are.
+        `targets` are further processors that code is made for ('x86-64-v3'), or further chips of a
+        GPU's plan ('sm_80'); `key`, bytes or a file that holds them, signs the file for those who
+        have the key. Arrays the function closes over are not in the file; only their names are.
 
         >>> import numpy as np, tempfile, tenfold as tn
         >>> plan = tn.jit(lambda x: np.sqrt(x) + 1).plan(np.ones(3))

@@ -27,7 +27,7 @@ def driverless(monkeypatch: pytest.MonkeyPatch) -> None:
 def forget() -> None:
     """Have the driver looked for anew."""
     library._begun.cache_clear()
-    device.gpu.cache_clear()
+    device._gpu.cache_clear()
 
 
 @pytest.fixture(autouse=True)

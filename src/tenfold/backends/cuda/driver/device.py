@@ -227,9 +227,13 @@ class Gpu:
         )
 
 
-@cache
 def gpu(number: int = 0) -> Gpu:
     """The GPU of this number."""
+    return _gpu(number)
+
+
+@cache
+def _gpu(number: int) -> Gpu:
     count = gpu_count()
     if not 0 <= number < count:
         there = "there is none here" if not count else f"there are {count}"
