@@ -166,7 +166,8 @@ class Loaded(Callee):
     def explain(self) -> str:
         """What runs, and why so; what it updates; how far it was checked."""
         plan = self.plan.explain(getattr(self.program, "loops", ()))
-        return "\n".join((*self.notes, plan, *self._updated(), *self._checked()))
+        said = self.program.remarks() if isinstance(self.program, Program) else ()
+        return "\n".join((*self.notes, plan, *said, *self._updated(), *self._checked()))
 
     def _updated(self) -> Iterator[str]:
         """The arguments that calls write into."""

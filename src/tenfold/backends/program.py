@@ -227,6 +227,10 @@ class Program(ABC):
         """What `bind` gives with `keep`, for backends with memory of their own."""
         raise NotImplementedError
 
+    def remarks(self) -> Sequence[str]:
+        """What an explanation says of it beside its plan, a line each."""
+        return ()
+
     def overwrites(self, argument: int, output: int) -> bool:
         """Whether an output that is the update of an argument is written over it by the plan."""
         return False

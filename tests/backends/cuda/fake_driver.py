@@ -43,6 +43,8 @@ class FakeLibrary:
         self.room = 1 << 62  # bytes of memory
         self.full = False  # until something is freed
         self.refused: list[int] = []
+        self.current = -1  # the GPU whose context is the thread's
+        self.allocated: list[tuple[int, int]] = []  # GPU and bytes
         self.next = 0x7F00_0000_0000
 
     def __getattr__(self, name: str) -> FakeFunction:
@@ -83,10 +85,15 @@ class FakeLibrary:
     def _cuDevicePrimaryCtxRetain(self, found: Any, device: int) -> int:  # noqa: N802
         return _put(found, 0xC0DE + device)
 
+    def _cuCtxSetCurrent(self, context: Any) -> int:  # noqa: N802
+        self.current = context.value - 0xC0DE
+        return 0
+
     def _cuMemGetInfo_v2(self, free: Any, every: Any) -> int:  # noqa: N802
         return _put(free, 60 << 30) or _put(every, 80 << 30)
 
     def _cuMemAlloc_v2(self, found: Any, nbytes: int) -> int:  # noqa: N802
+        self.allocated.append((self.current, nbytes))
         if nbytes > self.room or self.full:
             self.refused.append(nbytes)
             return 2

@@ -4,7 +4,10 @@ The GPU is simulated. Its memory has addresses of its own, which nothing on the 
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,7 +28,13 @@ from tenfold.backends.cuda.array import (
 )
 from tenfold.backends.cuda.dlpack import CUDA, make_capsule, read_capsule
 from tenfold.cache import plans
-from tenfold.errors import DeviceProblem, MutationError, TypeMismatch, Unsupported
+from tenfold.errors import (
+    DeviceProblem,
+    MutationError,
+    PickleProblem,
+    TypeMismatch,
+    Unsupported,
+)
 from tenfold.types import DTYPES, TensorType
 from tests.backends.cuda.simulated import SimulatedGpu, SimulatedPlace
 
@@ -427,3 +436,42 @@ def test_a_capture_on_the_device_is_refused(gpu: Recording) -> None:
     w = tn.device_put(X, "cuda")
     with pytest.raises(TypeMismatch, match="pass it to one as an argument"):
         tn.jit(lambda x: x * w, backend="cuda")(X)
+
+
+def test_captures_are_brought_there_once(gpu: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    w = X + 1
+    f = tn.jit(lambda x: x * w, backend="cuda", keep=True)
+    settled(f, X)
+    there = tn.device_put(X, "cuda")
+    f(there)
+    sent: list[int] = []
+    real = gpu.upload
+    monkeypatch.setattr(gpu, "upload", lambda a, x, s: (sent.append(x.nbytes), real(a, x, s)))
+    np.testing.assert_array_equal(given(f(there)), X * w)
+    assert sent == []
+    w[...] = 3
+    f.refresh()
+    f(there)
+    np.testing.assert_array_equal(given(f(there)), X * 3)
+    g = tn.jit(lambda x: x - w, backend="cuda")  # and to the host and back
+    settled(g, X)
+    sent.clear()
+    np.testing.assert_array_equal(g(X), X - 3)
+    assert sent == [X.nbytes]
+
+
+def test_copies_and_pickles() -> None:
+    made = put(X, Recording())
+    for other in (copy.copy(made), copy.deepcopy(made)):
+        assert other.address != made.address
+        np.testing.assert_array_equal(other.numpy(), X)
+    with pytest.raises(PickleProblem, match="pickle a copy"):
+        pickle.dumps(made)
+
+
+def test_what_an_explanation_says(gpu: Recording) -> None:
+    said = tn.jit(lambda x: x * 2, backend="cuda").plan(X).explain()
+    assert "for sm_90: the CPU's bits" in said
+    assert re.search(r"kernel [0-9a-f]{8}: \d+ × \d+ threads", said)
+    fast = tn.jit(lambda x: x * 2, backend="cuda", target="sm_90", maths="fast").plan(X).explain()
+    assert "for sm_90+fast: functions by the chip's own instructions" in fast

@@ -198,3 +198,20 @@ def test_a_fault_in_one_call_is_not_the_nexts(simulated: SimulatedGpu) -> None:
 
 def test_bytes_text() -> None:
     assert bytes_text(0) == "0 bytes"
+
+
+def test_two_gpus_in_one_thread(fake: FakeLibrary) -> None:
+    """Each works in its own context, whichever was used last."""
+    fake.gpus = 2
+    forget()
+    f = doubled()
+    g = tn.jit(lambda x: x + 1, backend="cuda:1", verify="off")
+    for wanted, work in ((0, f), (1, g), (0, f), (1, g)):
+        tn.release_memory()
+        fake.allocated.clear()
+        work(X)
+        assert {which for which, _ in fake.allocated} == {wanted}
+    first, second = (tn.device_put(X, f"cuda:{n}") for n in (0, 1))
+    assert (first.device.number, second.device.number) == (0, 1)
+    with pytest.raises(DeviceProblem, match="lies on cuda:1, and the program runs on cuda:0"):
+        f(second)

@@ -19,7 +19,13 @@ import numpy as np
 
 from tenfold.backends.cuda.dlpack import CUDA, MANAGED, make_capsule, read_capsule
 from tenfold.backends.cuda.faults import array_too_large
-from tenfold.errors import DeviceMemoryProblem, DeviceProblem, TenfoldError, TypeMismatch
+from tenfold.errors import (
+    DeviceMemoryProblem,
+    DeviceProblem,
+    PickleProblem,
+    TenfoldError,
+    TypeMismatch,
+)
 from tenfold.frozen import frozen
 from tenfold.types import BFLOAT16, DType, TensorType, as_dtype, base_array
 
@@ -161,6 +167,17 @@ class DeviceArray:
     def copy(self) -> DeviceArray:
         """Another array with the same elements."""
         return copied(DeviceInput(self.address, self.shape, self.dtype, self), self.device)
+
+    def __copy__(self) -> DeviceArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> DeviceArray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        raise PickleProblem(
+            "an array on a GPU can't be pickled", fix="pickle a copy on the host: x.numpy()"
+        )
 
     def _given_back(self, made: Any) -> DeviceArray:
         """A result of a call that was given this array."""

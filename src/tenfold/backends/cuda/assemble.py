@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, lru_cache
 
 from tenfold.backends.cuda import compile as compiling
 from tenfold.backends.cuda.emit.function import KernelText
@@ -133,6 +133,12 @@ def assemble(codes: Sequence[ModuleCode]) -> None:
 def _assemble(code: ModuleCode) -> None:
     if code.ptx:
         code.assemble()
+
+
+@lru_cache(maxsize=256)
+def shared_module(text: str, target: CudaTarget) -> ModuleCode:
+    """The module of a text that many programs have, such as a routine's: it is assembled once."""
+    return ModuleCode(target, text)
 
 
 def modules(texts: Sequence[KernelText], target: CudaTarget) -> list[ModuleCode]:

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 
-from tenfold.backends.cuda.assemble import Cubin, ModuleCode, assemble, modules
+from tenfold.backends.cuda.assemble import (
+    Cubin,
+    ModuleCode,
+    assemble,
+    modules,
+    shared_module,
+)
 from tenfold.backends.cuda.emit.function import Given, KernelText, Launch
 from tenfold.backends.cuda.target import CudaTarget, takes, version_text
 from tenfold.backends.llvm.text import Fragment, join
@@ -262,7 +268,7 @@ def _code(
     routines = []
     for key, routine in routines_of(plan).items():
         routines.append((key, _digest(routine, target), len(made)))
-        made.append(ModuleCode(target, join([routine.text(target)])))
+        made.append(shared_module(join([routine.text(target)]), target))
     assemble(made)
     parameters = tuple(p.type for p in plan.graph.parameters)
     return CudaCode(target, strict, parameters, tuple(made), tuple(kernels), tuple(codes),

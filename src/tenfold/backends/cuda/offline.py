@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tenfold.backends.cuda.target import CudaTarget
+from tenfold.backends.cuda.target import CudaTarget, target_remark
 from tenfold.backends.guard import Guard
 from tenfold.backends.program import Array, BoundProgram, Program, Stepper
 from tenfold.errors import DeviceProblem
@@ -41,6 +41,9 @@ class OfflineProgram(Program):
     @property
     def backend(self) -> Backend:
         return self._backend
+
+    def remarks(self) -> list[str]:
+        return [target_remark(self.target)]
 
     def _refuse(self) -> NoReturn:
         raise DeviceProblem(

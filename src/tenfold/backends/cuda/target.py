@@ -128,6 +128,13 @@ def target_on(capability: int, driver: int, llvmlite: str = "") -> CudaTarget:
     return named(f"sm_{max(fitting)}", llvmlite)
 
 
+def target_remark(target: CudaTarget) -> str:
+    """What an explanation says of a target."""
+    if target.maths == EXACT:
+        return f"for {target.name}: the CPU's bits, but for those of NaN"
+    return f"for {target.name}: functions by the chip's own instructions, within the ops' bounds"
+
+
 def version_text(version: int) -> str:
     """A version of CUDA as people write it.
 

@@ -113,6 +113,7 @@ class Gpu:
         self.processors = self.attribute(_PROCESSORS)
         self.target = target_on(self.capability, self.version, llvmlite_version())
         self._own = threading.local()
+        self._several = gpu_count() > 1
 
     def attribute(self, which: int) -> int:
         found = c_int()
@@ -128,7 +129,8 @@ class Gpu:
         """The driver's functions, with this GPU's context current in this thread."""
         if os.getpid() != self._process:
             raise forked()
-        if not getattr(self._own, "entered", False):
+        # Where there are several GPUs, whoever used another in this thread has left its context.
+        if self._several or not getattr(self._own, "entered", False):
             with self._lock:
                 if not self._context:
                     self.cuda.cuDevicePrimaryCtxRetain(byref(self._context), self._device)

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.backends.cuda.assemble import ModuleCode, modules
+from tenfold.backends.cuda.assemble import ModuleCode, modules, shared_module
 from tenfold.backends.cuda.compile import prepare
 from tenfold.backends.cuda.driver.device import Device, Module
 from tenfold.backends.cuda.emit.function import Given, KernelText, Launch
@@ -114,7 +114,7 @@ class Kernels:
         """The functions of a routine."""
         with self._lock:
             if routine.key not in self._routines:
-                code = ModuleCode(self.target, join([routine.text(self.target)]))
+                code = shared_module(join([routine.text(self.target)]), self.target)
                 self._routines[routine.key] = self.device.load([code])[0]
             return self._routines[routine.key]
 
@@ -175,16 +175,16 @@ def _prepared(
     calls: dict[SizedKernel, Odd], target: CudaTarget, strict: bool
 ) -> dict[SizedKernel, tuple[KernelText, Facts]]:
     """Kernels as text, one for all calls that it serves."""
-    new: dict[SizedKernel, tuple[KernelText, Facts]] = {}
+    found: dict[SizedKernel, tuple[KernelText, Facts]] = {}
+    alike: dict[tuple[Kernel, Odd], list[tuple[KernelText, Facts]]] = {}
     for call, odd in calls.items():
-        for other, (_, facts) in new.items():
-            alike = (other.kernel, calls[other]) == (call.kernel, odd)
-            if alike and facts.hold(call.sizes):
-                new[call] = new[other]
-                break
-        else:
-            new[call] = prepare(call, target, strict, odd)
-    return new
+        made = alike.setdefault((call.kernel, odd), [])
+        one = next((pair for pair in made if pair[1].hold(call.sizes)), None)
+        if one is None:
+            one = prepare(call, target, strict, odd)
+            made.append(one)
+        found[call] = one
+    return found
 
 
 def prepared(

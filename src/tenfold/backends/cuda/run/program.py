@@ -16,7 +16,7 @@ from tenfold.backends.cuda.run.carry_out import Execution
 from tenfold.backends.cuda.run.kept import DeviceDispatch
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
 from tenfold.backends.cuda.run.memory import Address, DeviceFrame
-from tenfold.backends.cuda.target import CudaTarget
+from tenfold.backends.cuda.target import CudaTarget, target_remark
 from tenfold.backends.guard import Guard
 from tenfold.backends.program import Array, Dispatch, PlanMemory, Program
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
@@ -124,6 +124,13 @@ class CudaProgram(Program):
 
     def serves(self, call: SizedKernel, other: SizedKernel) -> bool:
         return call.kernel == other.kernel and self.code[call].code.facts.admit(other.sizes)
+
+    def remarks(self) -> list[str]:
+        lines = [target_remark(self.target)]
+        for call, found in self.code.items():
+            ways = [f"{one.blocks} × {one.threads}" for one in found.launches]
+            lines.append(f"  kernel {call.kernel.digest[:8]}: {', '.join(ways)} threads")
+        return lines
 
     # Running.
 
