@@ -11,6 +11,21 @@ from . import fma as exact
 from .types import SIGNED, UNSIGNED, Value
 from .values import saturated, short_fma
 
+_NAN = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0xFFF8 << 48}  # by size: what floating-point units make
+
+
+def computed(x: Value) -> Value:
+    """What a floating-point unit gives: any NaN as the one that it makes."""
+    bad = x != x
+    if np.any(bad):
+        raw = np.where(bad, _NAN[x.dtype.itemsize], x.view(UNSIGNED[x.dtype.itemsize]))
+        x = raw.astype(UNSIGNED[x.dtype.itemsize]).view(x.dtype)[()]
+    return x
+
+
+def computing(function: Callable[..., Value]) -> Callable[..., Value]:
+    return lambda *args: computed(function(*args))
+
 
 def fma(a: Value, b: Value, c: Value) -> Value:
     return exact.fma(a, b, c) if a.dtype.itemsize > 2 else short_fma(a, b, c)
@@ -34,6 +49,12 @@ def fabs(x: Value) -> Value:
 def fneg(x: Value) -> Value:
     kind = UNSIGNED[x.dtype.itemsize]
     return (x.view(kind) ^ kind.type(1 << (8 * kind.itemsize - 1))).view(x.dtype)
+
+
+def with_mask(op: str, bits: int, mask: int) -> Callable[[Value], Value]:
+    """What assembly of this kind makes of an integer."""
+    number = UNSIGNED[bits // 8].type(mask)
+    return lambda x: x & number if op == "and" else x ^ number
 
 
 def minimum(a: Value, b: Value) -> Value:

@@ -14,6 +14,7 @@ import pytest
 import tenfold as tn
 from tenfold.backends import registry
 from tenfold.backends.cuda.code import CudaCode, facts_data, read_code, read_facts
+from tenfold.backends.cuda.run import kernels
 from tenfold.backends.file import PlanFile
 from tenfold.cache import plans
 from tenfold.errors import PlanError
@@ -198,9 +199,10 @@ CHANGES: dict[str, Any] = {
     "a kernel of no module": lambda d: d["kernels"][0].__setitem__(0, 99),
     "a call of no kernel": lambda d: d["codes"].append(-1),
     "no functions": lambda d: d["kernels"][0].__setitem__(1, []),
-    "an operation that is none": lambda d: d["kernels"][0][3][1].append(["__import__", 0, 0]),
-    "a number of itself": lambda d: d["kernels"][0][3][1].append(["add", 10**6, 0]),
-    "text for a number": lambda d: d["kernels"][0][3][1].append("1); print(1"),
+    "an operation that is none": lambda d: d["kernels"][0][4][1].append(["__import__", 0, 0]),
+    "a number of itself": lambda d: d["kernels"][0][4][1].append(["add", 10**6, 0]),
+    "text for a number": lambda d: d["kernels"][0][4][1].append("1); print(1"),
+    "glue of no module": lambda d: d["glue"].append(["k", -1]),
     "no target": lambda d: d.pop("target"),
     "types that are none": lambda d: d.__setitem__("parameters", ["f99[2]"]),
     "a routine of no module": lambda d: d["routines"].append(["k", "d", 77]),
@@ -245,6 +247,37 @@ def test_facts_as_data() -> None:
 
 def _unpacked(data: Any) -> Any:
     return msgpack.unpackb(msgpack.packb(data), use_list=False)
+
+
+def test_loops_that_are_one_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands between kernels, and a loop of small rounds, is in the file, too."""
+
+    def grows(x: Any) -> Any:
+        def body(state: Any) -> Any:
+            n, c = state
+            return n + 1, c * 0.5 + np.tanh(x)
+
+        _, c = tn.while_loop(lambda state: state[0] < 40, body, (0, x))
+        return c, tn.scan(lambda c, row: (c * 0.9 + row, c.max()), x[0], np.tile(x, (40, 1)))
+
+    path = tmp_path / "loops.plan"
+    tn.jit(grows, backend="cuda", target="sm_90").plan(tn.spec(X.shape, "float32")).save(path)
+    use(monkeypatch, SimulatedGpu())
+    (code,) = PlanFile.read(path.read_bytes()).codes()
+    assert isinstance(code, CudaCode)
+    assert code.glue
+    plan = tn.load(path, trust_code=True)
+    made: list[str] = []
+    real = kernels.shared_module
+    monkeypatch.setattr(
+        kernels, "shared_module", lambda text, target: (made.append(text), real(text, target))[1]
+    )
+    wanted = tn.jit(grows)(X)
+    monkeypatch.setenv("TENFOLD_VERIFY", "off")  # a check runs single steps, in other graphs
+    for _ in range(2):
+        c, (last, most) = plan(X)
+        bits([c, last, most], [wanted[0], *wanted[1]])
+    assert made == []  # nothing is compiled
 
 
 def test_code_that_is_wrong_is_found_by_the_first_call(

@@ -63,7 +63,7 @@ def test_what_a_driver_is_given(fake: FakeLibrary) -> None:
         assert f(X).shape == X.shape
     assert fake.images
     assert all(b".target sm_90" in image for image in fake.images)
-    assert "cuLaunchKernel" in fake.called
+    assert "cuGraphLaunch" in fake.called
 
 
 def test_out_of_memory(fake: FakeLibrary) -> None:

@@ -8,8 +8,8 @@ plan is carried out from its steps, so bringing one back takes the plan, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import astuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from tenfold.digest import sha256
 from tenfold.errors import PlanError
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.number import _OPERATIONS, Computed, Facts
+from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan.file.sections import bad, unpack
 from tenfold.types import TensorType, parse_type
 
@@ -54,6 +55,7 @@ class CudaCode:
     kernels: tuple[tuple[int, KernelText, Facts], ...]  # with the number of the module
     codes: tuple[int, ...]  # the kernel of each distinct call of the plan
     routines: tuple[tuple[str, str, int], ...]  # key, digest of the text, module
+    glue: tuple[tuple[str, int], ...]  # what stands between kernels: key, module
     place: Place | None = None  # where it may be brought back to
     interface: int = INTERFACE
 
@@ -87,6 +89,7 @@ class CudaCode:
             "kernels": [[m, *_launches(text), facts_data(f)] for m, text, f in self.kernels],
             "codes": self.codes,
             "routines": self.routines,
+            "glue": self.glue,
         }
         packed: bytes = msgpack.packb(data)
         return packed
@@ -110,12 +113,15 @@ class CudaCode:
             kernels.add(call, odd, text, facts, loaded[module], self.modules[module])
         for key, _, module in self.routines:
             kernels.add_routine(key, loaded[module])
+        for key, module in self.glue:
+            kernels.add_glue(key, loaded[module])
 
 
-def _launches(text: KernelText) -> tuple[Any, Any]:
+def _launches(text: KernelText) -> tuple[Any, ...]:
     rows = [[o.name, o.blocks, o.threads, [astuple(g) for g in o.given], o.cluster]
             for o in text.launches]  # fmt: skip
-    return rows, text.partial
+    written = [text.fragment.declarations, text.fragment.body, sorted(text.maths)]
+    return rows, text.partial, written if text.fragment.body else None
 
 
 def read_code(raw: bytes | memoryview, place: Place) -> CudaCode:
@@ -131,8 +137,8 @@ def read_code(raw: bytes | memoryview, place: Place) -> CudaCode:
             for n, (ptx, cubins) in enumerate(data["modules"])
         )
         kernels = tuple(
-            (_within(module, made), _text(launches, partial), read_facts(facts))
-            for module, launches, partial, facts in data["kernels"]
+            (_within(module, made), _text(launches, partial, written), read_facts(facts))
+            for module, launches, partial, written, facts in data["kernels"]
         )
         return CudaCode(
             target,
@@ -142,6 +148,7 @@ def read_code(raw: bytes | memoryview, place: Place) -> CudaCode:
             kernels,
             tuple(_within(number, kernels) for number in data["codes"]),
             tuple((str(k), str(d), _within(m, made)) for k, d, m in data["routines"]),
+            tuple((str(k), _within(m, made)) for k, m in data["glue"]),
             place,
             int(data["interface"]),
         )
@@ -157,15 +164,17 @@ def _within(number: int, rows: Sequence[Any]) -> int:
     return number
 
 
-def _text(launches: Any, partial: int) -> KernelText:
-    """A kernel without its LLVM IR."""
+def _text(launches: Any, partial: int, written: Any) -> KernelText:
+    """A kernel, with its LLVM IR where that was kept."""
     made = tuple(
         Launch(str(name), int(blocks), int(threads), tuple(Given(*g) for g in given), int(cluster))
         for name, blocks, threads, given, cluster in launches
     )
     if not made:
         bad("malformed code: a kernel without functions")
-    return KernelText(Fragment((), ""), frozenset(), made, int(partial))
+    declarations, body, maths = written or ((), "", ())
+    fragment = Fragment(tuple(map(str, declarations)), str(body))
+    return KernelText(fragment, frozenset(tuple(one) for one in maths), made, int(partial))
 
 
 # Facts as plain data: how numbers are computed from sizes, and what was found out about them.
@@ -233,43 +242,68 @@ def code_for(plan: Plan, target: CudaTarget, strict: bool) -> CudaCode:
 
     texts = prepared(plan, target, strict)
     distinct = {text.name: text for text, _ in texts.values()}
-    made = modules(list(distinct.values()), target)
-    return _code(plan, target, strict, list(texts.values()), made)
+    return _code(plan, target, strict, texts, modules(list(distinct.values()), target))
 
 
 def code_of(program: CudaProgram) -> CudaCode:
     """The code of a program: its modules as they were made, unless they hold others' kernels."""
-    pairs = [(one.code.text, one.code.facts) for one in program.code.values()]
-    names = {text.name for text, _ in pairs}
+    texts = {call: (one.code.text, one.code.facts) for call, one in program.code.items()}
+    names = {text.name for text, _ in texts.values()}
     held = dict.fromkeys(one.code.module for one in program.code.values())
     made = [module for module in held if module.kernels <= names]
     there = {name for module in made for name in module.kernels}
-    alone = {text.name: text for text, _ in pairs if text.name not in there}
+    alone = {text.name: text for text, _ in texts.values() if text.name not in there}
     made += modules(list(alone.values()), program.target)
-    return _code(program.plan, program.target, program.strict, pairs, made)
+    return _code(program.plan, program.target, program.strict, texts, made)
+
+
+Texts = Mapping[SizedKernel, tuple[KernelText, Facts]]
 
 
 def _code(
-    plan: Plan,
-    target: CudaTarget,
-    strict: bool,
-    pairs: Sequence[tuple[KernelText, Facts]],
-    made: list[ModuleCode],
+    plan: Plan, target: CudaTarget, strict: bool, texts: Texts, made: list[ModuleCode]
 ) -> CudaCode:
     place = {name: n for n, one in enumerate(made) for name in one.kernels}
+    inner = _inner(plan)
     kernels: list[tuple[int, KernelText, Facts]] = []
-    known: dict[int, int] = {}
+    known: dict[tuple[int, bool], int] = {}
     codes = []
-    for text, facts in pairs:
-        if id(facts) not in known:
-            known[id(facts)] = len(kernels)
-            kernels.append((place[text.name], text, facts))
-        codes.append(known[id(facts)])
-    routines = []
-    for key, routine in routines_of(plan).items():
-        routines.append((key, _digest(routine, target), len(made)))
+    for call, (text, facts) in texts.items():
+        key = id(facts), call in inner
+        if key not in known:
+            known[key] = len(kernels)
+            kept = text if call in inner else replace(text, fragment=Fragment((), ""))
+            kernels.append((place[text.name], kept, facts))
+        codes.append(known[key])
+    routines, glue = [], []
+    for name, routine in routines_of(plan).items():
+        routines.append((name, _digest(routine, target), len(made)))
         made.append(shared_module(join([routine.text(target)]), target))
+    for name, between in _glue(plan, target, texts).items():
+        glue.append((name, len(made)))
+        made.append(shared_module(between, target))
     assemble(made)
     parameters = tuple(p.type for p in plan.graph.parameters)
     return CudaCode(target, strict, parameters, tuple(made), tuple(kernels), tuple(codes),
-                    tuple(routines))  # fmt: skip
+                    tuple(routines), tuple(glue))  # fmt: skip
+
+
+def _inner(plan: Plan) -> set[SizedKernel]:
+    """The kernels of loops and branches: of these the text is kept, since a loop may be one
+    function made of them."""
+    from tenfold.plan import KernelStep
+
+    below = (one for one in plan.every if one is not plan)
+    return {one.call(s) for one in below for s in one.steps if isinstance(s, KernelStep)}
+
+
+def _glue(plan: Plan, target: CudaTarget, texts: Texts) -> dict[str, str]:
+    from tenfold.backends.cuda.run.dry import glue_of
+    from tenfold.backends.cuda.run.kernels import KernelCode, bound
+
+    nothing = ModuleCode(target)
+    bounds = {
+        call: bound(KernelCode(text, facts, tuple(o.name for o in text.launches), nothing), call)
+        for call, (text, facts) in texts.items()
+    }
+    return glue_of(plan, bounds, target)

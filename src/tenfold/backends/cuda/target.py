@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tenfold.backends.llvm.nvptx import TRIPLE
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.digest import sha256
 from tenfold.errors import DeviceProblem, ValueProblem
 from tenfold.frozen import frozen
 
-TRIPLE = "nvptx64-nvidia-cuda"
 EXACT, FAST = "exact", "fast"  # maths: the CPU's bits, or the chip's own instructions
 WARP = 32
 # The chips that LLVM knows, from the first with maxima that keep NaN on, and the least version of

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenfold.backends.llvm import nvptx
 from tenfold.backends.llvm.casts import from_half, to_half
 from tenfold.backends.llvm.ternary import note_logic, selected
 from tenfold.backends.llvm.writer import (
@@ -63,6 +64,11 @@ def _printed(
     source = sources[0]
     letter, element = kind(source), COMPUTE[source]
     ty = w.vector(element, wide)
+    if w.target.triple == nvptx.TRIPLE:
+        found = nvptx.mended(w, op, letter, element, args)
+        if isinstance(found, str):
+            return found
+        args = found
     if op in ("div", "rem") and letter != "f":
         return _divide(w, op, source, args[0], args[1], wide)
     opcode = _OPCODES[letter].get(op)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from tenfold.kernel.ir.kernel import Instruction, Kernel
@@ -22,13 +24,14 @@ _EXACT = frozenset(_EXACT_OPS.split())
 _ARITHMETIC = frozenset(("add", "sub", "mul", "div"))
 
 
-def widen_halves(kernel: Kernel) -> Kernel:
-    """A kernel without values of f16 and bf16: they are f32, and bits of u16 in memory."""
+def widen_halves(kernel: Kernel, full_nan: bool) -> Kernel:
+    """A kernel without values of f16 and bf16: they are f32, and bits of u16 in memory. A NaN that
+    arithmetic makes has all bits set if it is `full_nan`, else none of the low ones."""
     touched = any(i.dtype in HALVES for i in kernel.instructions)
-    return rewrite(kernel, _rule, _bits) if touched else kernel
+    return rewrite(kernel, partial(_rule, full_nan), _bits) if touched else kernel
 
 
-def _rule(b: Rewriter, i: Instruction, args: list[Values]) -> Values:
+def _rule(full_nan: bool, b: Rewriter, i: Instruction, args: list[Values]) -> Values:
     source = b.old.instructions[i.args[0]].dtype if i.args else ""
     if i.dtype not in HALVES:
         if i.op == "bitcast" and source in HALVES:
@@ -59,8 +62,8 @@ def _rule(b: Rewriter, i: Instruction, args: list[Values]) -> Values:
         return (found if exact else rounded(b, i.dtype, found),)
     if i.op in _EXACT:
         return (found,)
-    # Arithmetic hands on the NaN of an operand, or makes one with nothing in its low bits.
-    return (rounded(b, i.dtype, found, short=i.op in _ARITHMETIC),)
+    # Arithmetic hands on the NaN of an operand, or makes one.
+    return (rounded(b, i.dtype, found, short=i.op in _ARITHMETIC and not full_nan),)
 
 
 def _moved(b: Rewriter, i: Instruction, args: list[Values]) -> int:

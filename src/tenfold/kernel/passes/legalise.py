@@ -17,20 +17,16 @@ from tenfold.kernel.passes.integers import integer
 from tenfold.kernel.passes.rewrite import Rewriter, Values, rewrite
 
 
-def legalise(kernel: Kernel, fused: bool) -> Kernel:
+def legalise(kernel: Kernel, fused: bool, full_nan: bool = False) -> Kernel:
     """The legal kernel that computes what a kernel means; `fused` where products may go unrounded
-    into sums."""
-    for step in PASSES if fused else PASSES[:-1]:
-        kernel = step(kernel)
-    return kernel
+    into sums, `full_nan` where a NaN that arithmetic makes has all bits set, as on GPUs."""
+    kernel = spell_out(widen_halves(part_complex(kernel), full_nan))
+    return contract(kernel) if fused else kernel
 
 
 def spell_out(kernel: Kernel) -> Kernel:
     """A kernel of real numbers whose instructions are all legal."""
     return rewrite(kernel, _rule)
-
-
-PASSES = (part_complex, widen_halves, spell_out, contract)
 
 
 @cache

@@ -18,16 +18,30 @@ from tenfold.backends.cuda.driver.library import Driver, driver, forked
 from tenfold.backends.cuda.target import CudaTarget, target_on
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
+from tenfold.types import TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.assemble import ModuleCode
+    from tenfold.backends.cuda.recording import Recording
 
 Array = np.ndarray[Any, Any]
+Argument = bytes | int  # of a kernel: raw, or an address
 
 _MAJOR, _MINOR, _PROCESSORS, _L2 = 75, 76, 16, 38
 _MAPPED = 2  # of pinned memory: kernels may touch it
 _NON_BLOCKING = 1
 _ORDINAL = 9  # of a pointer: the number of its GPU
+_NOT_READY = 600  # a status that is no error
+
+
+class Launchable(Protocol):
+    """A graph on a device."""
+
+    def point(self, places: Sequence[int]) -> None:
+        """Have the arrays that it touches lie elsewhere from now on."""
+        ...
+
+    def launch(self, stream: Any) -> None: ...
 
 
 class Module(Protocol):
@@ -55,7 +69,19 @@ class Device(Protocol):
         """Bytes of the host that kernels may touch, and where these find them."""
         ...
 
+    def result_block(self, nbytes: int) -> Array:
+        """Bytes of the host that are fast to copy into."""
+        ...
+
+    def view(self, block: Array, address: int, start: int, type: TensorType) -> Array:
+        """A part of pinned memory as an array; kernels find it at this address."""
+        ...
+
     def stream(self) -> Any: ...
+
+    def idle(self, stream: Any) -> bool:
+        """Whether all that was asked for in a stream is done."""
+        ...
 
     def upload(self, address: int, array: Array, stream: Any) -> None: ...
 
@@ -70,8 +96,12 @@ class Device(Protocol):
         ...
 
     def launch(
-        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+        self, function: Any, blocks: int, threads: int, words: Sequence[Argument], stream: Any
     ) -> None: ...
+
+    def instantiate(self, recording: Recording, places: Sequence[int]) -> Launchable:
+        """A graph that can be launched, with the places that it touches."""
+        ...
 
     def wait(self, stream: Any) -> None: ...
 
@@ -170,6 +200,13 @@ class Gpu:
         made[...] = 0
         return made, seen.value
 
+    def result_block(self, nbytes: int) -> Array:
+        return self.pinned(nbytes)[0]
+
+    def view(self, block: Array, address: int, start: int, type: TensorType) -> Array:
+        part = block[start : start + type.nbytes]
+        return part.view(type.dtype).reshape(type.shape)
+
     def _free_pinned(self, host: int) -> None:
         if os.getpid() == self._process:
             self.enter().cuMemFreeHost(host)
@@ -201,6 +238,9 @@ class Gpu:
         if nbytes:
             self.enter().cuMemcpyDtoDAsync_v2(target, source, nbytes, stream)
 
+    def idle(self, stream: Any) -> bool:
+        return self.enter().asked("cuStreamQuery", stream) != _NOT_READY
+
     def wait(self, stream: Any) -> None:
         self.enter().cuStreamSynchronize(stream)
 
@@ -217,12 +257,22 @@ class Gpu:
             made.append(GpuModule(self, handle))
         return made
 
+    def instantiate(self, recording: Recording, places: Sequence[int]) -> Launchable:
+        from tenfold.backends.cuda.driver.graphs import Executable
+
+        return Executable(self, recording, places)
+
+    def release_graph(self, handle: c_void_p) -> None:
+        if os.getpid() == self._process:
+            self.enter().cuGraphExecDestroy(handle)
+
     def launch(
-        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+        self, function: Any, blocks: int, threads: int, words: Sequence[Argument], stream: Any
     ) -> None:
         if not blocks:
             return
-        kept = [ctypes.create_string_buffer(word, len(word)) for word in words]
+        raw = [word if isinstance(word, bytes) else word.to_bytes(8, "little") for word in words]
+        kept = [ctypes.create_string_buffer(word, len(word)) for word in raw]
         places = (c_void_p * max(1, len(kept)))(*[ctypes.addressof(one) for one in kept])
         self.enter().cuLaunchKernel(
             function, blocks, 1, 1, threads, 1, 1, 0, stream, ctypes.addressof(places), None

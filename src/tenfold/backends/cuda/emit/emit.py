@@ -38,7 +38,7 @@ def emit(
     choice = LaneChoice(kernel)
     lanes = choice.best()
     order = choice.within(lanes)
-    legal = legalise(recompute(kernel), fused=not strict)
+    legal = legalise(recompute(kernel), fused=not strict, full_nan=True)
     sequential = [n for n, a in enumerate(kernel.axes) if a.kind == SEQUENTIAL]
     if not choice.reduces and not sequential:
         return emit_point(FunctionWriter(legal, target, odd), order, facts)

@@ -73,7 +73,7 @@ class FunctionWriter:
 
     def __init__(self, kernel: Kernel, target: CudaTarget, odd: frozenset[int]) -> None:
         self.kernel, self.target, self.odd = kernel, target, odd
-        self.w = Writer(target.llvm)
+        self.w = Writer(target.llvm, signs=True)
         self.w.label("entry")
         self.memory: list[str] = []  # lines that reserve a thread's own
         self.shared: list[str] = []  # and a block's

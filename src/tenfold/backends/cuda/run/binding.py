@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.backends.cuda.array import DeviceInput
-from tenfold.backends.cuda.run.kept import HeldCaptures, giver, run_kept
+from tenfold.backends.cuda.run.kept import Captures, giver, run_kept
 from tenfold.backends.guard import Guard, holds
 from tenfold.backends.program import ARGUMENT, NOTHING, OUTPUT, OUTPUTS, Array, given_by
 from tenfold.frozen import frozen
@@ -81,13 +81,19 @@ def bind_call(
     """A callable over arrays: `slow` answers what it turns away. With `keep` results stay on the
     device; they do so, too, where an argument lies there."""
     types = program.parameters[: len(program.parameters) - len(captures)]
-    binding, held = CallBinding(types, updates), HeldCaptures(captures, program.device)
+    captured = Captures(tuple(captures)) if captures else None
+    binding = CallBinding(types, updates)
 
     def call(*args: Any, **names: Any) -> Any:
         if names or not binding.lets_in(args) or not all(map(holds, guards)):
             return slow(*args, **names)
         give = giver(args, keep)
-        outputs = run_kept(program, [*args, *held()], give is not None)
+        outputs: Any
+        if give is None:
+            given = [a if a.__class__ is np.ndarray else np.asarray(a) for a in args]
+            outputs = program.answer(given, None, captured)
+        else:
+            outputs = run_kept(program, args, captured)
         binding.answered += 1
         own = len(outputs) - len(updates)
         for number, output in zip(updates, outputs[own:], strict=True):

@@ -87,7 +87,7 @@ class Execution:
         places = [frame.address(slot) for slot in slots]
         module = self.routines(found)
         for one in found.launches:
-            words = [places[n].to_bytes(8, "little") for n in one.arrays]
+            words: list[bytes | Address] = [places[n] for n in one.arrays]
             words += [value.to_bytes(size, "little", signed=True) for value, size in one.words]
             function = module.function(one.function)
             self.device.launch(function, one.blocks, one.threads, words, self.stream)

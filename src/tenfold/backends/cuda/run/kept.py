@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.backends.cuda.array import ALIGNED, DeviceArray, DeviceInput, device_input, on_gpu, put
-from tenfold.backends.cuda.run.memory import DeviceFrame
-from tenfold.backends.program import NoMatch
+from tenfold.backends.cuda.array import ALIGNED, DeviceArray, DeviceInput, device_input, on_gpu
+from tenfold.backends.program import Array, NoMatch
 from tenfold.backends.python_dispatch import PythonDispatch
 from tenfold.frames import hide
+from tenfold.frozen import frozen
 from tenfold.types import TensorType
 
 if TYPE_CHECKING:
@@ -19,33 +19,36 @@ if TYPE_CHECKING:
     from tenfold.backends.cuda.run.program import CudaProgram
 
 
-def run_kept(program: CudaProgram, arrays: Sequence[Any], keep: bool = True) -> list[Any]:
-    """The outputs of a program, left on its device or brought to the host. Arguments are NumPy's,
-    or `DeviceInput`s."""
-    device, count = program.device, len(program.parameters)
-    made: list[Any]
-    if keep:
-        made = [DeviceArray(device, t.shape, t.dtype) for t in program.outputs]
-    else:
-        made = [np.empty(t.shape, t.dtype) for t in program.outputs]
+@frozen(eq=False)
+class Captures:
+    """Arrays that stand for the last parameters, and never change."""
+
+    arrays: tuple[Array, ...]
+
+
+def run_kept(
+    program: CudaProgram, args: Sequence[Any], captures: Captures | None = None
+) -> list[DeviceArray]:
+    """The outputs of a program, left on its device. Arguments are NumPy's, or `DeviceInput`s."""
+    device = program.device
+    made = [DeviceArray(device, t.shape, t.dtype) for t in program.outputs]
     with program.room() as room, program.running.using(program.callbacks):
-        inputs = []
-        for place, given, type in zip(room.places, arrays, program.parameters, strict=False):
-            address = place
+        replay, stream, places = program.replay(room), room.stream, list(room.places)
+        if captures is not None:
+            program.capture(room, captures)
+        for n, (given, type) in enumerate(zip(args, program.parameters, strict=False)):
             if not isinstance(given, DeviceInput):
-                device.upload(place, _packed(given, type), room.stream)
+                device.upload(places[n], _packed(given, type), stream)
             elif given.address % ALIGNED:
-                device.copy(place, given.address, given.nbytes, room.stream)
+                device.copy(places[n], given.address, given.nbytes, stream)
             elif given.nbytes:
-                address = given.address
-            inputs.append(address)
-        outputs = [one.address for one in made] if keep else room.places[count:]
-        constants = program.constants[id(program.plan)]
-        frame = DeviceFrame(program.plan, inputs, outputs, room.arena, constants)
-        program.execution(room).run(frame)
-        for array, place in zip(made, outputs, strict=True) if not keep else ():
-            device.download(array, place, room.stream)
-        device.wait(room.stream)  # results are whole when somebody has them
+                places[n] = given.address
+        places[len(program.parameters) :] = [one.address for one in made]
+        replay.run(places, stream)
+        program.wait(room)  # results are whole when somebody has them
+        if room.failed():
+            replay.step_by_step(places)  # that which failed says so
+            device.wait(stream)
     return made
 
 
@@ -68,21 +71,6 @@ def giver(args: Sequence[Any], keep: bool) -> Callable[[DeviceArray], Any] | Non
 
 def _itself(made: DeviceArray) -> DeviceArray:
     return made
-
-
-class HeldCaptures:
-    """Captured arrays, brought to the device by the first call: nobody writes to them, and where
-    the function closes over others the call is bound anew."""
-
-    def __init__(self, captures: Sequence[Any], device: Device) -> None:
-        self._captures, self._device = captures, device
-        self._held: list[DeviceInput] | None = None
-
-    def __call__(self) -> list[DeviceInput]:
-        if self._held is None:
-            found = [device_input(put(a, self._device), self._device) for a in self._captures]
-            self._held = [one for one in found if one is not None]
-        return self._held
 
 
 class DeviceDispatch(PythonDispatch):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.backends.cuda.assemble import ModuleCode, modules, shared_module
@@ -12,6 +11,7 @@ from tenfold.backends.cuda.driver.device import Device, Module
 from tenfold.backends.cuda.emit.function import Given, KernelText, Launch
 from tenfold.backends.cuda.library.routine import GpuRoutine
 from tenfold.backends.cuda.run.alignment import unaligned
+from tenfold.backends.cuda.run.results import ResultMemory
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import join
 from tenfold.frozen import frozen
@@ -62,28 +62,25 @@ class BoundKernel:
         params: Sequence[bytes],
         partial: Address,
         fault: Address,
-    ) -> list[bytes]:
+    ) -> list[bytes | Address]:
         """What a function is given."""
-        out: list[bytes] = []
+        out: list[bytes | Address] = []
         for given, word in zip(launch.given, launch.words, strict=True):
             if word is not None:
                 out.append(word)
             elif given.kind == "buffer":
-                out.append(_WORD.pack(buffers[given.number]))
+                out.append(buffers[given.number])
             elif given.kind == "param":
                 raw = params[given.number]
                 size = len(raw) // 2 if self._complex(given.number) else len(raw)
                 out.append(raw[given.part * size : (given.part + 1) * size])
             else:
-                out.append(_WORD.pack(partial if given.kind == "partial" else fault))
+                out.append(partial if given.kind == "partial" else fault)
         return out
 
     def _complex(self, number: int) -> bool:
         return any(g.kind == "param" and g.number == number and g.part for one in self.launches
                    for g in one.given)  # fmt: skip
-
-
-_WORD = struct.Struct("<Q")
 
 
 class Kernels:
@@ -94,8 +91,10 @@ class Kernels:
         self.target = target or device.target
         self._known: dict[tuple[Kernel, Odd], list[KernelCode]] = {}
         self._routines: dict[str, Module] = {}
+        self._glue: dict[str, Module] = {}
         self._lock = Lock()
         self.judged: set[str] = set()
+        self.results = ResultMemory(device.result_block)
 
     def find(self, plan: Plan) -> dict[SizedKernel, BoundKernel]:
         """The kernels that a plan calls; those that are new are compiled."""
@@ -118,6 +117,14 @@ class Kernels:
                 self._routines[routine.key] = self.device.load([code])[0]
             return self._routines[routine.key]
 
+    def glue(self, key: str, text: Callable[[CudaTarget], str]) -> Module:
+        """The functions between kernels, by their name."""
+        with self._lock:
+            if key not in self._glue:
+                code = shared_module(text(self.target), self.target)
+                self._glue[key] = self.device.load([code])[0]
+            return self._glue[key]
+
     # Code that was made elsewhere.
 
     def add(
@@ -138,6 +145,10 @@ class Kernels:
     def add_routine(self, key: str, module: Module) -> None:
         """Have a routine found whose code is loaded."""
         self._routines[key] = module
+
+    def add_glue(self, key: str, module: Module) -> None:
+        """Have functions between kernels found whose code is loaded."""
+        self._glue[key] = module
 
     def _at_hand(self, call: SizedKernel, odd: Odd) -> KernelCode | None:
         codes = self._known.get((call.kernel, odd), ())
