@@ -65,6 +65,9 @@ class SimulatedGpu:
         self.memory.fill(address, nbytes, 0)
         return _Pinned(self.memory, address, nbytes), address  # type: ignore[return-value]
 
+    def fault_word(self) -> _FaultWord:
+        return _FaultWord(self.memory, self.pinned(4)[1])
+
     def result_block(self, nbytes: int) -> Array:
         return np.empty(nbytes, np.uint8)
 
@@ -196,11 +199,20 @@ class _Pinned:
     def __init__(self, memory: simt.Memory, address: int, nbytes: int) -> None:
         self.memory, self.address, self.nbytes = memory, address, nbytes
 
-    def any(self) -> bool:
-        return bool(self.memory.read(self.address, np.dtype(np.uint8), (self.nbytes,)).any())
 
-    def __setitem__(self, key: Any, value: int) -> None:
-        self.memory.fill(self.address, self.nbytes, value)
+class _FaultWord:
+    """A word of such memory."""
+
+    def __init__(self, memory: simt.Memory, address: int) -> None:
+        self.memory, self.address = memory, address
+
+    @property
+    def value(self) -> int:
+        return int(self.memory.read(self.address, np.dtype(np.uint32), (1,))[0])
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self.memory.write(self.address, np.array([value], np.uint32))
 
 
 class _PinnedView:

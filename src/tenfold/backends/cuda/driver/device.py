@@ -50,6 +50,17 @@ class Module(Protocol):
     def function(self, name: str) -> Any: ...
 
 
+class FaultWord(Protocol):
+    """A word of the host's memory that kernels set bits of where something is wrong."""
+
+    value: int
+
+    @property
+    def address(self) -> int:
+        """Where kernels find it."""
+        ...
+
+
 class Device(Protocol):
     """What programs ask of a device. Streams are numbers: what is asked for in one is done in
     order."""
@@ -68,6 +79,8 @@ class Device(Protocol):
     def pinned(self, nbytes: int) -> tuple[Array, int]:
         """Bytes of the host that kernels may touch, and where these find them."""
         ...
+
+    def fault_word(self) -> FaultWord: ...
 
     def result_block(self, nbytes: int) -> Array:
         """Bytes of the host that are fast to copy into."""
@@ -104,6 +117,23 @@ class Device(Protocol):
         ...
 
     def wait(self, stream: Any) -> None: ...
+
+
+class PinnedWord:
+    """Four bytes of pinned memory."""
+
+    def __init__(self, block: Array, address: int) -> None:
+        self.address = address
+        own: Any = block[:4]
+        self._words = memoryview(own).cast("I")
+
+    @property
+    def value(self) -> int:
+        return self._words[0]
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self._words[0] = value
 
 
 class GpuModule:
@@ -199,6 +229,9 @@ class Gpu:
         made = np.frombuffer(raw, np.uint8)
         made[...] = 0
         return made, seen.value
+
+    def fault_word(self) -> FaultWord:
+        return PinnedWord(*self.pinned(4))
 
     def result_block(self, nbytes: int) -> Array:
         return self.pinned(nbytes)[0]

@@ -25,7 +25,6 @@ from tenfold.backends.guard import Guard
 from tenfold.backends.program import Array, Dispatch, PlanMemory, Program
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.kernel.ir.sized import SizedKernel
-from tenfold.locks import Lock
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 
@@ -57,7 +56,7 @@ class Room:
         *places, self.arena, self.partial = (self.base + start for start in starts)
         self.partial_bytes = partial
         self.places = places
-        self.fault = device.pinned(4)
+        self.fault = device.fault_word()
         self.staged: dict[int, Staging | None] = {}  # by the number of arguments
 
     def more(self, nbytes: int) -> Address:
@@ -68,10 +67,9 @@ class Room:
 
     def failed(self) -> bool:
         """Whether a kernel told of a fault; it is forgotten."""
-        word = self.fault[0]
-        if not word.any():
+        if not self.fault.value:
             return False
-        word[...] = 0
+        self.fault.value = 0
         return True
 
 
@@ -82,9 +80,9 @@ def release_rooms() -> int:
     """Give back the device memory that programs keep while nobody calls them: how many bytes."""
     freed = 0
     for program in list(_programs):
-        with program._lock:
-            rooms, program._rooms = program._rooms, []
-        freed += sum(room.nbytes for room in rooms)
+        with suppress(IndexError):  # whoever calls meanwhile takes one, too
+            while True:
+                freed += program._rooms.pop().nbytes
     return freed
 
 
@@ -115,7 +113,6 @@ class CudaProgram(Program):
         self.arena_bytes = plan.arena_bytes
         self._partial = max((found.partial for found in self.code.values()), default=0)
         self._rooms: list[Room] = []
-        self._lock = Lock()
         self.constants = self._uploaded()
         self.results = kernels.results
         _programs.add(self)
@@ -160,24 +157,31 @@ class CudaProgram(Program):
 
     # Running.
 
+    def _enter(self) -> Room:
+        """A room that nobody else is in. It goes back to the others when all is done."""
+        try:
+            return self._rooms.pop()
+        except IndexError:
+            return self._new_room()
+
     @contextmanager
     def room(self) -> Iterator[Room]:
         """Memory that nobody else uses meanwhile."""
-        with self._lock:
-            found = self._rooms.pop() if self._rooms else None
-        if found is None:
-            found = self._new_room()
+        found = self._enter()
         try:
             yield found
         except BaseException:
-            # What was begun ends before the caller's arrays go, and what it found is no one's.
-            with suppress(DeviceProblem):
-                self.device.wait(found.stream)
-            found.fault[0][...] = 0
+            self._settle(found)
             raise
         finally:
-            with self._lock:
-                self._rooms.append(found)
+            self._rooms.append(found)
+
+    def _settle(self, room: Room) -> None:
+        """After an error: what was begun ends before the caller's arrays go, and what it found is
+        nobody's."""
+        with suppress(DeviceProblem):
+            self.device.wait(room.stream)
+        room.fault.value = 0
 
     def _new_room(self) -> Room:
         sizes = [t.nbytes for t in (*self.parameters, *self.outputs)]
@@ -216,7 +220,7 @@ class CudaProgram(Program):
 
         around = Surroundings(
             self.device, self.target, code, constants, room.partial, room.partial_bytes,
-            room.fault[1], self._kernels.routine, self._kernels.glue, more,
+            room.fault.address, self._kernels.routine, self._kernels.glue, more,
         )  # fmt: skip
         stream, fault, partial = room.stream, room.fault, room.partial
 
@@ -243,11 +247,14 @@ class CudaProgram(Program):
     ) -> list[Array]:
         """The outputs for packed arrays of the very types; what is captured stands for the last
         parameters."""
-        with self.room() as room, self.running.using(callbacks or self.callbacks):
-            replay = self.replay(room)
+        running, room = self.running, self._enter()
+        before, running.callbacks = running.callbacks, callbacks or self.callbacks
+        try:
+            replay = room.replay or self.replay(room)
             if captures is not None:
                 self.capture(room, captures)
-            staging = self._staging(room, replay, len(given))
+            count = len(given)
+            staging = room.staged[count] if count in room.staged else self._stage(room, count)
             if staging is not None:
                 staging.fill(given)
                 staging.graph.launch(room.stream)
@@ -258,6 +265,12 @@ class CudaProgram(Program):
             if room.failed():
                 arrays = given if captures is None else [*given, *captures.arrays]
                 made = self._again(room, replay, arrays)
+        except BaseException:
+            self._settle(room)
+            raise
+        finally:
+            running.callbacks = before
+            self._rooms.append(room)
         return made
 
     def _through(self, room: Room, replay: Replay, given: Sequence[Array]) -> list[Array]:
@@ -288,16 +301,13 @@ class CudaProgram(Program):
         device.wait(stream)
         return made
 
-    def _staging(self, room: Room, replay: Replay, count: int) -> Staging | None:
+    def _stage(self, room: Room, count: int) -> Staging | None:
         """How small arguments, so many, come and go."""
-        if count not in room.staged:
-            arguments = self.parameters[:count]
-            room.staged[count] = (
-                Staging(replay, arguments, self.outputs, room.places)
-                if may_stage(replay, arguments, self.outputs)
-                else None
-            )
-        return room.staged[count]
+        arguments, replay, made = self.parameters[:count], self.replay(room), None
+        if may_stage(replay, arguments, self.outputs):
+            made = Staging(replay, arguments, self.outputs, room.places)
+        room.staged[count] = made
+        return made
 
     def capture(self, room: Room, captures: Captures) -> None:
         """Have captured arrays lie on the device; they are copied once for each room."""
@@ -320,9 +330,9 @@ class CudaProgram(Program):
             while not self.device.idle(stream):
                 sleep(0 if perf_counter() - since < _EAGER else _NAP)
         except BaseException:
-            room.fault[0][...] = 255
+            room.fault.value = 1 << 31
             self.device.wait(stream)
-            room.fault[0][...] = 0
+            room.fault.value = 0
             raise
 
     def make_bound(

@@ -40,7 +40,7 @@ from tenfold.types import SHORT
 
 FEW, UNROLLED = 32, 1024  # nodes of a counted loop
 _MOVES = 16  # pieces that one function moves
-_MOVE_BLOCKS = 64
+_MOVE_BLOCKS = 528
 
 
 @frozen(eq=False)
