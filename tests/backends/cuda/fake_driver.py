@@ -40,6 +40,7 @@ class FakeLibrary:
         self.called: list[str] = []
         self.pinned: list[Any] = []
         self.images: list[bytes] = []
+        self.says = b""  # what its assembler finds wrong
         self.room = 1 << 62  # bytes of memory
         self.full = False  # until something is freed
         self.refused: list[int] = []
@@ -108,8 +109,15 @@ class FakeLibrary:
         self.pinned.append(ctypes.create_string_buffer(nbytes))
         return _put(found, ctypes.addressof(self.pinned[-1]))
 
-    def _cuModuleLoadData(self, found: Any, image: Any) -> int:  # noqa: N802
+    def _cuModuleLoadDataEx(  # noqa: N802
+        self, found: Any, image: Any, count: int, options: int, values: int
+    ) -> int:
         self.images.append(image.value)
+        if self.says:
+            assert list((ctypes.c_int * count).from_address(options)) == [5, 6]
+            room, size = (ctypes.c_void_p * count).from_address(values)
+            ctypes.memmove(room, self.says, min(len(self.says) + 1, size))
+            return 218
         return _put(found, 0x30D)
 
     def _cuStreamCreate(self, found: Any, flags: int) -> int:  # noqa: N802

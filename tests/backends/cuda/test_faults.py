@@ -66,6 +66,15 @@ def test_what_a_driver_is_given(fake: FakeLibrary) -> None:
     assert "cuGraphLaunch" in fake.called
 
 
+def test_what_the_drivers_assembler_says(fake: FakeLibrary) -> None:
+    fake.says = b"ptxas application ptx input, line 12; error: unknown symbol 'x'"
+    with pytest.raises(
+        DeviceProblem, match=r"does not take the code .*: ptxas .* line 12"
+    ) as error:
+        doubled()(X)
+    assert "report the program" in str(error.value)
+
+
 def test_out_of_memory(fake: FakeLibrary) -> None:
     f = doubled()
     f(X)  # constants and all that are there

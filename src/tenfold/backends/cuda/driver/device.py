@@ -30,6 +30,7 @@ Argument = bytes | int  # of a kernel: raw, or an address
 _MAJOR, _MINOR, _PROCESSORS, _L2 = 75, 76, 16, 38
 _MAPPED = 2  # of pinned memory: kernels may touch it
 _NON_BLOCKING = 1
+_ERROR_LOG, _ERROR_LOG_BYTES, _SAID = 5, 6, 4096  # of loading: options, and bytes for what is said
 _ORDINAL = 9  # of a pointer: the number of its GPU
 _NOT_READY = 600  # a status that is no error
 
@@ -283,12 +284,21 @@ class Gpu:
         from tenfold.backends.cuda.assemble import assemble
 
         assemble([one for one in codes if one.text])  # not what was read from a file
-        made = []
-        for one in codes:
-            handle, image = c_void_p(), one.image(self.capability, self.version)
-            self.enter().cuModuleLoadData(byref(handle), c_char_p(image))
-            made.append(GpuModule(self, handle))
-        return made
+        return [self._module(one.image(self.capability, self.version)) for one in codes]
+
+    def _module(self, image: bytes) -> GpuModule:
+        """A module of PTX or machine code; what the driver's assembler says is in the error."""
+        handle, said = c_void_p(), ctypes.create_string_buffer(_SAID)
+        options = (c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
+        values = (c_void_p * 2)(ctypes.addressof(said), _SAID)
+        given = (2, ctypes.addressof(options), ctypes.addressof(values))
+        try:
+            self.enter().cuModuleLoadDataEx(byref(handle), c_char_p(image), *given)
+        except DeviceProblem as error:
+            words = said.value.decode(errors="replace").strip()
+            error.message += f": {words[:400]}" if words else ""
+            raise
+        return GpuModule(self, handle)
 
     def instantiate(self, recording: Recording, places: Sequence[int]) -> Launchable:
         from tenfold.backends.cuda.driver.graphs import Executable

@@ -77,7 +77,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuEventSynchronize": (c_void_p,),
     "cuEventElapsedTime_v2": (_P(ctypes.c_float), c_void_p, c_void_p),
     "cuEventDestroy_v2": (c_void_p,),
-    "cuModuleLoadData": (_P(c_void_p), c_char_p),
+    "cuModuleLoadDataEx": (_P(c_void_p), c_char_p, c_uint, c_void_p, c_void_p),
     "cuModuleUnload": (c_void_p,),
     "cuModuleGetFunction": (_P(c_void_p), c_void_p, c_char_p),
     "cuFuncSetAttribute": (c_void_p, c_int, c_int),
