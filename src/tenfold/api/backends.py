@@ -19,7 +19,8 @@ def backends() -> dict[str, dict[str, str]]:
     for name in backend_names():
         record = backend_record(name)
         why = record.missing()
-        found[name] = dict(record.describe()) if why is None else {"missing": why}
+        said = record.describe() if why is None else {"missing": why, **record.absent()}
+        found[name] = dict(said)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -128,6 +128,8 @@ class Loaded(Callee):
 
                 tell(program, program.strict)
                 program = Reference(self.graph)
+            elif program.unjudged and program.certificate is None:
+                return self._first(program, given, leaves, captures, copied)
             elif not signature.hooks and self._entered is None and not {*copied} & {*updates}:
                 entry_point = EntryPoint(program, signature.form, captures, copied=copied)
                 self._dispatch.add(entry_point)
@@ -137,10 +139,35 @@ class Loaded(Callee):
         write_back(updates, given, outputs)
         return results
 
+    def _first(
+        self,
+        program: Program,
+        given: Sequence[Any],
+        leaves: Sequence[Any],
+        captures: Sequence[Array],
+        copied: Collection[int],
+    ) -> Any:
+        """The first call of a plan that was made where it can't run: it is checked, as that of a
+        function is."""
+        from tenfold.api.checking import answer, go_on
+        from tenfold.api.verify import verify_option
+
+        signature, verify = self.signature, verify_option(None)
+        arrays = [np.array(a) if n in copied else as_array(a) for n, a in enumerate(leaves)]
+        every = [*arrays, *captures]
+        outputs = answer(program, self.graph, every, self._callbacks, verify, program.strict)
+        if verify not in ("off", "always"):
+            go_on(program, self.graph, every)
+        program.unjudged = False
+        results = signature.form.results(outputs, given)
+        write_back(signature.updates, given, outputs)
+        return results
+
     def explain(self) -> str:
         """What runs, and why so; what it updates; how far it was checked."""
         plan = self.plan.explain(getattr(self.program, "loops", ()))
-        return "\n".join((*self.notes, plan, *self._updated(), *self._checked()))
+        said = self.program.remarks() if isinstance(self.program, Program) else ()
+        return "\n".join((*self.notes, plan, *said, *self._updated(), *self._checked()))
 
     def _updated(self) -> Iterator[str]:
         """The arguments that calls write into."""
@@ -153,6 +180,8 @@ class Loaded(Callee):
         certificate = self.certificate
         if refuted is not None:
             yield f"refuted, the reference answers in its place: {refuted}"
+        elif not certificate and getattr(self.program, "unjudged", False):
+            yield "unchecked: it was made where it can't run; the first call checks it"
         elif not certificate:
             yield "not checked against the reference"
         elif certificate["left"]:
@@ -198,9 +227,9 @@ class Loaded(Callee):
     ) -> None:
         """Write the plan to a file: all that is needed to run it where there is no compiler.
 
-        `targets` are further processors that code is made for ('x86-64-v3'); `key`, bytes or a
-        file that holds them, signs the file for those who have the key. Arrays the function closes
-        over are not in the file; only their names are.
+        `targets` are further processors that code is made for ('x86-64-v3'), or further chips of a
+        GPU's plan ('sm_80'); `key`, bytes or a file that holds them, signs the file for those who
+        have the key. Arrays the function closes over are not in the file; only their names are.
 
         >>> import numpy as np, tempfile, tenfold as tn
         >>> plan = tn.jit(lambda x: np.sqrt(x) + 1).plan(np.ones(3))
@@ -333,14 +362,21 @@ def _loaded(
             )
     donated = donate(signature)
     held = _held(signature, captures, graph, found)
-    certificate = read.certificate() if trusted else {}
+    stated = read.certificate() if trusted else {}
+    if found is not None and stated:
+        found.unjudged = False
+
+    def certificate() -> Mapping[str, Any]:
+        made = getattr(found, "certificate", None)
+        return stated if made is None else made.to_data()
+
     return Loaded(
         signature,
         make,
         graph,
         callbacks=Callbacks((), dict(hooks)),
         captures=held,
-        certificate=lambda: certificate,
+        certificate=certificate,
         notes=tuple(notes),
         donated=donated,
     )

@@ -115,7 +115,7 @@ class _BlockLoopRecorder:
         kernels = list(self.kernels.values())
         if shared_bytes(kernels) > _SHARED:
             raise NotOneBlock
-        name, text = loop_text(loop, kernels, around.device.target)
+        name, text = loop_text(loop, kernels, around.target)
         module = around.glue(name, lambda _: text)
         reads, writes = self._ranges()
         self.r.launch(module.function(name), 1, loop.threads, self.words, reads, writes)

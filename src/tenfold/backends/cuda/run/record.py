@@ -30,6 +30,7 @@ from tenfold.backends.cuda.run.block_loops import recorded_by_block
 from tenfold.backends.cuda.run.dependences import Dependences, Range
 from tenfold.backends.cuda.run.kernels import BoundKernel
 from tenfold.backends.cuda.run.memory import Address, DeviceFrame
+from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import join
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import READ
@@ -48,6 +49,7 @@ class Surroundings:
     `partial` the memory that functions of a kernel leave each other something in."""
 
     device: Device
+    target: CudaTarget
     kernels: Mapping[SizedKernel, BoundKernel]
     constants: Mapping[int, Sequence[Address]]
     partial: Address
