@@ -15,9 +15,11 @@ import simt
 
 from tenfold.backends.backend import Backend
 from tenfold.backends.cuda import backend as cuda
+from tenfold.backends.cuda.library.cublas import Cublas, Multiplier
 from tenfold.backends.cuda.target import CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.plan import Plan
+from tests.backends.cuda.fake_cublas import FakeCublas
 
 Array = np.ndarray[Any, Any]
 
@@ -33,9 +35,17 @@ class SimulatedModule:
 class SimulatedGpu:
     """One simulated GPU. All that is asked of it is done at once."""
 
-    def __init__(self, chip: str = "sm_90", races: bool = True) -> None:
-        self.target: CudaTarget = named(chip, llvmlite_version())
+    def __init__(
+        self, chip: str = "sm_90", races: bool = True, cublas: FakeCublas | None = None
+    ) -> None:
         self.memory = simt.Memory()
+        self.library: Multiplier | None = None
+        version = ""
+        if cublas is not None:
+            cublas.memory = self.memory
+            self.library = Multiplier(Cublas(cublas))
+            version = self.library.library.version
+        self.target: CudaTarget = named(chip, llvmlite_version(), cublas=version)
         self.races = races
         self.launches: list[tuple[str, int, int]] = []
 
@@ -83,6 +93,10 @@ class SimulatedGpu:
 
     def wait(self, stream: Any) -> None:
         pass
+
+    def multiplier(self) -> Multiplier:
+        assert self.library is not None
+        return self.library
 
 
 class _Pinned:

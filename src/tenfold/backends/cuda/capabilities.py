@@ -4,16 +4,15 @@ that sums have the same shape."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from tenfold.backends.cpu.schedule.schedule import tune
-from tenfold.backends.cuda.library.product import DTYPES as MULTIPLIED
+from tenfold.backends.cuda.library.product import product_scratch, product_words
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.support import missing
 from tenfold.graph.op import PRODUCT, Types
 from tenfold.plan.capabilities import Capabilities
-from tenfold.types import SHORT
 
 
 @lru_cache(maxsize=8)
@@ -22,10 +21,17 @@ def capabilities(target: CudaTarget) -> Capabilities:
     return Capabilities(
         supports=lambda *named: missing(*named, target.llvm),
         routines=frozenset({PRODUCT}),
-        scratch=_scratch,
+        scratch=partial(_scratch, target),
+        words=partial(_words, target),
         tune=tune,
     )
 
 
-def _scratch(routine: str, types: Types, attributes: Mapping[str, Any]) -> int | None:
-    return 0 if all(SHORT[t.dtype] in MULTIPLIED for t in types) else None
+def _scratch(
+    target: CudaTarget, routine: str, types: Types, attributes: Mapping[str, Any]
+) -> int | None:
+    return product_scratch(types, attributes, target)
+
+
+def _words(target: CudaTarget, routine: str, types: Types, attributes: Mapping[str, Any]) -> str:
+    return product_words(types, attributes, target) if routine == PRODUCT else ""

@@ -31,6 +31,7 @@ class CudaTarget:
     ptx: int  # the version of PTX, 80 for 8.0
     maths: str = EXACT
     llvmlite: str = ""
+    cublas: str = ""  # the version of cublasLt that multiplies, "" where there is none
 
     @property
     def name(self) -> str:
@@ -53,11 +54,11 @@ class CudaTarget:
     @property
     def digest(self) -> str:
         """The part of a cache key that stands for the target and its compiler."""
-        return sha256(f"{self.llvm.digest} {self.maths}".encode()).hexdigest()[:32]
+        return sha256(f"{self.llvm.digest} {self.maths} {self.cublas}".encode()).hexdigest()[:32]
 
     @property
     def versions(self) -> Mapping[str, str]:
-        return {"llvmlite": self.llvmlite}
+        return {"llvmlite": self.llvmlite, "cublasLt": self.cublas or "none"}
 
     @property
     def rank(self) -> int:
@@ -67,7 +68,9 @@ class CudaTarget:
         return f"{TRIPLE} {self.name} PTX {self.ptx // 10}.{self.ptx % 10}"
 
 
-def named(name: str, llvmlite: str = "", ptx: int = 80, maths: str = EXACT) -> CudaTarget:
+def named(
+    name: str, llvmlite: str = "", ptx: int = 80, maths: str = EXACT, cublas: str = ""
+) -> CudaTarget:
     """The target of a chip by its name."""
     found = _NAME.fullmatch(name)
     if found is None or int(found[1]) < _LEAST:
@@ -76,4 +79,6 @@ def named(name: str, llvmlite: str = "", ptx: int = 80, maths: str = EXACT) -> C
             fix=f"give 'sm_{_LEAST}', 'sm_90', 'sm_100' or another from sm_{_LEAST} on",
         )
     capability = int(found[1])
-    return CudaTarget(capability, max(ptx, 86 if capability >= 100 else 80), maths, llvmlite)
+    return CudaTarget(
+        capability, max(ptx, 86 if capability >= 100 else 80), maths, llvmlite, cublas
+    )

@@ -118,6 +118,7 @@ class _Planner:
         self.constants: list[bytes] = []
         self.inner: dict[int, int] = {}  # id of a sub-plan -> its number
         self.used: list[Plan] = []
+        self.words: Counter[str] = Counter()  # of routines
 
     def run(self) -> Plan:
         graph = self.graph
@@ -137,6 +138,7 @@ class _Planner:
             f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
             for reason, (count, first) in self.outline.notes.items()
         )
+        notes += tuple(f"{words} ({count}×)" for words, count in self.words.items())
         slots, arena, live = self.cells.lay_out(self.donated, self.capabilities.device)
         return Plan(
             graph, slots, tuple(self.steps), outputs, tuple(self.kernels), tuple(self.used),
@@ -284,6 +286,8 @@ class _Planner:
         size = self.capabilities.scratch(routine, types, dict(node.attributes))
         if size is not None:
             self.begin_routine(routine, types, dict(node.attributes))
+            words = self.capabilities.words(routine, types, dict(node.attributes))
+            self.words.update([words] if words else [])
         return size
 
     def reason(self, node: Node) -> str:

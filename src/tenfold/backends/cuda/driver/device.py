@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tenfold.backends.cuda.driver.library import Driver, driver
+from tenfold.backends.cuda.library.cublas import Multiplier, find_cublas
 from tenfold.backends.cuda.target import EXACT, CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
@@ -65,6 +66,10 @@ class Device(Protocol):
 
     def wait(self, stream: Any) -> None: ...
 
+    def multiplier(self) -> Multiplier:
+        """The library that multiplies matrices here; only where the target names one."""
+        ...
+
 
 class GpuModule:
     """A module on a GPU; its functions by name."""
@@ -101,7 +106,12 @@ class Gpu:
         self.version = version.value
         self.capability = 10 * major + minor
         self.processors = self.attribute(_PROCESSORS)
-        self.target = named(f"sm_{self.capability}", llvmlite_version(), self._ptx(), EXACT)
+        found = find_cublas(self.version // 1000)
+        self.target = named(
+            f"sm_{self.capability}", llvmlite_version(), self._ptx(), EXACT,
+            found.version if found is not None else "",
+        )  # fmt: skip
+        self._multiplier: Multiplier | None = None
         self._own = threading.local()
 
     def _ptx(self) -> int:
@@ -193,6 +203,17 @@ class Gpu:
 
     def wait(self, stream: Any) -> None:
         self.enter().cuStreamSynchronize(stream)
+
+    # Libraries.
+
+    def multiplier(self) -> Multiplier:
+        self.enter()
+        with self._lock:
+            if self._multiplier is None:
+                library = find_cublas(self.version // 1000)
+                assert library is not None, "the target names no cublasLt"
+                self._multiplier = Multiplier(library)
+            return self._multiplier
 
     # Code.
 

@@ -9,42 +9,68 @@ chip has that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 from tenfold.backends.cuda.emit.team import wait
-from tenfold.backends.cuda.library.routine import Given, GpuRoutine, RoutineLaunch
+from tenfold.backends.cuda.library.cublas_product import CublasProduct, has_library
+from tenfold.backends.cuda.library.matrices import MatrixProduct, matrices_of
+from tenfold.backends.cuda.library.routine import Found, Given, GpuRoutine, RoutineLaunch
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.instructions import instruction
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import COMPUTE, SIZES, Writer, float_text, kind
-from tenfold.ops.algebra.products import turned
-from tenfold.types import SHORT, TensorType
+from tenfold.types import TensorType
 
 _TILE, _DEEP, _EACH, _THREADS = 64, 16, 4, 256
 DTYPES = ("f32", "f64", "i32", "i64", "u32", "u64")
 
 
 def product_routine(
-    types: Sequence[TensorType], result: TensorType, given: Given
-) -> GpuRoutine | None:
-    """The routine of a contraction that is laid out as libraries have it."""
-    dtype = SHORT[types[0].dtype]
-    if dtype not in DTYPES or SHORT[types[1].dtype] != dtype:
+    types: Sequence[TensorType],
+    result: TensorType,
+    given: Given,
+    *,
+    target: CudaTarget,
+    aligned: bool = False,
+) -> Found | None:
+    """The routine of a contraction that is laid out as libraries have it; `aligned` if its arrays
+    begin at multiples of 16 bytes."""
+    product = matrices_of(types, given)
+    return None if product is None else _routine(product, target, aligned)
+
+
+def product_scratch(types: Sequence[TensorType], given: Given, target: CudaTarget) -> int | None:
+    """The bytes of its scratch memory, None where there is no routine."""
+    product = matrices_of(types, given)
+    found = None if product is None else _routine(product, target, False)
+    return None if found is None else found.scratch
+
+
+def product_words(types: Sequence[TensorType], given: Given, target: CudaTarget) -> str:
+    """What a plan says of a product: which library makes it, if one does."""
+    product = matrices_of(types, given)
+    found = None if product is None else _routine(product, target, False)
+    if found is None or isinstance(found, GpuRoutine):
+        return ""
+    return f"{product}: by {found.made_by}, whose bits are its own"
+
+
+def _routine(product: MatrixProduct, target: CudaTarget, aligned: bool) -> Found | None:
+    if target.cublas and has_library(product):
+        return CublasProduct(product, target.cublas)
+    return tiles_routine(product)
+
+
+def tiles_routine(p: MatrixProduct) -> GpuRoutine | None:
+    """A product by tiles."""
+    dtype = p.dtype
+    if dtype not in DTYPES or set(p.dtypes) != {dtype}:
         return None
-    lhs, rhs = types
-    batch = prod(lhs.shape[a] for a in given["lhs_batch"])
-    k = prod(lhs.shape[a] for a in given["lhs_contract"])
-    if not batch or not k or not result.size:
-        return None
-    m, n = lhs.size // (batch * k), rhs.size // (batch * k)
-    left = turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
-    right = turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
-    down, across = -(-m // _TILE), -(-n // _TILE)
-    steps = ((1, m) if left else (k, 1)) + ((1, k) if right else (n, 1))
-    words = (m, n, k, across, down * across, *steps, m * k, k * n, m * n)
+    down, across = -(-p.m // _TILE), -(-p.n // _TILE)
+    steps = ((1, p.m) if p.left else (p.k, 1)) + ((1, p.k) if p.right else (p.n, 1))
+    words = (p.m, p.n, p.k, across, down * across, *steps, p.m * p.k, p.k * p.n, p.m * p.n)
     launch = RoutineLaunch(
-        f"tn_product_{dtype}", batch * down * across, _THREADS, (0, 1, 2),
+        f"tn_product_{dtype}", p.batch * down * across, _THREADS, (0, 1, 2),
         tuple((word, 8) for word in words),
     )  # fmt: skip
     return GpuRoutine(lambda target: product_text(dtype, target), f"product {dtype}", (launch,))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
+from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import Fragment
 from tenfold.frozen import frozen
 from tenfold.types import TensorType
+
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.driver.device import Device
 
 
 @frozen
@@ -33,17 +38,49 @@ class GpuRoutine:
     scratch: int = 0  # bytes
 
 
+class LibraryCall(Protocol):
+    """How a node is carried out where a library does it: one call into a stream.
+
+    `call(device, stream, addresses)` is given where the routine's arrays lie, in the order that
+    launches number them: inputs, outputs, then scratch, if it asks for any. All that it puts into
+    the stream is kernels and copies on the device, without waiting for anything: so it may be
+    called while the stream is captured into a graph, and what is captured may be launched again
+    with the same addresses. What the library prepares (a handle, an algorithm) is made at the first
+    call for a shape, before anything is put into the stream, and kept by the device. The same
+    addresses up to multiples of 16 bytes give the same bits.
+    """
+
+    @property
+    def made_by(self) -> str:
+        """The library and its version, for whoever explains a plan."""
+        ...
+
+    @property
+    def scratch(self) -> int:
+        """Bytes."""
+        ...
+
+    def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None: ...
+
+
 Given = Mapping[str, Any]
-Find = Callable[[Sequence[TensorType], TensorType, Given], GpuRoutine | None]
+Found = GpuRoutine | LibraryCall
+Find = Callable[[Sequence[TensorType], TensorType, Given], Found | None]
 
 
 def routine_of(
-    name: str, types: Sequence[TensorType], result: TensorType, given: Given
-) -> GpuRoutine | None:
+    name: str,
+    types: Sequence[TensorType],
+    result: TensorType,
+    given: Given,
+    target: CudaTarget,
+    aligned: bool = False,
+) -> Found | None:
     """The routine of a node with inputs and a first result of these types, or None where there is
-    none here."""
+    none here; `aligned` if all its arrays begin at multiples of 16 bytes."""
     from tenfold.backends.cuda.library.product import product_routine
     from tenfold.graph.op import PRODUCT
 
-    found: dict[str, Find] = {PRODUCT: product_routine}
+    product = partial(product_routine, target=target, aligned=aligned)
+    found: dict[str, Find] = {PRODUCT: product}
     return found[name](types, result, given) if name in found else None

@@ -9,6 +9,7 @@ import numpy as np
 
 from tenfold.backends.cuda.driver.device import Device, Module
 from tenfold.backends.cuda.library.routine import GpuRoutine, routine_of
+from tenfold.backends.cuda.run.alignment import ALIGNED
 from tenfold.backends.cuda.run.kernels import BoundKernel
 from tenfold.backends.cuda.run.memory import Address, DeviceFrame
 from tenfold.backends.host_step import HostCall
@@ -79,12 +80,17 @@ class Execution:
         """A routine; what the device has none for, the evaluator does."""
         node = frame.plan.graph.nodes[step.node]
         types = [frame.plan.graph.types[v] for v in node.inputs]
-        found = routine_of(step.name, types, node.types[0], dict(node.attributes))
+        slots = (*step.inputs, *step.outputs, *step.scratch)
+        places = [frame.address(slot) for slot in slots]
+        aligned = not any(place % ALIGNED for place in places)
+        given, target = dict(node.attributes), self.device.target
+        found = routine_of(step.name, types, node.types[0], given, target, aligned)
         if found is None:
             self.host(frame, number)
             return
-        slots = (*step.inputs, *step.outputs, *step.scratch)
-        places = [frame.address(slot) for slot in slots]
+        if not isinstance(found, GpuRoutine):
+            found.call(self.device, self.stream, places)
+            return
         module = self.routines(found)
         for one in found.launches:
             words = [places[n].to_bytes(8, "little") for n in one.arrays]

@@ -1,0 +1,58 @@
+"""Products of matrices by cublasLt.
+
+Its bits are not the CPU's, nor those of another version or chip: such a product is judged by the
+rule of agreement, and the target says which version it was. The same shapes at the same multiples
+of 16 bytes give the same bits in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tenfold.backends.cuda.library.cublas import DTYPES, Multiplication
+from tenfold.backends.cuda.library.matrices import MatrixProduct
+from tenfold.frozen import frozen
+from tenfold.types import DTYPES as TYPES
+
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.driver.device import Device
+
+MOST, LEAST = 32 << 20, 1 << 20  # bytes of workspace
+_SPLITS = 32  # results that a workspace has room for, where terms are added in parts
+_BATCH = 65535  # products of one call
+_ALIGNED = 16  # bytes that algorithms may count on
+
+
+@frozen
+class CublasProduct:
+    """A `LibraryCall`: a product of matrices by this version of cublasLt."""
+
+    product: MatrixProduct
+    version: str
+
+    @property
+    def made_by(self) -> str:
+        return f"cublasLt {self.version}"
+
+    @property
+    def scratch(self) -> int:
+        """The workspace: room for partial sums, in proportion to the result, within limits."""
+        p = self.product
+        size = p.batch * p.m * p.n * TYPES[p.dtype].itemsize
+        return min(MOST, max(LEAST, _SPLITS * size))
+
+    def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None:
+        p, (left, right, result, workspace) = self.product, addresses
+        odd = any(place % _ALIGNED for place in (left, right, result))
+        aligned = TYPES[p.dtype].itemsize if odd else _ALIGNED
+        one = Multiplication(
+            p.dtype, p.batch, p.m, p.n, p.k, p.left, p.right, self.scratch, aligned
+        )
+        device.multiplier().multiply(one, stream, left, right, result, workspace)
+
+
+def has_library(product: MatrixProduct) -> bool:
+    """Whether cublasLt does such a product."""
+    alike = len(set(product.dtypes)) == 1 and product.dtype in DTYPES
+    return alike and product.batch <= _BATCH
