@@ -53,7 +53,7 @@ def matrices_of(types: Sequence[TensorType], given: Mapping[str, Any]) -> Matrix
         return None
     left = turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
     right = turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
-    made = SHORT[given["dtype"]] if "dtype" in given else SHORT[lhs.dtype]
+    made = given.get("dtype", SHORT[lhs.dtype])
     dtypes = SHORT[lhs.dtype], SHORT[rhs.dtype], made
     return MatrixProduct(
         dtypes, batch, lhs.size // (batch * k), rhs.size // (batch * k), k, left, right

@@ -1,28 +1,49 @@
-"""Products of matrices by tiles of our own: where there is no library, and for what it lacks.
+"""Products of matrices: by cublasLt, or by functions of our own.
 
-A block has a tile of the result, 64 by 64. It goes through the terms sixteen at a time: these parts
-of both operands lie in shared memory, and each of 256 threads has four by four sums in registers.
-Terms are added in their order, one after the other, each product unrounded into the sum where the
-chip has that.
+The rule is a function of shapes, dtypes and the target alone.
+
+- A product of a real matrix and a vector is our own (`vectors`) where the matrix is long along the
+  result: from `LONG` rows on, or where columns lie apart `APART`. So is a batch of `MANY` tiny
+  products, of no more than `TINY` rows, columns and terms. The library takes longer for both.
+- All others are the library's, if there is one and it has the dtype.
+- Else a product with a vector is our own way for such, and all others go by tiles (`tiles`): the
+  largest tile of which there are at least `ENOUGH`, to have work for all of a GPU's processors, and
+  that is no larger than rows and columns fill; else the smallest. Elements of 8 bytes have tiles of
+  no more than 64, those of 16 of 32: registers and shared memory hold no more.
+
+Neighbours are read at a time, 16 bytes or four elements, where arrays begin at multiples of 16
+bytes and their lines are whole multiples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from tenfold.backends.cuda.emit.team import wait
+from tenfold.backends.cuda.library.arithmetic import Parts
 from tenfold.backends.cuda.library.cublas_product import CublasProduct, has_library
 from tenfold.backends.cuda.library.matrices import MatrixProduct, matrices_of
 from tenfold.backends.cuda.library.routine import Found, Given, GpuRoutine, RoutineLaunch
+from tenfold.backends.cuda.library.tiles import (
+    TILES,
+    Operand,
+    Tile,
+    TileWriter,
+    arrays,
+    store_if,
+    wide,
+)
+from tenfold.backends.cuda.library.vectors import has_vector, vector_routine
 from tenfold.backends.cuda.target import CudaTarget
-from tenfold.backends.llvm.instructions import instruction
-from tenfold.backends.llvm.text import Fragment
-from tenfold.backends.llvm.writer import COMPUTE, SIZES, Writer, float_text, kind
+from tenfold.backends.llvm.writer import SIZES, kind
+from tenfold.frozen import frozen
 from tenfold.types import TensorType
 
-_TILE, _DEEP, _EACH, _THREADS = 64, 16, 4, 256
-DTYPES = ("f32", "f64", "i32", "i64", "u32", "u64")
+LONG, APART = 128, 1024  # elements of the result of a product with a vector
+MANY, TINY = 128, 32
+ENOUGH = 128  # tiles
+_LARGEST = {4: 128, 8: 64, 16: 32}  # tiles by the bytes of a sum
+_NARROW = ("i8", "u8", "i16")
+_PACKED, _COUNT = 16, 4  # bytes of an access at most, and elements
 
 
 def product_routine(
@@ -55,167 +76,146 @@ def product_words(types: Sequence[TensorType], given: Given, target: CudaTarget)
     return f"{product}: by {found.made_by}, whose bits are its own"
 
 
-def _routine(product: MatrixProduct, target: CudaTarget, aligned: bool) -> Found | None:
-    if target.cublas and has_library(product):
-        return CublasProduct(product, target.cublas)
-    return tiles_routine(product)
+def _routine(p: MatrixProduct, target: CudaTarget, aligned: bool) -> Found | None:
+    if not _is_ours(p) and target.cublas and has_library(p):
+        return CublasProduct(p, target.cublas)
+    if has_vector(p):
+        return vector_routine(p, aligned)
+    return tiles_routine(p, aligned)
 
 
-def tiles_routine(p: MatrixProduct) -> GpuRoutine | None:
-    """A product by tiles."""
-    dtype = p.dtype
-    if dtype not in DTYPES or set(p.dtypes) != {dtype}:
+def _is_ours(p: MatrixProduct) -> bool:
+    """Whether a product is our own even where there is a library."""
+    if has_vector(p):
+        along = p.left if p.n == 1 else not p.right  # the result's axis lies last
+        return max(p.m, p.n) >= (APART if along else LONG)
+    return p.batch >= MANY and max(p.m, p.n, p.k) <= TINY
+
+
+@frozen
+class ProductForm:
+    """What the text of a product by tiles hangs on: dtypes, the tile, which operands lie
+    transposed, and how many neighbours of each array are accessed at a time."""
+
+    dtypes: tuple[str, str, str]
+    tile: Tile
+    left: bool
+    right: bool
+    counts: tuple[int, int, int]
+
+    @property
+    def name(self) -> str:
+        turns = "".join("t" if turn else "n" for turn in (self.left, self.right))
+        counts = "".join(map(str, self.counts))
+        return f"tn_product_{'_'.join(self.dtypes)}_{self.tile.extent}_{turns}_{counts}"
+
+
+def tiles_routine(p: MatrixProduct, aligned: bool, extent: int = 0) -> GpuRoutine | None:
+    """A product by tiles, those of `tile_of` or of this extent; None where there is none of such
+    dtypes."""
+    if not _has_sums(p.dtypes):
         return None
-    down, across = -(-p.m // _TILE), -(-p.n // _TILE)
-    steps = ((1, p.m) if p.left else (p.k, 1)) + ((1, p.k) if p.right else (p.n, 1))
-    words = (p.m, p.n, p.k, across, down * across, *steps, p.m * p.k, p.k * p.n, p.m * p.n)
+    tile = TILES[extent or tile_of(p)]
+    extents = (p.m if p.left else p.k, p.k if p.right else p.n, p.n)  # along which elements lie
+    counts = tuple(
+        _count(dtype, extent) if aligned else 1
+        for dtype, extent in zip(p.dtypes, extents, strict=True)
+    )
+    form = ProductForm(p.dtypes, tile, p.left, p.right, (counts[0], counts[1], counts[2]))
+    down, across = -(-p.m // tile.extent), -(-p.n // tile.extent)
+    words = (p.m, p.n, p.k, across, down * across)
     launch = RoutineLaunch(
-        f"tn_product_{dtype}", p.batch * down * across, _THREADS, (0, 1, 2),
+        form.name, p.batch * down * across, tile.threads, (0, 1, 2),
         tuple((word, 8) for word in words),
     )  # fmt: skip
-    return GpuRoutine(lambda target: product_text(dtype, target), f"product {dtype}", (launch,))
+    return GpuRoutine(lambda target: ProductWriter(form, target).text(), form.name, (launch,))
 
 
-def product_text(dtype: str, target: CudaTarget) -> Fragment:
-    """The function for a dtype."""
-    return _ProductWriter(dtype, target).text()
+def tile_of(p: MatrixProduct) -> int:
+    """The extent of the tiles of a product.
+
+    >>> def tile(batch, m, n, dtype="f32"):
+    ...     return tile_of(MatrixProduct((dtype,) * 3, batch, m, n, 64, False, False))
+    >>> tile(1, 4096, 4096), tile(1, 1024, 1024), tile(1, 64, 64), tile(500, 32, 32)
+    (128, 64, 16, 32)
+    >>> tile(1, 4096, 4096, "f64"), tile(1, 4096, 4096, "c128")
+    (64, 32)
+    """
+    sizes = sorted(TILES, reverse=True)
+    size = SIZES[p.dtype]
+    most = _LARGEST[16 if size == 16 else 8 if size == 8 else 4]
+    for extent in sizes:
+        fills = extent < 2 * min(p.m, p.n) or extent == sizes[-1]
+        count = p.batch * -(-p.m // extent) * -(-p.n // extent)
+        if extent <= most and fills and count >= ENOUGH:
+            return extent
+    return sizes[-1]
 
 
-class _ProductWriter:
-    def __init__(self, dtype: str, target: CudaTarget) -> None:
-        self.dtype, self.ty, self.size = dtype, COMPUTE[dtype], SIZES[dtype]
-        self.w = Writer(target.llvm)
-        self.zero = float_text(self.ty, 0.0) if kind(dtype) == "f" else "0"
+def _has_sums(dtypes: tuple[str, str, str]) -> bool:
+    """Whether there are tiles for these: of one dtype, or narrow integers added up in 32 bits."""
+    a, b, made = dtypes
+    if a == b == made:
+        return kind(a) in "fc" or a in ("i32", "u32", "i64", "u64")
+    return a in _NARROW and b in _NARROW and made in ("i32", "u32")
 
-    def text(self) -> Fragment:
-        w, ty = self.w, self.ty
-        w.label("entry")
-        thread = w.call("i32", "llvm.nvvm.read.ptx.sreg.tid.x")
-        block = w.op(f"zext i32 {w.call('i32', 'llvm.nvvm.read.ptx.sreg.ctaid.x')} to i64")
-        which = w.op(f"udiv i64 {block}, %tiles")
-        tile = w.op(f"urem i64 {block}, %tiles")
-        top = w.op(f"mul i64 {w.op(f'udiv i64 {tile}, %across')}, {_TILE}")
-        left = w.op(f"mul i64 {w.op(f'urem i64 {tile}, %across')}, {_TILE}")
-        a, b, c = (
-            self._offset(f"%{x}", w.op(f"mul i64 {which}, %{x}.each")) for x in ("a", "b", "c")
-        )
-        row, column = self._own(thread)
-        before, head, end = w.block, w.fresh("loop"), w.fresh("end")
-        w.put(f"br label %{head}")
-        w.label(head)
-        start = f"%{w.fresh('k')}"
-        sums = [f"%{w.fresh('s')}" for _ in range(_EACH * _EACH)]
-        phis = len(w.lines)
-        w.lines.append("")
-        self._bring(thread, "@tn_product.left", a, top, "%m", start, "%a.row", "%a.column")
-        self._bring(thread, "@tn_product.right", b, left, "%n", start, "%b.column", "%b.row")
-        wait(w)
-        found = list(sums)
-        for deep in range(_DEEP):
-            one = [self._read("@tn_product.left", row, n, deep) for n in range(_EACH)]
-            other = [self._read("@tn_product.right", column, n, deep) for n in range(_EACH)]
-            for n in range(_EACH * _EACH):
-                found[n] = self._added(found[n], one[n // _EACH], other[n % _EACH])
-        wait(w)
-        following = w.op(f"add i64 {start}, {_DEEP}")
-        latch = w.block
-        w.put(f"br i1 {w.op(f'icmp slt i64 {following}, %k')}, label %{head}, label %{end}")
-        lines = [f"  {start} = phi i64 [ 0, %{before} ], [ {following}, %{latch} ]"]
-        lines += [
-            f"  {name} = phi {ty} [ {self.zero}, %{before} ], [ {x}, %{latch} ]"
-            for name, x in zip(sums, found, strict=True)
+
+def _count(dtype: str, extent: int) -> int:
+    """Neighbours that are accessed at a time, where lines have such an extent."""
+    most = 1 if kind(dtype) == "c" else min(_COUNT, _PACKED // SIZES[dtype])
+    return most if extent % most == 0 else 1
+
+
+class ProductWriter(TileWriter):
+    """The function of one form."""
+
+    def __init__(self, form: ProductForm, target: CudaTarget) -> None:
+        super().__init__(form.name, form.tile, form.dtypes[2], target)
+        self.form = form
+
+    def parameters(self) -> str:
+        sides = zip("abc", self.form.dtypes, self.form.counts, strict=True)
+        given = [(name, count * SIZES[dtype] // self.sums.parts) for name, dtype, count in sides]
+        return arrays(given) + "".join(f", i64 %{x}" for x in ("m", "n", "k", "across", "tiles"))
+
+    def operands(self) -> tuple[Operand, Operand]:
+        w, form, extent = self.w, self.form, self.tile.extent
+        block = wide(w, w.call("i32", "llvm.nvvm.read.ptx.sreg.ctaid.x"))
+        which, tile = w.op(f"udiv i64 {block}, %tiles"), w.op(f"urem i64 {block}, %tiles")
+        self.top = w.op(f"mul i64 {w.op(f'udiv i64 {tile}, %across')}, {extent}")
+        self.first = w.op(f"mul i64 {w.op(f'urem i64 {tile}, %across')}, {extent}")
+        sizes = [w.op(f"mul i64 %{x}, %{y}") for x, y in ("mk", "kn", "mn")]
+        bases = [
+            self.sums.place(dtype, f"%{name}", w.op(f"mul i64 {which}, {size}"))
+            for name, dtype, size in zip("abc", form.dtypes, sizes, strict=True)
         ]
-        w.lines[phis] = "\n".join(lines)
-        w.label(end)
-        self._store(c, top, left, row, column, found)
-        w.put("ret void")
-        named = ("m", "n", "k", "across", "tiles", "a.row", "a.column", "b.row", "b.column",
-                 "a.each", "b.each", "c.each")  # fmt: skip
-        given = ", ".join(f"ptr addrspace(1) align 16 %{x}" for x in "abc")
-        given += "".join(f", i64 %{name}" for name in named)
-        name = f"tn_product_{self.dtype}"
-        head_line = (
-            f'define ptx_kernel void @{name}({given}) nounwind "nvvm.maxntid"="{_THREADS}" {{'
-        )
-        size = _TILE * _DEEP
-        memory = [
-            f"@tn_product.{side}.{self.dtype} = internal addrspace(3) global "
-            f"[{size} x {ty}] undef, align 16"
-            for side in ("left", "right")
-        ]
-        body = "\n".join((head_line, *w.lines, "}"))
-        for side in ("left", "right"):
-            body = body.replace(f"@tn_product.{side},", f"@tn_product.{side}.{self.dtype},")
-        return Fragment((*memory, *sorted(w.declared)), body)
+        self.result = bases[2]
+        left = Operand(
+            self, "left", form.dtypes[0], bases[0], self.top, "%m", "%m" if form.left else "%k",
+            not form.left, form.counts[0],
+        )  # fmt: skip
+        right = Operand(
+            self, "right", form.dtypes[1], bases[1], self.first, "%n",
+            "%k" if form.right else "%n", form.right, form.counts[1],
+        )  # fmt: skip
+        return left, right
 
-    def _own(self, thread: str) -> tuple[str, str]:
-        """Where a thread's sums begin in the tile."""
-        w = self.w
-        row = w.op(f"mul i32 {w.op(f'lshr i32 {thread}, 4')}, {_EACH}")
-        return row, w.op(f"mul i32 {w.op(f'and i32 {thread}, 15')}, {_EACH}")
-
-    def _offset(self, base: str, by: str) -> str:
-        return self.w.op(f"getelementptr {self.ty}, ptr addrspace(1) {base}, i64 {by}")
-
-    def _bring(
-        self, thread: str, memory: str, base: str, first: str, extent: str, start: str,
-        apart: str, deep: str,
-    ) -> None:  # fmt: skip
-        """Bring part of an operand into shared memory: four elements a thread, zeros beyond the
-        end. Threads lie along the axis that is packed or the other alike: the cache sees to it."""
-        w, ty = self.w, self.ty
-        for n in range(_TILE * _DEEP // _THREADS):
-            at = w.op(f"add i32 {thread}, {n * _THREADS}")
-            line, depth = w.op(f"lshr i32 {at}, 4"), w.op(f"and i32 {at}, {_DEEP - 1}")
-            here = w.op(f"add i64 {first}, {w.op(f'zext i32 {line} to i64')}")
-            term = w.op(f"add i64 {start}, {w.op(f'zext i32 {depth} to i64')}")
-            inside = w.op(f"icmp slt i64 {here}, {extent}")
-            inside = w.op(f"and i1 {inside}, {w.op(f'icmp slt i64 {term}, %k')}")
-            place = w.op(f"mul i64 {here}, {apart}")
-            place = w.op(f"add i64 {place}, {w.op(f'mul i64 {term}, {deep}')}")
-            pointer = self._offset(base, place)
-            near, far = w.fresh("in"), w.fresh("out")
-            before = w.block
-            w.put(f"br i1 {inside}, label %{near}, label %{far}")
-            w.label(near)
-            x = w.op(f"load {ty}, ptr addrspace(1) {pointer}, align {self.size}")
-            w.put(f"br label %{far}")
-            w.label(far)
-            x = w.op(f"phi {ty} [ {x}, %{near} ], [ {self.zero}, %{before} ]")
-            spot = w.op(f"add i32 {w.op(f'mul i32 {depth}, {_TILE}')}, {line}")
-            to = w.op(f"getelementptr {ty}, ptr addrspace(3) {memory}, i32 {spot}")
-            w.put(f"store {ty} {x}, ptr addrspace(3) {to}, align {self.size}")
-
-    def _read(self, memory: str, first: str, n: int, deep: int) -> str:
-        w, ty = self.w, self.ty
-        at = w.op(f"getelementptr {ty}, ptr addrspace(3) {memory}, i32 {first}")
-        at = w.op(f"getelementptr {ty}, ptr addrspace(3) {at}, i32 {deep * _TILE + n}")
-        return w.op(f"load {ty}, ptr addrspace(3) {at}, align {self.size}")
-
-    def _added(self, held: str, a: str, b: str) -> str:
-        w = self.w
-        if kind(self.dtype) == "f":
-            return w.intrinsic("fma", self.ty, a, b, held)
-        two = [self.dtype] * 2
-        product = instruction(w, "mul", self.dtype, two, [a, b], False)
-        return instruction(w, "add", self.dtype, two, [held, product], False)
-
-    def _store(
-        self, base: str, top: str, left: str, row: str, column: str, sums: Sequence[Any]
-    ) -> None:
-        w, ty = self.w, self.ty
-        rows = w.op(f"add i64 {top}, {w.op(f'zext i32 {row} to i64')}")
-        columns = w.op(f"add i64 {left}, {w.op(f'zext i32 {column} to i64')}")
-        for n, x in enumerate(sums):
-            down = w.op(f"add i64 {rows}, {n // _EACH}")
-            across = w.op(f"add i64 {columns}, {n % _EACH}")
-            inside = w.op(f"icmp slt i64 {down}, %m")
-            inside = w.op(f"and i1 {inside}, {w.op(f'icmp slt i64 {across}, %n')}")
-            near, far = w.fresh("in"), w.fresh("out")
-            w.put(f"br i1 {inside}, label %{near}, label %{far}")
-            w.label(near)
-            place = w.op(f"add i64 {w.op(f'mul i64 {down}, %n')}, {across}")
-            pointer = self._offset(base, place)
-            w.put(f"store {ty} {x}, ptr addrspace(1) {pointer}, align {self.size}")
-            w.put(f"br label %{far}")
-            w.label(far)
+    def store(self, rows: Sequence[str], columns: Sequence[str], found: list[list[Parts]]) -> None:
+        w, group = self.w, self.group
+        step = group if self.form.counts[2] >= group else 1
+        across = []  # places of columns, and whether they are there
+        for column in columns:
+            first = w.op(f"add i64 {self.first}, {wide(w, column)}")
+            for n in range(0, group, step):
+                at = w.op(f"add i64 {first}, {n}") if n else first
+                across.append((at, w.op(f"icmp slt i64 {at}, %n")))
+        for row, sums in zip(rows, found, strict=True):
+            down = w.op(f"add i64 {self.top}, {wide(w, row)}")
+            there = w.op(f"icmp slt i64 {down}, %m")
+            line = w.op(f"mul i64 {down}, %n")
+            for n, (at, inside) in enumerate(across):
+                place = self.sums.place(
+                    self.form.dtypes[2], self.result, w.op(f"add i64 {line}, {at}")
+                )
+                test = w.op(f"and i1 {there}, {inside}")
+                store_if(w, test, self.sums, place, sums[n * step : (n + 1) * step])
