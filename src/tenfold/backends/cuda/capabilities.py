@@ -8,10 +8,11 @@ from functools import lru_cache, partial
 from typing import Any
 
 from tenfold.backends.cpu.schedule.schedule import tune
+from tenfold.backends.cuda.library.convolution import convolution_routine
 from tenfold.backends.cuda.library.product import product_scratch, product_words
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.support import missing
-from tenfold.graph.op import PRODUCT, Types
+from tenfold.graph.op import CONVOLUTION, PRODUCT, Types
 from tenfold.plan.capabilities import Capabilities
 
 
@@ -20,7 +21,7 @@ def capabilities(target: CudaTarget) -> Capabilities:
     """What can be done for a target."""
     return Capabilities(
         supports=lambda *named: missing(*named, target.llvm),
-        routines=frozenset({PRODUCT}),
+        routines=frozenset({PRODUCT, CONVOLUTION}),
         scratch=partial(_scratch, target),
         words=partial(_words, target),
         tune=tune,
@@ -30,6 +31,9 @@ def capabilities(target: CudaTarget) -> Capabilities:
 def _scratch(
     target: CudaTarget, routine: str, types: Types, attributes: Mapping[str, Any]
 ) -> int | None:
+    if routine == CONVOLUTION:
+        found = convolution_routine(types, None, attributes)
+        return None if found is None else found.scratch
     return product_scratch(types, attributes, target)
 
 

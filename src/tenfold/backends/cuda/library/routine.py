@@ -78,9 +78,11 @@ def routine_of(
 ) -> Found | None:
     """The routine of a node with inputs and a first result of these types, or None where there is
     none here; `aligned` if all its arrays begin at multiples of 16 bytes."""
+    from tenfold.backends.cuda.library.convolution import convolution_routine
     from tenfold.backends.cuda.library.product import product_routine
-    from tenfold.graph.op import PRODUCT
+    from tenfold.graph.op import CONVOLUTION, PRODUCT
 
     product = partial(product_routine, target=target, aligned=aligned)
-    found: dict[str, Find] = {PRODUCT: product}
+    convolution = partial(convolution_routine, aligned=aligned)
+    found: dict[str, Find] = {PRODUCT: product, CONVOLUTION: convolution}
     return found[name](types, result, given) if name in found else None

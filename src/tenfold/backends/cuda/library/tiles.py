@@ -220,28 +220,34 @@ class Operand:
         self.of, self.w, self.sums, self.which, self.dtype = of, of.w, of.sums, which, dtype
         self.pitch, self.along, self.count = pitch, along, count
         self.places = self._places()
-        self.starts = []
-        for line, _ in self.places:
-            here = self.w.op(f"add i64 {first}, {self.w.op(f'zext i32 {line} to i64')}")
-            here = self._least(here, extent, 1 if along else count)
-            if along:
-                here = self.w.op(f"mul i64 {here}, {pitch}")
-            self.starts.append(self.sums.place(dtype, base, here))
+        known = {line: self._start(base, first, extent, line) for line, _ in self.places}
+        self.starts = [known[line] for line, _ in self.places]
+
+    def _start(self, base: str, first: str, extent: str, line: str) -> str:
+        """Where a line of the tile begins."""
+        here = self.w.op(f"add i64 {first}, {wide(self.w, line)}")
+        here = self.line(self.near(here, extent, 1 if self.along else self.count))
+        return self.sums.place(self.dtype, base, here)
+
+    def line(self, at: str) -> str:
+        """Where a line begins."""
+        return self.w.op(f"mul i64 {at}, {self.pitch}") if self.along else at
 
     def _places(self) -> list[tuple[str, str]]:
         """The line and the term of each access of a thread."""
         w, tile, thread = self.w, self.of.tile, self.of.thread
         per = (DEEP if self.along else tile.extent) // self.count  # accesses of a line, or a term
-        bits, found = per.bit_length() - 1, []
+        far = w.op(f"lshr i32 {thread}, {per.bit_length() - 1}")
+        near = w.op(f"and i32 {thread}, {per - 1}")  # the same for all accesses
+        if self.count > 1:
+            near = w.op(f"mul i32 {near}, {self.count}")
+        found = []
         for n in range(tile.extent * DEEP // (self.count * tile.threads)):
-            at = w.op(f"add i32 {thread}, {n * tile.threads}") if n else thread
-            far, near = w.op(f"lshr i32 {at}, {bits}"), w.op(f"and i32 {at}, {per - 1}")
-            if self.count > 1:
-                near = w.op(f"mul i32 {near}, {self.count}")
-            found.append((far, near) if self.along else (near, far))
+            at = w.op(f"add i32 {far}, {n * tile.threads // per}") if n else far
+            found.append((at, near) if self.along else (near, at))
         return found
 
-    def _least(self, x: str, extent: str, step: int) -> str:
+    def near(self, x: str, extent: str, step: int) -> str:
         """A place, or the last one that there is."""
         w = self.w
         last = w.op(f"sub i64 {extent}, {step}")
@@ -259,7 +265,7 @@ class Operand:
     def load(self, place: str, term: str) -> list[Parts]:
         """Neighbours from a term on, of lines that begin there; of a term that is not there, any
         that is."""
-        near = self._least(term, "%k", self.count if self.along else 1)
+        near = self.near(term, "%k", self.count if self.along else 1)
         if not self.along:
             near = self.w.op(f"mul i64 {near}, {self.pitch}")
         at = self.sums.place(self.dtype, place, near)
