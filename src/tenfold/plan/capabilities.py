@@ -36,13 +36,15 @@ class Capabilities:
     these dtypes, or None. `routines` are those that its libraries have here, as rows name them;
     `scratch` says how many bytes of scratch memory one takes for inputs of these types, None where
     there is none for them. `words` says of one what a plan's reader should know, or nothing: which
-    library carries it out. `tune` gives a kernel the form that it likes, perhaps with
-    scratch buffers at the end.
+    library carries it out. `multiplied` are dtypes that its library multiplies matrices of as they
+    are, of those that are else cast first. `tune` gives a kernel the form that it likes, perhaps
+    with scratch buffers at the end.
     """
 
     device: str = HOST
     supports: Callable[[str, tuple[str, ...], str], str | None] = _anything
     routines: frozenset[str] = frozenset()
     scratch: Callable[[str, Types, Mapping[str, Any]], int | None] = _no_routine
+    multiplied: frozenset[str] = frozenset()
     words: Callable[[str, Types, Mapping[str, Any]], str] = _no_words
     tune: Callable[[Kernel], Kernel] = _as_it_is

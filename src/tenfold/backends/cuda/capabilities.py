@@ -23,6 +23,7 @@ def capabilities(target: CudaTarget) -> Capabilities:
         supports=lambda *named: missing(*named, target.llvm),
         routines=frozenset({PRODUCT, CONVOLUTION}),
         scratch=partial(_scratch, target),
+        multiplied=frozenset({"f16", "bf16"}),
         words=partial(_words, target),
         tune=tune,
     )

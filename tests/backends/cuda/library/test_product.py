@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tenfold.backends.cpu.backend import BACKEND as CPU
 from tenfold.backends.cuda.library.matrices import MatrixProduct
 from tenfold.backends.cuda.library.product import (
     APART,
@@ -115,7 +116,7 @@ def test_narrow_integers_wrap_in_32_bits(
     multiplied(p, tiles_routine(p, True))
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
 @pytest.mark.parametrize("k", [1, 37, 1500])
 @pytest.mark.parametrize("results", [3, 70])
 @pytest.mark.parametrize("turned", [False, True])
@@ -205,7 +206,7 @@ def test_tiles_fill_a_gpu_and_are_filled() -> None:
 
 CASES: dict[str, tuple[str, Types, dict[str, Any]]] = {
     f"{dtype} {name}": ("contract", tuple(parse_type(dtype + s) for s in shapes), given)
-    for dtype in ("f32", "f64", "c64", "i64")
+    for dtype in ("f32", "f64", "f16", "bf16", "c64", "i64")
     for name, shapes, given in (
         ("matrices", ("[70,33]", "[33,40]"), {"lhs_contract": (1,), "rhs_contract": (0,)}),
         ("turned", ("[33,128]", "[68,33]"), {"lhs_contract": (0,), "rhs_contract": (1,)}),
@@ -229,7 +230,7 @@ def test_programs_of_products_agree_with_the_reference(case: str) -> None:
     graph = builder.finish(builder.node(op, values, axes))
     program = simulated(SimulatedGpu()).compile(graph)
     random = np.random.default_rng(8)
-    arrays = [drawn(random, case[:3].strip(), type.shape) for type in types]
+    arrays = [drawn(random, case.split()[0], type.shape) for type in types]
     found = check(program, graph, arrays)
     assert isinstance(found.verdict, Certificate), found.verdict
     assert isinstance(program.plan.steps[0], RoutineStep)
@@ -248,3 +249,28 @@ def test_programs_of_narrow_integers_are_exact(dtype: str) -> None:
     (made,) = simulated(gpu).compile(graph)([a, b])
     assert any(name.startswith("tn_product") for name, _, _ in gpu.launches)
     assert np.array_equal(made, a @ b)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("cublas", [False, True])
+def test_sixteen_bit_floats_are_multiplied_as_they_are(dtype: str, cublas: bool) -> None:
+    """In a loop, too: neither operand is cast, and a check knows of that."""
+    builder, body = Builder(TABLE), Builder(TABLE)
+    type = TensorType(DTYPES[dtype], (40, 40))
+    axes = {"lhs_contract": (1,), "rhs_contract": (0,), "lhs_batch": (), "rhs_batch": ()}
+    given = [body.parameter(type), body.parameter(type)]
+    (made,) = body.node("contract", [given[1], given[0]], axes)
+    scope = body.finish([*body.node("tanh", [made])])
+    values = [builder.parameter(type) for _ in range(2)]
+    loop = {"length": 3, "captures": 1, "carries": 1, "reverse": False, "unroll": 1}
+    graph = builder.finish(builder.node("scan", values, loop, [scope]))
+    gpu = SimulatedGpu(cublas=FakeCublas() if cublas else None)
+    program = simulated(gpu).compile(graph)
+    (below,) = program.plan.plans
+    assert isinstance(below.steps[0], RoutineStep)
+    assert all(node.op != "cast" for node in below.graph.nodes)
+    assert any(node.op == "cast" for node in CPU.plan(graph).plans[0].graph.nodes)
+    random = np.random.default_rng(10)
+    arrays = [drawn(random, dtype, type.shape) / 8 for _ in range(2)]
+    found = check(program, graph, [a.astype(DTYPES[dtype]) for a in arrays])
+    assert isinstance(found.verdict, Certificate), found.verdict

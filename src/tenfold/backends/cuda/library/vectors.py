@@ -23,9 +23,9 @@ from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import SIZES, Writer
 
 ROWS = 2048  # results from which on a warp has one
-DTYPES = ("f32", "f64")
+DTYPES = ("f32", "f64", "f16", "bf16")
 _BLOCK, _ACROSS = 256, 32  # threads of a block of rows; results, and threads each, of columns
-_AHEAD = 4  # accesses of a thread at a time
+_AHEAD, _COUNT = 4, 4  # accesses of a thread at a time; elements of one, at most
 
 
 def has_vector(p: MatrixProduct) -> bool:
@@ -45,7 +45,8 @@ def vector_routine(p: MatrixProduct, aligned: bool) -> GpuRoutine:
         name = f"tn_columns_{dtype}"
         launch = RoutineLaunch(name, -(-results // _ACROSS), _ACROSS * _ACROSS, given, words)
         return GpuRoutine(lambda target: _Columns(name, dtype, target).text(), name, (launch,))
-    count = 16 // size if aligned and p.k % (16 // size) == 0 else 1
+    count = min(_COUNT, 16 // size)
+    count = count if aligned and p.k % count == 0 else 1
     team = WARP if results >= ROWS else _BLOCK
     name = f"tn_rows_{dtype}_{team}_{count}"
     blocks = -(-results // (_BLOCK // team))
