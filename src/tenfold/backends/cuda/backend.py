@@ -79,6 +79,7 @@ def _describe() -> Mapping[str, str]:
         "gpu": f"{one.name}, {one.processors} multiprocessors",
         "memory": f"{free / 2**30:.1f} of {every / 2**30:.1f} GiB free",
         "driver": f"CUDA {one.version // 1000}.{one.version % 1000 // 10}",
+        "products": f"cublasLt {one.target.cublas}" if one.target.cublas else "without a library",
     }
 
 

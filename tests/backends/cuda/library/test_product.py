@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.backend import BACKEND as CPU
+from tenfold.backends.cuda.compile import to_ptx
 from tenfold.backends.cuda.library.matrices import MatrixProduct
 from tenfold.backends.cuda.library.product import (
     APART,
     LONG,
     product_routine,
-    tile_of,
-    tiles_routine,
 )
+from tenfold.backends.cuda.library.product_tiles import cut_of, tiles_routine
 from tenfold.backends.cuda.library.routine import GpuRoutine
+from tenfold.backends.cuda.library.vectors import DTYPES as VECTORS
 from tenfold.backends.cuda.library.vectors import ROWS, vector_routine
 from tenfold.backends.cuda.target import named
+from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.backends.llvm.text import join
 from tenfold.graph import Builder
 from tenfold.graph.op import Types
@@ -59,11 +61,13 @@ def launched(routine: GpuRoutine, gpu: SimulatedGpu, arrays: list[Array], shift:
         place = gpu.alloc(array.nbytes + shift) + shift
         gpu.upload(place, np.ascontiguousarray(array), 0)
         places.append(place)
+    if routine.scratch:
+        places.append(gpu.alloc(routine.scratch))
     for one in routine.launches:
         words = [places[n].to_bytes(8, "little") for n in one.arrays]
         words += [value.to_bytes(size, "little", signed=True) for value, size in one.words]
         gpu.launch(module.function(one.function), one.blocks, one.threads, words, 0)
-    gpu.download(arrays[-1], places[-1], 0)
+    gpu.download(arrays[-1], places[len(arrays) - 1], 0)
     return arrays[-1]
 
 
@@ -101,9 +105,9 @@ def test_tiles_multiply(dtype: str, left: bool, right: bool, m: int, n: int, k: 
 @pytest.mark.parametrize(("left", "right"), [(False, False), (True, True)])
 def test_tiles_of_every_extent_multiply(extent: int, left: bool, right: bool) -> None:
     p = MatrixProduct(("f32",) * 3, 1, extent + 4, 2 * extent - 8, 36, left, right)
-    multiplied(p, tiles_routine(p, True, extent))
+    multiplied(p, tiles_routine(p, True, (extent, 1)))
     odd = MatrixProduct(("f32",) * 3, 1, extent - 1, extent + 1, 5, left, right)
-    multiplied(odd, tiles_routine(odd, True, extent))
+    multiplied(odd, tiles_routine(odd, True, (extent, 1)))
 
 
 @pytest.mark.parametrize("dtypes", [("i8", "u8", "i32"), ("u8", "u8", "u32"), ("i16", "i8", "i32"),
@@ -126,6 +130,47 @@ def test_vectors_multiply(dtype: str, k: int, results: int, turned: bool, matrix
     left, right = (turned, False) if matrix == 0 else (False, turned)
     p = MatrixProduct((dtype,) * 3, 1, m, n, k, left, right)
     multiplied(p, vector_routine(p, True))
+
+
+@pytest.mark.parametrize("dtypes", [("f32",) * 3, ("f64",) * 3, ("bf16",) * 3, ("c64",) * 3,
+                                    ("i64",) * 3, ("u8", "i8", "i32")])  # fmt: skip
+@pytest.mark.parametrize(("k", "parts"), [(64, 2), (150, 3), (33, 5)])
+def test_terms_in_parts_are_added_up(dtypes: tuple[str, str, str], k: int, parts: int) -> None:
+    p = MatrixProduct(dtypes, 2, 20, 24, k, False, True)
+    routine = tiles_routine(p, True, (16, parts))
+    assert routine is not None
+    assert len(routine.launches) == 2
+    multiplied(p, routine)
+
+
+def test_long_sums_of_few_results_have_enough_blocks() -> None:
+    for m, n, k in ((64, 64, 100000), (1, 100, 1 << 20), (300, 20, 30000)):
+        p = MatrixProduct(("f32",) * 3, 1, m, n, k, False, False)
+        routine = tiles_routine(p, True)
+        assert routine is not None
+        assert routine.launches[0].blocks >= 128
+    assert _found(("f32[1,300000]", "f32[300000,64]"), "").startswith("tn_product")
+    assert _found(("f32[1,300000]", "f32[300000,500]"), "").startswith("tn_columns")
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "c64", "i32"])
+def test_llvm_makes_ptx_of_it(chip: str, dtype: str) -> None:
+    target = named(chip, llvmlite_version())
+    p = MatrixProduct((dtype,) * 3, 1, 64, 64, 64, False, True)
+    routine = tiles_routine(p, True, (16, 2))
+    assert routine is not None
+    texts = [routine.text(target)]
+    if dtype in VECTORS:
+        texts += [
+            vector_routine(MatrixProduct((dtype,) * 3, 1, 64, 1, 64, left, False), True).text(
+                target
+            )
+            for left in (False, True)
+        ]
+    ptx = to_ptx(join(texts), target)
+    assert ptx.count(".entry") == (4 if dtype in VECTORS else 2)
+    assert ".local" not in ptx
 
 
 def test_many_rows_have_a_warp_each() -> None:
@@ -196,7 +241,7 @@ def test_the_choice_is_by_shapes_and_dtypes() -> None:
 
 def test_tiles_fill_a_gpu_and_are_filled() -> None:
     def tile(batch: int, m: int, n: int) -> int:
-        return tile_of(MatrixProduct(("f32",) * 3, batch, m, n, 64, False, False))
+        return cut_of(MatrixProduct(("f32",) * 3, batch, m, n, 64, False, False))[0]
 
     assert tile(1, 2048, 2048) == 128
     assert tile(4096, 16, 16) == 16
@@ -210,6 +255,7 @@ CASES: dict[str, tuple[str, Types, dict[str, Any]]] = {
     for name, shapes, given in (
         ("matrices", ("[70,33]", "[33,40]"), {"lhs_contract": (1,), "rhs_contract": (0,)}),
         ("turned", ("[33,128]", "[68,33]"), {"lhs_contract": (0,), "rhs_contract": (1,)}),
+        ("in parts", ("[20,1100]", "[1100,20]"), {"lhs_contract": (1,), "rhs_contract": (0,)}),
         ("a vector", ("[300,64]", "[64]"), {"lhs_contract": (1,), "rhs_contract": (0,)}),
         (
             "a batch",
@@ -217,7 +263,8 @@ CASES: dict[str, tuple[str, Types, dict[str, Any]]] = {
             {"lhs_contract": (2,), "rhs_contract": (1,), "lhs_batch": (0,), "rhs_batch": (0,)},
         ),
     )
-    if dtype != "i64" or name == "turned"  # the others are kernels
+    if (dtype != "i64" or name == "turned")  # the others are kernels
+    and (dtype == "f32" or name != "in parts")  # which takes a while
 }
 
 

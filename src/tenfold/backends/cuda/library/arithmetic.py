@@ -14,6 +14,17 @@ from tenfold.backends.llvm.writer import COMPUTE, MEMORY, SIZES, Writer, float_t
 GLOBAL, SHARED = "ptr addrspace(1)", "ptr addrspace(3)"
 _SUMS = {"f16": "f32", "bf16": "f32"}
 _NAN16 = 0x7FC0  # of bf16
+
+
+def sums_of(dtype: str) -> str:
+    """The dtype in which terms of a dtype are added up.
+
+    >>> sums_of("bf16"), sums_of("i32")
+    ('f32', 'i32')
+    """
+    return _SUMS.get(dtype, dtype)
+
+
 Parts = list[str]  # of one element: one value, or two of a complex number
 
 
@@ -22,7 +33,7 @@ class Arithmetic:
 
     def __init__(self, w: Writer, dtype: str) -> None:
         self.w, self.dtype = w, dtype
-        self.sums = _SUMS.get(dtype, dtype)
+        self.sums = sums_of(dtype)
         self.ty = COMPUTE[self.sums]
         self.parts = 2 if kind(dtype) == "c" else 1
         self.size = SIZES[self.sums] // self.parts  # bytes of a part

@@ -18,7 +18,7 @@ from typing import Any
 
 from tenfold.backends.cuda.library.arithmetic import GLOBAL, Arithmetic, Parts
 from tenfold.backends.cuda.library.matrices import MatrixProduct
-from tenfold.backends.cuda.library.product import tile_of
+from tenfold.backends.cuda.library.product_tiles import cut_of
 from tenfold.backends.cuda.library.routine import GpuRoutine, RoutineLaunch
 from tenfold.backends.cuda.library.tiles import (
     TILES,
@@ -107,10 +107,9 @@ def convolution_routine(
             lambda target: _joined(_Direct(name, dtype, target).text(), target), name,
             (sizes.offsets(), launch), scratch,
         )  # fmt: skip
-    product = MatrixProduct(
-        (dtype,) * 3, sizes.groups, sizes.rows, sizes.columns, sizes.terms, False, False
-    )
-    tile = TILES[tile_of(product)]
+    # Terms are not cut into parts: a tile is chosen as if there were one.
+    product = MatrixProduct((dtype,) * 3, sizes.groups, sizes.rows, sizes.columns, 1, False, False)
+    tile = TILES[cut_of(product)[0]]
     packed = _PACKED // SIZES[dtype]
     form = _Form(
         dtype, tile, packed if aligned and sizes.terms % packed == 0 else 1,

@@ -57,6 +57,7 @@ class TileWriter(ABC):
         self.group = min(tile.each, _PACKED // size)  # neighbours that a thread has
         self.pitch = tile.extent + _PACKED // size  # elements from a term to the next
         self.half = DEEP * self.pitch
+        self.begin, self.end = "0", "%k"  # the terms that a block adds up, by whole rounds
 
     @abstractmethod
     def operands(self) -> tuple[Operand, Operand]:
@@ -75,6 +76,9 @@ class TileWriter(ABC):
         """Shared memory of an operand."""
         return f"@{self.name}.{which}{part}"
 
+    def least(self, a: str, b: str) -> str:
+        return self.w.select(self.w.op(f"icmp slt i64 {a}, {b}"), "i64", a, b)
+
     def text(self) -> Fragment:
         w, sums, tile = self.w, self.sums, self.tile
         w.label("entry")
@@ -85,7 +89,7 @@ class TileWriter(ABC):
         self.own = [w.op(f"mul i32 {n}, {self.group}") for n in own]
         operands = self.operands()
         for operand in operands:
-            operand.keep(operand.fetch("0"), "0")
+            operand.keep(operand.fetch(self.begin), "0")
         wait(w)
         found = self._rounds(operands)
         group, apart = self.group, tile.side * self.group
@@ -123,7 +127,7 @@ class TileWriter(ABC):
         phis = len(w.lines)
         w.lines.append("")
         following = w.op(f"add i64 {start}, {DEEP}")
-        more = w.op(f"icmp slt i64 {following}, %k")
+        more = w.op(f"icmp slt i64 {following}, {self.end}")
         fetching = w.fresh("fetch")
         w.put(f"br i1 {more}, label %{fetching}, label %{on}")
         w.label(fetching)
@@ -149,7 +153,7 @@ class TileWriter(ABC):
         w.label(latch)
         wait(w)
         w.put(f"br i1 {more}, label %{head}, label %{end}")
-        lines = [f"  {start} = phi i64 [ 0, %{before} ], [ {following}, %{latch} ]"]
+        lines = [f"  {start} = phi i64 [ {self.begin}, %{before} ], [ {following}, %{latch} ]"]
         lines.append(f"  {half} = phi i32 [ 0, %{before} ], [ {other}, %{latch} ]")
         for names, values in zip(held, found, strict=True):
             for name, value in zip(names, values, strict=True):
@@ -249,9 +253,7 @@ class Operand:
 
     def near(self, x: str, extent: str, step: int) -> str:
         """A place, or the last one that there is."""
-        w = self.w
-        last = w.op(f"sub i64 {extent}, {step}")
-        return w.select(w.op(f"icmp slt i64 {x}, {last}"), "i64", x, last)
+        return self.of.least(x, self.w.op(f"sub i64 {extent}, {step}"))
 
     def fetch(self, start: str) -> list[Parts]:
         """What a thread brings of the terms from a number on."""
