@@ -14,6 +14,8 @@ import pytest
 
 from tenfold.backends.cuda.library import cublas
 from tenfold.backends.cuda.library.cublas import Cublas, Multiplication, Multiplier, files
+from tenfold.backends.cuda.library.cublas_product import CublasProduct
+from tenfold.backends.cuda.library.matrices import MatrixProduct
 from tenfold.backends.cuda.target import named
 from tenfold.errors import DeviceProblem, ValueProblem
 from tenfold.graph import Builder, Graph
@@ -179,6 +181,22 @@ def test_a_plan_has_its_products_made_by_the_library(
     assert fake.calls.count("cublasLtMatmul") == 1
     (expected,) = evaluate(graph, arrays)
     assert np.array_equal(made, expected)
+
+
+def test_what_is_prepared_is_not_asked_for_again() -> None:
+    fake = FakeCublas()
+    gpu = SimulatedGpu(cublas=fake)
+    product = MatrixProduct(("f32",) * 3, 1, 4, 4, 4, False, True)
+    call = CublasProduct(product, "13.1.0")
+    call.prepare(gpu, True)
+    before = len(fake.calls)
+    places = [gpu.alloc(call.scratch) for _ in range(4)]
+    for place in places:
+        gpu.memory.fill(place, 64, 0)
+    call.call(gpu, 0, places)
+    assert fake.calls[before:] == ["cublasLtMatmul"]
+    call.call(gpu, 0, [places[0] + 4, *places[1:]])
+    assert [asked[5] for asked in fake.asked] == [16, 4]
 
 
 def test_a_program_of_products_is_certified() -> None:

@@ -43,13 +43,18 @@ class CublasProduct:
         return min(MOST, max(LEAST, _SPLITS * size))
 
     def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None:
-        p, (left, right, result, workspace) = self.product, addresses
+        left, right, result, workspace = addresses
         odd = any(place % _ALIGNED for place in (left, right, result))
-        aligned = TYPES[p.dtype].itemsize if odd else _ALIGNED
-        one = Multiplication(
-            p.dtype, p.batch, p.m, p.n, p.k, p.left, p.right, self.scratch, aligned
-        )
+        one = self._multiplication(not odd)
         device.multiplier().multiply(one, stream, left, right, result, workspace)
+
+    def prepare(self, device: Device, aligned: bool) -> None:
+        device.multiplier().prepare(self._multiplication(aligned))
+
+    def _multiplication(self, aligned: bool) -> Multiplication:
+        p = self.product
+        size = _ALIGNED if aligned else TYPES[p.dtype].itemsize
+        return Multiplication(p.dtype, p.batch, p.m, p.n, p.k, p.left, p.right, self.scratch, size)
 
 
 def has_library(product: MatrixProduct) -> bool:

@@ -45,9 +45,11 @@ class LibraryCall(Protocol):
     launches number them: inputs, outputs, then scratch, if it asks for any. All that it puts into
     the stream is kernels and copies on the device, without waiting for anything: so it may be
     called while the stream is captured into a graph, and what is captured may be launched again
-    with the same addresses. What the library prepares (a handle, an algorithm) is made at the first
-    call for a shape, before anything is put into the stream, and kept by the device. The same
-    addresses up to multiples of 16 bytes give the same bits.
+    with the same addresses. The same addresses up to multiples of 16 bytes give the same bits.
+
+    What the library needs for a shape (a handle, an algorithm) is kept by the device.
+    `prepare(device, aligned)` makes it, for arrays that begin at multiples of 16 bytes or not, and
+    puts nothing into a stream: so that it is no part of the first call. Else that makes it.
     """
 
     @property
@@ -59,6 +61,8 @@ class LibraryCall(Protocol):
     def scratch(self) -> int:
         """Bytes."""
         ...
+
+    def prepare(self, device: Device, aligned: bool) -> None: ...
 
     def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None: ...
 
