@@ -23,11 +23,13 @@ _ELEMENTS = {
     2: np.dtype(np.float16),
     4: np.dtype(np.complex64),
     5: np.dtype(np.complex128),
+    3: np.dtype(np.int8),
+    10: np.dtype(np.int32),
     14: np.dtype(ml_dtypes.bfloat16),
 }
-_WIDE = {2: np.float32, 14: np.float32}
-_COMPUTE = {0: 68, 1: 70, 2: 68, 4: 68, 5: 70, 14: 68}
-_SCALE = {0: 0, 1: 1, 2: 0, 4: 4, 5: 5, 14: 0}
+_WIDE: dict[int, Any] = {2: np.float32, 3: np.int32, 14: np.float32}
+_COMPUTE = {0: 68, 1: 70, 2: 68, 4: 68, 5: 70, 10: 72, 14: 68}
+_SCALE = {0: 0, 1: 1, 2: 0, 4: 4, 5: 5, 10: 10, 14: 0}
 
 
 class _Function:
@@ -137,6 +139,9 @@ class FakeCublas:
         second = self._matrices(b, self.made[b_layout.value])
         first = first.swapaxes(1, 2) if of.get(3) else first
         second = second.swapaxes(1, 2) if of.get(4) else second
+        if element == 10:  # what the library says of bytes
+            assert (of.get(3), of.get(4)) == (1, None)
+            assert all(self.made[x.value]["lead"] % 4 == 0 for x in (a_layout, b_layout, d_layout))
         product = np.matmul(first, second).astype(_ELEMENTS[element])
         assert product.shape[1:] == (made["rows"], made["columns"])
         assert made["lead"] == made["rows"]

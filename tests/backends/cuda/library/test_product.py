@@ -212,11 +212,13 @@ def test_sixteen_bit_floats_are_rounded_once(dtype: str) -> None:
     assert of is np.dtype(ml_dtypes.bfloat16) or of is np.dtype(np.float16)
 
 
-def _found(types: tuple[str, str], cublas: str = "13.1.0", **given: Any) -> str:
+def _found(
+    types: tuple[str, str], cublas: str = "13.1.0", aligned: bool = False, **given: Any
+) -> str:
     shapes = [parse_type(text) for text in types]
     axes = {"lhs_contract": (1,), "rhs_contract": (0,), "lhs_batch": (), "rhs_batch": (), **given}
     target = named("sm_90", cublas=cublas)
-    routine = product_routine(shapes, shapes[0], axes, target=target)
+    routine = product_routine(shapes, shapes[0], axes, target=target, aligned=aligned)
     if routine is None:
         return "none"
     return routine.key if isinstance(routine, GpuRoutine) else routine.made_by
@@ -236,6 +238,11 @@ def test_the_choice_is_by_shapes_and_dtypes() -> None:
     batch = {"lhs_contract": (2,), "rhs_contract": (1,), "lhs_batch": (0,), "rhs_batch": (0,)}
     assert _found(("f32[200,16,16]", "f32[200,16,16]"), **batch).startswith("tn_product")
     assert _found(("f32[200,16,64]", "f32[200,64,16]"), **batch) == "cublasLt 13.1.0"
+    turned = {"dtype": "i32", "rhs_contract": (1,)}
+    assert _found(("i8[50,64]", "i8[48,64]"), aligned=True, **turned) == "cublasLt 13.1.0"
+    assert _found(("i8[50,64]", "i8[48,64]"), **turned).startswith("tn_product")
+    assert _found(("i8[50,64]", "i8[50,64]"), aligned=True, **turned).startswith("tn_product")
+    assert _found(("i8[50,64]", "u8[48,64]"), aligned=True, **turned).startswith("tn_product")
     assert _found(("c64[64,64]", "c64[64,64]"), "").startswith("tn_product_c64")
 
 
@@ -320,4 +327,21 @@ def test_sixteen_bit_floats_are_multiplied_as_they_are(dtype: str, cublas: bool)
     random = np.random.default_rng(10)
     arrays = [drawn(random, dtype, type.shape) / 8 for _ in range(2)]
     found = check(program, graph, [a.astype(DTYPES[dtype]) for a in arrays])
+    assert isinstance(found.verdict, Certificate), found.verdict
+
+
+def test_bytes_are_the_librarys_where_it_has_them() -> None:
+    builder = Builder(TABLE)
+    types = [TensorType(DTYPES["i8"], shape) for shape in ((40, 32), (48, 32))]
+    values = [builder.parameter(type) for type in types]
+    wide = [builder.node("cast", [value], {"dtype": "i32"})[0] for value in values]
+    axes = {"lhs_contract": (1,), "rhs_contract": (1,), "lhs_batch": (), "rhs_batch": ()}
+    graph = builder.finish(builder.node("contract", wide, axes))
+    a, b = (drawn(np.random.default_rng(11), "i8", type.shape) for type in types)
+    fake = FakeCublas()
+    program = simulated(SimulatedGpu(cublas=fake)).compile(graph)
+    (made,) = program([a, b])
+    assert fake.calls.count("cublasLtMatmul") == 1
+    assert np.array_equal(made, a.astype(np.int32) @ b.astype(np.int32).T)
+    found = check(program, graph, [a, b])
     assert isinstance(found.verdict, Certificate), found.verdict

@@ -64,22 +64,24 @@ _BATCH, _APART = 5, 6
 # Of preferences: bytes of workspace, how partial sums are added, and where operands begin.
 _WORKSPACE, _REDUCTIONS, _ALIGNMENTS = 1, 3, (5, 6, 7, 8)
 _IN_WORKSPACE = 2  # partial sums stay in the workspace, in the dtype that sums have: none rounded
-# Of dtypes: how elements lie, in which dtype sums are made (f32 without TF32 is 68), and factors.
+# Of dtypes: how elements of operands lie, in which dtype sums are made (f32 without TF32 is 68),
+# factors, and how elements of the result lie.
 _DTYPES = {
-    "f32": (0, 68, 0),
-    "f64": (1, 70, 1),
-    "f16": (2, 68, 0),
-    "bf16": (14, 68, 0),
-    "c64": (4, 68, 4),
-    "c128": (5, 70, 5),
+    "f32": (0, 68, 0, 0),
+    "f64": (1, 70, 1, 1),
+    "f16": (2, 68, 0, 2),
+    "bf16": (14, 68, 0, 14),
+    "c64": (4, 68, 4, 4),
+    "c128": (5, 70, 5, 5),
+    "i8": (3, 72, 10, 10),  # in i32
 }
-DTYPES = tuple(_DTYPES)
 # Room for 1 and 0, by which a product and what was there are multiplied.
 _FACTORS: dict[int, Any] = {
     0: ctypes.c_float * 2,
     1: ctypes.c_double * 2,
     4: ctypes.c_float * 4,
     5: ctypes.c_double * 4,
+    10: c_int32 * 2,
 }
 
 
@@ -185,8 +187,8 @@ def find_cublas(newest: int) -> Cublas | None:
 @frozen
 class Multiplication:
     """One call: so many products, each of m rows and n columns of k terms, of matrices that lie row
-    after row. `left` and `right`: that operand lies transposed. `workspace` bytes are lent; all
-    operands begin at multiples of `aligned` bytes."""
+    after row, of a dtype; of i8 the result is i32. `left` and `right`: that operand lies
+    transposed. `workspace` bytes are lent; all operands begin at multiples of `aligned` bytes."""
 
     dtype: str
     batch: int
@@ -253,7 +255,7 @@ class Multiplier:
             if one in self._prepared:
                 return self._prepared[one]
             library = self.library
-            element, sums, scale = _DTYPES[one.dtype]
+            element, sums, scale, result = _DTYPES[one.dtype]
             operation = c_void_p()
             library.cublasLtMatmulDescCreate(byref(operation), sums, scale)
             for attribute, turned in ((_LEFT_TURNED, one.right), (_RIGHT_TURNED, one.left)):
@@ -263,7 +265,7 @@ class Multiplier:
             layouts = (
                 self._layout(element, one.batch, *_lies(one.m, one.k, one.left)),
                 self._layout(element, one.batch, *_lies(one.k, one.n, one.right)),
-                self._layout(element, one.batch, one.n, one.m),
+                self._layout(result, one.batch, one.n, one.m),
             )
             kept = self.algorithms.get(one)
             if kept is None:

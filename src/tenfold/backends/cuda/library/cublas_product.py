@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenfold.backends.cuda.library.cublas import DTYPES, Multiplication
+from tenfold.backends.cuda.library.cublas import Multiplication
 from tenfold.backends.cuda.library.matrices import MatrixProduct
 from tenfold.frozen import frozen
 from tenfold.types import DTYPES as TYPES
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MOST, LEAST = 32 << 20, 1 << 20  # bytes of workspace
 _SPLITS = 32  # results that a workspace has room for, where terms are added in parts
 _BATCH = 65535  # products of one call
+_TERMS = 1 << 17  # of bytes: no sum of fewer overflows
+_ALIKE = ("f32", "f64", "f16", "bf16", "c64", "c128")
 _ALIGNED = 16  # bytes that algorithms may count on
 
 
@@ -53,11 +55,18 @@ class CublasProduct:
 
     def _multiplication(self, aligned: bool) -> Multiplication:
         p = self.product
-        size = _ALIGNED if aligned else TYPES[p.dtype].itemsize
-        return Multiplication(p.dtype, p.batch, p.m, p.n, p.k, p.left, p.right, self.scratch, size)
+        dtype = p.dtypes[0]
+        size = _ALIGNED if aligned else TYPES[dtype].itemsize
+        return Multiplication(dtype, p.batch, p.m, p.n, p.k, p.left, p.right, self.scratch, size)
 
 
-def has_library(product: MatrixProduct) -> bool:
-    """Whether cublasLt does such a product."""
-    alike = len(set(product.dtypes)) == 1 and product.dtype in DTYPES
-    return alike and product.batch <= _BATCH
+def has_library(p: MatrixProduct, aligned: bool) -> bool:
+    """Whether cublasLt does such a product. Of bytes with signs it does those whose operands have
+    terms side by side, in lines that begin at multiples of 16 bytes; and no sum may overflow, of
+    which nothing is promised."""
+    if p.batch > _BATCH:
+        return False
+    if p.dtypes == ("i8", "i8", "i32"):
+        whole = p.n % _ALIGNED == 0 and p.k % _ALIGNED == 0
+        return aligned and whole and p.right and not p.left and p.k < _TERMS
+    return len(set(p.dtypes)) == 1 and p.dtype in _ALIKE

@@ -5,7 +5,8 @@ The rule is a function of shapes, dtypes and the target alone.
 - A product of a real matrix and a vector is our own (`vectors`) where the matrix is long along the
   result: from `LONG` rows on, or where columns lie apart `APART`. So is a batch of `MANY` tiny
   products, of no more than `TINY` rows, columns and terms. The library takes longer for both.
-- All others are the library's, if there is one and it has the dtype.
+- All others are the library's, if there is one and it has the dtype; of products of bytes those
+  that it has, of arrays that begin at multiples of 16 bytes.
 - Else a product with a vector is our own way for such, unless there are fewer than `WIDE` columns,
   apart, of more than `DEPTH` terms; and all others go by tiles (`product_tiles`).
 """
@@ -42,23 +43,26 @@ def product_routine(
 
 
 def product_scratch(types: Sequence[TensorType], given: Given, target: CudaTarget) -> int | None:
-    """The bytes of its scratch memory, None where there is no routine."""
+    """The bytes of its scratch memory, wherever its arrays begin; None where there is no
+    routine."""
     product = matrices_of(types, given)
-    found = None if product is None else _routine(product, target, False)
-    return None if found is None else found.scratch
+    if product is None:
+        return None
+    found = [_routine(product, target, aligned) for aligned in (False, True)]
+    return max((one.scratch for one in found if one is not None), default=None)
 
 
 def product_words(types: Sequence[TensorType], given: Given, target: CudaTarget) -> str:
     """What a plan says of a product: which library makes it, if one does."""
     product = matrices_of(types, given)
-    found = None if product is None else _routine(product, target, False)
+    found = None if product is None else _routine(product, target, True)
     if found is None or isinstance(found, GpuRoutine):
         return ""
     return f"{product}: by {found.made_by}, whose bits are its own"
 
 
 def _routine(p: MatrixProduct, target: CudaTarget, aligned: bool) -> Found | None:
-    if not _is_ours(p) and target.cublas and has_library(p):
+    if not _is_ours(p) and target.cublas and has_library(p, aligned):
         return CublasProduct(p, target.cublas)
     if has_vector(p) and not (_lies_apart(p) and max(p.m, p.n) < WIDE and p.k > DEPTH):
         return vector_routine(p, aligned)
