@@ -17,18 +17,21 @@ from tenfold.backends.backend import Backend
 from tenfold.backends.cuda import compile as compiling
 from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.backend import Place
+from tenfold.backends.cuda.library.cublas import Cublas, Multiplier
 from tenfold.backends.cuda.recording import (
     WHILE,
     ConditionalNode,
     CopyNode,
     Handle,
     KernelNode,
+    LibraryNode,
     Node,
     Recording,
     place_of,
 )
 from tenfold.backends.cuda.target import EXACT, FAST, CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
+from tests.backends.cuda.fake_cublas import FakeCublas
 
 Array = np.ndarray[Any, Any]
 
@@ -44,11 +47,19 @@ class SimulatedModule:
 class SimulatedGpu:
     """One simulated GPU. All that is asked of it is done at once."""
 
-    def __init__(self, chip: str = "sm_90", races: bool = True) -> None:
+    def __init__(
+        self, chip: str = "sm_90", races: bool = True, cublas: FakeCublas | None = None
+    ) -> None:
         """With "sm_90+fast" for a chip, its own exp and tanh are used."""
-        self.target: CudaTarget = named(chip, llvmlite_version())
         self.driver, self.number = 13000, 0
         self.memory = simt.Memory()
+        self.library: Multiplier | None = None
+        version = ""
+        if cublas is not None:
+            cublas.memory = self.memory
+            self.library = Multiplier(Cublas(cublas))
+            version = self.library.library.version
+        self.target: CudaTarget = named(chip, llvmlite_version(), cublas=version)
         self.races = races
         self.launches: list[tuple[str, int, int]] = []
 
@@ -122,6 +133,10 @@ class SimulatedGpu:
     def wait(self, stream: Any) -> None:
         pass
 
+    def multiplier(self) -> Multiplier:
+        assert self.library is not None
+        return self.library
+
 
 class SimulatedGraph:
     """A graph whose nodes run one after another, in any order that keeps what they wait for: one
@@ -188,6 +203,8 @@ class SimulatedGraph:
             case CopyNode():
                 target, source = self.address(node.target), self.address(node.source)
                 self.gpu.copy(target, source, node.nbytes, 0)
+            case LibraryNode():
+                node.call(self.gpu, 0, [self.address(place) for place in node.places])
             case _:
                 raise AssertionError(f"not simulated: {node}")
 

@@ -69,6 +69,9 @@ class CudaCode:
             return f"its functions are computed in the {self.target.maths} way"
         if self.target.capability > capability:
             return f"it is for sm_{self.target.capability}, this is an sm_{capability}"
+        here = self.place.target().cublas
+        if self.target.cublas and self.target.cublas != here:
+            return f"it multiplies by cublasLt {self.target.cublas}, here is {here or 'none'}"
         every = all(any(c.runs_on(capability, driver) for c in m.cubins) for m in self.modules)
         if not every and self.target.ptx > takes(driver):
             return f"the driver, for CUDA {version_text(driver)}, is older than its PTX"
@@ -98,7 +101,7 @@ class CudaCode:
         """Have the kernels of a plan found there, by this code alone."""
         from tenfold.backends.cuda.run.kernels import odd_buffers
 
-        wanted = routines_of(plan)
+        wanted = routines_of(plan, self.target)
         digests = {key: _digest(routine, self.target) for key, routine in wanted.items()}
         if digests != {key: digest for key, digest, _ in self.routines}:
             bad("its routines are not those of this Tenfold")
@@ -214,19 +217,20 @@ def read_facts(data: Any) -> Facts:
 # What is kept of a program.
 
 
-def routines_of(plan: Plan) -> dict[str, GpuRoutine]:
-    """The routines that a plan calls on a device, by their keys."""
-    from tenfold.backends.cuda.library.routine import routine_of
+def routines_of(plan: Plan, target: CudaTarget) -> dict[str, GpuRoutine]:
+    """The routines of our own that a plan calls on a device, by their keys: those for arrays that
+    begin at multiples of 16 bytes, and for others."""
+    from tenfold.backends.cuda.library.routine import GpuRoutine
+    from tenfold.backends.cuda.run.record import routine_for
     from tenfold.plan import RoutineStep
 
     found = {}
     for one in plan.every:
-        for step in one.steps:
-            if isinstance(step, RoutineStep):
-                node = one.graph.nodes[step.node]
-                types = [one.graph.types[v] for v in node.inputs]
-                routine = routine_of(step.name, types, node.types[0], dict(node.attributes))
-                if routine is not None:
+        called = [step for step in one.steps if isinstance(step, RoutineStep)]
+        for step in called:
+            for aligned in (True, False):
+                routine = routine_for(one, step, target, aligned)
+                if isinstance(routine, GpuRoutine):
                     found[routine.key] = routine
     return found
 
@@ -276,7 +280,7 @@ def _code(
             kernels.append((place[text.name], kept, facts))
         codes.append(known[key])
     routines, glue = [], []
-    for name, routine in routines_of(plan).items():
+    for name, routine in routines_of(plan, target).items():
         routines.append((name, _digest(routine, target), len(made)))
         made.append(shared_module(join([routine.text(target)]), target))
     for name, between in _glue(plan, target, texts).items():

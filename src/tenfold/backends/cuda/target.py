@@ -42,6 +42,7 @@ class CudaTarget:
     ptx: int  # the version of PTX, 80 for 8.0
     maths: str = EXACT
     llvmlite: str = ""
+    cublas: str = ""  # the version of cublasLt that multiplies, "" where there is none
 
     @property
     def name(self) -> str:
@@ -72,11 +73,11 @@ class CudaTarget:
     @property
     def digest(self) -> str:
         """The part of a cache key that stands for the target and its compiler."""
-        return sha256(f"{self.llvm.digest} {self.maths}".encode()).hexdigest()[:32]
+        return sha256(f"{self.llvm.digest} {self.maths} {self.cublas}".encode()).hexdigest()[:32]
 
     @property
     def versions(self) -> Mapping[str, str]:
-        return {"llvmlite": self.llvmlite}
+        return {"llvmlite": self.llvmlite, "cublasLt": self.cublas or "none"}
 
     @property
     def rank(self) -> int:
@@ -86,7 +87,7 @@ class CudaTarget:
         return f"{TRIPLE} {self.name} PTX {self.ptx // 10}.{self.ptx % 10}"
 
 
-def named(name: str, llvmlite: str = "", maths: str = EXACT) -> CudaTarget:
+def named(name: str, llvmlite: str = "", maths: str = EXACT, cublas: str = "") -> CudaTarget:
     """The target of a chip by its name. The version of PTX hangs on the chip alone, so that a plan
     made elsewhere has the code that would be made here.
 
@@ -101,7 +102,7 @@ def named(name: str, llvmlite: str = "", maths: str = EXACT) -> CudaTarget:
             f"{name!r} is no chip that CUDA code is made for",
             fix=f"give one of {', '.join(f'sm_{known}' for known in CHIPS)}",
         )
-    return CudaTarget(chip, CHIPS[chip], way, llvmlite)
+    return CudaTarget(chip, CHIPS[chip], way, llvmlite, cublas)
 
 
 def takes(driver: int) -> int:
@@ -114,7 +115,7 @@ def takes(driver: int) -> int:
     return max((ptx for since, ptx in _TAKEN.items() if since <= driver), default=0)
 
 
-def target_on(capability: int, driver: int, llvmlite: str = "") -> CudaTarget:
+def target_on(capability: int, driver: int, llvmlite: str = "", cublas: str = "") -> CudaTarget:
     """The target of a GPU: its chip, or the newest before it that LLVM and the driver know, whose
     PTX it runs, too.
 
@@ -133,7 +134,7 @@ def target_on(capability: int, driver: int, llvmlite: str = "") -> CudaTarget:
             f"the GPU is an sm_{capability}, and code is made from sm_{min(CHIPS)} on",
             fix="use a later GPU, or give backend='cpu'",
         )
-    return named(f"sm_{max(fitting)}", llvmlite)
+    return named(f"sm_{max(fitting)}", llvmlite, cublas=cublas)
 
 
 def target_remark(target: CudaTarget) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tenfold.backends.cuda.driver.library import Driver, driver, forked
+from tenfold.backends.cuda.library.cublas import Multiplier, find_cublas
 from tenfold.backends.cuda.target import CudaTarget, target_on
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
@@ -119,6 +120,10 @@ class Device(Protocol):
 
     def wait(self, stream: Any) -> None: ...
 
+    def multiplier(self) -> Multiplier:
+        """The library that multiplies matrices here; only where the target names one."""
+        ...
+
 
 class PinnedWord:
     """Four bytes of pinned memory."""
@@ -172,7 +177,10 @@ class Gpu:
         self.version = version.value
         self.capability = 10 * major + minor
         self.processors = self.attribute(_PROCESSORS)
-        self.target = target_on(self.capability, self.version, llvmlite_version())
+        found = find_cublas(self.version // 1000)
+        library = found.version if found is not None else ""
+        self.target = target_on(self.capability, self.version, llvmlite_version(), library)
+        self._multiplier: Multiplier | None = None
         self._own = threading.local()
         self._several = gpu_count() > 1
 
@@ -277,6 +285,17 @@ class Gpu:
 
     def wait(self, stream: Any) -> None:
         self.enter().cuStreamSynchronize(stream)
+
+    # Libraries.
+
+    def multiplier(self) -> Multiplier:
+        self.enter()
+        with self._lock:
+            if self._multiplier is None:
+                library = find_cublas(self.version // 1000)
+                assert library is not None, "the target names no cublasLt"
+                self._multiplier = Multiplier(library)
+            return self._multiplier
 
     # Code.
 

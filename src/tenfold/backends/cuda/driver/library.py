@@ -90,6 +90,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuGraphExecKernelNodeSetParams_v2": (c_void_p, c_void_p, c_void_p),
     "cuGraphExecNodeSetParams": (c_void_p, c_void_p, c_void_p),
     "cuGraphLaunch": (c_void_p, c_void_p),
+    "cuGraphExecChildGraphNodeSetParams": (c_void_p, c_void_p, c_void_p),
     "cuStreamBeginCapture_v2": (c_void_p, c_int),
     "cuStreamEndCapture": (c_void_p, _P(c_void_p)),
     "cuGraphConditionalHandleCreate": (_P(c_uint64), c_void_p, c_void_p, c_uint, c_uint),

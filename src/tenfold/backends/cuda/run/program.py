@@ -226,7 +226,8 @@ class CudaProgram(Program):
 
         def execution() -> Execution:
             return Execution(
-                self.device, stream, code, constants, partial, fault, self._kernels.routine,
+                self.device, self.target, stream, code, constants, partial, fault,
+                self._kernels.routine,
                 lambda: self.running.callbacks or self.callbacks,
             )  # fmt: skip
 
