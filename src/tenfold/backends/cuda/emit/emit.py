@@ -8,6 +8,7 @@ from typing import Any
 
 from tenfold.backends.cuda.emit.columns import Columns
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
+from tenfold.backends.cuda.emit.keptcolumns import emit_kept_columns
 from tenfold.backends.cuda.emit.longrows import LongRows
 from tenfold.backends.cuda.emit.phases import is_shaped
 from tenfold.backends.cuda.emit.point import apart, emit_point, first_of, outside_of, thread_number
@@ -76,7 +77,8 @@ def _emit_rows(
     if any(axis in lanes for axis in form.outer):
         if is_shaped(form.kernel) and None not in along.values():
             return None
-        return Columns(form, begin, facts).emit()
+        found = emit_kept_columns(form, begin(), facts)
+        return Columns(form, begin, facts).emit() if found is None else found
     if is_shaped(form.kernel) and None in along.values():
         return None
     found = emit_rows(form, begin(), facts)

@@ -46,12 +46,8 @@ class Phases(ABC):
         for n, i in enumerate(form.kernel.instructions):
             if i.op == "reduce":
                 self.members.setdefault(deep[n], []).append(n)
-        row, kernel = form.row, form.kernel
-        conditions = [kernel.free[c.condition] for c in kernel.checks]
-        self.sweeps = any(row in f for f in conditions) or any(
-            row in kernel.store_free(s) for s in kernel.stores
-        )  # whether rows are gone through once more in the end
-        self.rows: Any = prod(kernel.axes[a].extent for a in form.outer)
+        self.sweeps = swept(form)
+        self.rows: Any = prod(form.kernel.axes[a].extent for a in form.outer)
         self.groups = self.groups_of(self.rows)
         self.units = -(-self.extent // self.unit)
         self.size = self._size()
@@ -451,6 +447,14 @@ def counted(
     number, *state = loop(w, "i32", first, stop, 1, [("i32", "0"), *counter.first], one)
     some = w.op(f"icmp ne i32 {number}, 0")
     return guarded(w, some, lambda: counter.total(number, state), counter.joining.types)
+
+
+def swept(form: RowForm) -> bool:
+    """Whether rows are gone through once more in the end: something is stored along them, or
+    checked."""
+    kernel = form.kernel
+    free = [kernel.free[c.condition] for c in kernel.checks]
+    return any(form.row in axes for axes in (*free, *map(kernel.store_free, kernel.stores)))
 
 
 def is_shaped(kernel: Kernel) -> bool:

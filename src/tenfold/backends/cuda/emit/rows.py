@@ -4,7 +4,7 @@ that is computed of the row."""
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
@@ -17,6 +17,9 @@ from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
 from tenfold.backends.llvm.writer import SIZES
 from tenfold.kernel.analyse.access import in_place
 from tenfold.kernel.ir.number import Facts
+
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.emit.keptcolumns import ColumnLayout, ColumnTeam
 
 BLOCK = 128  # threads at least: several short rows
 _KEPT = 4  # bytes of an element, of which a thread keeps up to 32
@@ -59,7 +62,9 @@ def packs(t: Thread, form: RowForm) -> bool:
 class RowsEmitter:
     """One team's row, as text."""
 
-    def __init__(self, f: FunctionWriter, t: Thread, form: RowForm, team: Team) -> None:
+    def __init__(
+        self, f: FunctionWriter, t: Thread, form: RowForm, team: Team | ColumnTeam
+    ) -> None:
         self.f, self.t, self.w, self.form, self.team = f, t, f.w, form, team
         self.kernel = form.kernel
         self.alive = self.find_row()
@@ -86,7 +91,7 @@ class RowsEmitter:
         self.t.base.update(zip(self.form.outer, apart(w, ty, number, extents), strict=True))
         return alive
 
-    def slots(self, layout: Layout, start: Position = 0) -> tuple[Text, list[Slot]]:
+    def slots(self, layout: Layout | ColumnLayout, start: Position = 0) -> tuple[Text, list[Slot]]:
         """The slots of this thread from a place in the row on: their anchor, and each."""
         w, ty = self.w, self.t.position
         anchor = layout.anchor(w, ty, self.team.me)

@@ -238,11 +238,8 @@ class Thread:
     def _pair(self, element: str, value: int | None, constant: int, slot: int) -> Text:
         """What two slots have of a value, or twice a constant."""
         if value is None:
-            return (
-                f"splat ({element} 0xR{constant:04X})"
-                if element == "bfloat"
-                else (f"splat ({element} 0xH{constant:04X})")
-            )
+            letter = "R" if element == "bfloat" else "H"
+            return f"splat ({element} 0x{letter}{constant:04X})"
         slot = slot if self.spread(value) else 0
         key = "pair", element, value, slot
         if key not in self.env:
