@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
+from tenfold.backends.cuda.emit.division import LEAST, divided, reciprocal
 from tenfold.backends.cuda.emit.pairs import Paired, operate, pair
 from tenfold.backends.cuda.emit.signs import SIGNS, seen, signed
 from tenfold.backends.llvm.functions import called
@@ -207,6 +208,9 @@ class Thread:
             if value in self.pairs:
                 self._in_pairs(value)
                 return
+        if i.op == "div" and i.dtype in ("f32", "f64") and self._shares(*i.args):
+            self._divide(value)
+            return
         sources = [self.kernel.instructions[a].dtype for a in i.args]
         for slot in self.each(value):
             given = [self.get(a, slot) for a in i.args]
@@ -224,6 +228,26 @@ class Thread:
             else:
                 found = instruction(w, i.op, i.dtype, sources, given, False)
             self.put(value, slot, found)
+
+    def _shares(self, dividend: int, divisor: int) -> bool:
+        """Whether several slots are divided by the same, which is no constant. Where some slots
+        may not be there, what says so takes the registers that it would need."""
+        if not self.spread(dividend) or self.spread(divisor) or len(self.slots) < LEAST:
+            return False
+        if any(slot.active is not None for slot in self.slots):
+            return False
+        return self.get(divisor).startswith("%")
+
+    def _divide(self, value: int) -> None:
+        i = self.kernel.instructions[value]
+        dividend, divisor = i.args
+        s, key = self.get(divisor), ("reciprocal", divisor)
+        if key not in self.env:
+            self.env[key] = reciprocal(self.w, i.dtype, s)
+        given = [self.get(dividend, slot) for slot in range(len(self.slots))]
+        found = divided(self.w, i.dtype, given, s, self.env[key])
+        for slot, x in enumerate(found):
+            self.put(value, slot, x)
 
     def _in_pairs(self, value: int) -> None:
         """Sixteen-bit floats, two slots at a time."""
