@@ -15,15 +15,15 @@ from typing import Any
 from tenfold.backends.cuda.emit.control import balanced
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.joining import Held, Joining
-from tenfold.backends.cuda.emit.phases import BUSY, swept
-from tenfold.backends.cuda.emit.rowform import RowForm
+from tenfold.backends.cuda.emit.phases import BUSY
+from tenfold.backends.cuda.emit.rowform import RowForm, passes
 from tenfold.backends.cuda.emit.rows import RowsEmitter
 from tenfold.backends.cuda.emit.team import chosen, exchange, wait
 from tenfold.backends.cuda.emit.thread import Slot, Text
 from tenfold.backends.cuda.target import WARP
 from tenfold.backends.llvm.writer import Writer
 from tenfold.frozen import frozen
-from tenfold.kernel.ir.kernel import Fold, stages
+from tenfold.kernel.ir.kernel import Fold
 from tenfold.kernel.ir.number import Facts, prefers_less
 
 _RUN = Fold().run
@@ -67,7 +67,12 @@ class ColumnTeam:
         """Which column of the block this thread has."""
         return self.w.op(f"and i32 {self.thread}, {self.teams - 1}")
 
+    def first(self) -> Text:
+        """The number of the first column of this block."""
+        return self.w.op(f"mul i32 {self.f.sreg('ctaid.x')}, {self.teams}")
+
     def wait(self) -> None:
+        """Until all threads of the block have come here."""
         wait(self.w)
 
     def joined(
@@ -145,9 +150,7 @@ def column_layout(extent: Any, columns: Any) -> ColumnLayout | None:
 def emit_kept_columns(form: RowForm, f: FunctionWriter, facts: Facts) -> KernelText | None:
     """A kernel of columns, kept; None where they are read but once, or are too long."""
     kernel = form.kernel
-    deep = stages(kernel)
-    stage = {deep[n] for n, i in enumerate(kernel.instructions) if i.op == "reduce"}
-    if len(stage) + swept(form) < 2:
+    if passes(form) < 2:
         return None
     columns: Any = prod(kernel.axes[a].extent for a in form.outer)
     layout = column_layout(kernel.axes[form.row].extent, columns)

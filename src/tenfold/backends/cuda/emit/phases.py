@@ -19,7 +19,7 @@ from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, fini
 from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import both, guard, guarded, load, store
 from tenfold.backends.cuda.emit.point import apart
-from tenfold.backends.cuda.emit.rowform import RowForm
+from tenfold.backends.cuda.emit.rowform import RowForm, swept
 from tenfold.backends.cuda.emit.team import exchange, wait
 from tenfold.backends.cuda.emit.thread import Position, Text, Thread
 from tenfold.backends.cuda.target import WARP
@@ -447,14 +447,6 @@ def counted(
     number, *state = loop(w, "i32", first, stop, 1, [("i32", "0"), *counter.first], one)
     some = w.op(f"icmp ne i32 {number}, 0")
     return guarded(w, some, lambda: counter.total(number, state), counter.joining.types)
-
-
-def swept(form: RowForm) -> bool:
-    """Whether rows are gone through once more in the end: something is stored along them, or
-    checked."""
-    kernel = form.kernel
-    free = [kernel.free[c.condition] for c in kernel.checks]
-    return any(form.row in axes for axes in (*free, *map(kernel.store_free, kernel.stores)))
 
 
 def is_shaped(kernel: Kernel) -> bool:
