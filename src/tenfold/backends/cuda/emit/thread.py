@@ -226,6 +226,10 @@ class Thread:
             elif i.op in SIGNS and value in self._seen():
                 found = signed(w, i.op, i.dtype, given[0])
             else:
+                if i.op in ("shl", "shr") and i.dtype[1:] == "64":
+                    # LLVM drops the test of an amount before a shift, whose own amount is cut to
+                    # 32 bits; it does not where the amount is bounded once more.
+                    given[1] = w.intrinsic("umin", "i64", given[1], "63")
                 found = instruction(w, i.op, i.dtype, sources, given, False)
             self.put(value, slot, found)
 
