@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cuda.emit import phases
+from tenfold.backends.cuda.emit.keptcolumns import ColumnLayout, column_layout
 from tests.backends.cpu.test_kernels import softmax
 from tests.backends.cuda.beside import beside, values
 from tests.backends.cuda.test_rows import ORDERED, reduced
@@ -85,3 +86,40 @@ def test_columns_of_many_runs_in_one_part(monkeypatch: pytest.MonkeyPatch) -> No
         done = reduced("sum", "f32", x.shape, (0,), x)
         assert len(done.launches) == 1
         assert ("alloca" in done.text) == memory
+
+
+@pytest.mark.parametrize("columns", [7, 33])
+@pytest.mark.parametrize("rows", [4, 5, 33, 256, 257, 1024, 2048])
+def test_kept_columns(rows: int, columns: int) -> None:
+    """One function: each element is read once."""
+    x = np.random.default_rng(rows).standard_normal((rows, columns)).astype(np.float32)
+    kernel = softmax(rows, columns, 0)
+    done = beside(kernel, x, np.zeros_like(x))
+    if columns > 16:  # else rows lie across lanes
+        assert len(done.launches) == 1
+
+
+def test_layouts_of_columns() -> None:
+    """Few threads a column where there are many, more where there are few; none for long ones."""
+    for extent in (1, 4, 33, 128, 129, 256, 257, 1024, 1025, 2048):
+        for columns in (1, 300, 5000, 10**6):
+            layout = column_layout(extent, columns)
+            assert layout is not None
+            assert layout.reach >= extent
+            assert layout.rows <= 32
+    assert column_layout(2049, 1000) is None
+    assert column_layout(256, 10**6) == ColumnLayout(8, 32)
+    assert column_layout(256, 1000) == ColumnLayout(32, 8)
+    assert column_layout(1024, 1024) == ColumnLayout(32, 32)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+def test_kept_columns_of_every_float(dtype: str) -> None:
+    x = values((130, 40), dtype)
+    beside(softmax(130, 40, 0, dtype), x, np.zeros_like(x))
+
+
+def test_kept_columns_of_many() -> None:
+    x = np.random.default_rng(1).standard_normal((70, 9000)).astype(np.float32)
+    done = beside(softmax(70, 9000, 0), x, np.zeros_like(x))
+    assert done.launches == [(-(-9000 // 32), 256)]

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.schedule.schedule import tune
+from tenfold.backends.cuda.compile import to_ptx
 from tenfold.kernel import Builder, Kernel
 from tests.backends.cpu.running import at, mapped, position
-from tests.backends.cuda.beside import EVERY, beside, launched, values
+from tests.backends.cuda.beside import EVERY, GPU, beside, launched, values
 
 FULL = 132 * 256  # threads, above which each has several elements
 
@@ -72,6 +73,34 @@ def test_broadcasts(shape: tuple[int, ...]) -> None:
     beside(
         b.finish(), values(shape), values(shape[-1]), values(shape[0]), np.zeros(shape, np.float32)
     )
+
+
+@pytest.mark.parametrize("shape", [(300, 467), (2, 300, 234), (70001, 3), (3, 70001), (5, 300, 93)])
+def test_rows_of_odd_length(shape: tuple[int, ...]) -> None:
+    """The inner two axes are one: what lies as the result does is read several at once."""
+    b = Builder()
+    size = int(np.prod(shape))
+    x, row = b.buffer("f32", size), b.buffer("f32", shape[-1])
+    column, out = b.buffer("f32", shape[-2]), b.buffer("f32", size, "write")
+    where = position(b, shape)
+    total = b.op("add", "f32", b.load(x, at(where, shape)), b.load(row, where[-1]))
+    b.store(out, at(where, shape), b.op("mul", "f32", total, b.load(column, where[-2])))
+    given = values(shape), values(shape[-1]), values(shape[-2]), np.zeros(shape, np.float32)
+    done = beside(b.finish(), *given)
+    assert "load <4 x float>" in done.text or "load <2 x float>" in done.text
+
+
+@pytest.mark.parametrize("dtype", ["i64", "u64"])
+def test_shifts_by_too_much(dtype: str) -> None:
+    """The test of an amount is there in the assembler's text, too: LLVM has dropped it."""
+    for op in ("shl", "shr"):
+        done = beside(
+            mapped(op, dtype, dtype, 2, (300,)), values(300, dtype), values(300, dtype, 1),
+            np.zeros(300, values(1, dtype).dtype),
+        )  # fmt: skip
+        ptx = to_ptx(done.text, GPU)
+        assert "min.u64" in ptx
+        assert ("selp" in ptx) == (op == "shl" or dtype == "u64")
 
 
 def test_reversed_and_strided() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 from tenfold.backends.cuda.emit.control import balanced, least, loop, total
 from tenfold.backends.cuda.emit.function import FunctionWriter
 from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import guarded
-from tenfold.backends.cuda.emit.phases import Phases, PhaseWriter, apart_of, counted, state_of
+from tenfold.backends.cuda.emit.phases import BUSY, Phases, PhaseWriter, apart_of, counted, state_of
 from tenfold.backends.cuda.emit.rowform import RowForm
 from tenfold.backends.cuda.emit.team import chosen, wait
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
@@ -29,10 +30,7 @@ class Columns(Phases):
     """A warp has 32 columns; `warps` of them share the rows of these, each a stretch of runs."""
 
     def __init__(self, form: RowForm, begin: Callable[[], FunctionWriter], facts: Facts) -> None:
-        extent = form.kernel.axes[form.row].extent
-        self.warps = next((n for n in (1, 2, 4) if prefers_less(extent, 32 * n + 1)), 8)
-        if self.warps == 8 and not prefers_less(extent, 1024):
-            self.warps = 32
+        self.warps = _warps(form)
         self.threads = max(_BLOCK, WARP * self.warps)
         self.sides = self.threads // (WARP * self.warps)  # of 32 columns, in a block
         super().__init__(form, begin, facts)
@@ -47,6 +45,21 @@ class Columns(Phases):
 
     def writer(self, f: FunctionWriter, t: Thread) -> ColumnsWriter:
         return ColumnsWriter(self, f, t)
+
+
+def _warps(form: RowForm) -> int:
+    """How many warps share the rows of a column: more where these are many, and where there are
+    few columns, as long as each has as many rows as it has at once."""
+    extent = form.kernel.axes[form.row].extent
+    columns: Any = prod(form.kernel.axes[a].extent for a in form.outer)
+    warps = next((n for n in (1, 2, 4) if prefers_less(extent, 32 * n + 1)), 8)
+    if warps == 8 and not prefers_less(extent, 1024):
+        return 32
+    while warps < 8 and not prefers_less(extent, 2 * warps * _AT_ONCE):
+        if not prefers_less(columns // (_BLOCK // warps), BUSY):
+            break
+        warps *= 2
+    return warps
 
 
 class ColumnsWriter(PhaseWriter):

@@ -8,9 +8,17 @@ from typing import Any
 
 from tenfold.backends.cuda.emit.columns import Columns
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
+from tenfold.backends.cuda.emit.keptcolumns import emit_kept_columns
 from tenfold.backends.cuda.emit.longrows import LongRows
 from tenfold.backends.cuda.emit.phases import is_shaped
-from tenfold.backends.cuda.emit.point import apart, emit_point, first_of, outside_of, thread_number
+from tenfold.backends.cuda.emit.point import (
+    apart,
+    emit_point,
+    first_of,
+    flattened,
+    outside_of,
+    thread_number,
+)
 from tenfold.backends.cuda.emit.rowform import RowForm, row_form
 from tenfold.backends.cuda.emit.rows import emit_rows
 from tenfold.backends.cuda.emit.scatter import emit_scatter
@@ -52,8 +60,10 @@ def emit(
     sequential = [n for n, a in enumerate(kernel.axes) if a.kind == SEQUENTIAL]
     if not choice.reduces and not sequential:
         tile = tile_of(legal, order)
-        f = FunctionWriter(legal, target, odd, early)
-        return emit_point(f, order, facts) if tile is None else emit_tiles(f, order, tile, facts)
+        if tile is not None:
+            return emit_tiles(FunctionWriter(legal, target, odd, early), order, tile, facts)
+        legal, order = flattened(legal, order)
+        return emit_point(FunctionWriter(legal, target, odd, early), order, facts)
     along = rounds_in(legal, order, lanes)
     form = row_form(legal, order)
     if form is not None:
@@ -81,7 +91,8 @@ def _emit_rows(
     if any(axis in lanes for axis in form.outer):
         if is_shaped(form.kernel) and None not in along.values():
             return None
-        return Columns(form, begin, facts).emit()
+        found = emit_kept_columns(form, begin(), facts)
+        return Columns(form, begin, facts).emit() if found is None else found
     if is_shaped(form.kernel) and None in along.values():
         return None
     found = emit_rows(form, begin(), facts)

@@ -85,6 +85,7 @@ class FunctionWriter:
             self._overlap()
         self.memory: list[str] = []  # lines that reserve a thread's own
         self.shared: list[str] = []  # and a block's
+        self.cluster = 1  # blocks of a cluster
         self.partial = False  # whether it is given room for partial results
         self.common = False  # whether other kernels have the same function
         self.words: list[Any] = []
@@ -157,6 +158,8 @@ class FunctionWriter:
         attributes = f'"nvvm.maxntid"="{threads}"'
         if least > 1:
             attributes += f' "nvvm.minctasm"="{least}"'
+        if self.cluster > 1:
+            attributes += f' "nvvm.cluster_dim"="{self.cluster},1,1"'
         head = f"define ptx_kernel void @local.({listed}) nounwind {attributes} {{"
         lines = [head, w.lines[0], *self.memory, *before, *w.lines[1:], "}", ""]
         return "\n".join(lines), "\n".join(self.shared), tuple(one for one, _ in given)
@@ -189,7 +192,7 @@ def finish(
             declared.update(dict.fromkeys(lines))
             bodies[name] = body
         maths |= needed
-        launches.append(Launch(name, place(blocks, facts), threads, given))
+        launches.append(Launch(name, place(blocks, facts), threads, given, own.cluster))
     fragment = Fragment(tuple(declared), "\n".join(bodies.values()))
     return KernelText(
         fragment, frozenset(maths), tuple(launches), place(partial, facts), tuple(common)

@@ -19,7 +19,7 @@ from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, fini
 from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import both, guard, guarded, load, store
 from tenfold.backends.cuda.emit.point import apart
-from tenfold.backends.cuda.emit.rowform import RowForm
+from tenfold.backends.cuda.emit.rowform import RowForm, swept
 from tenfold.backends.cuda.emit.team import exchange, wait
 from tenfold.backends.cuda.emit.thread import Position, Text, Thread
 from tenfold.backends.cuda.target import WARP
@@ -46,12 +46,8 @@ class Phases(ABC):
         for n, i in enumerate(form.kernel.instructions):
             if i.op == "reduce":
                 self.members.setdefault(deep[n], []).append(n)
-        row, kernel = form.row, form.kernel
-        conditions = [kernel.free[c.condition] for c in kernel.checks]
-        self.sweeps = any(row in f for f in conditions) or any(
-            row in kernel.store_free(s) for s in kernel.stores
-        )  # whether rows are gone through once more in the end
-        self.rows: Any = prod(kernel.axes[a].extent for a in form.outer)
+        self.sweeps = swept(form)
+        self.rows: Any = prod(form.kernel.axes[a].extent for a in form.outer)
         self.groups = self.groups_of(self.rows)
         self.units = -(-self.extent // self.unit)
         self.size = self._size()

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
+from tenfold.backends.cuda.emit.division import LEAST, divided, reciprocal
 from tenfold.backends.cuda.emit.pairs import Paired, operate, pair
 from tenfold.backends.cuda.emit.signs import SIGNS, seen, signed
 from tenfold.backends.llvm.functions import called
@@ -207,6 +208,9 @@ class Thread:
             if value in self.pairs:
                 self._in_pairs(value)
                 return
+        if i.op == "div" and i.dtype in ("f32", "f64") and self._shares(*i.args):
+            self._divide(value)
+            return
         sources = [self.kernel.instructions[a].dtype for a in i.args]
         for slot in self.each(value):
             given = [self.get(a, slot) for a in i.args]
@@ -222,8 +226,32 @@ class Thread:
             elif i.op in SIGNS and value in self._seen():
                 found = signed(w, i.op, i.dtype, given[0])
             else:
+                if i.op in ("shl", "shr") and i.dtype[1:] == "64":
+                    # LLVM drops the test of an amount before a shift, whose own amount is cut to
+                    # 32 bits; it does not where the amount is bounded once more.
+                    given[1] = w.intrinsic("umin", "i64", given[1], "63")
                 found = instruction(w, i.op, i.dtype, sources, given, False)
             self.put(value, slot, found)
+
+    def _shares(self, dividend: int, divisor: int) -> bool:
+        """Whether several slots are divided by the same, which is no constant. Where some slots
+        may not be there, what says so takes the registers that it would need."""
+        if not self.spread(dividend) or self.spread(divisor) or len(self.slots) < LEAST:
+            return False
+        if any(slot.active is not None for slot in self.slots):
+            return False
+        return self.get(divisor).startswith("%")
+
+    def _divide(self, value: int) -> None:
+        i = self.kernel.instructions[value]
+        dividend, divisor = i.args
+        s, key = self.get(divisor), ("reciprocal", divisor)
+        if key not in self.env:
+            self.env[key] = reciprocal(self.w, i.dtype, s)
+        given = [self.get(dividend, slot) for slot in range(len(self.slots))]
+        found = divided(self.w, i.dtype, given, s, self.env[key])
+        for slot, x in enumerate(found):
+            self.put(value, slot, x)
 
     def _in_pairs(self, value: int) -> None:
         """Sixteen-bit floats, two slots at a time."""
@@ -238,11 +266,8 @@ class Thread:
     def _pair(self, element: str, value: int | None, constant: int, slot: int) -> Text:
         """What two slots have of a value, or twice a constant."""
         if value is None:
-            return (
-                f"splat ({element} 0xR{constant:04X})"
-                if element == "bfloat"
-                else (f"splat ({element} 0xH{constant:04X})")
-            )
+            letter = "R" if element == "bfloat" else "H"
+            return f"splat ({element} 0x{letter}{constant:04X})"
         slot = slot if self.spread(value) else 0
         key = "pair", element, value, slot
         if key not in self.env:

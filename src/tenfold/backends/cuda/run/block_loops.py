@@ -200,7 +200,9 @@ class _BlockLoopRecorder:
         buffers = [frame.address(slot) for slot in step.slots]
         calls = []
         for launch, named in zip(found.launches, text.launches, strict=True):
-            part = parts[named.name]
+            part = parts.get(named.name)
+            if part is None:  # other kernels have it, too
+                raise NotOneBlock
             if not launch.blocks:
                 continue
             self.work += launch.blocks * launch.threads
