@@ -13,6 +13,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends import registry
+from tenfold.backends.cuda.array import DeviceArray
 from tenfold.backends.cuda.code import CudaCode, facts_data, read_code, read_facts
 from tenfold.backends.cuda.run import kernels
 from tenfold.backends.file import PlanFile
@@ -278,6 +279,20 @@ def test_loops_that_are_one_function(tmp_path: Path, monkeypatch: pytest.MonkeyP
         c, (last, most) = plan(X)
         bits([c, last, most], [wanted[0], *wanted[1]])
     assert made == []  # nothing is compiled
+
+
+def test_a_loaded_plan_takes_arrays_on_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path)
+    use(monkeypatch, SimulatedGpu())
+    plan, wanted = tn.load(path, trust_code=True), tn.jit(program)(X, Y)
+    there = tn.device_put(X, "cuda")
+    for _ in range(3):  # checked, by the slow path, by the entry
+        got = plan(there, Y)
+        assert all(isinstance(one, DeviceArray) for one in got)
+        bits(got, wanted)
+    assert all(type(one) is np.ndarray for one in plan(X, Y))
 
 
 def test_code_that_is_wrong_is_found_by_the_first_call(
