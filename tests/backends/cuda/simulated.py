@@ -27,7 +27,7 @@ from tenfold.backends.cuda.recording import (
     Recording,
     place_of,
 )
-from tenfold.backends.cuda.target import EXACT, CudaTarget, named
+from tenfold.backends.cuda.target import EXACT, FAST, CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +45,7 @@ class SimulatedGpu:
     """One simulated GPU. All that is asked of it is done at once."""
 
     def __init__(self, chip: str = "sm_90", races: bool = True) -> None:
+        """With "sm_90+fast" for a chip, its own exp and tanh are used."""
         self.target: CudaTarget = named(chip, llvmlite_version())
         self.driver, self.number = 13000, 0
         self.memory = simt.Memory()
@@ -105,7 +106,14 @@ class SimulatedGpu:
         self.launches.append((name, blocks, threads))
         args = [w if isinstance(w, int) else int.from_bytes(w, "little") for w in words]
         simt.launch(
-            module, name, (blocks, 1, 1), (threads, 1, 1), args, self.memory, races=self.races
+            module,
+            name,
+            (blocks, 1, 1),
+            (threads, 1, 1),
+            args,
+            self.memory,
+            races=self.races,
+            approximate=self.target.maths == FAST,
         )
 
     def instantiate(self, recording: Recording, places: Sequence[int]) -> SimulatedGraph:

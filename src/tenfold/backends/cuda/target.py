@@ -58,7 +58,15 @@ class CudaTarget:
     def llvm(self) -> LLVMTarget:
         """The same as LLVM takes it; a thread has no vectors."""
         return LLVMTarget(
-            TRIPLE, f"sm_{self.capability}", f"+ptx{self.ptx}", 16, False, True, True, self.llvmlite
+            TRIPLE,
+            f"sm_{self.capability}",
+            f"+ptx{self.ptx}",
+            vector_bytes=16,
+            masked=False,
+            fma=True,
+            half=True,
+            llvmlite=self.llvmlite,
+            fast=self.maths == FAST,
         )
 
     @property
