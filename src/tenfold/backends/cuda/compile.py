@@ -37,6 +37,7 @@ def module_text(codes: Sequence[KernelText], target: CudaTarget) -> str:
     """The text of a module: kernels and the functions they call."""
     needed = sorted(frozenset().union(*(code.maths for code in codes)))
     parts = [code.fragment for code in codes]
+    parts += dict.fromkeys(one for code in codes for one in code.common)
     return join([*parts, *definitions(needed, target.llvm)])
 
 

@@ -289,7 +289,12 @@ class _Planner:
     def reason(self, node: Node) -> str:
         if self.table[node.op].effect:
             return "it calls Python"
-        return self.outline.reasons.get(node.op) or "there is no kernel or routine for it yet"
+        lowering, words = self.table[node.op].lowering, ""
+        if isinstance(lowering, Routine):
+            types = tuple(self.graph.types[v] for v in node.inputs)
+            words = self.capabilities.lacks(lowering.name, types)
+        known = words or self.outline.reasons.get(node.op)
+        return known or "there is no kernel or routine for it yet"
 
     def sub(self, scope: Graph) -> int:
         plan = self.plans[scope.digest]

@@ -33,6 +33,10 @@ class GpuRoutine:
     scratch: int = 0  # bytes
 
 
+RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
+SORTS, GREATEST = ("sort", "argsort"), "top_few"
+LINES = frozenset((*RUNNING, *SORTS, GREATEST))  # routines that work along lines of their one input
+
 Given = Mapping[str, Any]
 Find = Callable[[Sequence[TensorType], TensorType, Given], GpuRoutine | None]
 
@@ -46,4 +50,23 @@ def routine_of(
     from tenfold.graph.op import PRODUCT
 
     found: dict[str, Find] = {PRODUCT: product_routine}
-    return found[name](types, result, given) if name in found else None
+    if name in found:
+        return found[name](types, result, given)
+    return line_routine(name, types[0], given)
+
+
+def line_routine(name: str, type: TensorType, given: Given) -> GpuRoutine | None:
+    """The routine of a node that works along lines of its one input, or None."""
+    if name in RUNNING:
+        from tenfold.backends.cuda.library.running import running_routine
+
+        return running_routine(name, type, given)
+    if name in SORTS:
+        from tenfold.backends.cuda.library.sort import sort_routine
+
+        return sort_routine(name, type, given)
+    if name == GREATEST:
+        from tenfold.backends.cuda.library.sort import greatest_routine
+
+        return greatest_routine(type, given["k"])
+    return None
