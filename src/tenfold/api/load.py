@@ -14,6 +14,7 @@ import numpy as np
 from tenfold.api.call.arguments import as_array, check_names, parameter_names
 from tenfold.api.call.callee import Callee
 from tenfold.api.call.entry_point import EntryPoint
+from tenfold.api.call.kinds import Give, off_host, taken_in
 from tenfold.api.call.signature import Signature
 from tenfold.api.call.updates import check_written, donated_leaves, write_back
 from tenfold.api.safetensors import load_safetensors
@@ -27,6 +28,7 @@ from tenfold.ops import TABLE
 from tenfold.plan import Plan
 from tenfold.plan.file.sections import LARGEST
 from tenfold.reference import Callbacks
+from tenfold.trace.containers import flatten
 from tenfold.whole import write_whole
 
 Array = np.ndarray[Any, Any]
@@ -110,10 +112,24 @@ class Loaded(Callee):
         return self._answer(Reference(self.graph), args, kwargs)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self._answer(self.program, args, kwargs)
+        program, give = self.program, None
+        if isinstance(program, Program) and program.backend.put is not None:
+            structure, leaves = flatten((args, kwargs))
+            there = [n for n, leaf in enumerate(leaves) if off_host(leaf)]
+            if there:
+                taken = [leaves[n] for n in there]
+                give = taken_in(taken, program.backend.check_place)
+                for n, array in zip(there, taken, strict=True):
+                    leaves[n] = array
+                args, kwargs = structure.unflatten(leaves)
+        return self._answer(program, args, kwargs, give)
 
     def _answer(
-        self, program: Program | Reference, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        program: Program | Reference,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        give: Give | None = None,
     ) -> Any:
         signature = self.signature
         given, leaves = signature.bind(args, kwargs)
@@ -129,13 +145,13 @@ class Loaded(Callee):
                 tell(program, program.strict)
                 program = Reference(self.graph)
             elif program.unjudged and program.certificate is None:
-                return self._first(program, given, leaves, captures, copied)
+                return self._first(program, given, leaves, captures, copied, give)
             elif not signature.hooks and self._entered is None and not {*copied} & {*updates}:
                 entry_point = EntryPoint(program, signature.form, captures, copied=copied)
                 self._dispatch.add(entry_point)
         arrays = [np.array(a) if n in copied else a for n, a in enumerate(leaves)]
         outputs = program([*arrays, *captures], self._callbacks)
-        results = signature.form.results(outputs, given)
+        results = signature.form.results(outputs, given, give)
         write_back(updates, given, outputs)
         return results
 
@@ -146,6 +162,7 @@ class Loaded(Callee):
         leaves: Sequence[Any],
         captures: Sequence[Array],
         copied: Collection[int],
+        give: Give | None,
     ) -> Any:
         """The first call of a plan that was made where it can't run: it is checked, as that of a
         function is."""
@@ -159,7 +176,7 @@ class Loaded(Callee):
         if verify not in ("off", "always"):
             go_on(program, self.graph, every)
         program.unjudged = False
-        results = signature.form.results(outputs, given)
+        results = signature.form.results(outputs, given, give)
         write_back(signature.updates, given, outputs)
         return results
 

@@ -13,6 +13,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends import registry
+from tenfold.backends.cuda.array import DeviceArray
 from tenfold.backends.cuda.code import CudaCode, facts_data, read_code, read_facts
 from tenfold.backends.cuda.run import kernels
 from tenfold.backends.file import PlanFile
@@ -280,6 +281,20 @@ def test_loops_that_are_one_function(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert made == []  # nothing is compiled
 
 
+def test_a_loaded_plan_takes_arrays_on_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path)
+    use(monkeypatch, SimulatedGpu())
+    plan, wanted = tn.load(path, trust_code=True), tn.jit(program)(X, Y)
+    there = tn.device_put(X, "cuda")
+    for _ in range(3):  # checked, by the slow path, by the entry
+        got = plan(there, Y)
+        assert all(isinstance(one, DeviceArray) for one in got)
+        bits(got, wanted)
+    assert all(type(one) is np.ndarray for one in plan(X, Y))
+
+
 def test_code_that_is_wrong_is_found_by_the_first_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,3 +311,25 @@ def test_code_that_is_wrong_is_found_by_the_first_call(
         got = plan(X, Y)
     np.testing.assert_array_equal(got, X * Y)
     assert "refuted" in plan.explain()
+
+
+def test_fast_maths_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "fast.plan"
+    f = tn.jit(lambda x: np.exp(x), backend="cuda", target="sm_90", maths="fast")
+    f.plan(tn.spec(X.shape, "float32")).save(path)
+    gpu = use(monkeypatch, SimulatedGpu("sm_90+fast"))
+    fast = SimulatedPlace(gpu, "fast").record
+    monkeypatch.setattr(registry, "_records", {**registry._records, fast.name: fast})
+    read = PlanFile.read(path.read_bytes())
+    assert read.about["backend"] == "cuda+fast"
+    (code,) = read.codes()
+    assert isinstance(code, CudaCode)
+    assert any("ex2.approx" in one.ptx for one in code.modules)
+    assert code.unusable() is None
+    plan = tn.load(path, trust_code=True)
+    assert "chip's own instructions" in plan.explain()
+    got = plan(X)
+    np.testing.assert_allclose(got, np.exp(X), rtol=4e-7)
+    assert plan.certificate["steps"]
+    exact = read_code(code.pack(), SimulatedPlace(gpu))
+    assert "computed in the fast way" in str(exact.unusable())

@@ -117,6 +117,7 @@ def test_release_memory(fake: FakeLibrary) -> None:
     fake.called.clear()
     assert tn.release_memory() > 2 * X.nbytes
     assert "cuMemFree_v2" in fake.called
+    assert "cuStreamDestroy_v2" in fake.called
     assert f(X).shape == X.shape
 
 

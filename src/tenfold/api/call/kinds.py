@@ -47,6 +47,14 @@ def taken_in(leaves: list[Any], check: Callable[[Any], None] | None = None) -> G
     return give
 
 
+def off_host(leaf: Any) -> bool:
+    """Whether this is an array of another library's in a device's memory."""
+    if isinstance(leaf, _OURS) or not hasattr(leaf, "__dlpack_device__"):
+        return False
+    found: int = leaf.__dlpack_device__()[0]
+    return found != HOST
+
+
 def from_library(array: Any) -> np.ndarray[Any, Any]:
     """An array of another library as NumPy's: on the same memory where it lies in the host's, as
     a read-only copy where it lies in a device's or has a dtype that NumPy does not take by

@@ -106,6 +106,8 @@ class Place:
 
         device, strict = self.device(), code.strict
         kernels = Kernels(device, strict, code.target)
+        own: Any = device
+        kernels.results = _kernels(own, strict, code.target).results  # memory is for all
         code.fill(kernels, plan)
         made = CudaProgram(plan, device, kernels, self.record, callbacks, strict=strict)
         made.compiled, made.unjudged = False, True

@@ -264,7 +264,14 @@ class Gpu:
     def stream(self) -> c_void_p:
         found = c_void_p()
         self.enter().cuStreamCreate(byref(found), _NON_BLOCKING)
+        ended = weakref.finalize(found, self._end_stream, found.value or 0)
+        ended.atexit = False  # the driver ends all when the process does
         return found
+
+    def _end_stream(self, stream: int) -> None:
+        if os.getpid() == self._process:
+            with suppress(DeviceProblem):
+                self.enter().cuStreamDestroy_v2(stream)
 
     def upload(self, address: int, array: Array, stream: Any) -> None:
         if array.nbytes:
