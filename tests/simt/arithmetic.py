@@ -11,6 +11,30 @@ from . import fma as exact
 from .types import SIGNED, UNSIGNED, Value
 from .values import saturated, short_fma
 
+_NAN = {4: np.uint32(0x7FFFFFFF), 2: np.uint16(0x7FFF)}  # by the bytes of a float
+
+
+def computed(x: Value) -> Value:
+    """A float as the chip computes it: of up to 32 bits there is one NaN, whatever made it, and
+    whichever bits and sign NaN among the operands had."""
+    raw = _NAN.get(x.dtype.itemsize)
+    if raw is None:
+        return x
+    nan = x != x
+    return np.where(nan, raw.view(x.dtype), x)[()] if np.any(nan) else x
+
+
+def computing(function: Callable[..., Value]) -> Callable[..., Value]:
+    return lambda *args: computed(function(*args))
+
+
+def flipped(x: Value, mask: int) -> Value:
+    return x ^ x.dtype.type(mask)
+
+
+def masked(x: Value, mask: int) -> Value:
+    return x & x.dtype.type(mask)
+
 
 def fma(a: Value, b: Value, c: Value) -> Value:
     return exact.fma(a, b, c) if a.dtype.itemsize > 2 else short_fma(a, b, c)

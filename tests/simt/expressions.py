@@ -34,11 +34,11 @@ _PLAIN = {
     "and": "{} & {}",
     "or": "{} | {}",
     "xor": "{} ^ {}",
-    "fadd": "{} + {}",
-    "fsub": "{} - {}",
-    "fmul": "{} * {}",
-    "fdiv": "{} / {}",
-    "frem": "fmod({}, {})",
+    "fadd": "computed({} + {})",
+    "fsub": "computed({} - {})",
+    "fmul": "computed({} * {})",
+    "fdiv": "computed({} / {})",
+    "frem": "computed(fmod({}, {}))",
 }
 _OF_BOOLS = {"add": "{} ^ {}", "sub": "{} ^ {}", "mul": "{} & {}"} | {
     op: _PLAIN[op] for op in ("and", "or", "xor")
@@ -72,6 +72,7 @@ _FCMP = {
 NAMES: dict[str, Any] = {
     "fmod": np.fmod,
     "fneg": arithmetic.fneg,
+    "computed": arithmetic.computed,
     "fence": fence,
     **{f"U{n}": kind for n, kind in UNSIGNED.items()},
     **{f"I{n}": kind for n, kind in SIGNED.items()},
@@ -153,7 +154,7 @@ class Expressions:
         return f"ctx, rows, {self.name(i.site)}, {of if isinstance(of, int) else 0}"
 
     def _fneg(self, i: Instruction, args: list[str]) -> str:
-        return f"fneg({args[0]})"
+        return f"computed(fneg({args[0]}))"
 
     def _freeze(self, i: Instruction, args: list[str]) -> str:
         return args[0]
@@ -210,13 +211,13 @@ class Expressions:
         return f"{args[0]}.view(I{bits(of) // 8}).astype(I{to}).view(U{to})"
 
     def _fpext(self, i: Instruction, args: list[str]) -> str:
-        return f"{args[0]}.astype({self.name(dtype(i.type))})"
+        return f"computed({args[0]}.astype({self.name(dtype(i.type))}))"
 
     def _fptrunc(self, i: Instruction, args: list[str]) -> str:
         of = element(i.operands[0].type)
         if of == Float("double") and element(i.type) == Float("bfloat"):
-            return f"double_to_bfloat({args[0]})"
-        return f"{args[0]}.astype({self.name(dtype(i.type))})"
+            return f"computed(double_to_bfloat({args[0]}))"
+        return f"computed({args[0]}.astype({self.name(dtype(i.type))}))"
 
     def _to_float(self, i: Instruction, args: list[str]) -> str:
         of = i.operands[0].type

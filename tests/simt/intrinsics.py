@@ -38,6 +38,7 @@ _NOTHING = re.compile(
 )
 _FENCE = re.compile(r"llvm\.nvvm\.(membar\.(cta|gl|sys)|fence\.[\w.]+)$")
 _CLUSTER_ARRIVE = re.compile(r"llvm\.nvvm\.barrier\.cluster\.arrive(\.relaxed)?(\.aligned)?$")
+_BITWISE = re.compile(r"asm (xor|and)\.b(?:32|64) \$0, \$1, (0x[0-9A-F]+);$")
 _MULHI = {"i": True, "ui": False, "ll": True, "ull": False}
 
 
@@ -127,6 +128,8 @@ def _of_device(name: str, i: Instruction) -> Intrinsic | None:
     if found := _APPROXIMATE.match(name):
         function = a.approximate(found[1], bool(found[2]))
         return Intrinsic(partial(_approximate, name, function), True)
+    if name == "cudaGraphSetConditional":
+        return Intrinsic(_set_condition, True)
     if _NOTHING.match(name):
         return Intrinsic(lambda *_: None)
     if _FENCE.match(name):
@@ -143,6 +146,9 @@ def _of_device(name: str, i: Instruction) -> Intrinsic | None:
 
 
 def _of_arithmetic(name: str, i: Instruction) -> Intrinsic | None:
+    if found := _BITWISE.match(name):
+        function = a.flipped if found[1] == "xor" else a.masked
+        return Intrinsic(partial(function, mask=int(found[2], 16)))
     if not name.startswith("llvm."):
         return None
     base = _SUFFIX.sub("", name[5:])
@@ -152,7 +158,9 @@ def _of_arithmetic(name: str, i: Instruction) -> Intrinsic | None:
     if base in ("fptosi.sat", "fptoui.sat") and isinstance(ty, Float):
         return Intrinsic(a.to_integer_saturated(bits(i.type), base == "fptosi.sat"))
     if isinstance(ty, Float):
-        return Intrinsic(_FLOAT[base]) if base in _FLOAT else None
+        if base in ("copysign", "arithmetic.fence"):  # they move bits
+            return Intrinsic(_FLOAT[base])
+        return Intrinsic(a.computing(_FLOAT[base])) if base in _FLOAT else None
     if not isinstance(ty, Int):
         return None
     if base in _LOGIC:
@@ -204,6 +212,11 @@ def _approximate(
     if not ctx.approximate:
         raise ctx.fault(Inexact, site, rows[0], f"not exact: {name}, unless approximate=True")
     return function(*args)
+
+
+def _set_condition(ctx: Context, rows: Ints, site: Site, handle: Value, value: Value) -> None:
+    """The condition of a node that comes later: the last thread has its way."""
+    ctx.memory.conditions[int(np.ravel(handle)[-1])] = int(np.ravel(value)[-1])
 
 
 def _mapa(ctx: Context, rows: Ints, site: Site, pointer: Value, block: Value) -> Value:

@@ -162,7 +162,8 @@ class _Check:
             return sample
         outputs: list[Array] | None = None
         made: list[Array] | None = None
-        self.walk.looked = bool(self.drawn or self.walk.done)
+        # Whoever gives a check no time at all does not want to wait for a look, either.
+        self.walk.looked = bool(self.drawn or self.walk.done) or self.limit == 0
         if not self.whole or not all(map(self.walk.knows, self.walk.abouts.values())):
             outputs, fault = self.steps()
         replayed = ReplayingCallbacks.of(self.recorded, ended=outputs is not None)

@@ -6,6 +6,7 @@ programs, checks) is the backend's own.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,18 @@ import simt
 from tenfold.backends.backend import Backend
 from tenfold.backends.cuda import backend as cuda
 from tenfold.backends.cuda.library.cublas import Cublas, Multiplier
-from tenfold.backends.cuda.target import CudaTarget, named
+from tenfold.backends.cuda.recording import (
+    WHILE,
+    ConditionalNode,
+    CopyNode,
+    Handle,
+    KernelNode,
+    LibraryNode,
+    Node,
+    Recording,
+    place_of,
+)
+from tenfold.backends.cuda.target import FAST, CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.plan import Plan
 from tests.backends.cuda.fake_cublas import FakeCublas
@@ -38,6 +50,7 @@ class SimulatedGpu:
     def __init__(
         self, chip: str = "sm_90", races: bool = True, cublas: FakeCublas | None = None
     ) -> None:
+        """With "sm_90+fast" for a chip, its own exp and tanh are used."""
         self.memory = simt.Memory()
         self.library: Multiplier | None = None
         version = ""
@@ -60,6 +73,18 @@ class SimulatedGpu:
         self.memory.fill(address, nbytes, 0)
         return _Pinned(self.memory, address, nbytes), address  # type: ignore[return-value]
 
+    def fault_word(self) -> _FaultWord:
+        return _FaultWord(self.memory, self.pinned(4)[1])
+
+    def result_block(self, nbytes: int) -> Array:
+        return np.empty(nbytes, np.uint8)
+
+    def view(self, block: Array, address: int, start: int, type: Any) -> Array:
+        return _PinnedView(self.memory, address, type)  # type: ignore[return-value]
+
+    def idle(self, stream: Any) -> bool:
+        return True
+
     def stream(self) -> int:
         return 0
 
@@ -80,16 +105,26 @@ class SimulatedGpu:
         return SimulatedModule(text)
 
     def launch(
-        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+        self, function: Any, blocks: int, threads: int, words: Sequence[bytes | int], stream: Any
     ) -> None:
         if not blocks:
             return
         module, name = function
         self.launches.append((name, blocks, threads))
-        args = [int.from_bytes(word, "little") for word in words]
+        args = [w if isinstance(w, int) else int.from_bytes(w, "little") for w in words]
         simt.launch(
-            module, name, (blocks, 1, 1), (threads, 1, 1), args, self.memory, races=self.races
+            module,
+            name,
+            (blocks, 1, 1),
+            (threads, 1, 1),
+            args,
+            self.memory,
+            races=self.races,
+            approximate=self.target.maths == FAST,
         )
+
+    def instantiate(self, recording: Recording, places: Sequence[int]) -> SimulatedGraph:
+        return SimulatedGraph(self, recording, places)
 
     def wait(self, stream: Any) -> None:
         pass
@@ -99,17 +134,123 @@ class SimulatedGpu:
         return self.library
 
 
+class SimulatedGraph:
+    """A graph whose nodes run one after another, in any order that keeps what they wait for: one
+    that waits for too little gives other results sooner or later. The order is drawn anew for
+    each launch and each round, repeatably."""
+
+    def __init__(self, gpu: SimulatedGpu, recording: Recording, places: Sequence[int]) -> None:
+        self.gpu, self.recording, self.places = gpu, recording, list(places)
+        self.first = len(gpu.memory.conditions)
+        for n in range(recording.handles):
+            gpu.memory.conditions[self.first + n] = 0
+        self.random = random.Random(recording.kernels)
+
+    def point(self, places: Sequence[int]) -> None:
+        self.places = list(places)
+
+    def launch(self, stream: Any) -> None:
+        work: list[tuple[Recording, list[int]] | ConditionalNode] = []
+        work.append((self.recording, self.order(self.recording)))
+        while work:
+            item = work[-1]
+            if isinstance(item, ConditionalNode):  # it was run, or is to be run for the first time
+                if not self.gpu.memory.conditions[self.first + item.handle]:
+                    work.pop()
+                else:
+                    work.append((item.bodies[0], self.order(item.bodies[0])))
+                continue
+            recording, left = item
+            if not left:
+                work.pop()
+                continue
+            node = recording.nodes[left.pop(0)]
+            if isinstance(node, ConditionalNode) and node.kind == WHILE:
+                work.append(node)
+            elif isinstance(node, ConditionalNode):
+                which = self.gpu.memory.conditions[self.first + node.handle]
+                work.append((node.bodies[which], self.order(node.bodies[which])))
+            else:
+                self.run(node)
+
+    def order(self, recording: Recording) -> list[int]:
+        """The numbers of nodes, each after all that it waits for."""
+        waits = [len(node.after) for node in recording.nodes]
+        followers: list[list[int]] = [[] for _ in recording.nodes]
+        for n, node in enumerate(recording.nodes):
+            for before in node.after:
+                followers[before].append(n)
+        ready, found = [n for n, count in enumerate(waits) if not count], list[int]()
+        while ready:
+            n = ready.pop(self.random.randrange(len(ready)))
+            found.append(n)
+            for other in followers[n]:
+                waits[other] -= 1
+                if not waits[other]:
+                    ready.append(other)
+        assert len(found) == len(recording.nodes), "nodes wait for each other"
+        return found
+
+    def run(self, node: Node) -> None:
+        match node:
+            case KernelNode():
+                words = [self.word(word) for word in node.words]
+                self.gpu.launch(node.function, node.blocks, node.threads, words, 0)
+            case CopyNode():
+                target, source = self.address(node.target), self.address(node.source)
+                self.gpu.copy(target, source, node.nbytes, 0)
+            case LibraryNode():
+                node.call(0, [self.address(place) for place in node.places])
+            case _:
+                raise AssertionError(f"not simulated: {node}")
+
+    def word(self, word: Any) -> bytes | int:
+        if isinstance(word, Handle):
+            return self.first + word.number
+        return word if isinstance(word, bytes) else self.address(word)
+
+    def address(self, address: int) -> int:
+        found = place_of(address)
+        return address if found is None else self.places[found[0]] + found[1]
+
+
 class _Pinned:
     """Memory of the host that kernels write to."""
 
     def __init__(self, memory: simt.Memory, address: int, nbytes: int) -> None:
         self.memory, self.address, self.nbytes = memory, address, nbytes
 
-    def any(self) -> bool:
-        return bool(self.memory.read(self.address, np.dtype(np.uint8), (self.nbytes,)).any())
 
-    def __setitem__(self, key: Any, value: int) -> None:
-        self.memory.fill(self.address, self.nbytes, value)
+class _FaultWord:
+    """A word of such memory."""
+
+    def __init__(self, memory: simt.Memory, address: int) -> None:
+        self.memory, self.address = memory, address
+
+    @property
+    def value(self) -> int:
+        return int(self.memory.read(self.address, np.dtype(np.uint32), (1,))[0])
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self.memory.write(self.address, np.array([value], np.uint32))
+
+
+class _PinnedView:
+    """An array in memory of the host that kernels read and write."""
+
+    def __init__(self, memory: simt.Memory, address: int, type: Any) -> None:
+        self.memory, self.address, self.type = memory, address, type
+
+    def __setitem__(self, key: Any, value: Array) -> None:
+        if self.type.nbytes:
+            self.memory.write(self.address, np.asarray(value, self.type.dtype))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        if not self.type.nbytes:
+            return np.empty(self.type.shape, self.type.dtype)
+        raw = self.memory.read(self.address, np.dtype(np.uint8), (self.type.nbytes,))
+        return raw.view(self.type.dtype).reshape(self.type.shape)
 
 
 def simulated(gpu: SimulatedGpu) -> Backend:

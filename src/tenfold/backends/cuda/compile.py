@@ -23,11 +23,13 @@ def prepare(
     target: CudaTarget,
     strict: bool = False,
     odd: frozenset[int] = frozenset(),
+    early: bool = False,
 ) -> tuple[KernelText, Facts]:
     """A kernel as text, for some sizes and all that are like them; `odd` are the buffers that may
-    begin at no multiple of 16 bytes."""
+    begin at no multiple of 16 bytes. With `early` it may be launched by programmatic edges, and
+    then all that it is launched with has to be so."""
     facts = Facts(call.sizes)
-    return emit(call.numbered(facts), target, facts, strict, odd), facts
+    return emit(call.numbered(facts), target, facts, strict, odd, early), facts
 
 
 def module_text(codes: Sequence[KernelText], target: CudaTarget) -> str:

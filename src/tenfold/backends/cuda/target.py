@@ -6,16 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tenfold.backends.llvm.nvptx import TRIPLE
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.digest import sha256
 from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen
 
-TRIPLE = "nvptx64-nvidia-cuda"
 EXACT, FAST = "exact", "fast"  # maths: the CPU's bits, or the chip's own instructions
 WARP = 32
 _LEAST = 80  # the first chip with NaN-keeping maxima and asynchronous barriers
-_NAME = re.compile(r"sm_(\d+)a?")
+_NAME = re.compile(r"sm_(\d+)a?(\+fast)?")
 
 
 @frozen
@@ -48,7 +48,15 @@ class CudaTarget:
     def llvm(self) -> LLVMTarget:
         """The same as LLVM takes it; a thread has no vectors."""
         return LLVMTarget(
-            TRIPLE, f"sm_{self.capability}", f"+ptx{self.ptx}", 16, False, True, True, self.llvmlite
+            TRIPLE,
+            f"sm_{self.capability}",
+            f"+ptx{self.ptx}",
+            vector_bytes=16,
+            masked=False,
+            fma=True,
+            half=True,
+            llvmlite=self.llvmlite,
+            fast=self.maths == FAST,
         )
 
     @property
@@ -71,7 +79,16 @@ class CudaTarget:
 def named(
     name: str, llvmlite: str = "", ptx: int = 80, maths: str = EXACT, cublas: str = ""
 ) -> CudaTarget:
-    """The target of a chip by its name."""
+    """The target of a chip by its name, with '+fast' behind it where its own exp and tanh are
+    meant.
+
+    >>> named("sm_90", maths="fast") == named("sm_90+fast")
+    True
+    """
+    if maths not in (EXACT, FAST):
+        raise ValueProblem(
+            f"maths is {maths!r}", fix="give 'exact', which has the CPU's bits, or 'fast'"
+        )
     found = _NAME.fullmatch(name)
     if found is None or int(found[1]) < _LEAST:
         raise ValueProblem(
@@ -79,6 +96,7 @@ def named(
             fix=f"give 'sm_{_LEAST}', 'sm_90', 'sm_100' or another from sm_{_LEAST} on",
         )
     capability = int(found[1])
+    maths = FAST if found[2] else maths
     return CudaTarget(
         capability, max(ptx, 86 if capability >= 100 else 80), maths, llvmlite, cublas
     )

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Sequence
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,18 +18,45 @@ from tenfold.backends.cuda.library.cublas import Multiplier, find_cublas
 from tenfold.backends.cuda.target import EXACT, CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
+from tenfold.types import TensorType
+
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.recording import Recording
 
 Array = np.ndarray[Any, Any]
+Argument = bytes | int  # of a kernel: raw, or an address
 
 _MAJOR, _MINOR, _PROCESSORS, _L2 = 75, 76, 16, 38
 _MAPPED = 2  # of pinned memory: kernels may touch it
 _NON_BLOCKING = 1
+_NOT_READY = 600  # a status that is no error
+
+
+class Launchable(Protocol):
+    """A graph on a device."""
+
+    def point(self, places: Sequence[int]) -> None:
+        """Have the arrays that it touches lie elsewhere from now on."""
+        ...
+
+    def launch(self, stream: Any) -> None: ...
 
 
 class Module(Protocol):
     """Functions that were loaded."""
 
     def function(self, name: str) -> Any: ...
+
+
+class FaultWord(Protocol):
+    """A word of the host's memory that kernels set bits of where something is wrong."""
+
+    value: int
+
+    @property
+    def address(self) -> int:
+        """Where kernels find it."""
+        ...
 
 
 class Device(Protocol):
@@ -46,7 +73,21 @@ class Device(Protocol):
         """Bytes of the host that kernels may touch, and where these find them."""
         ...
 
+    def fault_word(self) -> FaultWord: ...
+
+    def result_block(self, nbytes: int) -> Array:
+        """Bytes of the host that are fast to copy into."""
+        ...
+
+    def view(self, block: Array, address: int, start: int, type: TensorType) -> Array:
+        """A part of pinned memory as an array; kernels find it at this address."""
+        ...
+
     def stream(self) -> Any: ...
+
+    def idle(self, stream: Any) -> bool:
+        """Whether all that was asked for in a stream is done."""
+        ...
 
     def upload(self, address: int, array: Array, stream: Any) -> None: ...
 
@@ -61,14 +102,35 @@ class Device(Protocol):
         ...
 
     def launch(
-        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+        self, function: Any, blocks: int, threads: int, words: Sequence[Argument], stream: Any
     ) -> None: ...
+
+    def instantiate(self, recording: Recording, places: Sequence[int]) -> Launchable:
+        """A graph that can be launched, with the places that it touches."""
+        ...
 
     def wait(self, stream: Any) -> None: ...
 
     def multiplier(self) -> Multiplier:
         """The library that multiplies matrices here; only where the target names one."""
         ...
+
+
+class PinnedWord:
+    """Four bytes of pinned memory."""
+
+    def __init__(self, block: Array, address: int) -> None:
+        self.address = address
+        own: Any = block[:4]
+        self._words = memoryview(own).cast("I")
+
+    @property
+    def value(self) -> int:
+        return self._words[0]
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self._words[0] = value
 
 
 class GpuModule:
@@ -170,6 +232,16 @@ class Gpu:
         made[...] = 0
         return made, seen.value
 
+    def fault_word(self) -> FaultWord:
+        return PinnedWord(*self.pinned(4))
+
+    def result_block(self, nbytes: int) -> Array:
+        return self.pinned(nbytes)[0]
+
+    def view(self, block: Array, address: int, start: int, type: TensorType) -> Array:
+        part = block[start : start + type.nbytes]
+        return part.view(type.dtype).reshape(type.shape)
+
     def _free_pinned(self, host: int) -> None:
         if os.getpid() == self._process:
             self.enter().cuMemFreeHost(host)
@@ -187,6 +259,13 @@ class Gpu:
         self.enter().cuStreamCreate(byref(found), _NON_BLOCKING)
         return found
 
+    def capturing(self) -> c_void_p:
+        """This thread's stream for what is captured: nothing is ever done in it."""
+        found: c_void_p | None = getattr(self._own, "capturing", None)
+        if found is None:
+            found = self._own.capturing = self.stream()
+        return found
+
     def upload(self, address: int, array: Array, stream: Any) -> None:
         if array.nbytes:
             source = array.__array_interface__["data"][0]
@@ -200,6 +279,9 @@ class Gpu:
     def copy(self, target: int, source: int, nbytes: int, stream: Any) -> None:
         if nbytes:
             self.enter().cuMemcpyDtoDAsync_v2(target, source, nbytes, stream)
+
+    def idle(self, stream: Any) -> bool:
+        return self.enter().asked("cuStreamQuery", stream) != _NOT_READY
 
     def wait(self, stream: Any) -> None:
         self.enter().cuStreamSynchronize(stream)
@@ -225,12 +307,22 @@ class Gpu:
         self.enter().cuModuleLoadData(byref(handle), c_char_p(code))
         return GpuModule(self, handle)
 
+    def instantiate(self, recording: Recording, places: Sequence[int]) -> Launchable:
+        from tenfold.backends.cuda.driver.graphs import Executable
+
+        return Executable(self, recording, places)
+
+    def release_graph(self, handle: c_void_p) -> None:
+        if os.getpid() == self._process:
+            self.enter().cuGraphExecDestroy(handle)
+
     def launch(
-        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+        self, function: Any, blocks: int, threads: int, words: Sequence[Argument], stream: Any
     ) -> None:
         if not blocks:
             return
-        kept = [ctypes.create_string_buffer(word, len(word)) for word in words]
+        raw = [word if isinstance(word, bytes) else word.to_bytes(8, "little") for word in words]
+        kept = [ctypes.create_string_buffer(word, len(word)) for word in raw]
         places = (c_void_p * max(1, len(kept)))(*[ctypes.addressof(one) for one in kept])
         self.enter().cuLaunchKernel(
             function, blocks, 1, 1, threads, 1, 1, 0, stream, ctypes.addressof(places), None

@@ -68,6 +68,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuGraphExecKernelNodeSetParams_v2": (c_void_p, c_void_p, c_void_p),
     "cuGraphExecNodeSetParams": (c_void_p, c_void_p, c_void_p),
     "cuGraphLaunch": (c_void_p, c_void_p),
+    "cuStreamBeginCapture_v2": (c_void_p, c_int),
+    "cuStreamEndCapture": (c_void_p, _P(c_void_p)),
     "cuGraphConditionalHandleCreate": (_P(c_uint64), c_void_p, c_void_p, c_uint, c_uint),
     "cuPointerGetAttribute": (c_void_p, c_int, c_uint64),
     "cuGetErrorName": (c_int, _P(c_char_p)),
@@ -105,6 +107,14 @@ class Driver:
 
         self.__dict__[name] = call
         return call
+
+    def asked(self, name: str, *args: Any) -> int:
+        """The status that a function gives, where some are no errors."""
+        getattr(self, name)  # it has its signature now
+        status = int(getattr(self._library, name)(*args))
+        if status in _STICKY:
+            raise self.problem(name, status)
+        return status
 
     def address(self, name: str) -> int:
         """Where a function lies, for native code that calls it."""

@@ -14,7 +14,9 @@ from tenfold.backends.cuda.emit.point import apart, emit_point, first_of, outsid
 from tenfold.backends.cuda.emit.rowform import RowForm, row_form
 from tenfold.backends.cuda.emit.rows import emit_rows
 from tenfold.backends.cuda.emit.serial import SerialEmitter
+from tenfold.backends.cuda.emit.tile import emit_tiles, tile_of
 from tenfold.backends.cuda.target import CudaTarget
+from tenfold.errors import Unsupported
 from tenfold.kernel.analyse.lanes import LaneChoice, rounds_in
 from tenfold.kernel.analyse.nest import Loop, nest
 from tenfold.kernel.ir.kernel import SEQUENTIAL, Free, Kernel
@@ -31,26 +33,35 @@ def emit(
     facts: Facts,
     strict: bool = False,
     odd: frozenset[int] = frozenset(),
+    early: bool = False,
 ) -> KernelText:
     """The text of a kernel whose sizes are Numbers that these facts are about; it is right for all
     sizes of which they hold once it is written. `odd` are the buffers that may begin at no multiple
-    of 16 bytes."""
+    of 16 bytes. With `early` it may be launched by programmatic edges, beside the kernels that it
+    waits for."""
+    if early and not target.clusters:
+        raise Unsupported(
+            f"kernels of {target.name} that begin before those before them have ended",
+            fix="launch them one after the other, or for sm_90 or later",
+        )
     choice = LaneChoice(kernel)
     lanes = choice.best()
     order = choice.within(lanes)
-    legal = legalise(recompute(kernel), fused=not strict)
+    legal = legalise(recompute(kernel), fused=not strict, brain=True)
     sequential = [n for n, a in enumerate(kernel.axes) if a.kind == SEQUENTIAL]
     if not choice.reduces and not sequential:
-        return emit_point(FunctionWriter(legal, target, odd), order, facts)
+        tile = tile_of(legal, order)
+        f = FunctionWriter(legal, target, odd, early)
+        return emit_point(f, order, facts) if tile is None else emit_tiles(f, order, tile, facts)
     along = rounds_in(legal, order, lanes)
     form = row_form(legal, order)
     if form is not None:
         found = _emit_rows(
-            form, along, lanes, lambda: FunctionWriter(form.kernel, target, odd), facts
+            form, along, lanes, lambda: FunctionWriter(form.kernel, target, odd, early), facts
         )
         if found is not None:
             return found
-    return _emit_serial(FunctionWriter(legal, target, odd), order, sequential, along, facts)
+    return _emit_serial(FunctionWriter(legal, target, odd, early), order, sequential, along, facts)
 
 
 def _emit_rows(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from tenfold.backends.cuda.emit.pairs import paired
 from tenfold.backends.cuda.emit.thread import Text, Thread
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.functions import shared as shorten
@@ -71,17 +72,32 @@ def place(number: Any, facts: Facts) -> int:
 class FunctionWriter:
     """The text of one function on its way."""
 
-    def __init__(self, kernel: Kernel, target: CudaTarget, odd: frozenset[int]) -> None:
-        self.kernel, self.target, self.odd = kernel, target, odd
+    def __init__(
+        self, kernel: Kernel, target: CudaTarget, odd: frozenset[int], early: bool = False
+    ) -> None:
+        """With `early`, those behind it may begin at once, and it waits for those before it."""
+        self.kernel, self.target, self.odd, self.early = kernel, target, odd, early
         self.w = Writer(target.llvm)
         self.w.label("entry")
+        if early:
+            self._overlap()
         self.memory: list[str] = []  # lines that reserve a thread's own
         self.shared: list[str] = []  # and a block's
         self.partial = False  # whether it is given room for partial results
 
+    def _overlap(self) -> None:
+        """Let the kernels behind begin, then wait until all before have ended and what they wrote
+        is seen. So each kernel ends after all before it, and may write where these read."""
+        for name in ("launch.dependents", "wait"):
+            self.w.declare(f"void @llvm.nvvm.griddepcontrol.{name}()")
+            self.w.put(f"call void @llvm.nvvm.griddepcontrol.{name}()")
+
     def thread(self) -> Thread:
         """What the code of a thread begins with."""
-        return Thread(self.kernel, self.w, odd=self.odd)
+        pairs, instead = paired(self.kernel, self.target)
+        return Thread(
+            self.kernel, self.w, odd=self.odd, pairs=pairs, instead=instead, early=self.early
+        )
 
     def sreg(self, name: str) -> Text:
         """One of the registers that say which thread this is."""

@@ -8,8 +8,7 @@ from typing import Any
 
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
-from tenfold.backends.cuda.emit.memory import PACKED, both, load, store
-from tenfold.backends.cuda.emit.serial import SerialEmitter
+from tenfold.backends.cuda.emit.memory import PACKED, both, guard, load, store
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread, divide
 from tenfold.backends.llvm.writer import SIZES, Writer, kind
 from tenfold.kernel.ir.kernel import Kernel
@@ -104,14 +103,13 @@ def apart(w: Writer, ty: str, me: Text, extents: Sequence[Any]) -> list[Position
 
 def straight(t: Thread, order: Sequence[int], count: int = 1) -> None:
     """All instructions, then all stores and checks."""
-    emitter = SerialEmitter(t, {})
     for n, i in enumerate(t.kernel.instructions):
         if i.op == "load":
             load(t, n, count)
         else:
             t.compute(n)
     for n in range(len(t.kernel.checks)):
-        emitter.guard(n)
+        guard(t, n)
     for n, item in enumerate(t.kernel.stores):
         free = t.kernel.store_free(item)
         missing = [a for a in order if a not in free]

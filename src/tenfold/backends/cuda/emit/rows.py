@@ -9,7 +9,7 @@ from typing import Any
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.joining import Held, Joining
-from tenfold.backends.cuda.emit.memory import both, guarded, load, packed, store
+from tenfold.backends.cuda.emit.memory import both, guard, load, packed, store
 from tenfold.backends.cuda.emit.point import apart
 from tenfold.backends.cuda.emit.rowform import RowForm
 from tenfold.backends.cuda.emit.team import Layout, Team, layout_of
@@ -122,7 +122,7 @@ class RowsEmitter:
                     t.compute(n)
             for n in range(len(kernel.checks)):
                 if not kernel.free[kernel.checks[n].condition] & apart:
-                    self.guard(n)
+                    guard(t, n, self.alive)
             if in_place(kernel):
                 self.team.wait()  # what one thread writes over, all of its team have read
             for n in range(len(kernel.stores)):
@@ -143,22 +143,6 @@ class RowsEmitter:
         for n, i in enumerate(self.kernel.instructions):
             if i.op == "state" and i.args == (member,):
                 self.t.put(n, 0, held[1])
-
-    def guard(self, check: int) -> None:
-        """Set the bit of a failed check where the host looks."""
-        found, w, t = self.kernel.checks[check], self.w, self.t
-        told = f"atomicrmw or ptr addrspace(1) %fault, i32 {1 << found.code} monotonic, align 4"
-        for slot in t.each(found.condition):
-            failed: Text | None = w.op(f"xor i1 {t.get(found.condition, slot)}, true")
-            failed = both(w, failed, self.alive)
-            if t.spread(found.condition):
-                failed = both(w, failed, t.slots[slot].active)
-
-            def tell() -> list[Text]:
-                w.op(told)
-                return []
-
-            guarded(w, failed, tell, [])
 
     def store(self, number: int, count: int) -> None:
         """A store: along the row by all threads, of the row by its first."""
@@ -208,7 +192,7 @@ class RowsEmitter:
                     t.compute(n)
         for n in range(len(kernel.checks)):
             if kernel.free[kernel.checks[n].condition] & others:
-                self.guard(n)
+                guard(t, n, self.alive)
         for n, item in enumerate(kernel.stores):
             free = kernel.store_free(item)
             if free & others:

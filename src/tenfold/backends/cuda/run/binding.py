@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from tenfold.backends.cuda.run.program import CudaProgram
 
 
+@frozen(eq=False)
+class Captures:
+    """Arrays that stand for the last parameters, and never change."""
+
+    arrays: tuple[Array, ...]
+
+
 class CallBinding:
     """What a callable over a program is bound to."""
 
@@ -71,12 +78,13 @@ def bind_call(
 ) -> BoundCall:
     """A callable over arrays: `slow` answers what it turns away."""
     types = program.parameters[: len(program.parameters) - len(captures)]
+    captured = Captures(tuple(captures)) if captures else None
     binding = CallBinding(types, updates)
 
     def call(*args: Any, **names: Any) -> Any:
         if names or not binding.lets_in(args) or not all(map(holds, guards)):
             return slow(*args, **names)
-        outputs = program([*args, *captures])
+        outputs = program.answer(args, None, captured)
         binding.answered += 1
         own = len(outputs) - len(updates)
         for number, output in zip(updates, outputs[own:], strict=True):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.backends.cuda.compile import module_text, prepare
@@ -11,6 +10,8 @@ from tenfold.backends.cuda.driver.device import Device, Module
 from tenfold.backends.cuda.emit.function import Given, KernelText, Launch
 from tenfold.backends.cuda.library.routine import GpuRoutine
 from tenfold.backends.cuda.run.alignment import unaligned
+from tenfold.backends.cuda.run.results import ResultMemory
+from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import join
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import Kernel
@@ -59,28 +60,25 @@ class BoundKernel:
         params: Sequence[bytes],
         partial: Address,
         fault: Address,
-    ) -> list[bytes]:
+    ) -> list[bytes | Address]:
         """What a function is given."""
-        out: list[bytes] = []
+        out: list[bytes | Address] = []
         for given, word in zip(launch.given, launch.words, strict=True):
             if word is not None:
                 out.append(word)
             elif given.kind == "buffer":
-                out.append(_WORD.pack(buffers[given.number]))
+                out.append(buffers[given.number])
             elif given.kind == "param":
                 raw = params[given.number]
                 size = len(raw) // 2 if self._complex(given.number) else len(raw)
                 out.append(raw[given.part * size : (given.part + 1) * size])
             else:
-                out.append(_WORD.pack(partial if given.kind == "partial" else fault))
+                out.append(partial if given.kind == "partial" else fault)
         return out
 
     def _complex(self, number: int) -> bool:
         return any(g.kind == "param" and g.number == number and g.part for one in self.launches
                    for g in one.given)  # fmt: skip
-
-
-_WORD = struct.Struct("<Q")
 
 
 class Kernels:
@@ -90,8 +88,10 @@ class Kernels:
         self._device, self._strict = device, strict
         self._known: dict[tuple[Kernel, Odd], list[KernelCode]] = {}
         self._routines: dict[str, Module] = {}
+        self._glue: dict[str, Module] = {}
         self._lock = Lock()
         self.judged: set[str] = set()
+        self.results = ResultMemory(device.result_block)
 
     def find(self, plan: Plan) -> dict[SizedKernel, BoundKernel]:
         """The kernels that a plan calls; those that are new are compiled, all in one module."""
@@ -121,6 +121,13 @@ class Kernels:
                 text = join([routine.text(self._device.target)])
                 self._routines[routine.key] = self._device.load(text, None)
             return self._routines[routine.key]
+
+    def glue(self, key: str, text: Callable[[CudaTarget], str]) -> Module:
+        """The functions between kernels, by their name."""
+        with self._lock:
+            if key not in self._glue:
+                self._glue[key] = self._device.load(text(self._device.target), None)
+            return self._glue[key]
 
     def _at_hand(self, call: SizedKernel, odd: Odd) -> KernelCode | None:
         codes = self._known.get((call.kernel, odd), ())
