@@ -36,6 +36,7 @@ class Context:
     ) -> None:
         self.name, self.grid, self.block, self.cluster = name, grid, block, cluster
         self.approximate = approximate
+        self.memory = memory
         self.size = block[0] * block[1] * block[2]  # threads of a block
         self.blocks = grid[0] * grid[1] * grid[2]
         self.threads = self.size * self.blocks

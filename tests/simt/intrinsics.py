@@ -135,6 +135,8 @@ def _of_device(name: str, i: Instruction) -> Intrinsic | None:
     if found := _APPROXIMATE.match(name):
         function = a.approximate(found[1], bool(found[2]))
         return Intrinsic(partial(_approximate, name, function), True)
+    if name == "cudaGraphSetConditional":
+        return Intrinsic(_set_condition, True)
     if _NOTHING.match(name):
         return Intrinsic(lambda *_: None)
     if _FENCE.match(name):
@@ -217,6 +219,11 @@ def _approximate(
     if not ctx.approximate:
         raise ctx.fault(Inexact, site, rows[0], f"not exact: {name}, unless approximate=True")
     return function(*args)
+
+
+def _set_condition(ctx: Context, rows: Ints, site: Site, handle: Value, value: Value) -> None:
+    """The condition of a node that comes later: the last thread has its way."""
+    ctx.memory.conditions[int(np.ravel(handle)[-1])] = int(np.ravel(value)[-1])
 
 
 def _mapa(ctx: Context, rows: Ints, site: Site, pointer: Value, block: Value) -> Value:

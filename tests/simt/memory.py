@@ -102,6 +102,7 @@ class Memory:
         self.strict = strict
         self.segments = Segments()
         self._next = _FIRST
+        self.conditions: dict[int, int] = {}  # of graphs, by their handles
 
     def alloc(self, nbytes: int, align: int = 256) -> int:
         """Memory of some bytes, which may be 0; its address."""

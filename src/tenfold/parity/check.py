@@ -162,7 +162,8 @@ class _Check:
             return sample
         outputs: list[Array] | None = None
         made: list[Array] | None = None
-        self.walk.looked = bool(self.drawn or self.walk.done)
+        # Whoever gives a check no time at all does not want to wait for a look, either.
+        self.walk.looked = bool(self.drawn or self.walk.done) or self.limit == 0
         if not self.whole or not all(map(self.walk.knows, self.walk.abouts.values())):
             outputs, fault = self.steps()
         replayed = ReplayingCallbacks.of(self.recorded, ended=outputs is not None)
@@ -246,10 +247,12 @@ class _Check:
         if self.before is not None and self.before.steps:
             return None
         plan, case = self.program.plan, Case(self.graph, tuple(self.arrays))
-        whole = written_out(self.graph)
+        backend = self.program.backend
+        multiplied = backend.capabilities(self.program.target).multiplied
+        whole = written_out(self.graph, multiplied)
         if plan.graph is not whole and plan.graph.digest != whole.digest:
             return Disagreement(EXPANSION, "the whole plan", "%", "it is of another graph", case)
-        found = misplaced(plan)
+        found = misplaced(plan, multiplied)
         if found is None:
             return None
         node, number = found

@@ -88,7 +88,7 @@ def launched(
     for one in made.launches:
         words = made.words(one, places, params, partial, fault)
         if one.blocks:
-            given = [int.from_bytes(word, "little") for word in words]
+            given = [w if isinstance(w, int) else int.from_bytes(w, "little") for w in words]
             grid, block = (one.blocks, 1, 1), (one.threads, 1, 1)
             fast = target.maths == "fast"
             simt.launch(module, one.function, grid, block, given, memory, approximate=fast)

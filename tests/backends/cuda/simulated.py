@@ -6,18 +6,32 @@ programs, checks) is the backend's own.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import simt
 
 from tenfold.backends.backend import Backend
-from tenfold.backends.cuda import backend as cuda
-from tenfold.backends.cuda.target import FAST, CudaTarget, named
+from tenfold.backends.cuda import compile as compiling
+from tenfold.backends.cuda.assemble import ModuleCode
+from tenfold.backends.cuda.backend import Place
+from tenfold.backends.cuda.library.cublas import Cublas, Multiplier
+from tenfold.backends.cuda.recording import (
+    WHILE,
+    ConditionalNode,
+    CopyNode,
+    Handle,
+    KernelNode,
+    LibraryNode,
+    Node,
+    Recording,
+    place_of,
+)
+from tenfold.backends.cuda.target import EXACT, FAST, CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
-from tenfold.plan import Plan
+from tests.backends.cuda.fake_cublas import FakeCublas
 
 Array = np.ndarray[Any, Any]
 
@@ -33,12 +47,24 @@ class SimulatedModule:
 class SimulatedGpu:
     """One simulated GPU. All that is asked of it is done at once."""
 
-    def __init__(self, chip: str = "sm_90", races: bool = True) -> None:
+    def __init__(
+        self, chip: str = "sm_90", races: bool = True, cublas: FakeCublas | None = None
+    ) -> None:
         """With "sm_90+fast" for a chip, its own exp and tanh are used."""
-        self.target: CudaTarget = named(chip, llvmlite_version())
+        self.driver, self.number = 13000, 0
         self.memory = simt.Memory()
+        self.library: Multiplier | None = None
+        version = ""
+        if cublas is not None:
+            cublas.memory = self.memory
+            self.library = Multiplier(Cublas(cublas))
+            version = self.library.library.version
+        self.target: CudaTarget = named(chip, llvmlite_version(), cublas=version)
         self.races = races
         self.launches: list[tuple[str, int, int]] = []
+
+    def home(self, address: int) -> int:
+        return self.number
 
     def alloc(self, nbytes: int) -> int:
         return self.memory.alloc(max(nbytes, 16))
@@ -50,6 +76,18 @@ class SimulatedGpu:
         address = self.alloc(nbytes)
         self.memory.fill(address, nbytes, 0)
         return _Pinned(self.memory, address, nbytes), address  # type: ignore[return-value]
+
+    def fault_word(self) -> _FaultWord:
+        return _FaultWord(self.memory, self.pinned(4)[1])
+
+    def result_block(self, nbytes: int) -> Array:
+        return np.empty(nbytes, np.uint8)
+
+    def view(self, block: Array, address: int, start: int, type: Any) -> Array:
+        return _PinnedView(self.memory, address, type)  # type: ignore[return-value]
+
+    def idle(self, stream: Any) -> bool:
+        return True
 
     def stream(self) -> int:
         return 0
@@ -67,17 +105,17 @@ class SimulatedGpu:
         if nbytes:
             self.memory.write(target, self.memory.read(source, np.dtype(np.uint8), (nbytes,)))
 
-    def load(self, text: str, image: bytes | None) -> SimulatedModule:
-        return SimulatedModule(text)
+    def load(self, codes: Sequence[ModuleCode]) -> list[SimulatedModule]:
+        return [SimulatedModule(one.text or printed[one.ptx]) for one in codes]
 
     def launch(
-        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+        self, function: Any, blocks: int, threads: int, words: Sequence[bytes | int], stream: Any
     ) -> None:
         if not blocks:
             return
         module, name = function
         self.launches.append((name, blocks, threads))
-        args = [int.from_bytes(word, "little") for word in words]
+        args = [w if isinstance(w, int) else int.from_bytes(w, "little") for w in words]
         simt.launch(
             module,
             name,
@@ -89,8 +127,95 @@ class SimulatedGpu:
             approximate=self.target.maths == FAST,
         )
 
+    def instantiate(self, recording: Recording, places: Sequence[int]) -> SimulatedGraph:
+        return SimulatedGraph(self, recording, places)
+
     def wait(self, stream: Any) -> None:
         pass
+
+    def multiplier(self) -> Multiplier:
+        assert self.library is not None
+        return self.library
+
+
+class SimulatedGraph:
+    """A graph whose nodes run one after another, in any order that keeps what they wait for: one
+    that waits for too little gives other results sooner or later. The order is drawn anew for
+    each launch and each round, repeatably."""
+
+    def __init__(self, gpu: SimulatedGpu, recording: Recording, places: Sequence[int]) -> None:
+        self.gpu, self.recording, self.places = gpu, recording, list(places)
+        self.first = len(gpu.memory.conditions)
+        for n in range(recording.handles):
+            gpu.memory.conditions[self.first + n] = 0
+        self.random = random.Random(recording.kernels)
+
+    def point(self, places: Sequence[int]) -> None:
+        self.places = list(places)
+
+    def launch(self, stream: Any) -> None:
+        work: list[tuple[Recording, list[int]] | ConditionalNode] = []
+        work.append((self.recording, self.order(self.recording)))
+        while work:
+            item = work[-1]
+            if isinstance(item, ConditionalNode):  # it was run, or is to be run for the first time
+                if not self.gpu.memory.conditions[self.first + item.handle]:
+                    work.pop()
+                else:
+                    work.append((item.bodies[0], self.order(item.bodies[0])))
+                continue
+            recording, left = item
+            if not left:
+                work.pop()
+                continue
+            node = recording.nodes[left.pop(0)]
+            if isinstance(node, ConditionalNode) and node.kind == WHILE:
+                work.append(node)
+            elif isinstance(node, ConditionalNode):
+                which = self.gpu.memory.conditions[self.first + node.handle]
+                work.append((node.bodies[which], self.order(node.bodies[which])))
+            else:
+                self.run(node)
+
+    def order(self, recording: Recording) -> list[int]:
+        """The numbers of nodes, each after all that it waits for."""
+        waits = [len(node.after) for node in recording.nodes]
+        followers: list[list[int]] = [[] for _ in recording.nodes]
+        for n, node in enumerate(recording.nodes):
+            for before in node.after:
+                followers[before].append(n)
+        ready, found = [n for n, count in enumerate(waits) if not count], list[int]()
+        while ready:
+            n = ready.pop(self.random.randrange(len(ready)))
+            found.append(n)
+            for other in followers[n]:
+                waits[other] -= 1
+                if not waits[other]:
+                    ready.append(other)
+        assert len(found) == len(recording.nodes), "nodes wait for each other"
+        return found
+
+    def run(self, node: Node) -> None:
+        match node:
+            case KernelNode():
+                words = [self.word(word) for word in node.words]
+                self.gpu.launch(node.function, node.blocks, node.threads, words, 0)
+            case CopyNode():
+                target, source = self.address(node.target), self.address(node.source)
+                self.gpu.copy(target, source, node.nbytes, 0)
+            case LibraryNode():
+                node.call(self.gpu, 0, [self.address(place) for place in node.places])
+            case _:
+                raise AssertionError(f"not simulated: {node}")
+
+    def word(self, word: Any) -> bytes | int:
+        if isinstance(word, Handle):
+            return self.first + word.number
+        return word if isinstance(word, bytes) else self.address(word)
+
+    def address(self, address: int) -> int:
+        found = place_of(address)
+        return address if found is None else self.places[found[0]] + found[1]
 
 
 class _Pinned:
@@ -99,18 +224,69 @@ class _Pinned:
     def __init__(self, memory: simt.Memory, address: int, nbytes: int) -> None:
         self.memory, self.address, self.nbytes = memory, address, nbytes
 
-    def any(self) -> bool:
-        return bool(self.memory.read(self.address, np.dtype(np.uint8), (self.nbytes,)).any())
 
-    def __setitem__(self, key: Any, value: int) -> None:
-        self.memory.fill(self.address, self.nbytes, value)
+class _FaultWord:
+    """A word of such memory."""
+
+    def __init__(self, memory: simt.Memory, address: int) -> None:
+        self.memory, self.address = memory, address
+
+    @property
+    def value(self) -> int:
+        return int(self.memory.read(self.address, np.dtype(np.uint32), (1,))[0])
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self.memory.write(self.address, np.array([value], np.uint32))
 
 
-def simulated(gpu: SimulatedGpu) -> Backend:
+class _PinnedView:
+    """An array in memory of the host that kernels read and write."""
+
+    def __init__(self, memory: simt.Memory, address: int, type: Any) -> None:
+        self.memory, self.address, self.type = memory, address, type
+
+    def __setitem__(self, key: Any, value: Array) -> None:
+        if self.type.nbytes:
+            self.memory.write(self.address, np.asarray(value, self.type.dtype))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        if not self.type.nbytes:
+            return np.empty(self.type.shape, self.type.dtype)
+        raw = self.memory.read(self.address, np.dtype(np.uint8), (self.type.nbytes,))
+        return raw.view(self.type.dtype).reshape(self.type.shape)
+
+
+class SimulatedPlace(Place):
+    """Where programs of a simulated GPU run."""
+
+    def __init__(self, gpu: SimulatedGpu, maths: str = EXACT) -> None:
+        self.gpu = gpu
+        super().__init__(0, maths)
+
+    def device(self) -> Any:
+        return self.gpu
+
+    def runs(self) -> tuple[int, int]:
+        return self.gpu.target.capability, self.gpu.driver
+
+
+def simulated(gpu: SimulatedGpu, maths: str = EXACT) -> Backend:
     """The CUDA backend with a simulated GPU."""
+    return SimulatedPlace(gpu, maths).record
 
-    def bind(plan: Plan, callbacks: Any = None, **options: Any) -> Any:
-        return cuda.bind_on(gpu, backend, plan, callbacks, options.get("strict", False))
 
-    backend = replace(cuda.BACKEND, target=lambda: gpu.target, bind=bind, missing=lambda: None)
-    return backend
+# A simulated GPU runs no PTX: what LLVM IR it was printed from is remembered.
+printed: dict[str, str] = {}
+
+
+def remember_printed(monkeypatch: Any) -> None:
+    """Have modules that are read from files found by their PTX."""
+    real = compiling.to_ptx
+
+    def to_ptx(text: str, target: CudaTarget) -> str:
+        made = real(text, target)
+        printed[made] = text
+        return made
+
+    monkeypatch.setattr(compiling, "to_ptx", to_ptx)

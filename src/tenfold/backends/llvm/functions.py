@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from tenfold.backends.llvm import avx512, lane_moves, nvptx
+from tenfold.backends.llvm import avx512, lane_moves, nvptx_maths
 from tenfold.backends.llvm.instructions import instruction
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.ternary import TWICE
@@ -133,7 +133,7 @@ def _defined(name: str, dtype: str, lanes: int, target: LLVMTarget) -> tuple[Fra
 def _own(name: str, dtype: str, wide: bool, target: LLVMTarget) -> Own:
     """What a target does in its own way."""
     if target.fast:
-        return nvptx.own(name, dtype)
+        return nvptx_maths.own(name, dtype)
     return avx512.OWN if wide and target.vector_bytes == 64 else ()
 
 
@@ -163,8 +163,8 @@ def _printed(
         return _rarely(w, i.attr[0], i.dtype, args, wide, memory)
     if i.op in avx512.PRINTED:
         return avx512.printed(w, i.op, COMPUTE[i.dtype], args)
-    if i.op in nvptx.PRINTED:
-        return nvptx.printed(w, i.op, args)
+    if i.op in nvptx_maths.PRINTED:
+        return nvptx_maths.printed(w, i.op, args)
     return instruction(w, i.op, i.dtype, sources, args, wide)
 
 

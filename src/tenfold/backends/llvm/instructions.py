@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenfold.backends.llvm import nvptx
 from tenfold.backends.llvm.casts import from_bfloat, from_half, to_bfloat, to_half
 from tenfold.backends.llvm.ternary import note_logic, selected
 from tenfold.backends.llvm.writer import (
@@ -69,6 +70,8 @@ def _printed(
     source = sources[0]
     letter, element = kind(source), COMPUTE[source]
     ty = w.vector(element, wide)
+    if w.target.triple == nvptx.TRIPLE:
+        args = nvptx.mended(w, op, letter, element, args)
     if op in ("div", "rem") and letter != "f":
         return _divide(w, op, source, args[0], args[1], wide)
     opcode = _OPCODES[letter].get(op)

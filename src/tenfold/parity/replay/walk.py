@@ -156,7 +156,8 @@ class Walk:
         self.nodes += 1
         if self.fault is not None:
             return
-        self.on_time()
+        if self.looked:
+            self.on_time()
         try:
             self.passed(path, graph, position, results)
         except Refutation as refuted:
@@ -336,7 +337,8 @@ class Walk:
             if self.looked or glance(self.replay, state, at):
                 self.looked = True
                 raise
-        found = check_step(self.replay, state, at, self.on_time)
+        # What does not agree at a glance is judged to its end, however long that takes.
+        found = check_step(self.replay, state, at, self.on_time if self.looked else None)
         if isinstance(found, Disagreement):
             raise Refutation(found)
         self.note(state, at, found)

@@ -7,22 +7,43 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tenfold.backends.cuda.driver.library import Driver, driver
-from tenfold.backends.cuda.target import EXACT, CudaTarget, named
+from tenfold.backends.cuda.driver.library import Driver, driver, forked
+from tenfold.backends.cuda.library.cublas import Multiplier, find_cublas
+from tenfold.backends.cuda.target import CudaTarget, target_on
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
+from tenfold.types import TensorType
+
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.assemble import ModuleCode
+    from tenfold.backends.cuda.recording import Recording
 
 Array = np.ndarray[Any, Any]
+Argument = bytes | int  # of a kernel: raw, or an address
 
 _MAJOR, _MINOR, _PROCESSORS, _L2 = 75, 76, 16, 38
 _MAPPED = 2  # of pinned memory: kernels may touch it
 _NON_BLOCKING = 1
+_ERROR_LOG, _ERROR_LOG_BYTES, _SAID = 5, 6, 4096  # of loading: options, and bytes for what is said
+_ORDINAL = 9  # of a pointer: the number of its GPU
+_NOT_READY = 600  # a status that is no error
+
+
+class Launchable(Protocol):
+    """A graph on a device."""
+
+    def point(self, places: Sequence[int]) -> None:
+        """Have the arrays that it touches lie elsewhere from now on."""
+        ...
+
+    def launch(self, stream: Any) -> None: ...
 
 
 class Module(Protocol):
@@ -31,21 +52,51 @@ class Module(Protocol):
     def function(self, name: str) -> Any: ...
 
 
+class FaultWord(Protocol):
+    """A word of the host's memory that kernels set bits of where something is wrong."""
+
+    value: int
+
+    @property
+    def address(self) -> int:
+        """Where kernels find it."""
+        ...
+
+
 class Device(Protocol):
     """What programs ask of a device. Streams are numbers: what is asked for in one is done in
     order."""
 
     target: CudaTarget
+    number: int  # among the GPUs of the machine
 
     def alloc(self, nbytes: int) -> int: ...
 
     def free(self, address: int) -> None: ...
 
+    def home(self, address: int) -> int:
+        """The number of the GPU whose memory this is."""
+        ...
+
     def pinned(self, nbytes: int) -> tuple[Array, int]:
         """Bytes of the host that kernels may touch, and where these find them."""
         ...
 
+    def fault_word(self) -> FaultWord: ...
+
+    def result_block(self, nbytes: int) -> Array:
+        """Bytes of the host that are fast to copy into."""
+        ...
+
+    def view(self, block: Array, address: int, start: int, type: TensorType) -> Array:
+        """A part of pinned memory as an array; kernels find it at this address."""
+        ...
+
     def stream(self) -> Any: ...
+
+    def idle(self, stream: Any) -> bool:
+        """Whether all that was asked for in a stream is done."""
+        ...
 
     def upload(self, address: int, array: Array, stream: Any) -> None: ...
 
@@ -55,15 +106,40 @@ class Device(Protocol):
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any) -> None: ...
 
-    def load(self, text: str, image: bytes | None) -> Module:
-        """A module, of its LLVM IR or its machine code."""
+    def load(self, codes: Sequence[ModuleCode]) -> Sequence[Module]:
+        """Modules; they are assembled all at once."""
         ...
 
     def launch(
-        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+        self, function: Any, blocks: int, threads: int, words: Sequence[Argument], stream: Any
     ) -> None: ...
 
+    def instantiate(self, recording: Recording, places: Sequence[int]) -> Launchable:
+        """A graph that can be launched, with the places that it touches."""
+        ...
+
     def wait(self, stream: Any) -> None: ...
+
+    def multiplier(self) -> Multiplier:
+        """The library that multiplies matrices here; only where the target names one."""
+        ...
+
+
+class PinnedWord:
+    """Four bytes of pinned memory."""
+
+    def __init__(self, block: Array, address: int) -> None:
+        self.address = address
+        own: Any = block[:4]
+        self._words = memoryview(own).cast("I")
+
+    @property
+    def value(self) -> int:
+        return self._words[0]
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self._words[0] = value
 
 
 class GpuModule:
@@ -101,13 +177,12 @@ class Gpu:
         self.version = version.value
         self.capability = 10 * major + minor
         self.processors = self.attribute(_PROCESSORS)
-        self.target = named(f"sm_{self.capability}", llvmlite_version(), self._ptx(), EXACT)
+        found = find_cublas(self.version // 1000)
+        library = found.version if found is not None else ""
+        self.target = target_on(self.capability, self.version, llvmlite_version(), library)
+        self._multiplier: Multiplier | None = None
         self._own = threading.local()
-
-    def _ptx(self) -> int:
-        """The newest version of PTX that both the driver and LLVM know."""
-        major, minor = self.version // 1000, self.version % 1000 // 10
-        return min(88, 80 + (major - 12) * 10 + minor) if major >= 12 else 78
+        self._several = gpu_count() > 1
 
     def attribute(self, which: int) -> int:
         found = c_int()
@@ -122,11 +197,9 @@ class Gpu:
     def enter(self) -> Driver:
         """The driver's functions, with this GPU's context current in this thread."""
         if os.getpid() != self._process:
-            raise DeviceProblem(
-                "CUDA does not work in the child of a process that has used it",
-                fix="start processes by 'spawn', or use CUDA in the child alone",
-            )
-        if not getattr(self._own, "entered", False):
+            raise forked()
+        # Where there are several GPUs, whoever used another in this thread has left its context.
+        if self._several or not getattr(self._own, "entered", False):
             with self._lock:
                 if not self._context:
                     self.cuda.cuDevicePrimaryCtxRetain(byref(self._context), self._device)
@@ -148,7 +221,13 @@ class Gpu:
 
     def free(self, address: int) -> None:
         if os.getpid() == self._process:
-            self.enter().cuMemFree_v2(address)
+            with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
+                self.enter().cuMemFree_v2(address)
+
+    def home(self, address: int) -> int:
+        found = c_int()
+        self.enter().cuPointerGetAttribute(byref(found), _ORDINAL, address)
+        return found.value
 
     def pinned(self, nbytes: int) -> tuple[Array, int]:
         cuda, host, seen = self.enter(), c_void_p(), c_uint64()
@@ -159,6 +238,16 @@ class Gpu:
         made = np.frombuffer(raw, np.uint8)
         made[...] = 0
         return made, seen.value
+
+    def fault_word(self) -> FaultWord:
+        return PinnedWord(*self.pinned(4))
+
+    def result_block(self, nbytes: int) -> Array:
+        return self.pinned(nbytes)[0]
+
+    def view(self, block: Array, address: int, start: int, type: TensorType) -> Array:
+        part = block[start : start + type.nbytes]
+        return part.view(type.dtype).reshape(type.shape)
 
     def _free_pinned(self, host: int) -> None:
         if os.getpid() == self._process:
@@ -175,7 +264,14 @@ class Gpu:
     def stream(self) -> c_void_p:
         found = c_void_p()
         self.enter().cuStreamCreate(byref(found), _NON_BLOCKING)
+        ended = weakref.finalize(found, self._end_stream, found.value or 0)
+        ended.atexit = False  # the driver ends all when the process does
         return found
+
+    def _end_stream(self, stream: int) -> None:
+        if os.getpid() == self._process:
+            with suppress(DeviceProblem):
+                self.enter().cuStreamDestroy_v2(stream)
 
     def upload(self, address: int, array: Array, stream: Any) -> None:
         if array.nbytes:
@@ -191,34 +287,74 @@ class Gpu:
         if nbytes:
             self.enter().cuMemcpyDtoDAsync_v2(target, source, nbytes, stream)
 
+    def idle(self, stream: Any) -> bool:
+        return self.enter().asked("cuStreamQuery", stream) != _NOT_READY
+
     def wait(self, stream: Any) -> None:
         self.enter().cuStreamSynchronize(stream)
 
+    # Libraries.
+
+    def multiplier(self) -> Multiplier:
+        self.enter()
+        with self._lock:
+            if self._multiplier is None:
+                library = find_cublas(self.version // 1000)
+                assert library is not None, "the target names no cublasLt"
+                self._multiplier = Multiplier(library)
+            return self._multiplier
+
     # Code.
 
-    def load(self, text: str, image: bytes | None) -> GpuModule:
-        from tenfold.backends.cuda.compile import to_ptx
+    def load(self, codes: Sequence[ModuleCode]) -> list[GpuModule]:
+        from tenfold.backends.cuda.assemble import assemble
 
-        handle = c_void_p()
-        code = image if image is not None else to_ptx(text, self.target).encode()
-        self.enter().cuModuleLoadData(byref(handle), c_char_p(code))
+        assemble([one for one in codes if one.text])  # not what was read from a file
+        return [self._module(one.image(self.capability, self.version)) for one in codes]
+
+    def _module(self, image: bytes) -> GpuModule:
+        """A module of PTX or machine code; what the driver's assembler says is in the error."""
+        handle, said = c_void_p(), ctypes.create_string_buffer(_SAID)
+        options = (c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
+        values = (c_void_p * 2)(ctypes.addressof(said), _SAID)
+        given = (2, ctypes.addressof(options), ctypes.addressof(values))
+        try:
+            self.enter().cuModuleLoadDataEx(byref(handle), c_char_p(image), *given)
+        except DeviceProblem as error:
+            words = said.value.decode(errors="replace").strip()
+            error.message += f": {words[:400]}" if words else ""
+            raise
         return GpuModule(self, handle)
 
+    def instantiate(self, recording: Recording, places: Sequence[int]) -> Launchable:
+        from tenfold.backends.cuda.driver.graphs import Executable
+
+        return Executable(self, recording, places)
+
+    def release_graph(self, handle: c_void_p) -> None:
+        if os.getpid() == self._process:
+            self.enter().cuGraphExecDestroy(handle)
+
     def launch(
-        self, function: Any, blocks: int, threads: int, words: Sequence[bytes], stream: Any
+        self, function: Any, blocks: int, threads: int, words: Sequence[Argument], stream: Any
     ) -> None:
         if not blocks:
             return
-        kept = [ctypes.create_string_buffer(word, len(word)) for word in words]
+        raw = [word if isinstance(word, bytes) else word.to_bytes(8, "little") for word in words]
+        kept = [ctypes.create_string_buffer(word, len(word)) for word in raw]
         places = (c_void_p * max(1, len(kept)))(*[ctypes.addressof(one) for one in kept])
         self.enter().cuLaunchKernel(
             function, blocks, 1, 1, threads, 1, 1, 0, stream, ctypes.addressof(places), None
         )
 
 
-@cache
 def gpu(number: int = 0) -> Gpu:
     """The GPU of this number."""
+    return _gpu(number)
+
+
+@cache
+def _gpu(number: int) -> Gpu:
     count = gpu_count()
     if not 0 <= number < count:
         there = "there is none here" if not count else f"there are {count}"

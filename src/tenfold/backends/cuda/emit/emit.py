@@ -21,6 +21,7 @@ from tenfold.backends.cuda.emit.point import (
 )
 from tenfold.backends.cuda.emit.rowform import RowForm, row_form
 from tenfold.backends.cuda.emit.rows import emit_rows
+from tenfold.backends.cuda.emit.scatter import emit_scatter
 from tenfold.backends.cuda.emit.serial import SerialEmitter
 from tenfold.backends.cuda.emit.tile import emit_tiles, tile_of
 from tenfold.backends.cuda.target import CudaTarget
@@ -71,6 +72,10 @@ def emit(
         )
         if found is not None:
             return found
+    if sequential:
+        scattered = emit_scatter(legal, lambda: FunctionWriter(legal, target, odd, early), facts)
+        if scattered is not None:
+            return scattered
     return _emit_serial(FunctionWriter(legal, target, odd, early), order, sequential, along, facts)
 
 

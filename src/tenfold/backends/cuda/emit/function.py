@@ -26,7 +26,8 @@ ALIGNED = 16  # bytes: what buffers begin at multiples of
 @frozen
 class Given:
     """What one parameter of a function is: a `buffer`, a `param` of the kernel with its part, a
-    `number` of its facts in 4 or 8 bytes, room for `partial` results, or the `fault` word."""
+    `number` of its facts in 4 or 8 bytes, a `constant` likewise, room for `partial` results, or
+    the `fault` word."""
 
     kind: str
     number: int = 0
@@ -54,6 +55,7 @@ class KernelText:
     maths: frozenset[tuple[str, str, int]]
     launches: tuple[Launch, ...]
     partial: int = -1  # the bytes, as `blocks` are
+    common: tuple[Fragment, ...] = ()  # functions that other kernels may have, too
 
     @property
     def name(self) -> str:
@@ -85,6 +87,8 @@ class FunctionWriter:
         self.shared: list[str] = []  # and a block's
         self.cluster = 1  # blocks of a cluster
         self.partial = False  # whether it is given room for partial results
+        self.common = False  # whether other kernels have the same function
+        self.words: list[Any] = []
 
     def _overlap(self) -> None:
         """Let the kernels behind begin, then wait until all before have ended and what they wrote
@@ -119,6 +123,11 @@ class FunctionWriter:
         )
         return name
 
+    def word(self, value: Any) -> Text:
+        """A number as a parameter of 64 bits, so that the text does not hang on it."""
+        self.words.append(value)
+        return f"%k{len(self.words) - 1}"
+
     def finish(self, threads: int, least: int = 1) -> tuple[str, str, tuple[Given, ...]]:
         """The body of the function as text, what is to stand before it, and its parameters. At
         `least` so many of its blocks are meant to share a processor."""
@@ -144,6 +153,10 @@ class FunctionWriter:
             size = 4 if short else 8
             ty = "i32" if short else "i64"
             given.append((Given("number", int(at), size), f"{ty} %n{at}{short}"))
+        for n, word in enumerate(self.words):
+            known = not isinstance(word, Number)
+            one = Given("constant", int(word), 8) if known else Given("number", word.at, 8)
+            given.append((one, f"i64 %k{n}"))
         if self.partial:
             given.append((Given("partial"), f"ptr addrspace(1) align {ALIGNED} %partial"))
         if "%fault" in text:
@@ -165,19 +178,29 @@ def finish(
     partial: Any = 0,
 ) -> KernelText:
     """A kernel of some functions, each with its threads a block, its blocks and how many of them
-    are to share a processor. Functions are named by their text."""
-    launches, bodies, maths = [], [], set[tuple[str, str, int]]()
-    declared = dict[str, None]()
-    for own, threads, blocks, least in functions:
-        body, shared, given = own.finish(threads, least)
+    are to share a processor. Functions are named by their text; where a kernel has several of its
+    own, by all of theirs, so that each name is one kernel's."""
+    launches, maths = [], set[tuple[str, str, int]]()
+    declared, bodies, common = dict[str, None](), dict[str, str](), dict[Fragment, None]()
+    made = [own.finish(threads, least) for own, threads, _, least in functions]
+    alone = [shared + body for (own, *_), (body, shared, _) in zip(functions, made, strict=True)
+             if not own.common]  # fmt: skip
+    salt = "".join(alone) if len(alone) > 1 else ""
+    for (own, threads, blocks, _), (body, shared, given) in zip(functions, made, strict=True):
         body, needed = shorten(body, frozenset(own.w.maths), own.target.llvm)
-        name = f"tn_{sha256((shared + body).encode()).hexdigest()[:32]}"
+        text = ("" if own.common else salt) + shared + body
+        name = f"tn_{sha256(text.encode()).hexdigest()[:32]}"
         body = body.replace("@local.(", f"@{name}(").replace("@local.", f"@{name}.")
-        if shared:
-            declared.update(dict.fromkeys(shared.replace("@local.", f"@{name}.").split("\n")))
-        declared.update(dict.fromkeys(sorted(own.w.declared)))
-        bodies.append(body)
+        lines = shared.replace("@local.", f"@{name}.").split("\n") if shared else []
+        lines += sorted(own.w.declared)
+        if own.common:
+            common[Fragment(tuple(lines), body)] = None
+        else:
+            declared.update(dict.fromkeys(lines))
+            bodies[name] = body
         maths |= needed
         launches.append(Launch(name, place(blocks, facts), threads, given, own.cluster))
-    fragment = Fragment(tuple(declared), "\n".join(bodies))
-    return KernelText(fragment, frozenset(maths), tuple(launches), place(partial, facts))
+    fragment = Fragment(tuple(declared), "\n".join(bodies.values()))
+    return KernelText(
+        fragment, frozenset(maths), tuple(launches), place(partial, facts), tuple(common)
+    )

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.backends.cuda.driver.device import Device, Module
+from tenfold.backends.cuda.driver.device import Device, FaultWord, Module
 from tenfold.backends.cuda.library.routine import GpuRoutine, routine_of
+from tenfold.backends.cuda.run.alignment import ALIGNED
 from tenfold.backends.cuda.run.kernels import BoundKernel
 from tenfold.backends.cuda.run.memory import Address, DeviceFrame
+from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.host_step import HostCall
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import BranchStep, CopyStep, HostStep, KernelStep, LoopStep, RoutineStep
@@ -26,18 +28,19 @@ class Execution:
     def __init__(
         self,
         device: Device,
+        target: CudaTarget,
         stream: Any,
         kernels: Mapping[SizedKernel, BoundKernel],
         constants: Mapping[int, Sequence[Address]],
         partial: Address,
-        fault: tuple[Array, Address],
+        fault: FaultWord,
         routines: Callable[[GpuRoutine], Module],
         callbacks: Callable[[], Callbacks],
     ) -> None:
-        self.device, self.stream, self.kernels = device, stream, kernels
+        self.device, self.target, self.stream, self.kernels = device, target, stream, kernels
         self.routines = routines
         self.constants, self.partial, self.callbacks = constants, partial, callbacks
-        self.fault_word, self.fault = fault
+        self.fault = fault
 
     def run(self, frame: DeviceFrame) -> None:
         """All steps of a plan."""
@@ -67,27 +70,32 @@ class Execution:
         found = self.kernels[frame.plan.call(step)]
         buffers = [frame.address(slot) for slot in step.slots]
         for launch in found.launches:
-            words = found.words(launch, buffers, step.params, self.partial, self.fault)
+            words = found.words(launch, buffers, step.params, self.partial, self.fault.address)
             self.device.launch(launch.function, launch.blocks, launch.threads, words, self.stream)
         if frame.plan.own[step.kernel].checks:
             self.device.wait(self.stream)
-            if self.fault_word.any():
-                self.fault_word[...] = 0
+            if self.fault.value:
+                self.fault.value = 0
                 self.host(frame, number)
 
     def routine(self, frame: DeviceFrame, number: int, step: RoutineStep) -> None:
         """A routine; what the device has none for, the evaluator does."""
         node = frame.plan.graph.nodes[step.node]
         types = [frame.plan.graph.types[v] for v in node.inputs]
-        found = routine_of(step.name, types, node.types[0], dict(node.attributes))
+        slots = (*step.inputs, *step.outputs, *step.scratch)
+        places = [frame.address(slot) for slot in slots]
+        aligned = not any(place % ALIGNED for place in places)
+        given = dict(node.attributes)
+        found = routine_of(step.name, types, node.types[0], given, self.target, aligned)
         if found is None:
             self.host(frame, number)
             return
-        slots = (*step.inputs, *step.outputs, *step.scratch)
-        places = [frame.address(slot) for slot in slots]
+        if not isinstance(found, GpuRoutine):
+            found.call(self.device, self.stream, places)
+            return
         module = self.routines(found)
         for one in found.launches:
-            words = [places[n].to_bytes(8, "little") for n in one.arrays]
+            words: list[bytes | Address] = [places[n] for n in one.arrays]
             words += [value.to_bytes(size, "little", signed=True) for value, size in one.words]
             function = module.function(one.function)
             self.device.launch(function, one.blocks, one.threads, words, self.stream)

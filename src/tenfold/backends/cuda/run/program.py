@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenfold.backends.cuda.driver.device import Device
+from tenfold.backends.cuda.faults import program_too_large
 from tenfold.backends.cuda.run.binding import BoundCall, bind_call
 from tenfold.backends.cuda.run.carry_out import Execution
+from tenfold.backends.cuda.run.kept import Captures, DeviceDispatch
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
-from tenfold.backends.cuda.run.memory import Address, DeviceFrame
-from tenfold.backends.cuda.target import CudaTarget
+from tenfold.backends.cuda.run.memory import Address
+from tenfold.backends.cuda.run.record import Surroundings
+from tenfold.backends.cuda.run.replay import Replay
+from tenfold.backends.cuda.run.staging import Staging, may_stage
+from tenfold.backends.cuda.target import CudaTarget, target_remark
 from tenfold.backends.guard import Guard
-from tenfold.backends.program import Array, PlanMemory, Program
+from tenfold.backends.program import Array, Dispatch, PlanMemory, Program
+from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.kernel.ir.sized import SizedKernel
-from tenfold.locks import Lock
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
 
@@ -26,11 +32,16 @@ if TYPE_CHECKING:
     from tenfold.backends.backend import Backend
 
 _ALIGN = 256
+PINNED = 1 << 17  # bytes of a result from which it pays to have it in pinned memory
+_EAGER, _NAP = 2e-3, 50e-6  # seconds: a loop is asked all the time at first, then now and then
 
 
 class Room:
     """What one caller at a time runs a program in: a stream, device memory for inputs, outputs and
     all that is between, and the word that faults are told by."""
+
+    replay: Replay | None = None
+    captured: Captures | None = None  # what lies in its last inputs
 
     def __init__(self, device: Device, sizes: Sequence[int], arena: int, partial: int) -> None:
         self.device = device
@@ -39,11 +50,40 @@ class Room:
         for size in (*sizes, arena, partial):
             starts.append(total)
             total += -(-max(size, 1) // _ALIGN) * _ALIGN
+        self.nbytes = total
         self.base = device.alloc(total)
         weakref.finalize(self, device.free, self.base)
         *places, self.arena, self.partial = (self.base + start for start in starts)
+        self.partial_bytes = partial
         self.places = places
-        self.fault = device.pinned(4)
+        self.fault = device.fault_word()
+        self.staged: dict[int, Staging | None] = {}  # by the number of arguments
+
+    def more(self, nbytes: int) -> Address:
+        """Memory that lives as long as the room."""
+        made = self.device.alloc(nbytes)
+        weakref.finalize(self, self.device.free, made)
+        return made
+
+    def failed(self) -> bool:
+        """Whether a kernel told of a fault; it is forgotten."""
+        if not self.fault.value:
+            return False
+        self.fault.value = 0
+        return True
+
+
+_programs: weakref.WeakSet[CudaProgram] = weakref.WeakSet()
+
+
+def release_rooms() -> int:
+    """Give back the device memory that programs keep while nobody calls them: how many bytes."""
+    freed = 0
+    for program in list(_programs):
+        with suppress(IndexError):  # whoever calls meanwhile takes one, too
+            while True:
+                freed += program._rooms.pop().nbytes
+    return freed
 
 
 class CudaProgram(Program):
@@ -63,7 +103,7 @@ class CudaProgram(Program):
     ) -> None:
         super().__init__(callbacks)
         self.plan, self.graph, self.strict = plan, plan.graph, strict
-        self.device, self.target, self._backend = device, device.target, backend
+        self.device, self.target, self._backend = device, kernels.target, backend
         self.code: dict[SizedKernel, BoundKernel] = kernels.find(plan)
         self._kernels = kernels
         self.judged = kernels.judged
@@ -73,8 +113,9 @@ class CudaProgram(Program):
         self.arena_bytes = plan.arena_bytes
         self._partial = max((found.partial for found in self.code.values()), default=0)
         self._rooms: list[Room] = []
-        self._lock = Lock()
         self.constants = self._uploaded()
+        self.results = kernels.results
+        _programs.add(self)
 
     def _uploaded(self) -> dict[int, list[Address]]:
         """The constants of all plans, on the device."""
@@ -107,53 +148,193 @@ class CudaProgram(Program):
     def serves(self, call: SizedKernel, other: SizedKernel) -> bool:
         return call.kernel == other.kernel and self.code[call].code.facts.admit(other.sizes)
 
+    def remarks(self) -> list[str]:
+        lines = [target_remark(self.target)]
+        for call, found in self.code.items():
+            ways = [f"{one.blocks} × {one.threads}" for one in found.launches]
+            lines.append(f"  kernel {call.kernel.digest[:8]}: {', '.join(ways)} threads")
+        return lines
+
     # Running.
+
+    def _enter(self) -> Room:
+        """A room that nobody else is in. It goes back to the others when all is done."""
+        try:
+            return self._rooms.pop()
+        except IndexError:
+            return self._new_room()
 
     @contextmanager
     def room(self) -> Iterator[Room]:
         """Memory that nobody else uses meanwhile."""
-        with self._lock:
-            found = self._rooms.pop() if self._rooms else None
-        if found is None:
-            sizes = [t.nbytes for t in (*self.parameters, *self.outputs)]
-            found = Room(self.device, sizes, self.arena_bytes, self._partial)
+        found = self._enter()
         try:
             yield found
+        except BaseException:
+            self._settle(found)
+            raise
         finally:
-            with self._lock:
-                self._rooms.append(found)
+            self._rooms.append(found)
 
-    def execution(self, room: Room) -> Execution:
-        return Execution(
-            self.device,
-            room.stream,
-            self.code,
-            self.constants,
-            room.partial,
-            room.fault,
-            self._kernels.routine,
-            lambda: self.running.callbacks or self.callbacks,
-        )
+    def _settle(self, room: Room) -> None:
+        """After an error: what was begun ends before the caller's arrays go, and what it found is
+        nobody's."""
+        with suppress(DeviceProblem):
+            self.device.wait(room.stream)
+        room.fault.value = 0
+
+    def _new_room(self) -> Room:
+        sizes = [t.nbytes for t in (*self.parameters, *self.outputs)]
+        given = (self.device, sizes, self.arena_bytes, self._partial)
+        with suppress(DeviceMemoryProblem):
+            return Room(*given)
+        release_rooms()
+        try:
+            return Room(*given)
+        except DeviceMemoryProblem:
+            raise program_too_large(self, self._partial) from None
+
+    def replay(self, room: Room) -> Replay:
+        """The plan's graphs for a room."""
+        if room.replay is None:
+            room.replay = self._replay(self.plan, room, room.arena, room.places, self.constants)
+        return room.replay
+
+    def _replay(
+        self,
+        plan: Plan,
+        room: Room,
+        arena: Address,
+        places: Sequence[Address],
+        constants: Mapping[int, Sequence[Address]],
+        kernels: Mapping[SizedKernel, BoundKernel] | None = None,
+        numbers: Sequence[int] | None = None,
+    ) -> Replay:
+        code = self.code if kernels is None else kernels
+        owner = weakref.ref(room)  # which has the replay
+
+        def more(nbytes: int) -> Address:
+            room = owner()
+            assert room is not None
+            return room.more(nbytes)
+
+        around = Surroundings(
+            self.device, self.target, code, constants, room.partial, room.partial_bytes,
+            room.fault.address, self._kernels.routine, self._kernels.glue, more,
+        )  # fmt: skip
+        stream, fault, partial = room.stream, room.fault, room.partial
+
+        def execution() -> Execution:
+            return Execution(
+                self.device, self.target, stream, code, constants, partial, fault,
+                self._kernels.routine,
+                lambda: self.running.callbacks or self.callbacks,
+            )  # fmt: skip
+
+        return Replay(plan, around, arena, places, execution, numbers)
 
     def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
         given = [
             np.ascontiguousarray(np.asarray(a).astype(t.dtype, copy=False)).reshape(t.shape)
             for a, t in zip(arrays, self.parameters, strict=True)
         ]
-        made: list[Array] = [np.empty(t.shape, t.dtype) for t in self.outputs]
-        count = len(given)
-        with self.room() as room, self.running.using(callbacks or self.callbacks):
-            for place, array in zip(room.places, given, strict=False):
-                self.device.upload(place, array, room.stream)
-            frame = DeviceFrame(
-                self.plan, room.places[:count], room.places[count:], room.arena,
-                self.constants[id(self.plan)],
-            )  # fmt: skip
-            self.execution(room).run(frame)
-            for array, place in zip(made, room.places[count:], strict=True):
-                self.device.download(array, place, room.stream)
-            self.device.wait(room.stream)
+        return self.answer(given, callbacks)
+
+    def answer(
+        self,
+        given: Sequence[Array],
+        callbacks: Callbacks | None = None,
+        captures: Captures | None = None,
+    ) -> list[Array]:
+        """The outputs for packed arrays of the very types; what is captured stands for the last
+        parameters."""
+        running, room = self.running, self._enter()
+        before, running.callbacks = running.callbacks, callbacks or self.callbacks
+        try:
+            replay = room.replay or self.replay(room)
+            if captures is not None:
+                self.capture(room, captures)
+            count = len(given)
+            staging = room.staged[count] if count in room.staged else self._stage(room, count)
+            if staging is not None:
+                staging.fill(given)
+                staging.graph.launch(room.stream)
+                self.wait(room)
+                made = staging.taken()
+            else:
+                made = self._through(room, replay, given)
+            if room.failed():
+                arrays = given if captures is None else [*given, *captures.arrays]
+                made = self._again(room, replay, arrays)
+        except BaseException:
+            self._settle(room)
+            raise
+        finally:
+            running.callbacks = before
+            self._rooms.append(room)
         return made
+
+    def _through(self, room: Room, replay: Replay, given: Sequence[Array]) -> list[Array]:
+        """One run on arrays that are copied as they are."""
+        device, stream, first = self.device, room.stream, len(self.parameters)
+        for place, array in zip(room.places, given, strict=False):
+            device.upload(place, array, stream)
+        replay.run(room.places, stream)
+        made = [
+            self.results.array(t) if t.nbytes >= PINNED else np.empty(t.shape, t.dtype)
+            for t in self.outputs
+        ]
+        for array, place in zip(made, room.places[first:], strict=True):
+            device.download(array, place, stream)
+        self.wait(room)
+        return made
+
+    def _again(self, room: Room, replay: Replay, arrays: Sequence[Array]) -> list[Array]:
+        """The same step by step, after a fault: that which failed says so."""
+        device, stream = self.device, room.stream
+        room.captured = None  # the plan may have written over all that it was given
+        for place, array in zip(room.places, arrays, strict=False):
+            device.upload(place, array, stream)
+        replay.step_by_step(room.places)
+        made: list[Array] = [np.empty(t.shape, t.dtype) for t in self.outputs]
+        for array, place in zip(made, room.places[len(self.parameters) :], strict=True):
+            device.download(array, place, stream)
+        device.wait(stream)
+        return made
+
+    def _stage(self, room: Room, count: int) -> Staging | None:
+        """How small arguments, so many, come and go."""
+        arguments, replay, made = self.parameters[:count], self.replay(room), None
+        if may_stage(replay, arguments, self.outputs):
+            made = Staging(replay, arguments, self.outputs, room.places)
+        room.staged[count] = made
+        return made
+
+    def capture(self, room: Room, captures: Captures) -> None:
+        """Have captured arrays lie on the device; they are copied once for each room."""
+        if room.captured is captures:
+            return
+        first = len(self.parameters) - len(captures.arrays)
+        for place, array in zip(room.places[first:], captures.arrays, strict=False):
+            self.device.upload(place, array, room.stream)
+        room.captured = captures
+
+    def wait(self, room: Room) -> None:
+        """Wait for all that was begun. Loops can be interrupted: their conditions look at the fault
+        word."""
+        replay, stream = room.replay, room.stream
+        if replay is None or not replay.loops:
+            self.device.wait(stream)
+            return
+        try:
+            since = perf_counter()
+            while not self.device.idle(stream):
+                sleep(0 if perf_counter() - since < _EAGER else _NAP)
+        except BaseException:
+            room.fault.value = 1 << 31
+            self.device.wait(stream)
+            room.fault.value = 0
+            raise
 
     def make_bound(
         self,
@@ -164,6 +345,20 @@ class CudaProgram(Program):
         answer: int | None,
     ) -> BoundCall:
         return bind_call(self, slow, captures, guards, updates, answer)
+
+    def make_keeping(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        updates: Sequence[int],
+        answer: int | None,
+    ) -> BoundCall:
+        return bind_call(self, slow, captures, guards, updates, answer, keep=True)
+
+    def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
+        made = DeviceDispatch(slow, self.device)
+        return made, made
 
     # Checks.
 
@@ -185,13 +380,13 @@ class CudaStepper:
         self.program = program
 
     def step(self, plan: Plan, number: int, memory: PlanMemory) -> None:
-        self._carried_out(plan, memory, lambda run, frame: run.step(frame, number))
+        self._carried_out(plan, memory, [number])
 
     def whole(self, memory: PlanMemory) -> None:
-        self._carried_out(self.program.plan, memory, lambda run, frame: run.run(frame))
+        self._carried_out(self.program.plan, memory)
 
     def _carried_out(
-        self, plan: Plan, memory: PlanMemory, work: Callable[[Execution, DeviceFrame], None]
+        self, plan: Plan, memory: PlanMemory, numbers: Sequence[int] | None = None
     ) -> None:
         program, device = self.program, self.program.device
         arrays = [*memory.inputs, *memory.outputs, memory.arena]
@@ -203,14 +398,13 @@ class CudaStepper:
         room = Room(device, sizes, 0, partial)
         for place, array in zip(room.places, arrays, strict=True):
             device.upload(place, array.reshape(-1).view(np.uint8), room.stream)
-        run = Execution(
-            device, room.stream, kernels, self._constants(plan), room.partial, room.fault,
-            program._kernels.routine, lambda: program.running.callbacks or program.callbacks,
-        )  # fmt: skip
-        count = len(memory.inputs)
         *places, arena = room.places
-        constants = run.constants[id(plan)]
-        work(run, DeviceFrame(plan, places[:count], places[count:], arena, constants))
+        constants = self._constants(plan)
+        replay = program._replay(plan, room, arena, places, constants, kernels, numbers)
+        replay.run(places, room.stream)
+        device.wait(room.stream)
+        if room.failed():
+            replay.step_by_step(places)
         for place, array in zip(room.places, arrays, strict=True):
             if array.flags.writeable and array.nbytes:
                 device.download(array.reshape(-1).view(np.uint8), place, room.stream)

@@ -1,0 +1,87 @@
+"""Replay a plan on a device: its graphs, one after another, and between them what the host does.
+
+Graphs are recorded once for each room: whoever calls has one to himself. What kernels found wrong
+shows when all is done: then the steps are carried out one by one, which says at which line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold.backends.cuda.driver.device import Launchable
+from tenfold.backends.cuda.recording import Address, Recording, place_address
+from tenfold.backends.cuda.run.carry_out import Execution
+from tenfold.backends.cuda.run.memory import DeviceFrame
+from tenfold.backends.cuda.run.record import Recorder, Surroundings, on_device, recordable
+from tenfold.plan import LoopStep, Plan
+
+
+class Replay:
+    """A plan, or some steps of it, as graphs and steps of the host, with the memory of one
+    caller."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        around: Surroundings,
+        arena: Address,
+        places: Sequence[Address],
+        execution: Callable[[], Execution],
+        numbers: Sequence[int] | None = None,
+    ) -> None:
+        self.plan, self.around, self.arena = plan, around, arena
+        self._numbers = range(len(plan.steps)) if numbers is None else numbers
+        self._execution = execution
+        self.items: list[Launchable | int] = []
+        self.recordings: list[Recording] = []
+        self.loops = any(isinstance(s, LoopStep) for p in plan.every for s in p.steps)
+        self._record(places)
+
+    def _record(self, places: Sequence[Address]) -> None:
+        plan, below = self.plan, on_device(self.plan, self.around.target)
+        count = len(plan.graph.parameters)
+        virtual = [place_address(n) for n in range(len(places))]
+        frame = self.frame(virtual[:count], virtual[count:])
+        waiting: list[int] = []
+
+        def finish() -> None:
+            if waiting:
+                recorder = Recorder(self.around)
+                recorder.steps(frame, waiting)
+                made = recorder.finish()
+                self.recordings.append(made)
+                self.items.append(self.around.device.instantiate(made, places))
+                waiting.clear()
+
+        for number in self._numbers:
+            if recordable(plan, plan.steps[number], below, self.around.target):
+                waiting.append(number)
+            else:
+                finish()
+                self.items.append(number)
+        finish()
+
+    def frame(self, inputs: Sequence[Address], outputs: Sequence[Address]) -> DeviceFrame:
+        constants = self.around.constants[id(self.plan)]
+        return DeviceFrame(self.plan, inputs, outputs, self.arena, constants)
+
+    def run(self, places: Sequence[Address], stream: Any) -> None:
+        """Begin all that the plan does; the host's steps are done before this returns."""
+        count = len(self.plan.graph.parameters)
+        execution = None
+        for item in self.items:
+            if isinstance(item, int):
+                if execution is None:
+                    execution = self._execution()
+                execution.step(self.frame(places[:count], places[count:]), item)
+            else:
+                item.point(places)
+                item.launch(stream)
+
+    def step_by_step(self, places: Sequence[Address]) -> None:
+        """All steps one after another, each waited for: an error names its line."""
+        count = len(self.plan.graph.parameters)
+        execution = self._execution()
+        for number in self._numbers:
+            execution.step(self.frame(places[:count], places[count:]), number)

@@ -1,0 +1,72 @@
+"""Small arguments and results by way of pinned memory: their copies are nodes of the graph, so that
+a call is one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tenfold.backends.cuda.recording import place_address
+from tenfold.backends.cuda.run.record import Recorder, on_device
+from tenfold.types import TensorType
+
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.run.replay import Replay
+
+Array = np.ndarray[Any, Any]
+MOST = 1 << 18  # bytes of all arguments and results together
+_ALIGN = 64
+
+
+class Staging:
+    """A plan's graph with the copies of its first arguments and of its results."""
+
+    def __init__(
+        self,
+        replay: Replay,
+        arguments: Sequence[TensorType],
+        results: Sequence[TensorType],
+        places: Sequence[int],
+    ) -> None:
+        device = replay.around.device
+        first = len(places) - len(results)
+        numbers = [*range(len(arguments)), *range(first, len(places))]
+        types = [*arguments, *results]
+        starts, total = list[int](), 0
+        for type in types:
+            starts.append(total)
+            total += -(-type.nbytes // _ALIGN) * _ALIGN
+        self._block, address = device.pinned(max(total, 1))
+        views = [
+            device.view(self._block, address + start, start, type)
+            for start, type in zip(starts, types, strict=True)
+        ]
+        self.arguments, self.results = views[: len(arguments)], views[len(arguments) :]
+        recorder = Recorder(replay.around)
+        for n, start, type in zip(numbers[: len(arguments)], starts, arguments, strict=False):
+            recorder.copy(place_address(n), address + start, type.nbytes)
+        virtual = [place_address(n) for n in range(len(places))]
+        recorder.steps(replay.frame(virtual[:first], virtual[first:]))
+        for n, start, type in zip(
+            numbers[len(arguments) :], starts[len(arguments) :], results, strict=True
+        ):
+            recorder.copy(address + start, place_address(n), type.nbytes)
+        self.graph = device.instantiate(recorder.finish(), places)
+
+    def fill(self, given: Sequence[Array]) -> None:
+        for view, array in zip(self.arguments, given, strict=True):
+            view[...] = array
+
+    def taken(self) -> list[Array]:
+        """The results, in memory of their own."""
+        return [np.array(view) for view in self.results]
+
+
+def may_stage(
+    replay: Replay, arguments: Sequence[TensorType], results: Sequence[TensorType]
+) -> bool:
+    """Whether arrays are few bytes, and all of the plan is one graph."""
+    total = sum(t.nbytes for t in (*arguments, *results))
+    return total <= MOST and on_device(replay.plan, replay.around.target)[id(replay.plan)]
