@@ -28,6 +28,18 @@ def computing(function: Callable[..., Value]) -> Callable[..., Value]:
     return lambda *args: computed(function(*args))
 
 
+def beside(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The float next to what a function gives, farther from zero; of subnormal numbers itself."""
+
+    def made(*args: Value) -> Value:
+        x = function(*args)
+        plain = np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny)
+        farther = np.nextafter(x, np.copysign(x.dtype.type(np.inf), x))
+        return np.where(plain & np.isfinite(farther), farther, x)[()]
+
+    return made
+
+
 def flipped(x: Value, mask: int) -> Value:
     return x ^ x.dtype.type(mask)
 

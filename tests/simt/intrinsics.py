@@ -39,6 +39,11 @@ _NOTHING = re.compile(
 _FENCE = re.compile(r"llvm\.nvvm\.(membar\.(cta|gl|sys)|fence\.[\w.]+)$")
 _CLUSTER_ARRIVE = re.compile(r"llvm\.nvvm\.barrier\.cluster\.arrive(\.relaxed)?(\.aligned)?$")
 _BITWISE = re.compile(r"asm (xor|and)\.b(?:32|64) \$0, \$1, (0x[0-9A-F]+);$")
+# What is asked for where it is rounded further: here off by one unit, so that else it shows.
+_CLOSE: dict[str, Callable[..., Value]] = {
+    "llvm.nvvm.div.full": np.divide,
+    "llvm.nvvm.sqrt.approx.f": np.sqrt,
+}
 _MULHI = {"i": True, "ui": False, "ll": True, "ull": False}
 
 
@@ -125,6 +130,8 @@ def _of_device(name: str, i: Instruction) -> Intrinsic | None:
         return Intrinsic(partial(warps.vote, found[1]), True)
     if found := _REDUX.match(name):
         return Intrinsic(partial(warps.reduce, found[1]), True)
+    if name in _CLOSE:
+        return Intrinsic(a.computing(a.beside(_CLOSE[name])))
     if found := _APPROXIMATE.match(name):
         function = a.approximate(found[1], bool(found[2]))
         return Intrinsic(partial(_approximate, name, function), True)

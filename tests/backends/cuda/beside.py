@@ -9,6 +9,7 @@ import numpy as np
 import simt
 
 from tenfold.backends.cpu.backend import BACKEND as CPU
+from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.compile import module_text, prepare
 from tenfold.backends.cuda.run.kernels import KernelCode, bound
 from tenfold.backends.cuda.target import CudaTarget, named
@@ -74,9 +75,10 @@ def launched(
     written back. `odd` buffers begin at no multiple of 16 bytes."""
     call = generalise(kernel)
     text, facts = prepare(call, target, strict, odd, early)
-    module = simt.parse(whole := module_text([text], target))
-    memory = simt.Memory()
-    made = bound(KernelCode(text, facts, tuple(one.name for one in text.launches)), call)
+    whole = module_text([text], target)
+    module, memory = simt.parse(whole), simt.Memory()
+    names = tuple(one.name for one in text.launches)
+    made = bound(KernelCode(text, facts, names, ModuleCode(target, whole)), call)
     places = []
     for n, array in enumerate(arrays):
         shift = array.itemsize if n in odd else 0

@@ -44,12 +44,17 @@ def cases() -> Iterator[dict[str, SizedKernel]]:
         yield {c.name: generalise(tune(c.kernel)) for c in made if not isinstance(c.kernel, str)}
 
 
+_COMPILED: dict[CudaTarget, dict[str, str]] = {}
+
+
 def compiled(calls: dict[str, SizedKernel], target: CudaTarget) -> dict[str, str]:
-    found = {}
-    for name, call in calls.items():
-        text, _ = prepare(call, target)
-        found[name] = to_ptx(module_text([text], target), target)
-    return found
+    """The PTX of each kernel, made once for a target."""
+    if target not in _COMPILED:
+        texts = {name: prepare(call, target)[0] for name, call in calls.items()}
+        _COMPILED[target] = {
+            name: to_ptx(module_text([text], target), target) for name, text in texts.items()
+        }
+    return _COMPILED[target]
 
 
 @cache

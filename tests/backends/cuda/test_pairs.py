@@ -93,3 +93,25 @@ def test_rows(dtype: str) -> None:
     kind = values(1, dtype).dtype
     given = [rng.standard_normal(shape).astype(kind) for shape in ((3, 512), (512,), (3,))]
     assert "fmul <2 x" in beside(b.finish(), *given).text
+
+
+@pytest.mark.parametrize("op", ["div", "sqrt"])
+def test_what_is_near_enough_for_bf16(op: str) -> None:
+    """All numbers, by an instruction that the simulated chip has a unit off."""
+    x, y = every("bf16", 3), every("bf16", 4)
+    given = [x, y][: 2 if op == "div" else 1]
+    done = beside(mapped(op, "bf16", "bf16", len(given), x.shape), *given, np.zeros_like(x))
+    ptx = to_ptx(done.text, GPU)
+    assert {"div": "div.full.f32", "sqrt": "sqrt.approx.f32"}[op] in ptx
+    assert f"{op}.rn.f32" not in ptx
+    assembled(ptx, GPU)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+@pytest.mark.parametrize("op", ["div", "sqrt"])
+def test_others_are_exact(op: str, dtype: str) -> None:
+    x, y = values(4000, dtype, 3), values(4000, dtype, 4)
+    given = [x, y][: 2 if op == "div" else 1]
+    done = beside(mapped(op, dtype, dtype, len(given), x.shape), *given, np.zeros_like(x))
+    assert "nvvm.div" not in done.text
+    assert "approx" not in done.text

@@ -97,7 +97,11 @@ def named(name: str, llvmlite: str = "", maths: str = EXACT, cublas: str = "") -
     found = _NAME.fullmatch(name)
     chip = int(found[1]) if found else 0
     way = found[2][1:] if found and found[2] else maths
-    if chip not in CHIPS or way not in (EXACT, FAST):
+    if way not in (EXACT, FAST):
+        raise ValueProblem(
+            f"maths is {way!r}", fix=f"give {EXACT!r}, which has the CPU's bits, or {FAST!r}"
+        )
+    if chip not in CHIPS:
         raise ValueProblem(
             f"{name!r} is no chip that CUDA code is made for",
             fix=f"give one of {', '.join(f'sm_{known}' for known in CHIPS)}",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.backends.cuda.emit.pairs import paired
+from tenfold.backends.cuda.emit.pairs import close, paired
 from tenfold.backends.cuda.emit.thread import Text, Thread
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.functions import shared as shorten
@@ -100,8 +100,15 @@ class FunctionWriter:
     def thread(self) -> Thread:
         """What the code of a thread begins with."""
         pairs, instead = paired(self.kernel, self.target)
+        near = close(self.kernel, self.target)
         return Thread(
-            self.kernel, self.w, odd=self.odd, pairs=pairs, instead=instead, early=self.early
+            self.kernel,
+            self.w,
+            odd=self.odd,
+            pairs=pairs,
+            instead=instead,
+            close=near,
+            early=self.early,
         )
 
     def sreg(self, name: str) -> Text:

@@ -2,7 +2,8 @@
 instruction for a pair of a thread's elements.
 
 It gives the bits of the same in f32, rounded: f32 has more than twice the digits of either, and
-two more, so that to round twice is to round once; on all pairs of operands it was tried.
+two more, so that to round twice is to round once; on all pairs of operands it was tried. The same
+digits let a quotient or a root of bf16 be a little off before it is rounded.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from tenfold.types import DTYPES
 
 _PAIRED = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
 _DTYPES = {"half": "f16", "bfloat": "bf16"}
+
+
+# Of one element: within two units of the last place of f32, which no rounding to bf16 shows.
+_CLOSE = {"div": "llvm.nvvm.div.full", "sqrt": "llvm.nvvm.sqrt.approx.f"}
+_TRIED = 90  # the chip on which they were tried, on all numbers and all pairs of bf16
 
 
 @frozen
@@ -54,6 +60,23 @@ def paired(kernel: Kernel, target: CudaTarget) -> tuple[dict[int, Paired], froze
             found[n] = Paired(element, _PAIRED[made.op], known)
             instead.add(i.args[0])
     return found, frozenset(instead)
+
+
+def close(kernel: Kernel, target: CudaTarget) -> dict[int, str]:
+    """The quotients and roots of numbers of bf16 that are rounded to bf16 at once, each with the
+    chip's own instruction that is near enough for that."""
+    if target.capability != _TRIED:
+        return {}
+    rounded = [i.args[0] for i in kernel.instructions if i.op == "to_bfloat"]
+    others = {v for i in kernel.instructions if i.op != "to_bfloat" for v in i.uses()}
+    others.update(v for s in kernel.stores for v in s.uses())
+    found = {}
+    for n in rounded:
+        i = kernel.instructions[n]
+        short = all(_bits(kernel, "bfloat", a) is not None for a in i.args)
+        if i.op in _CLOSE and n not in others and short:
+            found[n] = _CLOSE[i.op]
+    return found
 
 
 def _bits(kernel: Kernel, element: str, value: int) -> tuple[int | None, int] | None:

@@ -54,6 +54,7 @@ class Thread:
     seen: frozenset[int] | None = None  # values whose bits count, once that was asked
     pairs: dict[int, Paired] = field(default_factory=dict)  # what is computed two at a time
     instead: frozenset[int] = frozenset()  # and what is then not computed
+    close: dict[int, str] = field(default_factory=dict)  # what an instruction near it is enough for
     early: bool = False  # whether the kernel begins before the one before it has ended
 
     @contextmanager
@@ -208,7 +209,7 @@ class Thread:
             if value in self.pairs:
                 self._in_pairs(value)
                 return
-        if i.op == "div" and i.dtype in ("f32", "f64") and self._shares(*i.args):
+        if i.op == "div" and i.dtype in ("f32", "f64") and self._shares(value):
             self._divide(value)
             return
         sources = [self.kernel.instructions[a].dtype for a in i.args]
@@ -223,6 +224,8 @@ class Thread:
                 found = self.within(i.index, low, high, slot)
             elif i.op == "call":
                 found = called(w, i.attr[0], i.dtype, given, False)
+            elif value in self.close:
+                found = w.call("float", self.close[value], *(("float", x) for x in given))
             elif i.op in SIGNS and value in self._seen():
                 found = signed(w, i.op, i.dtype, given[0])
             else:
@@ -233,12 +236,13 @@ class Thread:
                 found = instruction(w, i.op, i.dtype, sources, given, False)
             self.put(value, slot, found)
 
-    def _shares(self, dividend: int, divisor: int) -> bool:
+    def _shares(self, value: int) -> bool:
         """Whether several slots are divided by the same, which is no constant. Where some slots
         may not be there, what says so takes the registers that it would need."""
+        dividend, divisor = self.kernel.instructions[value].args
         if not self.spread(dividend) or self.spread(divisor) or len(self.slots) < LEAST:
             return False
-        if any(slot.active is not None for slot in self.slots):
+        if value in self.close or any(slot.active is not None for slot in self.slots):
             return False
         return self.get(divisor).startswith("%")
 
