@@ -18,8 +18,8 @@ from .generated import programs
 
 
 def one_step(states: States, without: object, base: Base, room: int) -> object:
-    matches = match(states, without, base)
     rows = states.count.shape[0]
+    matches = match(states, without, base, rows * base.each.shape[0])
     row = np.repeat(tn.arange(rows), room)
     k = np.tile(tn.arange(room), rows)
     return matches, build(states, matches, row, k, without, base)
@@ -122,7 +122,7 @@ def test_repeated_variables(text: str, goal: Goal) -> None:
 def test_the_unifier_of_two_pairs_is_the_references() -> None:
     from itertools import product
 
-    from tenfold.apps.prover.resolution.resolution import unify as by_arrays
+    from tenfold.apps.prover.resolution.unify import unify as by_arrays
 
     terms = [-1, -2, 0, 1]
     others = [-5, -6, 0, 1]

@@ -8,7 +8,7 @@ theirs, just as the top-down reference gives them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from tenfold.apps.prover.backend import padded
 from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.columns import END, Traced
 from tenfold.apps.prover.input.program import Clause, Program
+from tenfold.apps.prover.resolution.trying import Heads, Tried, general, tried
+from tenfold.apps.prover.resolution.unify import Binding, unify
+from tenfold.apps.prover.resolution.words import Goals
 
 PAD = -1  # the predicate of a place that holds no goal
 
@@ -31,6 +34,7 @@ class Base(NamedTuple):
     heads: Ints  # [clauses, 2]
     bodies: Ints  # [clauses, longest body, 3]; predicate PAD where a body is shorter
     each: Ints  # 0, 1, 2, … up to the most clauses of one predicate
+    general: Any  # [predicates]: whether the head of a clause is p(X,Y)
 
 
 class States(NamedTuple):
@@ -46,9 +50,9 @@ class Matches(NamedTuple):
     first: Traced  # the first matching fact in the index
     skip: Traced  # where the fact that is not to be used stands there, or beyond all
     facts: Traced  # how many facts match
-    which: Traced  # [rows, each + 1]: the first, second, … clause that unifies
-    rules: Traced  # how many clauses unify and may be used
-    cut: Traced  # whether a clause unifies and no height is left for it
+    clauses: Tried  # the clauses that fit
+    rules: Traced  # how many of them there are
+    cut: Traced  # whether a clause fits and no height is left for it
 
 
 class Successors(NamedTuple):
@@ -78,9 +82,9 @@ def base_of(program: Program) -> Base:
     starts = np.searchsorted(firsts, np.arange(count + 1)).astype(np.int64)
     heads, bodies = _tables(clauses)
     most = int(np.diff(starts).max())
-    return Base(
-        index, packing.bits, packing.reverse, starts, heads, bodies, np.arange(padded(most, 4))
-    )
+    some = np.array(general([clause.head for clause in clauses], count), bool)
+    each = np.arange(padded(most, 4))
+    return Base(index, packing.bits, packing.reverse, starts, heads, bodies, each, some)
 
 
 def _tables(clauses: list[Clause]) -> tuple[Ints, Ints]:
@@ -104,8 +108,11 @@ def _goal(states: States) -> tuple[Traced, Traced, Traced, Traced]:
     return np.maximum(goal[:, 0], 0), goal[:, 1], goal[:, 2], goal[:, 3]
 
 
-def match(states: States, without: Traced, base: Base) -> Matches:
-    """What each state's first goal matches; `without` is the key of a fact not to use, or -1."""
+def match(states: States, without: Traced, base: Base, tries: int) -> Matches:
+    """What each state's first goal matches; `without` is the key of a fact not to use, or -1.
+
+    There is room to try so many clauses, of all states together.
+    """
     p, s, o, left = _goal(states)
     live = states.count > 0
     known, other, loop = s >= 0, o >= 0, (s == o) & (s < 0)
@@ -130,63 +137,17 @@ def match(states: States, without: Traced, base: Base) -> Matches:
     at = np.minimum(place, base.keys.shape[0] - 1)
     excluded = inside & (base.keys[at] == section)
     skip = np.where(excluded, place, base.keys.shape[0])
-    clause = np.minimum(base.starts[p][:, None] + base.each, base.heads.shape[0] - 1)
-    there = base.each < (base.starts[p + 1] - base.starts[p])[:, None]
-    head = base.heads[clause]
     # apart from the state's variables: those go down from -1, a clause's lie below all of them
-    apart = np.where(head < 0, head - states.goals.shape[1] * 2, head)
-    fits = unify(s[:, None], o[:, None], apart[:, :, 0], apart[:, :, 1])[0] & there & live[:, None]
-    used = fits & (left > 0)[:, None]
-    # how many fit up to each; the n-th that fits goes to place n, those that do not to one beyond
-    ranks = np.cumsum(used, axis=1, dtype=np.int32)
-    rows = tn.arange(used.shape[0])[:, None]
-    which = tn.zeros((used.shape[0], used.shape[1] + 1), np.int32)
-    which[rows, np.where(used, ranks - 1, used.shape[1])] = clause.astype(np.int32)
-    return Matches(
-        first,
-        skip,
-        np.where(live, last - first - excluded, 0),
-        which,
-        ranks[:, -1].astype(np.int64),
-        (fits & (left <= 0)[:, None]).any(axis=1),
-    )
+    apart = np.where(base.heads < 0, base.heads - states.goals.shape[1] * 2, base.heads)
+    heads = Heads(base.starts, base.general, apart[:, 0], apart[:, 1])
+    clauses = tried(Goals(p, s, o, left), live, heads, tries)
+    facts = np.where(live, last - first - excluded, 0)
+    return Matches(first, skip, facts, clauses, clauses.count, clauses.cut)
 
 
 def nth_clause(matches: Matches, row: Traced, k: Traced) -> Traced:
     """The clause of the k-th successor of a row's state; some clause if a fact makes it."""
-    return matches.which[row, np.maximum(k - matches.facts[row], 0)]
-
-
-class Binding(NamedTuple):
-    """Two bindings of a variable to a term, one after the other: the most general unifier of two
-    pairs of terms. A binding of a term to itself does nothing."""
-
-    one: Traced
-    to_one: Traced
-    two: Traced
-    to_two: Traced
-
-    def __call__(self, term: Traced) -> Traced:
-        term = np.where(term == self.one, self.to_one, term)
-        return np.where(term == self.two, self.to_two, term)
-
-
-def unify(s: Traced, o: Traced, x: Traced, y: Traced) -> tuple[Traced, Binding]:
-    """Whether (s, o) and (x, y) unify, and how.
-
-    >>> ok, binding = unify(np.array([-1]), np.array([-1]), np.array([4]), np.array([-9]))
-    >>> ok, binding(np.array([-9])), binding(np.array([-1]))
-    (array([ True]), array([4]), array([4]))
-    """
-    one, to_one, fit = _bind(s, x)
-    second, other = np.where(o == one, to_one, o), np.where(y == one, to_one, y)
-    two, to_two, fits = _bind(second, other)
-    return fit & fits, Binding(one, to_one, two, to_two)
-
-
-def _bind(a: Traced, b: Traced) -> tuple[Traced, Traced, Traced]:
-    """The variable bound, what to, and whether a and b unify; b's variable is bound first."""
-    return np.where(b < 0, b, a), np.where(b < 0, a, b), (a == b) | (a < 0) | (b < 0)
+    return matches.clauses.nth(row, k - matches.facts[row])
 
 
 def build(

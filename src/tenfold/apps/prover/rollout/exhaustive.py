@@ -17,14 +17,18 @@ import tenfold as tn
 from tenfold.apps.prover.backend import traced
 from tenfold.apps.prover.columns import END, Traced, compact, spread
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.resolution.resolution import Base, States, begin, build, match
-from tenfold.apps.prover.resolution.words import parted, word_bits, words
+from tenfold.apps.prover.resolution.matching import Without, apart, entries
+from tenfold.apps.prover.resolution.patterns import renamed, resolved
+from tenfold.apps.prover.resolution.tables import Tables, take
+from tenfold.apps.prover.resolution.trying import Heads, Tried, tried
+from tenfold.apps.prover.resolution.words import Goals, parted
 from tenfold.apps.prover.rollout.draws import mix
 from tenfold.apps.prover.rollout.loop import RUNNING
+from tenfold.apps.prover.rollout.seen import packed
 
 GOING, ENDED, ROWS, STORE = range(4)  # ROWS, STORE: more of these are needed
 HASH_BITS = 62
-CELLS = 1 << 20  # states of a piece times clauses that each is compared with
+AHEAD = 4  # for each successor of a piece, states looked at for those of lanes that have not ended
 
 
 class Store(NamedTuple):
@@ -32,7 +36,6 @@ class Store(NamedTuple):
 
     words: Traced  # [places + rows, A]
     lane: Traced
-    counts: Traced
     parent: Traced  # the place of the state before
     choice: Traced  # which of its successors it is
     next: Traced  # another state of the same bucket, or -1
@@ -59,63 +62,16 @@ class New(NamedTuple):
 
     words: Traced
     lane: Traced
-    counts: Traced
     parent: Traced
     choice: Traced
     hashes: Traced  # END for those that are not wanted
 
 
-@traced("rows", "places", "size")
-def start(
-    triples: Traced,
-    asked: Traced,
-    without: Traced,
-    height: Traced,
-    base: Base,
-    mask: Traced,
-    rows: int,
-    places: int,
-    size: int,
-) -> Search:
-    """The search for the first `asked` triples, before its first step; the others fill the batch.
-
-    `places` for states of `size` goals, `rows` for the successors of one piece; `mask` says which
-    bits of a hash count.
-    """
-    first = begin(triples, height, without, base, size).states
-    lane = tn.arange(triples.shape[0])
-    zero = lane * 0
-    number = zero.sum()
-
-    def empty(*shape: int) -> Traced:
-        return tn.zeros((places + rows, *shape), np.int64)
-
-    store = Store(empty(size), *(empty() for _ in Store._fields[1:]))
-    heads = tn.full(places + 1, -1, np.int64)
-    packed = words(first.goals, base.bits)
-    new = New(packed, lane, first.count, zero - 1, zero, _hash(packed, lane, mask))
-    ended = np.where(first.count == 0, int(Outcome.PROVED), RUNNING)
-    search = Search(
-        store,
-        heads,
-        number,
-        number,
-        number + triples.shape[0],
-        np.where(lane < asked, ended, int(Outcome.REFUTED)),
-        zero > 0,
-        zero - 1,
-        zero,
-        number + GOING,
-        number,
-    )
-    return _added(search, new, zero == 0, np.argsort(new.hashes))
-
-
 @traced("names")
 def exhaust(
     search: Search,
-    without: Traced,
-    base: Base,
+    without: Without,
+    tables: Tables,
     mask: Traced,
     pieces: Traced,
     names: int,
@@ -123,8 +79,10 @@ def exhaust(
     """A search from where it stands on, in so many pieces at most; `names` variables of a state."""
     rows = search.store.lane.shape[0] - (search.heads.shape[0] - 1)
 
+    tables = apart(tables, names)
+
     def step(search: Search) -> Search:
-        return _step(search, without, base, mask, rows, names)
+        return _step(search, without, tables, mask, rows, names)
 
     done: Search = tn.while_loop(lambda s: (s.status == GOING) & (s.pieces < pieces), step, search)
     return done
@@ -140,7 +98,7 @@ def grown(search: Search, mask: np.uint64, places: int, rows: int) -> Search:
         return made
 
     store = Store(*(longer(column) for column in search.store))
-    hashes = _hash(store.words[:used], store.lane[:used], mask)
+    hashes = hashes_of(store.words[:used], store.lane[:used], mask)
     bucket = _bucket(hashes, places)
     order = np.argsort(bucket, kind="stable")
     sorted_ = bucket[order]
@@ -152,11 +110,11 @@ def grown(search: Search, mask: np.uint64, places: int, rows: int) -> Search:
     return search._replace(store=store, heads=heads, status=np.int64(GOING))
 
 
-def _hash(packed: Traced, lane: Traced, mask: Traced) -> Traced:
+def hashes_of(words: Traced, lane: Traced, mask: Traced) -> Traced:
     """A number of 62 bits for each state of each lane."""
     mixed = mix(lane.astype(np.uint64) + np.uint64(1))
-    for i in range(packed.shape[1]):
-        mixed = mix(mixed + packed[:, i].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    for i in range(words.shape[1]):
+        mixed = mix(mixed + words[:, i].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     return ((mixed & mask) >> np.uint64(64 - HASH_BITS)).astype(np.int64)
 
 
@@ -165,73 +123,127 @@ def _bucket(hashes: Traced, places: int) -> Traced:
     return hashes >> (HASH_BITS - (places.bit_length() - 1))
 
 
-def goals_of(packed: Traced, base: Base) -> Traced:
-    """Words as goals again."""
-    parts = parted(packed, word_bits(base.bits))
-    there = packed != 0
-    columns = [np.where(there, part, pad) for part, pad in zip(parts, (-1, 0, 0, 0), strict=True)]
-    return np.stack(columns, axis=-1).astype(np.int32)
+class Piece(NamedTuple):
+    """Some states, and all successors of the first of them, as many as there is room for."""
+
+    here: Traced  # [rows]: the places of the states
+    count: Traced  # how many states there are
+    beyond: Traced  # the place after all states that were looked at
+    taken: Traced  # how many states have their successors here
+    cut: Traced  # [rows]: whether the height cut some clause of a state off
+    row: Traced  # [rows]: the state of each successor
+    k: Traced  # [rows]: which of the state's successors it is
+    inside: Traced  # [rows]: whether there is a successor
+    words: Traced  # [A, rows]: its goals
+    atoms: Traced  # [rows]: how many goals it has, which may be more
+    variables: Traced  # [rows]: how many variables
+
+
+def _piece(search: Search, without: Without, tables: Tables, rows: int, names: int) -> Piece:
+    """The next states of this level and their successors: by facts, then by clauses."""
+    store = search.store
+    nth = tn.arange(rows)
+    here, count, beyond = _next(search, rows)
+    words = np.take(store.words, here, axis=0, mode="clip").T
+    live = nth < count
+    mine = Without(*(take(column, take(store.lane, here)) for column in without))
+    facts = entries(words, live, mine, tables)
+    clauses = _clauses(facts.goal, live, tables, max(AHEAD * rows, tables.each.shape[0]))
+    counts = facts.count + clauses.count
+    ends = np.cumsum(counts)
+    # the first state whose successors do not fit is left for the next piece, with those after it
+    taken = np.minimum(((ends <= rows) & clauses.whole).sum(), count)
+    total = np.where(nth < taken, ends, 0).max()
+    row = spread(np.minimum(ends, total), rows)
+    inside = nth < total
+    k = np.where(inside, nth - (ends[row] - counts[row]), 0)
+    by_fact = k < facts.count[row]
+    entry = facts.first[row] + k
+    entry = np.where(entry >= facts.skip[row], entry + 1, entry)
+    clause = clauses.nth(row, k - facts.count[row])
+    x, y = (
+        np.where(by_fact, take(column, entry), take(terms, clause))
+        for column, terms in zip((tables.subjects, tables.objects), tables.heads, strict=True)
+    )
+    goal = Goals(*(take(part, row) for part in facts.goal))
+    made = resolved(words, goal, (x, y), clause, by_fact, take(mine.key, row), tables, row)
+    named, variables = renamed(made, tables, names)
+    return Piece(
+        here,
+        count,
+        beyond,
+        taken,
+        clauses.cut,
+        row,
+        k,
+        inside,
+        packed(named, words.shape[0]),
+        (named != 0).sum(axis=0),
+        variables,
+    )
+
+
+def _clauses(goal: Goals, live: Traced, tables: Tables, tries: int) -> Tried:
+    heads = Heads(tables.starts, tables.general, tables.heads[0], tables.heads[1])
+    return tried(goal, live, heads, tries)
+
+
+def _hopeless(words: Traced, tables: Tables) -> tuple[Traced, Traced]:
+    """Which states have no successors, since their first goal is ground, no fact, and has no height
+    left; and whether that cuts off a clause. There may be others: these are seen at a glance."""
+    p, s, o, left = parted(words[0], tables.bits)
+    ground = (words[0] != 0) & (s >= 0) & (o >= 0) & (left <= 0)
+    p = np.maximum(p, 0)
+    none = take(tables.starts, p + 1) == take(tables.starts, p)
+    cut = tables.general[p]
+    return ground & (none | cut), ground & cut
 
 
 def _step(
-    search: Search, without: Traced, base: Base, mask: Traced, rows: int, names: int
+    search: Search, without: Without, tables: Tables, mask: Traced, rows: int, names: int
 ) -> Search:
     """The next piece of this level, or the next level."""
     store = search.store
     size = store.words.shape[1]
-    # each state is compared with all clauses of its goal: where these are many, states are fewer
-    most = max(1, min(rows, CELLS // base.each.shape[0]))
-    nth = tn.arange(most)
-    place = search.at + nth
-    here = np.minimum(place, store.lane.shape[0] - 1)
-    lane = store.lane[here]
-    live = (place < search.end) & (search.outcome[lane] == RUNNING)
-    states = States(goals_of(store.words[here], base), np.where(live, store.counts[here], 0))
-    found = match(states, without[lane], base)
-    counts = found.facts + found.rules
-    ends = np.cumsum(counts)
-    # the first state whose successors do not fit is left for the next piece, with those after it
-    taken = (ends <= rows).sum()
-    taken = np.minimum(taken, search.end - search.at)
-    total = np.where(nth < taken, ends, 0).max()
-    slot = tn.arange(rows)
-    row = spread(np.minimum(ends, total), rows)
-    inside = slot < total
-    k = np.where(inside, slot - (ends[row] - counts[row]), 0)
-    made = build(states, found, row, k, without[lane], base)
-    home = lane[row]
+    piece = _piece(search, without, tables, rows, names)
+    here, row, k, inside = piece.here, piece.row, piece.k, piece.inside
+    lane = take(store.lane, here)
+    home = take(lane, row)
     lanes = search.outcome.shape[0]
+    slot = tn.arange(rows)
 
     def of_lane(flags: Traced, which: Traced) -> Traced:
         seen = tn.zeros(lanes + 1, np.int64)
         np.maximum.at(seen, np.where(flags, which, lanes), 1)
         return seen[:lanes] > 0
 
-    proof = inside & (made.states.count == 0)
+    proof = inside & (piece.atoms == 0)
     first = tn.full(lanes + 1, rows, np.int64)
     np.minimum.at(first, np.where(proof, home, lanes), slot)
     which = np.minimum(first[:lanes], rows - 1)
     proved = first[:lanes] < rows
     # more goals or variables than there is room for: the lane ends, and is never proved by it
-    atoms = of_lane(inside & (made.atoms > size), home)
-    variables = of_lane(inside & (made.variables > names), home)
+    atoms = of_lane(inside & (piece.atoms > size), home)
+    variables = of_lane(inside & (piece.variables > names), home)
     outcome = np.where(proved, int(Outcome.PROVED), search.outcome)
     outcome = np.where(variables, int(Outcome.OVERFLOW_VARS), outcome)
     outcome = np.where(atoms, int(Outcome.OVERFLOW_ATOMS), outcome)
-    cut = search.cut | of_lane(found.cut & live & (nth < taken), lane)
-    # nothing of a lane that has ended is kept
-    wanted = inside & (outcome[home] == RUNNING)
-    packed = words(made.states.goals, base.bits)
-    hashes = np.where(wanted, _hash(packed, home, mask), END)
-    new = New(packed, home, made.states.count, here[row], k, hashes)
+    # nothing of a lane that has ended is kept, nor what has no successors
+    dead, blocked = _hopeless(piece.words, tables)
+    cut = of_lane(piece.cut & (slot < piece.taken), lane) | of_lane(blocked & inside, home)
+    wanted = inside & ~dead & (outcome[home] == RUNNING)
+    words = piece.words.T
+    hashes = np.where(wanted, hashes_of(words, home, mask), END)
+    new = New(words, home, take(here, row), k, hashes)
     order = np.argsort(hashes)
     fresh = wanted & ~_stored(search, new) & ~_doubled(new, order)
     # what a piece that does not fit has written lies after the places in use
     added = _added(search, new, fresh, order)
-    stuck = (taken == 0) & (search.at < search.end)
+    stuck = (piece.taken == 0) & (piece.count > 0)
     full = added.used > search.heads.shape[0] - 1
     good = ~(stuck | full)
-    at = search.at + taken
+    left = piece.taken < piece.count
+    at = np.where(left, here[np.minimum(piece.taken, rows - 1)], piece.beyond)
     over = at >= search.end
     done = (over & (added.used == search.end)) | ~(outcome == RUNNING).any()
     status = np.where(done, ENDED, GOING)
@@ -241,12 +253,24 @@ def _step(
         at=np.where(good, at, search.at),
         end=np.where(good & over, added.used, search.end),
         outcome=np.where(good, outcome, search.outcome),
-        cut=np.where(good, cut, search.cut),
+        cut=np.where(good, search.cut | cut, search.cut),
         last=np.where(good & proved, here[row][which], search.last),
         choice=np.where(good & proved, k[which], search.choice),
         status=status,
         pieces=search.pieces + 1,
     )
+
+
+def _next(search: Search, rows: int) -> tuple[Traced, Traced, Traced]:
+    """The next states of this level whose lanes have not ended, as many as there are rows at most,
+    and how many they are; and the place after all that were looked at."""
+    place = search.at + tn.arange(AHEAD * rows)
+    lane = search.store.lane[np.minimum(place, search.store.lane.shape[0] - 1)]
+    live = (place < search.end) & (search.outcome[lane] == RUNNING)
+    chosen, count = compact(live, rows)
+    here = np.minimum(search.at + chosen, search.store.lane.shape[0] - 1)
+    last = np.where(count > rows, here[-1] + 1, search.at + AHEAD * rows)
+    return here, np.minimum(count, rows), np.minimum(last, search.end)
 
 
 def _stored(search: Search, new: New) -> Traced:
@@ -275,16 +299,16 @@ def _doubled(new: New, order: Traced) -> Traced:
     def back(step: Traced) -> Traced:
         return np.maximum(places - step, 0)
 
-    def same_hash(step: Traced) -> Traced:
+    def samehashes_of(step: Traced) -> Traced:
         return (keys[back(step)] == keys) & (places >= step) & (keys < END)
 
     def look(carry: tuple[Traced, Traced]) -> tuple[Traced, Traced]:
         step, found = carry
         same = (goals[back(step)] == goals).all(axis=1) & (lane[back(step)] == lane)
-        return step + 1, found | (same & same_hash(step))
+        return step + 1, found | (same & samehashes_of(step))
 
     one = places.min() + 1
-    found = tn.while_loop(lambda c: same_hash(c[0]).any(), look, (one, keys != keys))[1]
+    found = tn.while_loop(lambda c: samehashes_of(c[0]).any(), look, (one, keys != keys))[1]
     result = tn.zeros(count, bool)
     result[order] = found
     return result

@@ -156,7 +156,7 @@ class Rollout:
         count = min(len(lanes), threads * -(-len(lanes) // (threads * room.queue(search.beam))))
         parts = [lanes[i::count] for i in range(count)]
         options = options_of(search, room, fit.lanes)
-        shapes = (*options.values(), *(np.shape(t) for t in _leaves(self.tables)))
+        shapes = (*options.values(), *(np.shape(t) for t in leaves(self.tables)))
         kind = None if search.weights is None else tuple(w.shape for w in search.weights)
         if roll.is_new(search.backend, *shapes, kind):
             short = self.asked(parts[0], room)._replace(steps=np.int64(1))
@@ -228,7 +228,7 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _leaves(tables: Tables) -> list[Any]:
+def leaves(tables: Tables) -> list[Any]:
     """The arrays of tables, without the tuples around them."""
     return [leaf for part in tables for leaf in (part if isinstance(part, tuple) else (part,))]
 
