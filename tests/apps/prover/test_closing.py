@@ -20,6 +20,7 @@ from tenfold.apps.prover.closure.allowance import Allowance, bytes_of
 from tenfold.apps.prover.closure.closing import close_by_cost
 from tenfold.apps.prover.closure.fixpoint import Closure, close_by_joins
 from tenfold.apps.prover.closure.joins import Packing
+from tenfold.apps.prover.closure.layers import Layer, put_together
 from tenfold.apps.prover.closure.lookups import lookup
 from tenfold.apps.prover.closure.paths import path_of
 from tenfold.apps.prover.closure.relations import Table, inverted
@@ -213,8 +214,8 @@ def test_keys_that_leave_no_room_for_heights() -> None:
     program = program_of(load("family:families=1"))
     expected = closed(program)
     wide = expected.packing._replace(reverse=np.int64(1) << 62)
-    layers = [expected.keys[expected.heights == h] for h in range(expected.height + 1)]
-    keys, heights = closing._sorted(layers, wide)
+    parts = [expected.keys[expected.heights == h] for h in range(expected.height + 1)]
+    keys, heights = put_together([Layer.of_keys(part, wide) for part in parts], wide)
     assert keys.tobytes() == expected.keys.tobytes()
     assert heights.tobytes() == expected.heights.tobytes()
 
