@@ -146,7 +146,9 @@ def confirm(backend: str) -> None:
     for matrices in (4, 4, 2, 2):
         lines = np.sort(random.integers(0, matrices * extent, 300))
         tables.append(Table.of(matrices, extent, lines, random.integers(0, extent, 300)))
-    bits = random.integers(0, 1 << 64, relations.bits.shape, np.uint64)
+    # one of sixteen bits: the evaluator goes through each that is set
+    words = random.integers(0, 1 << 64, (4, *relations.bits.shape), np.uint64)
+    bits = np.bitwise_and.reduce(words)
     steps = [[0, 0, 2], [1, 2, 4], [1, -1, -1], [2, 1, 2], [-1, -1, -1], [0, 3, 4]]
     chains = np.array(steps, np.int32)[random.integers(0, len(steps), (16, 3))]
     heads = np.array([[0, 5, 1, 0, 2], [5, 9, 3, -1, -1], [9, 16, -1, -1, -1]], np.int32)
