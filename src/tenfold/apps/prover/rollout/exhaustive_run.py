@@ -210,11 +210,14 @@ def _at_height(
                     f"{outcome.name} of {program.name(lanes[number].triple)} at {room}",
                     fix="give more room, or say overflow grow or mark",
                 )
-            if outcome in OVERFLOWS and search.overflow == "grow":
+            if outcome in OVERFLOWS and search.overflow == "grow" and room.more(outcome):
                 over.setdefault(outcome, []).append(number)
             else:
                 ended.append((number, _result(done, i, outcome, height)))
-        waiting += [(room.more(outcome), some, mine, alone) for outcome, some in over.items()]
+        for outcome, some in over.items():
+            more = room.more(outcome)
+            assert more is not None
+            waiting.append((more, some, mine, alone))
     return ended
 
 

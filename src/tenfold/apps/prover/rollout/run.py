@@ -107,7 +107,9 @@ class Rollout:
                 if result.outcome == Outcome.OVERFLOW_STEPS or (
                     result.outcome in OVERFLOWS and search.overflow == "grow"
                 ):
-                    left.setdefault(room.more(result.outcome), []).append(number)
+                    more = room.more(result.outcome)
+                    if more is not None:  # else it ends as the overflow that it is
+                        left.setdefault(more, []).append(number)
                 elif result.outcome in OVERFLOWS and search.overflow == "error":
                     raise CapacityError(
                         f"{result.outcome.name} of {self._name(lanes[number])} at {room}",
