@@ -186,10 +186,10 @@ class _Rounds:
     def _layer(self, table: Table) -> Layer:
         """A table as a layer; they share their columns."""
         bits = int(self.packing.bits)
-        lines = (self.named[:, None] << bits) | np.arange(self.relations.extent)
-        used = np.diff(table.starts, axis=1) > 0
-        ends = table.starts[:, 1:][used].astype(np.int64)
-        return Layer(bits, lines[used], ends, table.items)
+        lines, counts = table.used()
+        matrix, row = np.divmod(lines, self.relations.extent)
+        prefixes = (self.named[matrix] << bits) | row
+        return Layer(bits, prefixes, np.cumsum(counts, dtype=np.int64), table.items)
 
     def _joined(self) -> Ints:
         """What the rules that are no paths give, sorted, without what there was before."""

@@ -117,7 +117,8 @@ class Keeper:
         """Whether there is memory for what a search asks; `sizes` says what it is given then."""
         tries = [Sizes(2 * sizes.rows, sizes.places)]
         if status == STORE:  # if need be in smaller pieces
-            tries = [Sizes(sizes.rows, 4 * sizes.places)]
+            # much more at once, since each size is compiled for
+            tries = [Sizes(sizes.rows, factor * sizes.places) for factor in (16, 4)]
             halves = range(sizes.rows.bit_length())
             rows = [max(sizes.rows >> i, self.search.batch) for i in halves]
             tries += [Sizes(count, 2 * sizes.places) for count in dict.fromkeys(rows)]
