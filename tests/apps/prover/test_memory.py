@@ -43,7 +43,7 @@ def exhaustive(memory: int | None, lanes: int = 24, **changes: object) -> tuple[
 def test_lanes_that_do_not_fit_together_are_searched_for_apart() -> None:
     expected, free = exhaustive(None)
     assert {end.outcome for end in expected} == {Outcome.PROVED, Outcome.DEPTH}
-    for share in (2, 3, 4):
+    for share in (2, 6, 10):
         made, usage = exhaustive(free.nbytes // share)
         assert usage.nbytes <= free.nbytes // share
         for one, other in zip(made, expected, strict=True):
@@ -53,7 +53,7 @@ def test_lanes_that_do_not_fit_together_are_searched_for_apart() -> None:
 
 def test_which_candidates_are_lost_does_not_depend_on_the_others() -> None:
     _, free = exhaustive(None)
-    bound = free.nbytes // 4
+    bound = free.nbytes // 10
     together, _ = exhaustive(bound)
     program = program_of(load(FAMILY))
     lanes = [Lane(goal) for goal in everything(program)[5::97][:24]]

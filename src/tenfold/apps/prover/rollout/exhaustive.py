@@ -15,13 +15,11 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.backend import traced
-from tenfold.apps.prover.columns import END, Traced, compact, spread
+from tenfold.apps.prover.columns import END, Traced, compact
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.resolution.matching import Without, apart, entries
-from tenfold.apps.prover.resolution.patterns import renamed, resolved
+from tenfold.apps.prover.resolution.matching import Without, apart
+from tenfold.apps.prover.resolution.step import hopeless, stepped
 from tenfold.apps.prover.resolution.tables import Tables, take
-from tenfold.apps.prover.resolution.trying import Heads, Tried, tried
-from tenfold.apps.prover.resolution.words import Goals, parted
 from tenfold.apps.prover.rollout.draws import mix
 from tenfold.apps.prover.rollout.loop import RUNNING
 from tenfold.apps.prover.rollout.seen import packed
@@ -123,127 +121,61 @@ def _bucket(hashes: Traced, places: int) -> Traced:
     return hashes >> (HASH_BITS - (places.bit_length() - 1))
 
 
-class Piece(NamedTuple):
-    """Some states, and all successors of the first of them, as many as there is room for."""
-
-    here: Traced  # [rows]: the places of the states
-    count: Traced  # how many states there are
-    beyond: Traced  # the place after all states that were looked at
-    taken: Traced  # how many states have their successors here
-    cut: Traced  # [rows]: whether the height cut some clause of a state off
-    row: Traced  # [rows]: the state of each successor
-    k: Traced  # [rows]: which of the state's successors it is
-    inside: Traced  # [rows]: whether there is a successor
-    words: Traced  # [A, rows]: its goals
-    atoms: Traced  # [rows]: how many goals it has, which may be more
-    variables: Traced  # [rows]: how many variables
-
-
-def _piece(search: Search, without: Without, tables: Tables, rows: int, names: int) -> Piece:
-    """The next states of this level and their successors: by facts, then by clauses."""
-    store = search.store
-    nth = tn.arange(rows)
-    here, count, beyond = _next(search, rows)
-    words = np.take(store.words, here, axis=0, mode="clip").T
-    live = nth < count
-    mine = Without(*(take(column, take(store.lane, here)) for column in without))
-    facts = entries(words, live, mine, tables)
-    clauses = _clauses(facts.goal, live, tables, max(AHEAD * rows, tables.each.shape[0]))
-    counts = facts.count + clauses.count
-    ends = np.cumsum(counts)
-    # the first state whose successors do not fit is left for the next piece, with those after it
-    taken = np.minimum(((ends <= rows) & clauses.whole).sum(), count)
-    total = np.where(nth < taken, ends, 0).max()
-    row = spread(np.minimum(ends, total), rows)
-    inside = nth < total
-    k = np.where(inside, nth - (ends[row] - counts[row]), 0)
-    by_fact = k < facts.count[row]
-    entry = facts.first[row] + k
-    entry = np.where(entry >= facts.skip[row], entry + 1, entry)
-    clause = clauses.nth(row, k - facts.count[row])
-    x, y = (
-        np.where(by_fact, take(column, entry), take(terms, clause))
-        for column, terms in zip((tables.subjects, tables.objects), tables.heads, strict=True)
-    )
-    goal = Goals(*(take(part, row) for part in facts.goal))
-    made = resolved(words, goal, (x, y), clause, by_fact, take(mine.key, row), tables, row)
-    named, variables = renamed(made, tables, names)
-    return Piece(
-        here,
-        count,
-        beyond,
-        taken,
-        clauses.cut,
-        row,
-        k,
-        inside,
-        packed(named, words.shape[0]),
-        (named != 0).sum(axis=0),
-        variables,
-    )
-
-
-def _clauses(goal: Goals, live: Traced, tables: Tables, tries: int) -> Tried:
-    heads = Heads(tables.starts, tables.general, tables.heads[0], tables.heads[1])
-    return tried(goal, live, heads, tries)
-
-
-def _hopeless(words: Traced, tables: Tables) -> tuple[Traced, Traced]:
-    """Which states have no successors, since their first goal is ground, no fact, and has no height
-    left; and whether that cuts off a clause. There may be others: these are seen at a glance."""
-    p, s, o, left = parted(words[0], tables.bits)
-    ground = (words[0] != 0) & (s >= 0) & (o >= 0) & (left <= 0)
-    p = np.maximum(p, 0)
-    none = take(tables.starts, p + 1) == take(tables.starts, p)
-    cut = tables.general[p]
-    return ground & (none | cut), ground & cut
-
-
 def _step(
     search: Search, without: Without, tables: Tables, mask: Traced, rows: int, names: int
 ) -> Search:
     """The next piece of this level, or the next level."""
     store = search.store
     size = store.words.shape[1]
-    piece = _piece(search, without, tables, rows, names)
-    here, row, k, inside = piece.here, piece.row, piece.k, piece.inside
+    here, count, beyond = _next(search, rows)
     lane = take(store.lane, here)
+    made = stepped(
+        np.take(store.words, here, axis=0, mode="clip").T,
+        tn.arange(rows) < count,
+        Without(*(take(column, lane) for column in without)),
+        tables,
+        rows,
+        names,
+        max(AHEAD * rows, tables.each.shape[0]),
+    )
+    taken = np.minimum(made.taken, count)
+    row, k, inside = made.row, made.k, made.inside
     home = take(lane, row)
     lanes = search.outcome.shape[0]
     slot = tn.arange(rows)
+    goals = (made.words != 0).sum(axis=0)
+    words = packed(made.words, size)
 
     def of_lane(flags: Traced, which: Traced) -> Traced:
         seen = tn.zeros(lanes + 1, np.int64)
         np.maximum.at(seen, np.where(flags, which, lanes), 1)
         return seen[:lanes] > 0
 
-    proof = inside & (piece.atoms == 0)
+    proof = inside & (goals == 0)
     first = tn.full(lanes + 1, rows, np.int64)
     np.minimum.at(first, np.where(proof, home, lanes), slot)
     which = np.minimum(first[:lanes], rows - 1)
     proved = first[:lanes] < rows
     # more goals or variables than there is room for: the lane ends, and is never proved by it
-    atoms = of_lane(inside & (piece.atoms > size), home)
-    variables = of_lane(inside & (piece.variables > names), home)
+    atoms = of_lane(inside & (goals > size), home)
+    variables = of_lane(inside & (made.variables > names), home)
     outcome = np.where(proved, int(Outcome.PROVED), search.outcome)
     outcome = np.where(variables, int(Outcome.OVERFLOW_VARS), outcome)
     outcome = np.where(atoms, int(Outcome.OVERFLOW_ATOMS), outcome)
     # nothing of a lane that has ended is kept, nor what has no successors
-    dead, blocked = _hopeless(piece.words, tables)
-    cut = of_lane(piece.cut & (slot < piece.taken), lane) | of_lane(blocked & inside, home)
+    dead, blocked = hopeless(words[0], tables)
+    cut = of_lane(made.cut & (slot < taken), lane) | of_lane(blocked & inside, home)
     wanted = inside & ~dead & (outcome[home] == RUNNING)
-    words = piece.words.T
-    hashes = np.where(wanted, hashes_of(words, home, mask), END)
-    new = New(words, home, take(here, row), k, hashes)
+    hashes = np.where(wanted, hashes_of(words.T, home, mask), END)
+    new = New(words.T, home, take(here, row), k, hashes)
     order = np.argsort(hashes)
     fresh = wanted & ~_stored(search, new) & ~_doubled(new, order)
     # what a piece that does not fit has written lies after the places in use
     added = _added(search, new, fresh, order)
-    stuck = (piece.taken == 0) & (piece.count > 0)
+    stuck = (taken == 0) & (count > 0)
     full = added.used > search.heads.shape[0] - 1
     good = ~(stuck | full)
-    left = piece.taken < piece.count
-    at = np.where(left, here[np.minimum(piece.taken, rows - 1)], piece.beyond)
+    at = np.where(taken < count, here[np.minimum(taken, rows - 1)], beyond)
     over = at >= search.end
     done = (over & (added.used == search.end)) | ~(outcome == RUNNING).any()
     status = np.where(done, ENDED, GOING)
