@@ -287,9 +287,33 @@ WIDE = ", ".join(f"s(X{i},X{i + 1})" for i in range(150))
 LARGE = f"s(a,b).\nr(X0,X150) :- {WIDE}, t(X150,X0).\nq(X,Y) :- s(X,Y)."
 
 
+def test_variables_that_words_have_no_bits_for_are_refused() -> None:
+    """They would be read as other terms."""
+    program = write("s(a,b).\nr(X,Y) :- s(X,Z), s(Z,Y).")
+    lane = [Lane(program.number(fact("r(a,b)")))]
+    for count, fits in ((253, True), (254, False)):  # a rule has three, a word 256
+        room = Room(16, 4, count)
+        for run in (
+            lambda room=room: roll_all(program, lane, replace(PLAIN, batch=1, room=room)),
+            lambda room=room: exhaust_all(
+                program, lane, Exhaustion(2, room, places=16, batch=1, backend="evaluator")
+            ),
+        ):
+            if fits:
+                assert run()[0].outcome != Outcome.PROVED
+            else:
+                with pytest.raises(CapacityError, match="variables is 254") as error:
+                    run()
+                assert error.value.fix == "give 253 or less"
+    wide = ", ".join(f"s(X{i},X{i + 1})" for i in range(256))
+    program = write(f"s(a,b).\nr(X0,X256) :- {wide}.")
+    with pytest.raises(CapacityError, match="a rule of 257 variables"):
+        roll_all(program, [Lane(program.number(fact("r(a,b)")))], PLAIN)
+
+
 @pytest.mark.parametrize("overflow", ["grow", "mark"])
 def test_a_state_larger_than_any_may_be_ends_as_an_overflow(overflow: str) -> None:
-    """More than 128 goals or 192 variables: that lane has no answer, the others have theirs."""
+    """More than 128 goals: that lane has no answer, the others have theirs."""
     program = write(LARGE, "t(a,a).")
     lanes = [Lane(program.number(fact(text))) for text in ("r(a,b)", "q(a,b)")]
     search = replace(PLAIN, batch=2, overflow=overflow, room=Room(16, 8, 8))

@@ -97,6 +97,12 @@ def tables_of(program: Program) -> Tables:
     )
 
 
+def most_names(tables: Tables) -> int:
+    """The most variables that a state may have: words have bits for them and for a clause's."""
+    clause = -min(0, int(tables.heads.min()), int(tables.bodies[1:].min()))
+    return (1 << (int(tables.bits) - 1)) - clause
+
+
 def _ranges(facts: Ints, turned: Ints, loops: Ints, count: int, bits: Any) -> tuple[Ints, ...]:
     """The key of each range of entries, its first entry and how many there are."""
     none = np.zeros_like(facts[:, 0])

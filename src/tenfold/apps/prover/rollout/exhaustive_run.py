@@ -16,7 +16,7 @@ from tenfold.apps.prover.footprint import footprint
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import OVERFLOWS, Outcome
 from tenfold.apps.prover.resolution.matching import Without
-from tenfold.apps.prover.resolution.tables import Tables, tables_of
+from tenfold.apps.prover.resolution.tables import Tables, most_names, tables_of
 from tenfold.apps.prover.resolution.words import Goals, joined
 from tenfold.apps.prover.rollout.exhaustive import (
     GOING,
@@ -146,7 +146,7 @@ def exhaust_all(
     1
     """
     tables = tables_of(program)
-    check_words(program, int(tables.bits))
+    check_words(program, tables, search.room)
     keeper = Keeper(tables, search, usage or Usage(search.memory))
     sizes = Sizes.of(search)
     results: dict[int, LaneResult] = {}
@@ -177,7 +177,7 @@ def _at_height(
     Lanes that do not fit into memory together are parted. So one is lost only if it does not fit
     alone, whichever went before it or with it.
     """
-    search = keeper.search
+    search, names = keeper.search, most_names(keeper.tables)
     ended: list[tuple[int, LaneResult]] = []
     # the last says whether the sizes are those that this lane alone has come to
     waiting: list[tuple[Room, list[int], Sizes, bool]] = [
@@ -211,12 +211,12 @@ def _at_height(
                     f"{outcome.name} of {program.name(lanes[number].triple)} at {room}",
                     fix="give more room, or say overflow grow or mark",
                 )
-            if outcome in OVERFLOWS and search.overflow == "grow" and room.more(outcome):
+            if outcome in OVERFLOWS and search.overflow == "grow" and room.more(outcome, names):
                 over.setdefault(outcome, []).append(number)
             else:
                 ended.append((number, _result(done, i, outcome, height)))
         for outcome, some in over.items():
-            more = room.more(outcome)
+            more = room.more(outcome, names)
             assert more is not None
             waiting.append((more, some, mine, alone))
     return ended

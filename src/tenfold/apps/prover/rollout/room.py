@@ -9,7 +9,7 @@ from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
 
 QUEUE = 4096  # candidates of one call
-GOALS, NAMES = 64, 96  # of a state that is given more; words have bits for twice as many
+GOALS = 64  # of a state that is given more
 WAYS = 1 << 22  # choices that the candidates of one call may come to
 
 
@@ -37,15 +37,18 @@ class Room:
         goals = 1 + height * max(0, longest - 1)
         return Room(count, goals if goals <= room.goals else 6, min(variables, room.variables))
 
-    def more(self, outcome: Outcome) -> Room | None:
-        """Twice the room of what overflowed; None if a state would be larger than any may be."""
+    def more(self, outcome: Outcome, names: int) -> Room | None:
+        """Twice the room of what overflowed; None if a state would be larger than any may be. Words
+        have bits for so many `names` of variables."""
         if outcome == Outcome.OVERFLOW_STATES:
             return replace(self, successors=2 * self.successors)
         if outcome == Outcome.OVERFLOW_ATOMS:
             return None if self.goals > GOALS else replace(self, goals=2 * self.goals)
         if outcome == Outcome.OVERFLOW_STEPS:
             return replace(self, steps=4 * self.steps)
-        return None if self.variables > NAMES else replace(self, variables=2 * self.variables)
+        if self.variables >= names:
+            return None
+        return replace(self, variables=min(2 * self.variables, names))
 
     def queue(self, beam: int) -> int:
         """Candidates of one call: fewer where their ways may be long, so that these stay small."""
