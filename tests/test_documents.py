@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("README.md", "docs/numpy.md")
+DOCUMENTS = ("README.md", "docs/numpy.md", "docs/cuda.md")
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

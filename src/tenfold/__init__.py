@@ -14,6 +14,7 @@ __array_api_version__ = "2024.12"
 # Every public name, by the module it is imported from.
 _HOMES = {
     "tenfold.api.backends": "backends release_memory",
+    "tenfold.api.devices": "device_put",
     "tenfold.api.explain_cache": "explain_cache",
     "tenfold.api.jit": "jit Jitted",
     "tenfold.api.load": "load Loaded",

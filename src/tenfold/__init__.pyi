@@ -5,6 +5,7 @@ from typing import Final
 from tenfold import prover as prover
 from tenfold.api import random as random
 from tenfold.api.backends import backends as backends, release_memory as release_memory
+from tenfold.api.devices import device_put as device_put
 from tenfold.api.explain_cache import explain_cache as explain_cache
 from tenfold.api.jit import Jitted as Jitted, jit as jit
 from tenfold.api.load import Loaded as Loaded, load as load

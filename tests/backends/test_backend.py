@@ -31,7 +31,9 @@ X, W = RNG.standard_normal((2, 5, 4))
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The interpreter is known, and the CPU can't be asked for."""
     missing = replace(registry.backend_record("cpu"), missing=lambda: "the test says so")
-    monkeypatch.setattr(registry, "_records", {"interpreter": INTERPRETER, "cpu": missing})
+    gone = replace(registry.backend_record("cuda"), missing=lambda: "nor is this")
+    records = {"interpreter": INTERPRETER, "cpu": missing, "cuda": gone}
+    monkeypatch.setattr(registry, "_records", records)
     plans.clear()
     yield
     plans.clear()
@@ -164,7 +166,10 @@ def test_what_there_is() -> None:
 def test_a_backend_that_is_not_there() -> None:
     with pytest.raises(Unsupported, match="no backend 'abacus'") as error:
         tn.jit(energy, backend="abacus")
-    assert error.value.fix == "there are: cpu (not here: the test says so), interpreter"
+    listed = (
+        "there are: cpu (not here: the test says so), cuda (not here: nor is this), interpreter"
+    )
+    assert error.value.fix == listed
     with pytest.raises(Unsupported, match="'cpu' can't be used here: the test says so"):
         tn.jit(energy, backend="cpu")
 
@@ -202,4 +207,7 @@ def test_nobody_outside_names_a_backend() -> None:
                 "llvmlite",
             )
             found += [(where, name) for name in names if name.startswith(private)]
-    assert found == [("backends/registry.py", "tenfold.backends.cpu.backend")]
+    assert found == [
+        ("backends/registry.py", "tenfold.backends.cpu.backend"),
+        ("backends/registry.py", "tenfold.backends.cuda.backend"),
+    ]

@@ -97,6 +97,10 @@ def _legal(op: str, args: list[Array], dtype: Any) -> Array | None:
         return args[0].view(np.float16).astype(np.float32)
     if op == "to_half":
         return args[0].astype(np.float16).view(np.uint16)
+    if op == "from_bfloat":
+        return args[0].view(DTYPES["bf16"]).astype(np.float32)
+    if op == "to_bfloat":
+        return args[0].astype(DTYPES["bf16"]).view(np.uint16)
     return None
 
 

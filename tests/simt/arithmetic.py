@@ -11,20 +11,41 @@ from . import fma as exact
 from .types import SIGNED, UNSIGNED, Value
 from .values import saturated, short_fma
 
-_NAN = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0xFFF8 << 48}  # by size: what floating-point units make
+_NAN = {4: np.uint32(0x7FFFFFFF), 2: np.uint16(0x7FFF)}  # by the bytes of a float
 
 
 def computed(x: Value) -> Value:
-    """What a floating-point unit gives: any NaN as the one that it makes."""
-    bad = x != x
-    if np.any(bad):
-        raw = np.where(bad, _NAN[x.dtype.itemsize], x.view(UNSIGNED[x.dtype.itemsize]))
-        x = raw.astype(UNSIGNED[x.dtype.itemsize]).view(x.dtype)[()]
-    return x
+    """A float as the chip computes it: of up to 32 bits there is one NaN, whatever made it, and
+    whichever bits and sign NaN among the operands had."""
+    raw = _NAN.get(x.dtype.itemsize)
+    if raw is None:
+        return x
+    nan = x != x
+    return np.where(nan, raw.view(x.dtype), x)[()] if np.any(nan) else x
 
 
 def computing(function: Callable[..., Value]) -> Callable[..., Value]:
     return lambda *args: computed(function(*args))
+
+
+def beside(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The float next to what a function gives, farther from zero; of subnormal numbers itself."""
+
+    def made(*args: Value) -> Value:
+        x = function(*args)
+        plain = np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny)
+        farther = np.nextafter(x, np.copysign(x.dtype.type(np.inf), x))
+        return np.where(plain & np.isfinite(farther), farther, x)[()]
+
+    return made
+
+
+def flipped(x: Value, mask: int) -> Value:
+    return x ^ x.dtype.type(mask)
+
+
+def masked(x: Value, mask: int) -> Value:
+    return x & x.dtype.type(mask)
 
 
 def fma(a: Value, b: Value, c: Value) -> Value:
@@ -49,12 +70,6 @@ def fabs(x: Value) -> Value:
 def fneg(x: Value) -> Value:
     kind = UNSIGNED[x.dtype.itemsize]
     return (x.view(kind) ^ kind.type(1 << (8 * kind.itemsize - 1))).view(x.dtype)
-
-
-def with_mask(op: str, bits: int, mask: int) -> Callable[[Value], Value]:
-    """What assembly of this kind makes of an integer."""
-    number = UNSIGNED[bits // 8].type(mask)
-    return lambda x: x & number if op == "and" else x ^ number
 
 
 def minimum(a: Value, b: Value) -> Value:

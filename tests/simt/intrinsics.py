@@ -36,9 +36,14 @@ _NOTHING = re.compile(
     r"|llvm\.lifetime\.(start|end)|llvm\.experimental\.noalias\.scope\.decl$|llvm\.prefetch"
     r"|asm griddepcontrol\.(wait|launch_dependents);?$"
 )
-_LOGIC_ASM = re.compile(r"asm (and|xor)\.b(16|32|64) \$0, \$1, (\d+);$")
 _FENCE = re.compile(r"llvm\.nvvm\.(membar\.(cta|gl|sys)|fence\.[\w.]+)$")
 _CLUSTER_ARRIVE = re.compile(r"llvm\.nvvm\.barrier\.cluster\.arrive(\.relaxed)?(\.aligned)?$")
+_BITWISE = re.compile(r"asm (xor|and)\.b(?:32|64) \$0, \$1, (0x[0-9A-F]+);$")
+# What is asked for where it is rounded further: here off by one unit, so that else it shows.
+_CLOSE: dict[str, Callable[..., Value]] = {
+    "llvm.nvvm.div.full": np.divide,
+    "llvm.nvvm.sqrt.approx.f": np.sqrt,
+}
 _MULHI = {"i": True, "ui": False, "ll": True, "ull": False}
 
 
@@ -125,11 +130,11 @@ def _of_device(name: str, i: Instruction) -> Intrinsic | None:
         return Intrinsic(partial(warps.vote, found[1]), True)
     if found := _REDUX.match(name):
         return Intrinsic(partial(warps.reduce, found[1]), True)
+    if name in _CLOSE:
+        return Intrinsic(a.computing(a.beside(_CLOSE[name])))
     if found := _APPROXIMATE.match(name):
         function = a.approximate(found[1], bool(found[2]))
         return Intrinsic(partial(_approximate, name, function), True)
-    if found := _LOGIC_ASM.match(name):
-        return Intrinsic(a.with_mask(found[1], int(found[2]), int(found[3])))
     if name == "cudaGraphSetConditional":
         return Intrinsic(_set_condition, True)
     if _NOTHING.match(name):
@@ -148,6 +153,9 @@ def _of_device(name: str, i: Instruction) -> Intrinsic | None:
 
 
 def _of_arithmetic(name: str, i: Instruction) -> Intrinsic | None:
+    if found := _BITWISE.match(name):
+        function = a.flipped if found[1] == "xor" else a.masked
+        return Intrinsic(partial(function, mask=int(found[2], 16)))
     if not name.startswith("llvm."):
         return None
     base = _SUFFIX.sub("", name[5:])
@@ -157,10 +165,9 @@ def _of_arithmetic(name: str, i: Instruction) -> Intrinsic | None:
     if base in ("fptosi.sat", "fptoui.sat") and isinstance(ty, Float):
         return Intrinsic(a.to_integer_saturated(bits(i.type), base == "fptosi.sat"))
     if isinstance(ty, Float):
-        if base not in _FLOAT:
-            return None
-        moves = base in ("arithmetic.fence", "copysign")
-        return Intrinsic(_FLOAT[base] if moves else a.computing(_FLOAT[base]))
+        if base in ("copysign", "arithmetic.fence"):  # they move bits
+            return Intrinsic(_FLOAT[base])
+        return Intrinsic(a.computing(_FLOAT[base])) if base in _FLOAT else None
     if not isinstance(ty, Int):
         return None
     if base in _LOGIC:

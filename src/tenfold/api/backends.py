@@ -7,7 +7,8 @@ import tenfold.backends  # noqa: F401  now: imported later it would take the pla
 
 def backends() -> dict[str, dict[str, str]]:
     """The backends of this machine, with how each is reached and what it does without. Code is for
-    the machine's own level of instructions, or for the lesser one that TENFOLD_TARGET asks for.
+    the machine's own level of instructions, or for the lesser one that TENFOLD_TARGET asks for. Of
+    one that can't be used it says what is missing and what to do.
 
     >>> import tenfold as tn
     >>> sorted(tn.backends()["cpu"])
@@ -19,7 +20,8 @@ def backends() -> dict[str, dict[str, str]]:
     for name in backend_names():
         record = backend_record(name)
         why = record.missing()
-        found[name] = dict(record.describe()) if why is None else {"missing": why}
+        said = record.describe() if why is None else {"missing": why, **record.absent()}
+        found[name] = dict(said)
     return found
 
 

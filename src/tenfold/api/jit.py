@@ -66,11 +66,13 @@ class Jitted(SpecialisedFunction):
     @property
     def backend(self) -> str | None:
         """The name of the backend that it runs on; None is the default one."""
-        return self._options.backend
+        return self._options.chosen
 
     def on(self, backend: str | None) -> Jitted:
         """This function on another backend."""
-        return Jitted(self.__wrapped__, replace(self._options, backend=backend))
+        return Jitted(
+            self.__wrapped__, replace(self._options, backend=backend, maths="exact", target=None)
+        )
 
     def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
         if self._binds is staticmethod:
@@ -347,6 +349,9 @@ def jit(
     buckets: Any = None,
     backend: str | None = None,
     control: str | None = None,
+    maths: str = "exact",
+    target: str | None = None,
+    keep: bool = False,
 ) -> Jitted: ...
 
 
@@ -361,6 +366,9 @@ def jit(
     buckets: Any = None,
     backend: str | None = None,
     control: str | None = None,
+    maths: str = "exact",
+    target: str | None = None,
+    keep: bool = False,
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
@@ -375,13 +383,20 @@ def jit(
     buckets: Any = None,
     backend: str | None = None,
     control: str | None = None,
+    maths: str = "exact",
+    target: str | None = None,
+    keep: bool = False,
     **others: Any,
 ) -> Any:
     """Trace a function once for each signature, compile it, and replay the plan.
 
     `static` names arguments (or gives their positions) that are Python values rather than
     arrays: each value is traced apart.
-    `backend` names what compiles and runs it, "cpu" if none is named: see `tn.backends()`.
+    `backend` names what compiles and runs it, "cpu" if none is named: see `tn.backends()`. "cuda"
+    is the first GPU, "cuda:1" the next. `target="sm_90"` makes plans for that chip wherever it is,
+    to be saved (`f.plan(...).save(path)`). `maths="fast"` has a GPU compute functions by its own
+    instructions, within the bounds of the ops; "exact", the default, gives the CPU's bits. With
+    `keep` results stay in the GPU's memory, as they do where an argument lies there.
     `control="convert"` lets `if`, `while`, `for`, `and`, … test traced values: they become
     `tn.cond` and `tn.while_loop` (see `tn.convert_control`, and `f.explain_control()`).
     `compile="never"` stays on the reference evaluator; `compile="background"` has it answer until
@@ -430,7 +445,8 @@ def jit(
 
         refuse(others)
     home = calling_module()
-    options = Options(static, donate, compile, strict, verify, buckets, backend, control)
+    given = (static, donate, compile, strict, verify, buckets, backend, control)
+    options = Options(*given, maths, target, keep)
     if function is None:
         return entry(lambda f: Jitted(f, options, home))
     return Jitted(function, options, home)

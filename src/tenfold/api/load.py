@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from tenfold.api.call.arguments import as_array, check_names, parameter_names
 from tenfold.api.call.callee import Callee
 from tenfold.api.call.entry_point import EntryPoint
+from tenfold.api.call.kinds import Give, off_host, taken_in
 from tenfold.api.call.signature import Signature
 from tenfold.api.call.updates import check_written, donated_leaves, write_back
 from tenfold.api.safetensors import load_safetensors
@@ -27,6 +28,7 @@ from tenfold.ops import TABLE
 from tenfold.plan import Plan
 from tenfold.plan.file.sections import LARGEST
 from tenfold.reference import Callbacks
+from tenfold.trace.containers import flatten
 from tenfold.whole import write_whole
 
 Array = np.ndarray[Any, Any]
@@ -110,10 +112,24 @@ class Loaded(Callee):
         return self._answer(Reference(self.graph), args, kwargs)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self._answer(self.program, args, kwargs)
+        program, give = self.program, None
+        if isinstance(program, Program) and program.backend.put is not None:
+            structure, leaves = flatten((args, kwargs))
+            there = [n for n, leaf in enumerate(leaves) if off_host(leaf)]
+            if there:
+                taken = [leaves[n] for n in there]
+                give = taken_in(taken, program.backend.check_place)
+                for n, array in zip(there, taken, strict=True):
+                    leaves[n] = array
+                args, kwargs = structure.unflatten(leaves)
+        return self._answer(program, args, kwargs, give)
 
     def _answer(
-        self, program: Program | Reference, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        program: Program | Reference,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        give: Give | None = None,
     ) -> Any:
         signature = self.signature
         given, leaves = signature.bind(args, kwargs)
@@ -128,19 +144,47 @@ class Loaded(Callee):
 
                 tell(program, program.strict)
                 program = Reference(self.graph)
+            elif program.unjudged and program.certificate is None:
+                return self._first(program, given, leaves, captures, copied, give)
             elif not signature.hooks and self._entered is None and not {*copied} & {*updates}:
                 entry_point = EntryPoint(program, signature.form, captures, copied=copied)
                 self._dispatch.add(entry_point)
         arrays = [np.array(a) if n in copied else a for n, a in enumerate(leaves)]
         outputs = program([*arrays, *captures], self._callbacks)
-        results = signature.form.results(outputs, given)
+        results = signature.form.results(outputs, given, give)
         write_back(updates, given, outputs)
+        return results
+
+    def _first(
+        self,
+        program: Program,
+        given: Sequence[Any],
+        leaves: Sequence[Any],
+        captures: Sequence[Array],
+        copied: Collection[int],
+        give: Give | None,
+    ) -> Any:
+        """The first call of a plan that was made where it can't run: it is checked, as that of a
+        function is."""
+        from tenfold.api.checking import answer, go_on
+        from tenfold.api.verify import verify_option
+
+        signature, verify = self.signature, verify_option(None)
+        arrays = [np.array(a) if n in copied else as_array(a) for n, a in enumerate(leaves)]
+        every = [*arrays, *captures]
+        outputs = answer(program, self.graph, every, self._callbacks, verify, program.strict)
+        if verify not in ("off", "always"):
+            go_on(program, self.graph, every)
+        program.unjudged = False
+        results = signature.form.results(outputs, given, give)
+        write_back(signature.updates, given, outputs)
         return results
 
     def explain(self) -> str:
         """What runs, and why so; what it updates; how far it was checked."""
         plan = self.plan.explain(getattr(self.program, "loops", ()))
-        return "\n".join((*self.notes, plan, *self._updated(), *self._checked()))
+        said = self.program.remarks() if isinstance(self.program, Program) else ()
+        return "\n".join((*self.notes, plan, *said, *self._updated(), *self._checked()))
 
     def _updated(self) -> Iterator[str]:
         """The arguments that calls write into."""
@@ -153,6 +197,8 @@ class Loaded(Callee):
         certificate = self.certificate
         if refuted is not None:
             yield f"refuted, the reference answers in its place: {refuted}"
+        elif not certificate and getattr(self.program, "unjudged", False):
+            yield "unchecked: it was made where it can't run; the first call checks it"
         elif not certificate:
             yield "not checked against the reference"
         elif certificate["left"]:
@@ -198,9 +244,9 @@ class Loaded(Callee):
     ) -> None:
         """Write the plan to a file: all that is needed to run it where there is no compiler.
 
-        `targets` are further processors that code is made for ('x86-64-v3'); `key`, bytes or a
-        file that holds them, signs the file for those who have the key. Arrays the function closes
-        over are not in the file; only their names are.
+        `targets` are further processors that code is made for ('x86-64-v3'), or further chips of a
+        GPU's plan ('sm_80'); `key`, bytes or a file that holds them, signs the file for those who
+        have the key. Arrays the function closes over are not in the file; only their names are.
 
         >>> import numpy as np, tempfile, tenfold as tn
         >>> plan = tn.jit(lambda x: np.sqrt(x) + 1).plan(np.ones(3))
@@ -333,14 +379,21 @@ def _loaded(
             )
     donated = donate(signature)
     held = _held(signature, captures, graph, found)
-    certificate = read.certificate() if trusted else {}
+    stated = read.certificate() if trusted else {}
+    if found is not None and stated:
+        found.unjudged = False
+
+    def certificate() -> Mapping[str, Any]:
+        made = getattr(found, "certificate", None)
+        return stated if made is None else made.to_data()
+
     return Loaded(
         signature,
         make,
         graph,
         callbacks=Callbacks((), dict(hooks)),
         captures=held,
-        certificate=lambda: certificate,
+        certificate=certificate,
         notes=tuple(notes),
         donated=donated,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from tenfold.api.call.arguments import as_array
 from tenfold.api.captures.places import Dependency, Place
 from tenfold.api.verify import verify_option
-from tenfold.errors import ValueProblem
+from tenfold.errors import Unsupported, ValueProblem
 from tenfold.frozen import frozen, mutable
 from tenfold.promote.background import Job
 from tenfold.trace.array import Array
@@ -20,6 +20,7 @@ from tenfold.trace.surface.emit import is_traced
 
 if TYPE_CHECKING:
     from tenfold.api.call.entry_point import EntryPoint
+    from tenfold.backends.backend import Backend
 
 
 @mutable
@@ -122,13 +123,41 @@ class Options:
     buckets: Any = None
     backend: str | None = None  # None: the default one
     control: str | None = None  # "convert": control flow may test traced values
+    maths: str = "exact"  # or "fast": by a device's own functions
+    target: str | None = None  # what plans are made for, where that is not this machine
+    keep: bool = False  # whether results stay on the device
+
+    @property
+    def chosen(self) -> str | None:
+        """The name of the backend, with all that these options say of it."""
+        if self.target is None and self.maths == "exact":
+            return self.backend
+        from tenfold.backends.registry import variant_name
+
+        return variant_name(self.backend, self.target, self.maths)
+
+    def _check_keep(self, found: Backend | None) -> None:
+        if self.keep and (found is None or found.put is None):
+            raise Unsupported(
+                "jit: keep=True, and this backend has no memory of its own that results could "
+                "stay in",
+                fix="leave keep out, or give the backend of a device: backend='cuda'",
+            )
 
     def __post_init__(self) -> None:
         verify_option(self.verify)
-        if self.backend is not None:
+        if self.maths not in ("exact", "fast"):
+            raise ValueProblem(
+                f"jit: maths={self.maths!r} is no way to compute functions",
+                fix="give 'exact', the bits of every backend, or 'fast', a device's own functions",
+            )
+        chosen = self.chosen
+        if chosen is not None:
             from tenfold.backends.registry import backend_named  # a trace does without
 
-            backend_named(self.backend)
+            self._check_keep(backend_named(chosen))
+        elif self.keep:
+            self._check_keep(None)
         if self.control not in (None, "convert"):
             raise ValueProblem(
                 f"jit: control={self.control!r} is no way to treat control flow",

@@ -35,6 +35,7 @@ from tenfold.trace.function import FunctionTrace, scalar
 
 if TYPE_CHECKING:  # the compiler is loaded when something is compiled
     from tenfold.api.call.buckets import Axes, Buckets
+    from tenfold.backends.backend import Backend
     from tenfold.backends.program import Program
     from tenfold.cache import RecompileWatch
     from tenfold.cache.record import Caller
@@ -73,6 +74,16 @@ class SpecialisedFunction(Callee):
         return converted
 
     @cached_property
+    def _device(self) -> Backend | None:
+        """The backend, if its memory is not the host's."""
+        if self._options.chosen is None:
+            return None
+        from tenfold.backends.registry import backend_named
+
+        found = backend_named(self._options.chosen)
+        return found if found.put is not None else None
+
+    @cached_property
     def _buckets(self) -> Buckets:
         from tenfold.api.call.buckets import Buckets
 
@@ -101,11 +112,14 @@ class SpecialisedFunction(Callee):
     ) -> Any:
         call = self._binder.bind(args, kwargs)
         given = list(call.leaves)
-        give = taken_in(call.leaves)
+        record = self._device
+        give = taken_in(call.leaves, record.check_place if record else None)
+        if self._options.keep and record is not None:
+            give = record.put
         # What is written to: the caller's lazy arrays, and the memory of all others.
         own = [a if isinstance(a, Array) else b for a, b in zip(given, call.leaves, strict=True)]
         if self._options.compile == "now":
-            _load_runtime(self._options.backend)
+            _load_runtime(self._options.chosen)
         if self._options.buckets is None:
             traced, outputs = self._outputs(call, own, hooks)
         else:
@@ -225,7 +239,7 @@ class SpecialisedFunction(Callee):
     ) -> tuple[Program, bool]:
         """Compile and check, in the background; whether the check refuted the program. With
         callbacks the next call is the check: they must run once for each call."""
-        _load_runtime(self._options.backend)  # here, so that no call has to
+        _load_runtime(self._options.chosen)  # here, so that no call has to
         from tenfold.api.checking import answer, go_on, note
 
         traced = found.traced
@@ -247,7 +261,7 @@ class SpecialisedFunction(Callee):
             self._watch = RecompileWatch(self.__qualname__)
         return plans.get(
             traced.graph,
-            backend=self._options.backend,
+            backend=self._options.chosen,
             strict=self._options.strict,
             donated=self._donated(call),
             caller=lambda: self._caller(call, traced),
@@ -308,6 +322,7 @@ class SpecialisedFunction(Callee):
                     watched,
                     stands=_standing(self._lock, found, captures),
                     apart=[(n, array) for n in written for array in own],
+                    keep=self._options.keep,
                 )
                 self._use(program, found)
             self._dispatch.add(entry_point)

@@ -115,6 +115,9 @@ class Backend:
     kernels, the memory of slots. `bind` compiles a plan's kernels and gives a program, which knows
     how it is called and how its steps are replayed for a check.
 
+    `variant` is the record of another of its devices, or of another way to compute functions, for
+    backends that have several.
+
     `code_of` is what is kept of a program, `whole` if it is to need no compiler where there is no
     cache either; `code_for` that of a plan on another target; `read_code` reads either.
     """
@@ -129,11 +132,22 @@ class Backend:
     read_code: Callable[[bytes | memoryview], ProgramCode]
     describe: Callable[[], Mapping[str, str]]  # what tn.backends() says
     missing: Callable[[], str | None] = _nothing  # why it can't be used on this machine
+    remedy: Callable[[], str | None] = _nothing  # what to do about that
+    absent: Callable[[], Mapping[str, str]] = dict  # what tn.backends() says then
+    kind: str = ""  # its name in files and keys, where that is another: without the device
+    variant: Callable[[str, str], Backend] | None = None  # device, maths
+    put: Callable[[Any], Any] | None = None  # brings an array to its memory, if that is its own
+    check_place: Callable[[Any], None] = _nothing  # raises for an argument on another device
     compiler_missing: Callable[[], str | None] = _nothing  # why nothing can be compiled here
     unkept: Callable[[], str | None] = _nothing  # why code can't be loaded from the disk here
     prepare: Callable[[], object] = _nothing  # what a process does once, before its first plan
     release: Callable[[], int] = lambda: 0  # gives back memory that is kept: how many bytes
     request: Callable[[bool], KernelRequest | None] = _nothing  # strict: for a plan to be made
+
+    @property
+    def kept_as(self) -> str:
+        """Its name in files and keys: those of one kind can use each other's code."""
+        return self.kind or self.name
 
     def plan(
         self,

@@ -42,7 +42,7 @@ def write_file(
     """A file of a program and of the graph it was made of; see `Backend` for `whole`."""
     backend = program.backend
     about = {
-        "backend": backend.name,
+        "backend": backend.kept_as,
         "versions": {**versions(), **program.target.versions},
         "target": str(program.target),
         "digest": program.target.digest,

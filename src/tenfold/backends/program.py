@@ -163,6 +163,7 @@ class Program(ABC):
     turns = 0  # calls that could have gone on checking it
     reached = False  # whether a call came to what was not checked
     rung = 0  # how often that was noticed
+    unjudged = False  # whether it was made where it can't run, so that nobody has checked it
     failed: BaseException | None = None  # what ended its check, until the user knows
     loops: Mapping[Which, str] = {}  # the names of the functions that loops of the plan have
 
@@ -215,6 +216,21 @@ class Program(ABC):
     ) -> BoundProgram:
         """What `bind` gives, open."""
 
+    def make_keeping(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        updates: Sequence[int],
+        answer: int | None,
+    ) -> BoundProgram:
+        """What `bind` gives with `keep`, for backends with memory of their own."""
+        raise NotImplementedError
+
+    def remarks(self) -> Sequence[str]:
+        """What an explanation says of it beside its plan, a line each."""
+        return ()
+
     def overwrites(self, argument: int, output: int) -> bool:
         """Whether an output that is the update of an argument is written over it by the plan."""
         return False
@@ -261,6 +277,7 @@ class Program(ABC):
         *,
         updates: Sequence[int] = (),
         answer: int | None = None,
+        keep: bool = False,
     ) -> BoundProgram:
         """A callable over positional arrays, native where that is supported; `slow` answers what
         its guards turn away, and everything while the program is closed. It keeps the code alive,
@@ -268,9 +285,11 @@ class Program(ABC):
 
         `captures` stand for the graph's last parameters. `updates` are arguments that the last
         outputs are written into when nothing can fail any more; the others are results. `answer`
-        is what a call gives; None is the one result, or a tuple of them.
+        is what a call gives; None is the one result, or a tuple of them. With `keep` results stay
+        on the program's device.
         """
-        bound = self.make_bound(slow, captures, guards, updates, answer)
+        make = self.make_keeping if keep else self.make_bound
+        bound = make(slow, captures, guards, updates, answer)
         self._bindings = [one for one in self._bindings if one() is not None]
         self._bindings.append(ref(bound.binding))
         if self.shut:  # found while it was bound

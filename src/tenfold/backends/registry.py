@@ -8,7 +8,11 @@ from tenfold.backends.backend import Backend
 from tenfold.errors import Unsupported
 
 DEFAULT = "cpu"
-_MODULES = {"cpu": "tenfold.backends.cpu.backend"}  # each has its record as BACKEND
+EXACT = "exact"  # how functions are computed where nothing else is asked for
+_MODULES = {  # each has its record as BACKEND
+    "cpu": "tenfold.backends.cpu.backend",
+    "cuda": "tenfold.backends.cuda.backend",
+}
 _records: dict[str, Backend] = {}
 
 
@@ -22,31 +26,76 @@ def backend_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_MODULES, *_records)))
 
 
+def variant_name(name: str | None, device: str | None, maths: str = EXACT) -> str | None:
+    """The name of a backend's variant: on a device or for a target, functions computed in a way.
+
+    >>> variant_name("cuda", "sm_90", "fast"), variant_name(None, None)
+    ('cuda:sm_90+fast', None)
+    """
+    if device is None and maths == EXACT:
+        return name
+    base = name or DEFAULT
+    if device is not None:
+        if ":" in base:
+            raise Unsupported(
+                f"the backend {base!r} names a device already, and target={device!r} another",
+                fix=f"give backend={base.partition(':')[0]!r}",
+            )
+        base += f":{device}"
+    return base if maths == EXACT else f"{base}+{maths}"
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    """A name taken apart: the backend, a device, and how functions are computed."""
+    front, _, maths = name.partition("+")
+    base, _, device = front.partition(":")
+    return base, device, maths or EXACT
+
+
 def backend_record(name: str) -> Backend:
     """The record of a backend, whether it can be used here or not."""
     found = _records.get(name)
-    if found is None:
-        found = import_module(_MODULES[name]).BACKEND
-        register(found)
-    return found
+    if found is not None:
+        return found
+    base, device, maths = _parts(name)
+    if base == name:
+        made: Backend = import_module(_MODULES[name]).BACKEND
+        register(made)
+        return made
+    record = backend_record(base)
+    if record.variant is not None:
+        return record.variant(device, maths)
+    others = ", ".join(n for n in backend_names() if backend_record(n).variant is not None)
+    if device:
+        raise Unsupported(
+            f"the backend {base!r} has no {device!r}: it is this machine's",
+            fix="leave it out; f.plan(...).save(path, targets=...) makes code for others, and "
+            f"devices and targets are there with: {others}",
+        )
+    raise Unsupported(
+        f"the backend {base!r} has no maths={maths!r}: there is one way to compute",
+        fix=f"leave maths out, or give a backend that has it: {others}",
+    )
 
 
 def backend_named(name: str | None = None) -> Backend:
-    """A backend that can be used here; the default one without a name.
+    """A backend that can be used here; the default one without a name. A name may have a device
+    behind it (`cuda:1`), or what plans are made for (`cuda:sm_90`).
 
-    >>> backend_named("abacus")
+    >>> backend_named("abacus")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     tenfold.errors.Unsupported: there is no backend 'abacus'
-      there are: cpu
+      there are: cpu, cuda...
     """
     chosen, names = name or DEFAULT, backend_names()
-    if chosen not in names:
+    if chosen not in names and _parts(chosen)[0] not in names:
         raise Unsupported(f"there is no backend {name!r}", fix=f"there are: {_listed(names)}")
     found = backend_record(chosen)
     why = found.missing()
     if why is not None:
         raise Unsupported(
-            f"the backend {chosen!r} can't be used here: {why}", fix=f"there are: {_listed(names)}"
+            f"the backend {chosen!r} can't be used here: {why}",
+            fix=found.remedy() or f"there are: {_listed(names)}",
         )
     return found
 

@@ -47,7 +47,7 @@ def key_with(fields: Fields) -> CacheKey:
 def key_of(graph: str, backend: Backend, options: Sequence[tuple[str, str]]) -> CacheKey:
     """The key of a plan on this machine."""
     target = backend.target()
-    made_for = (("backend", backend.name), ("target", target.digest), *target.versions.items())
+    made_for = (("backend", backend.kept_as), ("target", target.digest), *target.versions.items())
     return key_with((("graph", graph), *made_for, *options))
 
 

@@ -39,7 +39,7 @@ def record_of(
     return {
         **caller.fields,
         **dict(options),
-        "backend": backend.name,
+        "backend": backend.kept_as,
         "processor": str(target),
         **versions(),
         **target.versions,

@@ -118,7 +118,7 @@ def find_program(
         why = code.unusable()
         if why is None:
             found = code.restore(plan)
-            found.checksum = sections.digest
+            found.checksum, found.unjudged = sections.digest, False
             return found
     except FileError as error:
         why = error.message

@@ -247,10 +247,12 @@ class _Check:
         if self.before is not None and self.before.steps:
             return None
         plan, case = self.program.plan, Case(self.graph, tuple(self.arrays))
-        whole = written_out(self.graph)
+        backend = self.program.backend
+        multiplied = backend.capabilities(self.program.target).multiplied
+        whole = written_out(self.graph, multiplied)
         if plan.graph is not whole and plan.graph.digest != whole.digest:
             return Disagreement(EXPANSION, "the whole plan", "%", "it is of another graph", case)
-        found = misplaced(plan)
+        found = misplaced(plan, multiplied)
         if found is None:
             return None
         node, number = found

@@ -20,7 +20,11 @@ def _no_routine(routine: str, types: Types, attributes: Mapping[str, Any]) -> No
     return None
 
 
-def _no_words(routine: str, types: Types) -> str:
+def _no_reason(routine: str, types: Types) -> str:
+    return ""
+
+
+def _no_words(routine: str, types: Types, attributes: Mapping[str, Any]) -> str:
     return ""
 
 
@@ -35,13 +39,17 @@ class Capabilities:
     `device` is the memory that its slots lie in. `supports` says why it lacks an instruction on
     these dtypes, or None. `routines` are those that its libraries have here, as rows name them;
     `scratch` says how many bytes of scratch memory one takes for inputs of these types, None where
-    there is none for them, and `lacks` in words why not, or nothing. `tune` gives a kernel the form
-    that it likes, perhaps with scratch buffers at the end.
+    there is none for them, and `lacks` in words why not, or nothing. `words` says of one what a
+    plan's reader should know, or nothing: which library carries it out. `multiplied` are dtypes
+    that its library multiplies matrices of as they are, of those that are else cast first. `tune`
+    gives a kernel the form that it likes, perhaps with scratch buffers at the end.
     """
 
     device: str = HOST
     supports: Callable[[str, tuple[str, ...], str], str | None] = _anything
     routines: frozenset[str] = frozenset()
     scratch: Callable[[str, Types, Mapping[str, Any]], int | None] = _no_routine
-    lacks: Callable[[str, Types], str] = _no_words
+    lacks: Callable[[str, Types], str] = _no_reason
+    multiplied: frozenset[str] = frozenset()
+    words: Callable[[str, Types, Mapping[str, Any]], str] = _no_words
     tune: Callable[[Kernel], Kernel] = _as_it_is

@@ -49,7 +49,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     alone = [assemble(text, HOST) for text in texts]
     for processors in (1, 2, 8):
-        monkeypatch.setattr(module, "_processors", lambda many=processors: many)
+        monkeypatch.setattr(module, "processors", lambda many=processors: many)
         assert assembled(texts) == alone
         assert compile_kernels(KERNELS, HOST) == compile_kernels(KERNELS, HOST)
     monkeypatch.setattr(module, "_unlocked", lambda: None)

@@ -93,7 +93,7 @@ def test_what_is_made_is_found_by_its_sizes(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_plan_that_fails_lets_go_of_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     forget_code(monkeypatch)
-    monkeypatch.setattr(assemble, "_processors", lambda: 1)  # no thread takes any
+    monkeypatch.setattr(assemble, "processors", lambda: 1)  # no thread takes any
     monkeypatch.setattr(compile, "BATCH", 1)
     request = Request(HOST, True)  # no other test has its kernels
     graph = tn.trace(program, np.ones((4, 6)))
@@ -113,7 +113,7 @@ def test_a_plan_that_fails_lets_go_of_its_kernels(monkeypatch: pytest.MonkeyPatc
 
 
 def test_threads_that_ended_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assemble, "_processors", lambda: 2)
+    monkeypatch.setattr(assemble, "processors", lambda: 2)
     assembly = assemble.Assembly(HOST)
     for number in range(3):
         assembly.add(f"define i32 @f{number}() {{\n  ret i32 {number}\n}}")

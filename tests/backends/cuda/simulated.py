@@ -8,27 +8,30 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import simt
 
 from tenfold.backends.backend import Backend
-from tenfold.backends.cuda import backend as cuda
+from tenfold.backends.cuda import compile as compiling
+from tenfold.backends.cuda.assemble import ModuleCode
+from tenfold.backends.cuda.backend import Place
+from tenfold.backends.cuda.library.cublas import Cublas, Multiplier
 from tenfold.backends.cuda.recording import (
     WHILE,
     ConditionalNode,
     CopyNode,
     Handle,
     KernelNode,
+    LibraryNode,
     Node,
     Recording,
     place_of,
 )
-from tenfold.backends.cuda.target import CudaTarget, named
+from tenfold.backends.cuda.target import EXACT, FAST, CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
-from tenfold.plan import Plan
+from tests.backends.cuda.fake_cublas import FakeCublas
 
 Array = np.ndarray[Any, Any]
 
@@ -44,11 +47,24 @@ class SimulatedModule:
 class SimulatedGpu:
     """One simulated GPU. All that is asked of it is done at once."""
 
-    def __init__(self, chip: str = "sm_90", races: bool = True) -> None:
-        self.target: CudaTarget = named(chip, llvmlite_version())
+    def __init__(
+        self, chip: str = "sm_90", races: bool = True, cublas: FakeCublas | None = None
+    ) -> None:
+        """With "sm_90+fast" for a chip, its own exp and tanh are used."""
+        self.driver, self.number = 13000, 0
         self.memory = simt.Memory()
+        self.library: Multiplier | None = None
+        version = ""
+        if cublas is not None:
+            cublas.memory = self.memory
+            self.library = Multiplier(Cublas(cublas))
+            version = self.library.library.version
+        self.target: CudaTarget = named(chip, llvmlite_version(), cublas=version)
         self.races = races
         self.launches: list[tuple[str, int, int]] = []
+
+    def home(self, address: int) -> int:
+        return self.number
 
     def alloc(self, nbytes: int) -> int:
         return self.memory.alloc(max(nbytes, 16))
@@ -89,8 +105,8 @@ class SimulatedGpu:
         if nbytes:
             self.memory.write(target, self.memory.read(source, np.dtype(np.uint8), (nbytes,)))
 
-    def load(self, text: str, image: bytes | None) -> SimulatedModule:
-        return SimulatedModule(text)
+    def load(self, codes: Sequence[ModuleCode]) -> list[SimulatedModule]:
+        return [SimulatedModule(one.text or printed[one.ptx]) for one in codes]
 
     def launch(
         self, function: Any, blocks: int, threads: int, words: Sequence[bytes | int], stream: Any
@@ -101,7 +117,14 @@ class SimulatedGpu:
         self.launches.append((name, blocks, threads))
         args = [w if isinstance(w, int) else int.from_bytes(w, "little") for w in words]
         simt.launch(
-            module, name, (blocks, 1, 1), (threads, 1, 1), args, self.memory, races=self.races
+            module,
+            name,
+            (blocks, 1, 1),
+            (threads, 1, 1),
+            args,
+            self.memory,
+            races=self.races,
+            approximate=self.target.maths == FAST,
         )
 
     def instantiate(self, recording: Recording, places: Sequence[int]) -> SimulatedGraph:
@@ -109,6 +132,10 @@ class SimulatedGpu:
 
     def wait(self, stream: Any) -> None:
         pass
+
+    def multiplier(self) -> Multiplier:
+        assert self.library is not None
+        return self.library
 
 
 class SimulatedGraph:
@@ -176,6 +203,8 @@ class SimulatedGraph:
             case CopyNode():
                 target, source = self.address(node.target), self.address(node.source)
                 self.gpu.copy(target, source, node.nbytes, 0)
+            case LibraryNode():
+                node.call(self.gpu, 0, [self.address(place) for place in node.places])
             case _:
                 raise AssertionError(f"not simulated: {node}")
 
@@ -228,11 +257,36 @@ class _PinnedView:
         return raw.view(self.type.dtype).reshape(self.type.shape)
 
 
-def simulated(gpu: SimulatedGpu) -> Backend:
+class SimulatedPlace(Place):
+    """Where programs of a simulated GPU run."""
+
+    def __init__(self, gpu: SimulatedGpu, maths: str = EXACT) -> None:
+        self.gpu = gpu
+        super().__init__(0, maths)
+
+    def device(self) -> Any:
+        return self.gpu
+
+    def runs(self) -> tuple[int, int]:
+        return self.gpu.target.capability, self.gpu.driver
+
+
+def simulated(gpu: SimulatedGpu, maths: str = EXACT) -> Backend:
     """The CUDA backend with a simulated GPU."""
+    return SimulatedPlace(gpu, maths).record
 
-    def bind(plan: Plan, callbacks: Any = None, **options: Any) -> Any:
-        return cuda.bind_on(gpu, backend, plan, callbacks, options.get("strict", False))
 
-    backend = replace(cuda.BACKEND, target=lambda: gpu.target, bind=bind, missing=lambda: None)
-    return backend
+# A simulated GPU runs no PTX: what LLVM IR it was printed from is remembered.
+printed: dict[str, str] = {}
+
+
+def remember_printed(monkeypatch: Any) -> None:
+    """Have modules that are read from files found by their PTX."""
+    real = compiling.to_ptx
+
+    def to_ptx(text: str, target: CudaTarget) -> str:
+        made = real(text, target)
+        printed[made] = text
+        return made
+
+    monkeypatch.setattr(compiling, "to_ptx", to_ptx)

@@ -49,6 +49,9 @@ class Case:
         return ".".join((self.op, *self.sources, self.dtype))
 
 
+CONVERSIONS = ("from_half", "to_half", "from_bfloat", "to_bfloat")
+
+
 def cases() -> Iterator[Case]:
     """Whatever the specification's rules let through."""
     for op, rule in ELEMENTWISE.items():
@@ -65,7 +68,7 @@ def cases() -> Iterator[Case]:
                     continue
                 if op == "bitcast" and DTYPES[first].itemsize != DTYPES[dtype].itemsize:
                     continue
-                if op in ("from_half", "to_half") and first not in ("u16", "f32"):
+                if op in CONVERSIONS and first not in ("u16", "f32"):
                     continue
                 yield Case(op, sources, dtype)
 
@@ -95,9 +98,9 @@ def edges(dtype: str, few: bool = False) -> Array:
 
 def operands(case: Case) -> list[Array]:
     """The edges of all operands, each with each, where the instruction is defined."""
-    if case.op == "from_half":
+    if case.op in ("from_half", "from_bfloat"):
         return [np.arange(65536, dtype=np.uint16)]
-    if case.op == "to_half":
+    if case.op in ("to_half", "to_bfloat"):
         some = np.arange(0, 2**32, 70001, dtype=np.uint64).astype(np.uint32).view(np.float32)
         return [np.concatenate([edges("f32"), some])]
     few = len(case.sources) == 3
@@ -181,6 +184,8 @@ ORACLE: dict[str, Callable[..., Array]] = {
     "select": np.where,
     "from_half": lambda a: a.view(np.float16).astype(np.float32),
     "to_half": lambda a: a.astype(np.float16).view(np.uint16),
+    "from_bfloat": lambda a: a.view(DTYPES["bf16"]).astype(np.float32),
+    "to_bfloat": lambda a: a.astype(DTYPES["bf16"]).view(np.uint16),
 }
 
 
@@ -263,6 +268,8 @@ def test_an_instruction_does_what_its_specification_says(op: str, level: str) ->
                 both = got.view(np.float16), want.view(np.float16)
                 nan = np.isnan(both[0]) & np.isnan(both[1])
                 same |= nan & (np.signbit(both[0]) == np.signbit(both[1]))
+            if op == "to_bfloat":
+                same |= np.isnan(got.view(DTYPES["bf16"])) & np.isnan(want.view(DTYPES["bf16"]))
             wrong = np.flatnonzero(~same)
             assert not wrong.size, (
                 f"{case.name}, {step} at once, of {[g[wrong[0]] for g in given]}: "

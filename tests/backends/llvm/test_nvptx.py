@@ -13,8 +13,8 @@ GPU = named("sm_90").llvm
 HOST = target_with("x86_64-unknown-linux-gnu", ["avx2", "fma"])
 
 
-def printed(target: LLVMTarget, op: str, dtype: str, *args: str, signs: bool = True) -> str:
-    w = Writer(target, signs=signs)
+def printed(target: LLVMTarget, op: str, dtype: str, *args: str) -> str:
+    w = Writer(target)
     instruction(w, op, dtype, [dtype] * len(args), args, False)
     return "\n".join(w.lines)
 
@@ -34,10 +34,3 @@ def test_what_is_compared_with_zero_is_no_maximum(zero: str) -> None:
     assert "fence" in printed(GPU, "lt", "f64", zero, "%x")
     assert "fence" not in printed(GPU, "gt", "f32", "%x", "%y")
     assert "fence" not in printed(HOST, "gt", "f32", "%x", zero)
-
-
-def test_signs_of_nan_are_changed_in_integer_registers() -> None:
-    assert "xor.b32 $0, $1, 2147483648;" in printed(GPU, "neg", "f32", "%x")
-    assert "and.b64 $0, $1, 9223372036854775807;" in printed(GPU, "abs", "f64", "%x")
-    assert "asm" not in printed(GPU, "neg", "f32", "%x", signs=False)
-    assert "asm" not in printed(HOST, "neg", "f32", "%x")

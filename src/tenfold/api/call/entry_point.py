@@ -18,7 +18,8 @@ class EntryPoint:
 
     `guards` are what native code looks at in each call; where it can't, `stands` is asked instead.
     `apart` are leaves that are written into, with captured arrays that they must not be; `copied`
-    those that the plan writes into though the caller keeps them.
+    those that the plan writes into though the caller keeps them. With `keep` results stay on the
+    program's device.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class EntryPoint:
         stands: Callable[[], bool] | None = None,
         apart: Sequence[tuple[int, Any]] = (),
         copied: Collection[int] = (),
+        keep: bool = False,
     ) -> None:
         self.program = program
         self.form = form
@@ -42,7 +44,9 @@ class EntryPoint:
         looked = ((stands, HOLDS, True),) if guards is None else guards
         answer = form.answer if self.flat else OUTPUTS
         updates = form.updates
-        self.bound = program.bind(decline, captures, looked, updates=updates, answer=answer)
+        self.bound = program.bind(
+            decline, captures, looked, updates=updates, answer=answer, keep=keep
+        )
 
     @property
     def key(self) -> Any:

@@ -6,7 +6,7 @@ their arrays need.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -84,9 +84,14 @@ class CallForm:
             and not (self.updates and any(map(_may_raise, self.outputs.tokens)))
         )
 
-    def results(self, outputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        """The outputs of a program as the function gives them."""
-        return results(self.outputs, self.weak, self.returned, outputs, leaves, scalar)
+    def results(
+        self,
+        outputs: Sequence[Any],
+        leaves: Sequence[Any],
+        give: Callable[[Any], Any] | None = None,
+    ) -> Any:
+        """The outputs of a program as the function gives them, arrays as `give` makes them."""
+        return results(self.outputs, self.weak, self.returned, outputs, leaves, give or scalar)
 
     def _by_position(self) -> Tokens | None:
         """How a call looks whose leaves are just its positional arguments; None where that can't

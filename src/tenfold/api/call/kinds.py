@@ -20,10 +20,11 @@ Give = Callable[[Any], Any]
 _OURS = (np.ndarray, np.generic, Array, bool, int, float, complex)
 
 
-def taken_in(leaves: list[Any]) -> Give | None:
+def taken_in(leaves: list[Any], check: Callable[[Any], None] | None = None) -> Give | None:
     """Bring the arguments of a call to NumPy arrays and numbers, in place, and say how results
     are given back: as lazy arrays where one was given, as arrays of another library where one
-    of its was; None: as NumPy gives them."""
+    of its was; None: as NumPy gives them. `check` raises for an array that lies where it can't be
+    taken from."""
     give: Give | None = None
     lazy = []
     for i, leaf in enumerate(leaves):
@@ -33,6 +34,8 @@ def taken_in(leaves: list[Any]) -> Give | None:
                 lazy.append(i)
                 give = give or fresh
         elif not isinstance(leaf, _OURS) and hasattr(leaf, "__dlpack__"):
+            if check is not None:
+                check(leaf)
             leaves[i] = from_library(leaf)
             if give is None or give is fresh:
                 give = _giver(leaf)
@@ -42,6 +45,14 @@ def taken_in(leaves: list[Any]) -> Give | None:
             host = leaves[i]._host()
             leaves[i] = host if host.ndim else host[()]  # as NumPy's, it is a scalar
     return give
+
+
+def off_host(leaf: Any) -> bool:
+    """Whether this is an array of another library's in a device's memory."""
+    if isinstance(leaf, _OURS) or not hasattr(leaf, "__dlpack_device__"):
+        return False
+    found: int = leaf.__dlpack_device__()[0]
+    return found != HOST
 
 
 def from_library(array: Any) -> np.ndarray[Any, Any]:
@@ -56,10 +67,13 @@ def from_library(array: Any) -> np.ndarray[Any, Any]:
             found = _from_bfloat16(array)
             shared = shared and array.__dlpack_device__()[0] == HOST
         else:
-            try:
-                found = np.from_dlpack(array)
-            except BufferError:
-                found, shared = np.from_dlpack(array, device="cpu"), False
+            if array.__dlpack_device__()[0] == HOST:
+                try:
+                    found = np.from_dlpack(array)
+                except BufferError:
+                    found, shared = np.from_dlpack(array, device="cpu"), False
+            else:
+                found, shared = _off_device(array), False
         if not shared:
             found.flags.writeable = False  # an update would not be seen
         return found
@@ -70,8 +84,22 @@ def from_library(array: Any) -> np.ndarray[Any, Any]:
         ) from error
 
 
+def _off_device(array: Any) -> np.ndarray[Any, Any]:
+    """A copy on the host: by a method of its own (torch's, CuPy's, ours), or by DLPack."""
+    if hasattr(array, "cpu"):
+        return np.from_dlpack(array.cpu())
+    for name in ("get", "numpy"):
+        if hasattr(array, name):
+            found: np.ndarray[Any, Any] = getattr(array, name)()
+            return found
+    return np.from_dlpack(array, device="cpu")
+
+
 def _giver(array: Any) -> Give | None:
     """What makes an array of this one's library, where this one lies."""
+    own: Give | None = getattr(array, "_given_back", None)
+    if own is not None:
+        return own
     module = _library(array)
     make = getattr(module, "from_dlpack", None)
     if make is None:

@@ -1,6 +1,7 @@
 """The CUDA backend: the same kernels as the CPU's, printed as LLVM IR for NVIDIA's GPUs.
 
-`schedule` says how a kernel's axes are laid over blocks and threads, `emit` writes it as LLVM IR,
-`compile` makes PTX of that and, where there is an assembler, machine code. `driver` is all of CUDA
-that is used, through libcuda alone. `run` binds a plan to a device and replays it.
+`emit` lays a kernel's axes over blocks and threads and writes it as LLVM IR, `compile` makes PTX of
+that, `assemble` machine code where there is an assembler. `driver` is all of CUDA that is used,
+through libcuda alone. `run` binds a plan to a device and carries it out; `code` is what is kept of
+that, `offline` what there is of it without a GPU. `array` has arrays that stay on the device.
 """

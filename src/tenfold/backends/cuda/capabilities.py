@@ -4,16 +4,17 @@ that sums have the same shape."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from tenfold.backends.cpu.schedule.schedule import tune
-from tenfold.backends.cuda.library.product import DTYPES as MULTIPLIED
+from tenfold.backends.cuda.library.convolution import convolution_routine
+from tenfold.backends.cuda.library.product import product_scratch, product_words
 from tenfold.backends.cuda.library.routine import LINES, line_routine
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.support import missing
 from tenfold.backends.llvm.writer import kind
-from tenfold.graph.op import PRODUCT, Types
+from tenfold.graph.op import CONVOLUTION, PRODUCT, Types
 from tenfold.plan.capabilities import Capabilities
 from tenfold.types import SHORT
 
@@ -29,18 +30,25 @@ def capabilities(target: CudaTarget) -> Capabilities:
     """What can be done for a target."""
     return Capabilities(
         supports=lambda *named: missing(*named, target.llvm),
-        routines=LINES | {PRODUCT},
-        scratch=_scratch,
+        routines=LINES | {PRODUCT, CONVOLUTION},
+        scratch=partial(_scratch, target),
         lacks=_lacks,
+        multiplied=frozenset({"f16", "bf16"}),
+        words=partial(_words, target),
         tune=tune,
     )
 
 
-def _scratch(routine: str, types: Types, attributes: Mapping[str, Any]) -> int | None:
+def _scratch(
+    target: CudaTarget, routine: str, types: Types, attributes: Mapping[str, Any]
+) -> int | None:
     if routine in LINES:
-        found = line_routine(routine, types[0], attributes)
+        line = line_routine(routine, types[0], attributes)
+        return None if line is None else line.scratch
+    if routine == CONVOLUTION:
+        found = convolution_routine(types, None, attributes)
         return None if found is None else found.scratch
-    return 0 if all(SHORT[t.dtype] in MULTIPLIED for t in types) else None
+    return product_scratch(types, attributes, target)
 
 
 def _lacks(routine: str, types: Types) -> str:
@@ -48,3 +56,7 @@ def _lacks(routine: str, types: Types) -> str:
     if routine in LINES and kind(SHORT[types[0].dtype]) == "c":
         return "complex numbers are sorted by NumPy"
     return _LACKING.get(routine, "")
+
+
+def _words(target: CudaTarget, routine: str, types: Types, attributes: Mapping[str, Any]) -> str:
+    return product_words(types, attributes, target) if routine == PRODUCT else ""

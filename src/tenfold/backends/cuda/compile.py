@@ -1,4 +1,4 @@
-"""Text of modules to PTX by LLVM, and to machine code where there is an assembler for it."""
+"""Kernels to the text of modules, and that to PTX by LLVM."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from tenfold.backends.cuda.emit.emit import emit
 from tenfold.backends.cuda.emit.function import KernelText
 from tenfold.backends.cuda.target import CudaTarget
+from tenfold.backends.llvm import assemble as llvm_assemble
 from tenfold.backends.llvm.functions import definitions
 from tenfold.backends.llvm.text import join
 from tenfold.kernel.ir.number import Facts
@@ -23,11 +24,13 @@ def prepare(
     target: CudaTarget,
     strict: bool = False,
     odd: frozenset[int] = frozenset(),
+    early: bool = False,
 ) -> tuple[KernelText, Facts]:
     """A kernel as text, for some sizes and all that are like them; `odd` are the buffers that may
-    begin at no multiple of 16 bytes."""
+    begin at no multiple of 16 bytes. With `early` it may be launched by programmatic edges, and
+    then all that it is launched with has to be so."""
     facts = Facts(call.sizes)
-    return emit(call.numbered(facts), target, facts, strict, odd), facts
+    return emit(call.numbered(facts), target, facts, strict, odd, early), facts
 
 
 def module_text(codes: Sequence[KernelText], target: CudaTarget) -> str:
@@ -51,8 +54,7 @@ def to_ptx(text: str, target: CudaTarget) -> str:
     passes.add_dead_code_elimination_pass()
     tuning = llvm.create_pipeline_tuning_options(speed_level=1)
     passes.run(module, llvm.create_pass_builder(machine, tuning))
-    made: str = machine.emit_assembly(module)
-    return made
+    return llvm_assemble.emit(machine, module, assembly=True).decode()
 
 
 def _machine(target: CudaTarget) -> tuple[Any, str]:

@@ -75,7 +75,7 @@ class ConditionalNode:
 class LibraryNode:
     """What a library does in a stream: it is captured."""
 
-    call: Any  # of a stream and of addresses
+    call: Any  # of the device, a stream and addresses
     places: tuple[Address, ...]
     after: tuple[int, ...]
 

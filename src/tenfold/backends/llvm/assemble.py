@@ -44,7 +44,7 @@ class _Tools:
         module = llvm.parse_assembly(self.head + text, llvm.create_context())
         # Analyses are remembered in the builder by where functions lie: it serves one module.
         self.passes.run(module, llvm.create_pass_builder(self.machine, self.tuning))
-        return _emit(self.machine, module)
+        return emit(self.machine, module)
 
 
 _resting: dict[
@@ -89,7 +89,7 @@ class Assembly:
         self._left.append((len(self._made), text))
         self._made.append(None)
         self._threads = [thread for thread in self._threads if thread.is_alive()]
-        if len(self._threads) < _processors() - 1:
+        if len(self._threads) < processors() - 1:
             self._threads.append(start(self._beside, "tenfold-llvm"))
 
     def drop(self) -> None:
@@ -126,24 +126,27 @@ class Assembly:
                 self._made[number] = error
 
 
-def _processors() -> int:
+def processors() -> int:
+    """How many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _emit(machine: Any, module: Any) -> bytes:
-    """What `machine.emit_object(module)` gives, without holding the lock that llvmlite puts around
-    each call into LLVM: this one call takes most of the time, and LLVM itself needs no lock
-    between contexts."""
+def emit(machine: Any, module: Any, assembly: bool = False) -> bytes:
+    """What `machine.emit_object(module)` gives, or `emit_assembly`, without holding the lock that
+    llvmlite puts around each call into LLVM: this one call takes most of the time, and LLVM itself
+    needs no lock between contexts."""
     unlocked = _unlocked()
     if unlocked is None:
+        if assembly:
+            return str(machine.emit_assembly(module)).encode()
         return bytes(machine.emit_object(module))
     import llvmlite.binding as llvm
 
     lib = llvm.ffi.lib
     with llvm.ffi.OutputString() as message:
-        buffer = unlocked(machine, module, 1, message)
+        buffer = unlocked(machine, module, 0 if assembly else 1, message)
         if not buffer:
             raise RuntimeError(str(message))
     try:

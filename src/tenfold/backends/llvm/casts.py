@@ -1,4 +1,4 @@
-"""Conversions that take several lines: halves where the processor has none, bools in memory."""
+"""Conversions that take several lines: sixteen-bit floats, bools in memory."""
 
 from __future__ import annotations
 
@@ -67,6 +67,29 @@ def to_half(w: Writer, x: str, wide: bool) -> str:
     result = w.select(is_tiny, i32, tiny, w.select(is_huge, i32, huge, plain))
     whole = w.op(f"or {i32} {result}, {_shift(w, 'lshr', sign, 16, wide)}")
     return w.op(f"trunc {i32} {whole} to {i16}")
+
+
+def from_bfloat(w: Writer, x: str, wide: bool) -> str:
+    """The bits of a bf16 as the f32 of that value: they are its upper half."""
+    i32 = w.vector("i32", wide)
+    high = _shift(w, "shl", w.op(f"zext {w.vector('i16', wide)} {x} to {i32}"), 16, wide)
+    return w.op(f"bitcast {i32} {high} to {w.vector('float', wide)}")
+
+
+def to_bfloat(w: Writer, x: str, wide: bool) -> str:
+    """The bits of the bf16 nearest to an f32."""
+    i16, i32, f32 = w.vector("i16", wide), w.vector("i32", wide), w.vector("float", wide)
+    if w.target.arch == "nvptx64":
+        # The fence is as in to_half.
+        x = w.call(f32, f"llvm.arithmetic.fence.{mangle(f32)}", (f32, x))
+        short = w.op(f"fptrunc {f32} {x} to {w.vector('bfloat', wide)}")
+        return w.op(f"bitcast {w.vector('bfloat', wide)} {short} to {i16}")
+    bits = _bits(w, x, wide)
+    odd = w.op(f"and {i32} {_shift(w, 'lshr', bits, 16, wide)}, {w.const('i32', 1, wide)}")
+    up = w.op(f"add {i32} {w.op(f'add {i32} {bits}, {odd}')}, {w.const('i32', 0x7FFF, wide)}")
+    nan = w.op(f"fcmp uno {f32} {x}, {x}")
+    near = w.select(nan, i32, w.const("i32", 0x7FC00000, wide), up)
+    return w.op(f"trunc {i32} {_shift(w, 'lshr', near, 16, wide)} to {i16}")
 
 
 def _bits(w: Writer, x: str, wide: bool) -> str:

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from tenfold.backends.llvm import avx512, lane_moves
+from tenfold.backends.llvm import avx512, lane_moves, nvptx_maths
 from tenfold.backends.llvm.instructions import instruction
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.ternary import TWICE
@@ -22,7 +22,7 @@ from tenfold.digest import sha256
 from tenfold.errors import Unsupported
 from tenfold.kernel import maths
 from tenfold.kernel.ir.kernel import Instruction
-from tenfold.kernel.maths import Function
+from tenfold.kernel.maths import Function, Own
 from tenfold.types import DTYPES
 
 Name = tuple[str, str, int]  # of a function: with its dtype, and how many lanes it takes
@@ -116,8 +116,7 @@ def _defined(name: str, dtype: str, lanes: int, target: LLVMTarget) -> tuple[Fra
         return _each_lane(w, name.removeprefix(_RARE), dtype)
     if name.startswith(_SHARED):
         return _out_of_line(w, name.removeprefix(_SHARED), dtype, wide)
-    own = avx512.OWN if wide and target.vector_bytes == 64 else ()
-    f = maths.function(name, dtype, target.fma, own)
+    f = maths.function(name, dtype, target.fma, _own(name, dtype, wide, target))
     if any(i.op == "rarely" for i in f.instructions):
         w.label("entry")
     memory: list[str] = []
@@ -129,6 +128,13 @@ def _defined(name: str, dtype: str, lanes: int, target: LLVMTarget) -> tuple[Fra
     head = f"define internal dso_local {ty} {symbol(name, dtype, lanes)}({passed}) {how} {{"
     text = "\n".join((head, *w.lines, f"  ret {ty} {result}", "}"))
     return Fragment(tuple(sorted(w.declared)), text), sorted(w.maths)
+
+
+def _own(name: str, dtype: str, wide: bool, target: LLVMTarget) -> Own:
+    """What a target does in its own way."""
+    if target.fast:
+        return nvptx_maths.own(name, dtype)
+    return avx512.OWN if wide and target.vector_bytes == 64 else ()
 
 
 def _body(w: Writer, f: Function, wide: bool, memory: list[str]) -> str:
@@ -157,6 +163,8 @@ def _printed(
         return _rarely(w, i.attr[0], i.dtype, args, wide, memory)
     if i.op in avx512.PRINTED:
         return avx512.printed(w, i.op, COMPUTE[i.dtype], args)
+    if i.op in nvptx_maths.PRINTED:
+        return nvptx_maths.printed(w, i.op, args)
     return instruction(w, i.op, i.dtype, sources, args, wide)
 
 

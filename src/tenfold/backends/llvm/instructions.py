@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.backends.llvm import nvptx
-from tenfold.backends.llvm.casts import from_half, to_half
+from tenfold.backends.llvm.casts import from_bfloat, from_half, to_bfloat, to_half
 from tenfold.backends.llvm.ternary import note_logic, selected
 from tenfold.backends.llvm.writer import (
     BITS,
@@ -43,6 +43,12 @@ _INTRINSICS = {
     "u": {"min": "umin", "max": "umax", "popcount": "ctpop"},
     "f": {"abs": "fabs", "sqrt": "sqrt", "fma": "fma"},
 }
+_CONVERSIONS = {
+    "from_half": from_half,
+    "to_half": to_half,
+    "from_bfloat": from_bfloat,
+    "to_bfloat": to_bfloat,
+}
 _ROUND = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "nearbyint"}
 
 
@@ -65,10 +71,7 @@ def _printed(
     letter, element = kind(source), COMPUTE[source]
     ty = w.vector(element, wide)
     if w.target.triple == nvptx.TRIPLE:
-        found = nvptx.mended(w, op, letter, element, args)
-        if isinstance(found, str):
-            return found
-        args = found
+        args = nvptx.mended(w, op, letter, element, args)
     if op in ("div", "rem") and letter != "f":
         return _divide(w, op, source, args[0], args[1], wide)
     opcode = _OPCODES[letter].get(op)
@@ -88,10 +91,8 @@ def _printed(
         new = COMPUTE[dtype]
         same = new == element  # integers differ by their sign alone
         return args[0] if same else w.op(f"bitcast {ty} {args[0]} to {w.vector(new, wide)}")
-    if op == "from_half":
-        return from_half(w, args[0], wide)
-    if op == "to_half":
-        return to_half(w, args[0], wide)
+    if op in _CONVERSIONS:
+        return _CONVERSIONS[op](w, args[0], wide)
     raise Unsupported(f"{op} of {', '.join(sources)} in LLVM IR: it is no legal instruction")
 
 

@@ -47,6 +47,7 @@ class LLVMTarget:
     fma: bool
     half: bool  # float16 converts in hardware
     llvmlite: str  # the version that compiles; '' where there is none
+    fast: bool = False  # a GPU's own exp and tanh, where these are asked for
 
     @property
     def arch(self) -> str:
@@ -91,6 +92,7 @@ class LLVMTarget:
     def digest(self) -> str:
         """The part of a cache key that stands for the target and its compiler."""
         text = "\n".join((self.triple, self.cpu, self.features, self.llvmlite))
+        text += "\nfast" if self.fast else ""
         return sha256(text.encode()).hexdigest()[:32]
 
     def missing_on(self, host: LLVMTarget) -> str | None:

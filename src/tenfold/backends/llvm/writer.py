@@ -74,7 +74,6 @@ class Writer:
     target: LLVMTarget
     lanes: int = LANES  # elements in each of its vectors
     brief: bool = False  # short code is worth more than fast code
-    signs: bool = False  # a NaN keeps its sign and bits where it is negated
     lines: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
     maths: set[tuple[str, str, int]] = field(default_factory=set)

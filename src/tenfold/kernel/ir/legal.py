@@ -83,6 +83,8 @@ ELEMENTWISE = {
     "bitcast": _rule("iuf", "iuf", "the same bits, in a dtype of the same size"),
     "from_half": _rule("u", "f32", "bits of an f16 to the f32 of that value; NaN keeps its sign"),
     "to_half": _rule("f", "u16", "f32 to the nearest f16, as its bits; NaN keeps its sign"),
+    "from_bfloat": _rule("u", "f32", "bits of a bf16 to the f32 of that value, of a NaN too"),
+    "to_bfloat": _rule("f", "u16", "f32 to the nearest bf16, as its bits; NaN gives any NaN"),
 }
 
 # The others, as in `kernel/ir/kernel`, with these differences:

@@ -42,12 +42,19 @@ def flatten(kernel: Kernel, inner: int) -> Kernel:
       b2[a0] = %2
     """
     width = kernel.axes[inner].extent
-    outer = _outside(kernel, inner)
+    outer = outside(kernel, inner)
     if outer is None or not 1 < width <= tiny(kernel) or kernel.axes[inner].kind != PARALLEL:
         return kernel
     total = kernel.axes[outer].extent * width
     if total < _LEAST or any(b.rows for b in kernel.buffers):
         return kernel
+    return joined(kernel, outer, inner)
+
+
+def joined(kernel: Kernel, outer: int, inner: int) -> Kernel:
+    """The kernel with one axis for two parallel ones; those behind the inner one move up."""
+    width = kernel.axes[inner].extent
+    total = kernel.axes[outer].extent * width
     number = {a: a - (a > inner) for a in range(len(kernel.axes))}
     moves = {a: axis(number[a], kernel.axes[a].extent) for a in number}
     whole = axis(number[outer], total)
@@ -74,10 +81,11 @@ def flatten(kernel: Kernel, inner: int) -> Kernel:
         tuple(replace(s, index=moved(s.index)) for s in kernel.stores),
         kernel.checks,
         kernel.fold,
+        sizes=kernel.sizes,
     )
 
 
-def _outside(kernel: Kernel, inner: int) -> int | None:
+def outside(kernel: Kernel, inner: int) -> int | None:
     """The parallel axis just outside a packed inner one, the same in all stores."""
     width = kernel.axes[inner].extent
     found: set[int] = set()

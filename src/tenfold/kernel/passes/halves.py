@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from tenfold.kernel.ir.kernel import Instruction, Kernel
@@ -24,14 +22,14 @@ _EXACT = frozenset(_EXACT_OPS.split())
 _ARITHMETIC = frozenset(("add", "sub", "mul", "div"))
 
 
-def widen_halves(kernel: Kernel, full_nan: bool) -> Kernel:
-    """A kernel without values of f16 and bf16: they are f32, and bits of u16 in memory. A NaN that
-    arithmetic makes has all bits set if it is `full_nan`, else none of the low ones."""
+def widen_halves(kernel: Kernel, brain: bool = False) -> Kernel:
+    """A kernel without values of f16 and bf16: they are f32, and bits of u16 in memory. With
+    `brain` the target rounds to bf16 by an instruction; else integers do it."""
     touched = any(i.dtype in HALVES for i in kernel.instructions)
-    return rewrite(kernel, partial(_rule, full_nan), _bits) if touched else kernel
+    return rewrite(kernel, _rule, _bits, brain) if touched else kernel
 
 
-def _rule(full_nan: bool, b: Rewriter, i: Instruction, args: list[Values]) -> Values:
+def _rule(b: Rewriter, i: Instruction, args: list[Values]) -> Values:
     source = b.old.instructions[i.args[0]].dtype if i.args else ""
     if i.dtype not in HALVES:
         if i.op == "bitcast" and source in HALVES:
@@ -62,8 +60,8 @@ def _rule(full_nan: bool, b: Rewriter, i: Instruction, args: list[Values]) -> Va
         return (found if exact else rounded(b, i.dtype, found),)
     if i.op in _EXACT:
         return (found,)
-    # Arithmetic hands on the NaN of an operand, or makes one.
-    return (rounded(b, i.dtype, found, short=i.op in _ARITHMETIC and not full_nan),)
+    # Arithmetic hands on the NaN of an operand, or makes one with nothing in its low bits.
+    return (rounded(b, i.dtype, found, short=i.op in _ARITHMETIC),)
 
 
 def _moved(b: Rewriter, i: Instruction, args: list[Values]) -> int:
@@ -80,6 +78,8 @@ def _value(b: Rewriter, dtype: str, bits: int) -> int:
     """The f32 of what is held in sixteen bits."""
     if dtype == "f16":
         return b.do("from_half", bits)
+    if b.brain:
+        return b.do("from_bfloat", bits)
     high = b.do("shl", b.cast(bits, "u32"), b.const("u32", 16))
     return b.bitcast(high, "f32")
 
@@ -92,6 +92,8 @@ def _bits(b: Rewriter, dtype: str, values: Values) -> Values:
     i = b.instructions[x]
     if dtype == "f16":
         return i.args if i.op == "from_half" else (b.do("to_half", x),)
+    if i.op == "from_bfloat":
+        return i.args
     whole = b.instructions[i.args[0]] if i.op == "bitcast" else i
     if whole.op == "shl":  # it was loaded
         return b.instructions[whole.args[0]].args
@@ -104,6 +106,8 @@ def rounded(b: Rewriter, dtype: str, x: int, short: bool = False, given: bool = 
     `given`, not computed, keeps its sign and the bits that fit."""
     if dtype == "f16":
         return b.do("from_half", b.do("to_half", x))
+    if b.brain and not given:
+        return b.do("from_bfloat", b.do("to_bfloat", x))
 
     def const(value: int) -> int:
         return b.const("u32", value)

@@ -17,11 +17,14 @@ from tenfold.kernel.passes.integers import integer
 from tenfold.kernel.passes.rewrite import Rewriter, Values, rewrite
 
 
-def legalise(kernel: Kernel, fused: bool, full_nan: bool = False) -> Kernel:
+def legalise(kernel: Kernel, fused: bool, brain: bool = False) -> Kernel:
     """The legal kernel that computes what a kernel means; `fused` where products may go unrounded
-    into sums, `full_nan` where a NaN that arithmetic makes has all bits set, as on GPUs."""
-    kernel = spell_out(widen_halves(part_complex(kernel), full_nan))
+    into sums, `brain` where the target rounds to bf16 by an instruction."""
+    kernel = spell_out(widen_halves(part_complex(kernel), brain))
     return contract(kernel) if fused else kernel
+
+
+_CONVERSIONS = ("from_half", "to_half", "from_bfloat", "to_bfloat")
 
 
 def spell_out(kernel: Kernel) -> Kernel:
@@ -30,13 +33,13 @@ def spell_out(kernel: Kernel) -> Kernel:
 
 
 @cache
-def update(name: str, dtype: str) -> Kernel:
+def update(name: str, dtype: str, brain: bool = False) -> Kernel:
     """What a store with an update makes of what is there (the parts of parameter 0) and what is
     given (of parameter 1), all as they lie in memory: what this kernel stores."""
     b = Builder()
     out = b.buffer(dtype, 1, "write")
     b.store(out, Index(), b.op(name, dtype, b.param(dtype), b.param(dtype)))
-    return legalise(b.finish(), False)
+    return legalise(b.finish(), False, brain)
 
 
 def _rule(b: Rewriter, i: Instruction, args: list[Values]) -> Values:
@@ -55,7 +58,7 @@ def _rule(b: Rewriter, i: Instruction, args: list[Values]) -> Values:
         return (cast(b, given[0], i.dtype),)
     if i.op == "bitcast":
         return (bitcast(b, given[0], i.dtype),)
-    if i.op in OTHERS or i.op in ("from_half", "to_half"):
+    if i.op in OTHERS or i.op in _CONVERSIONS:
         return (b.same(i),)
     if kind(b.dtype(given[0])) == "f":
         return (floating(b, i.op, given),)

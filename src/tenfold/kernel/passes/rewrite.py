@@ -27,9 +27,10 @@ Values = tuple[int, ...]  # what stands for a value: one, or the parts of a comp
 class Rewriter(Builder):
     """Collects the new kernel. `at` says what stands for each old value."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, brain: bool = False) -> None:
         super().__init__(kernel.fold)
         self.old = kernel
+        self.brain = brain  # whether the target rounds to bf16 by an instruction
         self.axes, self.buffers = list(kernel.axes), list(kernel.buffers)
         self.params = list(kernel.params)
         self.at: list[Values] = []
@@ -84,10 +85,12 @@ Rule = Callable[[Rewriter, Instruction, list[Values]], Values]
 Written = Callable[[Rewriter, str, Values], Values]
 
 
-def rewrite(kernel: Kernel, rule: Rule, written: Written | None = None) -> Kernel:
+def rewrite(
+    kernel: Kernel, rule: Rule, written: Written | None = None, brain: bool = False
+) -> Kernel:
     """The kernel with each instruction replaced by what a rule makes of it; `written` says what is
     stored for a value in a buffer of a dtype."""
-    b = Rewriter(kernel)
+    b = Rewriter(kernel, brain)
 
     def stored(s: Store) -> Values:
         values = b.at[s.value] if s.second is None else b.at[s.value] + b.at[s.second]

@@ -35,8 +35,7 @@ def wider(
     dtype = WIDER.get(SHORT[result.dtype])
     if dtype is None or any(n < REUSED for n in _extents(types, given)):
         return None
-    result, *operands = (TensorType(DTYPES[dtype], t.shape) for t in (result, *types))
-    return None if inline(operands, result, given) else DTYPES[dtype]
+    return None if inline(*_cast(types, result), given) else DTYPES[dtype]
 
 
 def narrow(
@@ -87,11 +86,34 @@ def _most(types: Sequence[TensorType], given: Mapping[str, Any]) -> int:
 
 def serial(types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]) -> float:
     """How many terms of a product are added one after the other at most, before what comes of them
-    is: by the library all, but of products with vectors. 1 for a kernel."""
+    is: by the library all, but of products with vectors. 1 for a kernel. Sixteen-bit floats may be
+    multiplied by a library that adds them up in f32."""
+    if SHORT[result.dtype] in ("f16", "bf16"):
+        types, result = _cast(types, result)
     if inline(types, result, given):
         return 1
     left, right = _extents(types, given)
     return SERIAL if left == 1 or right == 1 else math.inf
+
+
+def by_library(
+    types: Sequence[TensorType],
+    result: TensorType,
+    given: Mapping[str, Any],
+    multiplied: frozenset[str] = frozenset(),
+) -> bool:
+    """Whether a product is the library's as it is. `multiplied` are the dtypes, of those that
+    others cast first, that it multiplies as they are: for their products the same holds as for
+    those of what they would be cast to, but that nothing need be read often to be worth a cast."""
+    if SHORT[result.dtype] not in multiplied:
+        return not inline(types, result, given)
+    return not inline(*_cast(types, result), given)
+
+
+def _cast(types: Sequence[TensorType], result: TensorType) -> tuple[list[TensorType], TensorType]:
+    """The types of a product in the wider dtype that it is added up in."""
+    dtype = DTYPES[WIDER[SHORT[result.dtype]]]
+    return [TensorType(dtype, t.shape) for t in types], TensorType(dtype, result.shape)
 
 
 def _extents(types: Sequence[TensorType], given: Mapping[str, Any]) -> Iterator[int]:

@@ -14,7 +14,7 @@ from tenfold.graph import Graph, Node, Parameter
 from tenfold.graph.op import Composition, Loop
 from tenfold.ops import TABLE
 from tenfold.plan import BranchStep, CopyStep, KernelStep, LoopStep, Plan, Step
-from tenfold.plan.passes.write_out import write_out
+from tenfold.plan.passes.write_out import rerolled, write_out
 
 Array = np.ndarray[Any, Any]
 FEW = 3  # rounds of a loop that can be judged as a whole
@@ -121,7 +121,7 @@ def loop_of(node: Node) -> Loop:
     return lowering
 
 
-def misplaced(plan: Plan) -> tuple[Node, int] | None:
+def misplaced(plan: Plan, multiplied: frozenset[str] = frozenset()) -> tuple[Node, int] | None:
     """A node, and which of its scopes the plan has something else for; None if all is well."""
     known: dict[str, Graph] = {}
     for one in plan.every:
@@ -131,22 +131,23 @@ def misplaced(plan: Plan) -> tuple[Node, int] | None:
             node = one.graph.nodes[step.node]
             for number, scope in enumerate(node.scopes):
                 if scope.digest not in known:
-                    known[scope.digest] = written_out(scope)
+                    known[scope.digest] = written_out(scope, multiplied)
                 below = step.plans[number] if number < len(step.plans) else -1
                 if below < 0 or one.plans[below].graph.digest != known[scope.digest].digest:
                     return node, number
     return None
 
 
-def written_out(graph: Graph) -> Graph:
-    """The graph that a plan of this graph carries out."""
-    return write_out(graph, TABLE)[0]
+def written_out(graph: Graph, multiplied: frozenset[str] = frozenset()) -> Graph:
+    """The graph that a plan of this graph carries out, by a backend that multiplies these dtypes as
+    they are."""
+    return write_out(graph, TABLE, multiplied)[0]
 
 
 def is_rewritten(graph: Graph) -> bool:
     """Whether the planner writes an op as others, or nodes as a loop."""
     return any(
-        write_out(one, TABLE)[1]
+        rerolled(one, TABLE)[1]
         or any(isinstance(TABLE[node.op].lowering, Composition) for node in one.nodes)
         for one in (graph, *graph.scopes())
     )

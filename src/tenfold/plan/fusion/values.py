@@ -11,6 +11,7 @@ import numpy as np
 
 from tenfold.graph import Graph, Node
 from tenfold.graph.op import PRODUCT, Element, Pointwise, Ranges, Routine, Scatter, Table
+from tenfold.ops.algebra.products import by_library
 from tenfold.ops.ranges import updates
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.fusion.access import (
@@ -24,7 +25,7 @@ from tenfold.plan.fusion.access import (
     summed_access,
 )
 from tenfold.plan.lowering.product import product_access, reads_once
-from tenfold.types import TensorType
+from tenfold.types import SHORT, TensorType
 
 UPDATED = 64  # elements; larger values are updated in place, or copied and updated
 JOINED = 8  # inputs of a concatenation that are chosen from element by element
@@ -161,7 +162,12 @@ class FusionValues:
             return NOTHING
         if isinstance(lowering, Routine) and lowering.inline is not None:
             given = dict(node.attributes)
-            if lowering.inline(types, node.types[0], given):
+            multiplied = self.capabilities.multiplied
+            if lowering.name == PRODUCT and SHORT[node.types[0].dtype] in multiplied:
+                kernel = not by_library(types, node.types[0], given, multiplied)
+            else:
+                kernel = lowering.inline(types, node.types[0], given)
+            if kernel:
                 if lowering.name == PRODUCT:
                     return product_access(types, given)
                 return summed_access(lowering, types, given, node.types[0])

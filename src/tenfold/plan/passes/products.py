@@ -9,8 +9,8 @@ from tenfold.frozen import frozen
 from tenfold.graph import Builder, Graph, Node
 from tenfold.graph.op import PRODUCT, Routine, Table
 from tenfold.graph.rewrite import rewrite
-from tenfold.ops.algebra.products import SIDES, exact, narrow, sides, wider
-from tenfold.types import I64, KIND, DType, Shape, TensorType
+from tenfold.ops.algebra.products import SIDES, by_library, exact, narrow, sides, wider
+from tenfold.types import I64, KIND, SHORT, DType, Shape, TensorType
 
 # Values that are others with axes in another order: which, and that order.
 Permuted = dict[int, tuple[int, Shape]]
@@ -39,15 +39,16 @@ class Operand:
     over: Shape
 
 
-def lay_products(graph: Graph, table: Table) -> Graph:
+def lay_products(graph: Graph, table: Table, multiplied: frozenset[str] = frozenset()) -> Graph:
     """The graph with every product that is the library's in a form that it has: the batch first,
-    then the other axes and the contracted ones, or the other way about, each in order."""
+    then the other axes and the contracted ones, or the other way about, each in order.
+    `multiplied` as of a backend's capabilities."""
     permuted: Permuted = {}
     changed: set[int] = set()  # ids of nodes
     for node, start in zip(graph.nodes, graph.starts, strict=True):
         if table[node.op].permutes:
             permuted[start] = node.inputs[0], node["axes"]
-        elif _by_library(node, graph, table):
+        elif _by_library(node, graph, table, multiplied):
             laid = _laid(node, node.inputs, graph.types, permuted)
             if any(o.value != v or o.order for v, o in zip(node.inputs, laid, strict=True)):
                 changed.add(id(node))
@@ -72,23 +73,24 @@ def lay_products(graph: Graph, table: Table) -> Graph:
     return rewrite(graph, table, visit) if changed else graph
 
 
-def widen_products(graph: Graph, table: Table) -> Graph:
+def widen_products(graph: Graph, table: Table, multiplied: frozenset[str] = frozenset()) -> Graph:
     """The graph with every product that is better computed otherwise: sixteen-bit floats, bools,
-    and integers of which the sums are exact in floats, cast for the library; integers of 8 and 16
-    bits added up in 32."""
+    and integers of which the sums are exact in floats, cast for the library, unless it multiplies
+    them as they are; integers of 8 and 16 bits added up in 32."""
     before: Narrow = {}
     found = False
     for node, start in zip(graph.nodes, graph.starts, strict=True):
         source = _widened(node, graph.types, node.inputs, before, table)
         if source is not None:
             before[start] = source
-        found = found or _otherwise(node, graph.types, node.inputs, before, table) is not None
+        way = _otherwise(node, graph.types, node.inputs, before, table, multiplied)
+        found = found or way is not None
     if not found:
         return graph
     before = {}
 
     def visit(builder: Builder, node: Node, inputs: Sequence[int]) -> Sequence[int] | None:
-        way = _otherwise(node, builder.types, inputs, before, table)
+        way = _otherwise(node, builder.types, inputs, before, table, multiplied)
         if way is None:
             source = _widened(node, builder.types, inputs, before, table)
             if source is None:
@@ -117,10 +119,15 @@ def widen_products(graph: Graph, table: Table) -> Graph:
 
 
 def _otherwise(
-    node: Node, types: Sequence[TensorType], inputs: Sequence[int], before: Narrow, table: Table
+    node: Node,
+    types: Sequence[TensorType],
+    inputs: Sequence[int],
+    before: Narrow,
+    table: Table,
+    multiplied: frozenset[str],
 ) -> Way | None:
     """How a product is better computed; None for one that is not, and for other nodes."""
-    if not _is_product(node, table):
+    if not _is_product(node, table) or SHORT[node.types[0].dtype] in multiplied:
         return None
     given, result = dict(node.attributes), node.types[0]
     operands = [types[v] for v in inputs]
@@ -162,12 +169,14 @@ def _is_product(node: Node, table: Table) -> bool:
     return product and bool(node.types[0].size)
 
 
-def _by_library(node: Node, graph: Graph, table: Table) -> bool:
+def _by_library(node: Node, graph: Graph, table: Table, multiplied: frozenset[str]) -> bool:
     """Whether a node is a product that is the library's."""
     lowering = table[node.op].lowering
     if not _is_product(node, table) or not isinstance(lowering, Routine) or not lowering.inline:
         return False
     types = tuple(graph.types[v] for v in node.inputs)
+    if SHORT[node.types[0].dtype] in multiplied:
+        return by_library(types, node.types[0], dict(node.attributes), multiplied)
     return not lowering.inline(types, node.types[0], dict(node.attributes))
 
 

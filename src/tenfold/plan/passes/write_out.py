@@ -18,14 +18,15 @@ Found = tuple[FoundLoop | HoistedProduct | OverwrittenUpdates, ...]  # what was 
 Written = tuple[Graph, Found]
 
 
-def write_out(graph: Graph, table: Table) -> Written:
-    """The graph that a plan of this graph carries out, and what was found in it. Its scopes are
-    still to be written out."""
+def write_out(graph: Graph, table: Table, multiplied: frozenset[str] = frozenset()) -> Written:
+    """The graph that a plan of this graph carries out, and what was found in it, for a backend that
+    multiplies these dtypes as they are. Its scopes are still to be written out."""
     known = graph.__dict__.get("written_out")  # the planner asks, and who checks a plan
-    if known is None or known[0] is not table:
+    if known is None or known[0] is not table or known[1] != multiplied:
         looped, found = rerolled(graph, table)
-        known = note(graph, table, lay(expand(looped, table), table), found)
-    return known[1], known[2]
+        laid = lay(expand(looped, table), table, multiplied)
+        known = note(graph, table, multiplied, laid, found)
+    return known[2], known[3]
 
 
 def rerolled(graph: Graph, table: Table) -> Written:
@@ -41,12 +42,13 @@ def rerolled(graph: Graph, table: Table) -> Written:
     return known[1], known[2]
 
 
-def note(graph: Graph, table: Table, made: Graph, found: Found) -> Any:
+def note(graph: Graph, table: Table, multiplied: frozenset[str], made: Graph, found: Found) -> Any:
     """Note what a graph is, written out."""
-    known = graph.__dict__["written_out"] = table, made, found
+    known = graph.__dict__["written_out"] = table, multiplied, made, found
     return known
 
 
-def lay(graph: Graph, table: Table) -> Graph:
+def lay(graph: Graph, table: Table, multiplied: frozenset[str] = frozenset()) -> Graph:
     """A graph without compositions, its routines laid out as libraries want them."""
-    return lay_lines(lay_products(widen_products(graph, table), table), table)
+    widened = widen_products(graph, table, multiplied)
+    return lay_lines(lay_products(widened, table, multiplied), table)

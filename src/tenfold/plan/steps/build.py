@@ -79,7 +79,9 @@ def _written_out(graph: Graph, table: Table, templates: Templates) -> dict[str, 
             made[scope.digest] = opened[scope.digest]
         elif scope.digest not in opened:
             found = templates.find(scope)
-            written = write_out(scope, table)  # which a template has noted
+            written = write_out(
+                scope, table, templates.capabilities.multiplied
+            )  # which a template has noted
             opened[scope.digest] = found or written
             stack.append((scope, True))
             for node in reversed(written[0].nodes):
@@ -118,6 +120,7 @@ class _Planner:
         self.constants: list[bytes] = []
         self.inner: dict[int, int] = {}  # id of a sub-plan -> its number
         self.used: list[Plan] = []
+        self.words: Counter[str] = Counter()  # of routines
 
     def run(self) -> Plan:
         graph = self.graph
@@ -137,6 +140,7 @@ class _Planner:
             f"{reason} ({count}×, first: {graph.nodes[first].source or graph.nodes[first].op})"
             for reason, (count, first) in self.outline.notes.items()
         )
+        notes += tuple(f"{words} ({count}×)" for words, count in self.words.items())
         slots, arena, live = self.cells.lay_out(self.donated, self.capabilities.device)
         return Plan(
             graph, slots, tuple(self.steps), outputs, tuple(self.kernels), tuple(self.used),
@@ -284,6 +288,8 @@ class _Planner:
         size = self.capabilities.scratch(routine, types, dict(node.attributes))
         if size is not None:
             self.begin_routine(routine, types, dict(node.attributes))
+            words = self.capabilities.words(routine, types, dict(node.attributes))
+            self.words.update([words] if words else [])
         return size
 
     def reason(self, node: Node) -> str:

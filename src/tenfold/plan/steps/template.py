@@ -40,7 +40,7 @@ class Template:
         self.facts = TableFacts(structure.sizes, structure.least)
         numbers = dict(zip(structure.sizes, self.facts.sizes, strict=True))
         given = numbered(graph, numbers, table)
-        laid = lay(expand(given, table), table)
+        laid = lay(expand(given, table), table, capabilities.multiplied)
         types = {id(t): t.shape for t in laid.types}  # equal ones are mostly one object
         self.facts.tell_apart(_integers((*types.values(), *[n.attributes for n in laid.nodes])))
         forms = general_forms(table, capabilities.tune)

@@ -68,7 +68,7 @@ class Templates:
                     return None
         found = known.at(looped, structure, loops, self)
         if found is not None:
-            note(graph, self.table, found.graph, loops)
+            note(graph, self.table, self.capabilities.multiplied, found.graph, loops)
         return found
 
     def _seen(self, key: Any, graph: Graph) -> _Known | None:

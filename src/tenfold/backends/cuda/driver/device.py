@@ -7,19 +7,22 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tenfold.backends.cuda.driver.library import Driver, driver
-from tenfold.backends.cuda.target import EXACT, CudaTarget, named
+from tenfold.backends.cuda.driver.library import Driver, driver, forked
+from tenfold.backends.cuda.library.cublas import Multiplier, find_cublas
+from tenfold.backends.cuda.target import CudaTarget, target_on
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
 from tenfold.types import TensorType
 
 if TYPE_CHECKING:
+    from tenfold.backends.cuda.assemble import ModuleCode
     from tenfold.backends.cuda.recording import Recording
 
 Array = np.ndarray[Any, Any]
@@ -28,6 +31,8 @@ Argument = bytes | int  # of a kernel: raw, or an address
 _MAJOR, _MINOR, _PROCESSORS, _L2 = 75, 76, 16, 38
 _MAPPED = 2  # of pinned memory: kernels may touch it
 _NON_BLOCKING = 1
+_ERROR_LOG, _ERROR_LOG_BYTES, _SAID = 5, 6, 4096  # of loading: options, and bytes for what is said
+_ORDINAL = 9  # of a pointer: the number of its GPU
 _NOT_READY = 600  # a status that is no error
 
 
@@ -63,10 +68,15 @@ class Device(Protocol):
     order."""
 
     target: CudaTarget
+    number: int  # among the GPUs of the machine
 
     def alloc(self, nbytes: int) -> int: ...
 
     def free(self, address: int) -> None: ...
+
+    def home(self, address: int) -> int:
+        """The number of the GPU whose memory this is."""
+        ...
 
     def pinned(self, nbytes: int) -> tuple[Array, int]:
         """Bytes of the host that kernels may touch, and where these find them."""
@@ -96,8 +106,8 @@ class Device(Protocol):
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any) -> None: ...
 
-    def load(self, text: str, image: bytes | None) -> Module:
-        """A module, of its LLVM IR or its machine code."""
+    def load(self, codes: Sequence[ModuleCode]) -> Sequence[Module]:
+        """Modules; they are assembled all at once."""
         ...
 
     def launch(
@@ -109,6 +119,10 @@ class Device(Protocol):
         ...
 
     def wait(self, stream: Any) -> None: ...
+
+    def multiplier(self) -> Multiplier:
+        """The library that multiplies matrices here; only where the target names one."""
+        ...
 
 
 class PinnedWord:
@@ -163,13 +177,12 @@ class Gpu:
         self.version = version.value
         self.capability = 10 * major + minor
         self.processors = self.attribute(_PROCESSORS)
-        self.target = named(f"sm_{self.capability}", llvmlite_version(), self._ptx(), EXACT)
+        found = find_cublas(self.version // 1000)
+        library = found.version if found is not None else ""
+        self.target = target_on(self.capability, self.version, llvmlite_version(), library)
+        self._multiplier: Multiplier | None = None
         self._own = threading.local()
-
-    def _ptx(self) -> int:
-        """The newest version of PTX that both the driver and LLVM know."""
-        major, minor = self.version // 1000, self.version % 1000 // 10
-        return min(88, 80 + (major - 12) * 10 + minor) if major >= 12 else 78
+        self._several = gpu_count() > 1
 
     def attribute(self, which: int) -> int:
         found = c_int()
@@ -184,11 +197,9 @@ class Gpu:
     def enter(self) -> Driver:
         """The driver's functions, with this GPU's context current in this thread."""
         if os.getpid() != self._process:
-            raise DeviceProblem(
-                "CUDA does not work in the child of a process that has used it",
-                fix="start processes by 'spawn', or use CUDA in the child alone",
-            )
-        if not getattr(self._own, "entered", False):
+            raise forked()
+        # Where there are several GPUs, whoever used another in this thread has left its context.
+        if self._several or not getattr(self._own, "entered", False):
             with self._lock:
                 if not self._context:
                     self.cuda.cuDevicePrimaryCtxRetain(byref(self._context), self._device)
@@ -210,7 +221,13 @@ class Gpu:
 
     def free(self, address: int) -> None:
         if os.getpid() == self._process:
-            self.enter().cuMemFree_v2(address)
+            with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
+                self.enter().cuMemFree_v2(address)
+
+    def home(self, address: int) -> int:
+        found = c_int()
+        self.enter().cuPointerGetAttribute(byref(found), _ORDINAL, address)
+        return found.value
 
     def pinned(self, nbytes: int) -> tuple[Array, int]:
         cuda, host, seen = self.enter(), c_void_p(), c_uint64()
@@ -247,7 +264,14 @@ class Gpu:
     def stream(self) -> c_void_p:
         found = c_void_p()
         self.enter().cuStreamCreate(byref(found), _NON_BLOCKING)
+        ended = weakref.finalize(found, self._end_stream, found.value or 0)
+        ended.atexit = False  # the driver ends all when the process does
         return found
+
+    def _end_stream(self, stream: int) -> None:
+        if os.getpid() == self._process:
+            with suppress(DeviceProblem):
+                self.enter().cuStreamDestroy_v2(stream)
 
     def upload(self, address: int, array: Array, stream: Any) -> None:
         if array.nbytes:
@@ -269,14 +293,37 @@ class Gpu:
     def wait(self, stream: Any) -> None:
         self.enter().cuStreamSynchronize(stream)
 
+    # Libraries.
+
+    def multiplier(self) -> Multiplier:
+        self.enter()
+        with self._lock:
+            if self._multiplier is None:
+                library = find_cublas(self.version // 1000)
+                assert library is not None, "the target names no cublasLt"
+                self._multiplier = Multiplier(library)
+            return self._multiplier
+
     # Code.
 
-    def load(self, text: str, image: bytes | None) -> GpuModule:
-        from tenfold.backends.cuda.compile import to_ptx
+    def load(self, codes: Sequence[ModuleCode]) -> list[GpuModule]:
+        from tenfold.backends.cuda.assemble import assemble
 
-        handle = c_void_p()
-        code = image if image is not None else to_ptx(text, self.target).encode()
-        self.enter().cuModuleLoadData(byref(handle), c_char_p(code))
+        assemble([one for one in codes if one.text])  # not what was read from a file
+        return [self._module(one.image(self.capability, self.version)) for one in codes]
+
+    def _module(self, image: bytes) -> GpuModule:
+        """A module of PTX or machine code; what the driver's assembler says is in the error."""
+        handle, said = c_void_p(), ctypes.create_string_buffer(_SAID)
+        options = (c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
+        values = (c_void_p * 2)(ctypes.addressof(said), _SAID)
+        given = (2, ctypes.addressof(options), ctypes.addressof(values))
+        try:
+            self.enter().cuModuleLoadDataEx(byref(handle), c_char_p(image), *given)
+        except DeviceProblem as error:
+            words = said.value.decode(errors="replace").strip()
+            error.message += f": {words[:400]}" if words else ""
+            raise
         return GpuModule(self, handle)
 
     def instantiate(self, recording: Recording, places: Sequence[int]) -> Launchable:
@@ -301,9 +348,13 @@ class Gpu:
         )
 
 
-@cache
 def gpu(number: int = 0) -> Gpu:
     """The GPU of this number."""
+    return _gpu(number)
+
+
+@cache
+def _gpu(number: int) -> Gpu:
     count = gpu_count()
     if not 0 <= number < count:
         there = "there is none here" if not count else f"there are {count}"

@@ -116,13 +116,14 @@ class NodeParams(Structure):
 
 class _Patch:
     """A node that touches places: its parameters, and the words of them that are addresses in
-    these."""
+    these; or what a library does in its stead."""
 
-    __slots__ = ("node", "params", "words")
+    __slots__ = ("library", "node", "params", "words")
 
     def __init__(self, node: c_void_p, params: NodeParams) -> None:
         self.node, self.params = node, params
         self.words: list[tuple[int, int, Any]] = []  # place, offset, the word
+        self.library: LibraryNode | None = None
 
 
 class Executable:
@@ -130,6 +131,7 @@ class Executable:
 
     def __init__(self, gpu: Gpu, recording: Recording, places: Sequence[Address]) -> None:
         self._gpu, self._kept = gpu, list[Any]()
+        self._capturing: Any = None  # a stream
         self.places = list(places)
         self._patches: dict[int, list[_Patch]] = {n: [] for n in range(len(places))}
         cuda = gpu.enter()
@@ -168,6 +170,7 @@ class Executable:
             if patched:
                 patch = _Patch(node, params)
                 patch.words = patched
+                patch.library = one if isinstance(one, LibraryNode) else None
                 for place in {place for place, _, _ in patched}:
                     self._patches[place].append(patch)
         return inside
@@ -201,6 +204,8 @@ class Executable:
                 own.context = self._gpu.context.value
             case LibraryNode():
                 params.type = _CHILD
+                for address in node.places:
+                    self._address(address, None, patched)
                 params.of.child.graph = self._captured(node).value
         self._kept.append(params)
         return params, patched
@@ -233,13 +238,16 @@ class Executable:
 
     def _captured(self, node: LibraryNode) -> c_void_p:
         """What a library does, as a graph of its own."""
-        cuda, stream, made = self._gpu.enter(), self._gpu.stream(), c_void_p()
+        cuda, made = self._gpu.enter(), c_void_p()
         places = [self._address(a, None, []) for a in node.places]
-        cuda.cuStreamBeginCapture_v2(stream, _RELAXED)
+        if self._capturing is None:
+            self._capturing = self._gpu.stream()
+        cuda.cuStreamBeginCapture_v2(self._capturing, _RELAXED)
         try:
-            node.call(stream, places)
+            node.call(self._gpu, self._capturing, places)
         finally:
-            cuda.cuStreamEndCapture(stream, byref(made))
+            cuda.cuStreamEndCapture(self._capturing, byref(made))
+        self._kept.append(made)
         return made
 
     def point(self, places: Sequence[Address]) -> None:
@@ -249,15 +257,30 @@ class Executable:
             return
         cuda = self._gpu.enter()
         patches = {id(p): p for n in changed for p in self._patches[n]}
+        self.places = list(places)
         for patch in patches.values():
+            if patch.library is not None:
+                graph = self._captured(patch.library)
+                cuda.cuGraphExecChildGraphNodeSetParams(self.handle, patch.node, graph)
+                cuda.cuGraphDestroy(graph)
+                self._kept.pop()
+                continue
             for place, offset, where in patch.words:
                 holder, key = where
                 if isinstance(key, int):
                     holder[key] = places[place] + offset
                 else:
                     setattr(holder, key, places[place] + offset)
-            cuda.cuGraphExecNodeSetParams(self.handle, patch.node, addressof(patch.params))
-        self.places = list(places)
+            of = patch.params.of
+            if patch.params.type == _KERNEL:
+                cuda.cuGraphExecKernelNodeSetParams_v2(
+                    self.handle, patch.node, addressof(of.kernel)
+                )
+            else:
+                ends = addressof(of.copy) + _Copy.source.offset
+                cuda.cuGraphExecMemcpyNodeSetParams(
+                    self.handle, patch.node, ends, self._gpu.context
+                )
 
     def launch(self, stream: Any) -> None:
         self._gpu.enter().cuGraphLaunch(self.handle, stream)

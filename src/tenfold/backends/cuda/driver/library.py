@@ -12,6 +12,7 @@ from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 
 _P = ctypes.POINTER
 _NAMES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
+_open = ctypes.CDLL
 OUT_OF_MEMORY = 2
 # After one of these nothing can be done on the device by this process any more.
 _STICKY = {
@@ -22,6 +23,27 @@ _STICKY = {
     715: "a kernel has an instruction that the chip does not know",
     716: "a kernel touched memory at an odd address",
     719: "a kernel failed for a reason that the driver does not tell",
+}
+# What else is known by its number: what it is, and what to do.
+_KNOWN = {
+    3: ("the driver was not begun in this process", "use CUDA in one process of a fork alone"),
+    46: ("the GPU is another process's alone", "end that process, or give backend='cuda:1'"),
+    100: (
+        "the driver finds no GPU",
+        "see what nvidia-smi finds, and whether CUDA_VISIBLE_DEVICES hides it; or give "
+        "backend='cpu'",
+    ),
+    209: ("the driver has no code for this GPU", "report the program; backend='cpu' runs it"),
+    218: ("the driver does not take the code", "report the program; backend='cpu' runs it"),
+    222: ("the code is newer than the driver", "install a newer driver, or give backend='cpu'"),
+    803: (
+        "the driver and its library do not fit each other",
+        "restart the machine, since one of them was updated; or give backend='cpu'",
+    ),
+    804: (
+        "the driver's library for newer versions of CUDA does not work with this GPU",
+        "take CUDA's folder 'compat' out of LD_LIBRARY_PATH, or give backend='cpu'",
+    ),
 }
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuInit": (c_uint,),
@@ -55,7 +77,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuEventSynchronize": (c_void_p,),
     "cuEventElapsedTime_v2": (_P(ctypes.c_float), c_void_p, c_void_p),
     "cuEventDestroy_v2": (c_void_p,),
-    "cuModuleLoadData": (_P(c_void_p), c_char_p),
+    "cuModuleLoadDataEx": (_P(c_void_p), c_char_p, c_uint, c_void_p, c_void_p),
     "cuModuleUnload": (c_void_p,),
     "cuModuleGetFunction": (_P(c_void_p), c_void_p, c_char_p),
     "cuFuncSetAttribute": (c_void_p, c_int, c_int),
@@ -66,8 +88,9 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuGraphInstantiateWithFlags": (_P(c_void_p), c_void_p, c_uint64),
     "cuGraphExecDestroy": (c_void_p,),
     "cuGraphExecKernelNodeSetParams_v2": (c_void_p, c_void_p, c_void_p),
-    "cuGraphExecNodeSetParams": (c_void_p, c_void_p, c_void_p),
+    "cuGraphExecMemcpyNodeSetParams": (c_void_p, c_void_p, c_void_p, c_void_p),
     "cuGraphLaunch": (c_void_p, c_void_p),
+    "cuGraphExecChildGraphNodeSetParams": (c_void_p, c_void_p, c_void_p),
     "cuStreamBeginCapture_v2": (c_void_p, c_int),
     "cuStreamEndCapture": (c_void_p, _P(c_void_p)),
     "cuGraphConditionalHandleCreate": (_P(c_uint64), c_void_p, c_void_p, c_uint, c_uint),
@@ -82,7 +105,7 @@ class Driver:
 
     def __init__(self, library: Any) -> None:
         self._library = library
-        self._made: dict[str, Any] = {}
+        self.process = os.getpid()
 
     def __getattr__(self, name: str) -> Any:
         """One of the functions; the newest of several versions that this driver has."""
@@ -138,15 +161,34 @@ class Driver:
                 f"the GPU gave up: {_STICKY[status]} ({words}, in {name})",
                 fix="this process can't use it any more: start another; and report the program",
             )
+        if status in _KNOWN:
+            what, fix = _KNOWN[status]
+            return DeviceProblem(f"{what} ({words}, in {name})", fix=fix)
         return DeviceProblem(f"CUDA: {words} (in {name})")
 
 
-@cache
 def driver() -> Driver:
     """NVIDIA's driver, begun; an error says why there is none."""
+    made = _begun()
+    if made.process != os.getpid():
+        raise forked()
+    return made
+
+
+def forked() -> DeviceProblem:
+    """The error of a child whose parent has used the driver."""
+    return DeviceProblem(
+        "CUDA does not work in the child of a process that has used it",
+        fix="start processes by 'spawn' (multiprocessing.set_start_method), or use CUDA in the "
+        "children alone",
+    )
+
+
+@cache
+def _begun() -> Driver:
     for name in _NAMES:
         try:
-            library = ctypes.CDLL(name)
+            library = _open(name)
             break
         except OSError:
             continue
@@ -158,11 +200,3 @@ def driver() -> Driver:
     made = Driver(library)
     made.cuInit(0)
     return made
-
-
-_started = os.getpid()  # where libcuda was begun, if it was
-
-
-def forked() -> bool:
-    """Whether this is the child of a process that has used the driver: there it does not work."""
-    return driver.cache_info().currsize > 0 and os.getpid() != _started

@@ -4,13 +4,15 @@ share the rows of these. A sum is a balanced tree over runs of four rows."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
 from typing import Any
 
-from tenfold.backends.cuda.emit.control import Counter, balanced, least, loop, total
+from tenfold.backends.cuda.emit.control import balanced, least, loop, total
 from tenfold.backends.cuda.emit.function import FunctionWriter
 from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import guarded
-from tenfold.backends.cuda.emit.phases import Phases, PhaseWriter
+from tenfold.backends.cuda.emit.phases import BUSY, Phases, PhaseWriter, apart_of, counted, state_of
 from tenfold.backends.cuda.emit.rowform import RowForm
 from tenfold.backends.cuda.emit.team import chosen, wait
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
@@ -20,7 +22,7 @@ from tenfold.kernel.ir.number import Facts, prefers_less
 
 _BLOCK = 256  # threads at least
 _RUN = Fold().run
-_RUNS = 4  # that a thread has at once: so many rows are on their way
+_RUNS = 2  # that a thread has at once: so many rows are on their way
 _AT_ONCE = _RUN * _RUNS
 
 
@@ -28,10 +30,7 @@ class Columns(Phases):
     """A warp has 32 columns; `warps` of them share the rows of these, each a stretch of runs."""
 
     def __init__(self, form: RowForm, begin: Callable[[], FunctionWriter], facts: Facts) -> None:
-        extent = form.kernel.axes[form.row].extent
-        self.warps = next((n for n in (1, 2, 4) if prefers_less(extent, 32 * n + 1)), 8)
-        if self.warps == 8 and not prefers_less(extent, 1024):
-            self.warps = 32
+        self.warps = _warps(form)
         self.threads = max(_BLOCK, WARP * self.warps)
         self.sides = self.threads // (WARP * self.warps)  # of 32 columns, in a block
         super().__init__(form, begin, facts)
@@ -46,6 +45,21 @@ class Columns(Phases):
 
     def writer(self, f: FunctionWriter, t: Thread) -> ColumnsWriter:
         return ColumnsWriter(self, f, t)
+
+
+def _warps(form: RowForm) -> int:
+    """How many warps share the rows of a column: more where these are many, and where there are
+    few columns, as long as each has as many rows as it has at once."""
+    extent = form.kernel.axes[form.row].extent
+    columns: Any = prod(form.kernel.axes[a].extent for a in form.outer)
+    warps = next((n for n in (1, 2, 4) if prefers_less(extent, 32 * n + 1)), 8)
+    if warps == 8 and not prefers_less(extent, 1024):
+        return 32
+    while warps < 8 and not prefers_less(extent, 2 * warps * _AT_ONCE):
+        if not prefers_less(columns // (_BLOCK // warps), BUSY):
+            break
+        warps *= 2
+    return warps
 
 
 class ColumnsWriter(PhaseWriter):
@@ -94,6 +108,7 @@ class ColumnsWriter(PhaseWriter):
             number = w.op(f"add i32 {before}, {number}")
         if ty == "i64":
             number = w.op(f"zext i32 {number} to i64")
+        self.rows_at_once = size
         low = w.op(f"mul {ty} {number}, {w.const(ty, size, False)}")
         high = w.op(f"add {ty} {low}, {w.const(ty, size, False)}")
         return low, least(w, ty, high, phases.extent)
@@ -113,40 +128,37 @@ class ColumnsWriter(PhaseWriter):
         w, t = self.w, self.t
         self.uniform(self.roots_of(members))
         joinings = [Joining.of(self.kernel, m) for m in members]
-        counters: list[Counter | None] = [self.counter(j) if j.shaped else None for j in joinings]
-        begin = [
-            pair for j in joinings if not j.shaped for pair in zip(j.types, j.identity, strict=True)
-        ]
         low, high = self.stretch()
+        most = self.rows_at_once // _AT_ONCE
+        counters = [self.counter(j, most) if j.shaped else None for j in joinings]
+        begin = state_of(joinings, counters)
 
         def one(at: Position, held: list[Text]) -> list[Text]:
-            number, place, out = held[0], 1, list[Text]()
+            number, states, out = held[0], apart_of(joinings, counters, held[1:]), list[Text]()
             anchor, slots = self.slots(at)
             with t.across(self.form.row, anchor, slots):
                 self.need(self.roots_of(members))
-                for member, joining, counter in zip(members, joinings, counters, strict=True):
+                for member, joining, counter, mine in zip(
+                    members, joinings, counters, states, strict=True
+                ):
                     args = self.kernel.instructions[member].args
                     values = [[t.get(a, n) for a in args] for n in range(len(slots))]
                     if counter is not None:
-                        counter.join(number, self._runs(joining, values, slots))
+                        out += counter.join(number, self._runs(joining, values, slots), mine)
                         continue
-                    width = len(joining.types)
-                    mine = held[place : place + width]
-                    place += width
                     for given, slot in zip(values, slots, strict=True):
                         mine = chosen(w, slot, joining, mine, joining.step(w, mine, given))
                     out += mine
             return [w.op(f"add i32 {number}, 1"), *out]
 
         number, *rest = loop(w, t.position, low, high, _AT_ONCE, [("i32", "0"), *begin], one)
-        found, place = list[Held](), 0
+        found = list[Held]()
         some = w.op(f"icmp ne i32 {number}, 0")
-        for joining, counter in zip(joinings, counters, strict=True):
+        states = apart_of(joinings, counters, rest)
+        for joining, counter, held in zip(joinings, counters, states, strict=True):
             if counter is not None:
-                held = self._some(some, joining, counter, number)
-            else:
-                held = rest[place : place + len(joining.types)]
-                place += len(joining.types)
+                held = guarded(w, some, partial(counter.total, number, held), joining.types)
+                held = self._or_nothing(some, joining, held)
             found.append(self._joined(joining, held))
         return found
 
@@ -163,8 +175,8 @@ class ColumnsWriter(PhaseWriter):
             runs.append(held)
         return balanced(self.w, joining, runs)
 
-    def _some(self, some: Text, joining: Joining, counter: Counter, number: Text) -> Held:
-        made = guarded(self.w, some, lambda: counter.total(number), joining.types)
+    def _or_nothing(self, some: Text, joining: Joining, made: Held) -> Held:
+        """What is made, where there is something, else what changes no other."""
         return [
             self.w.op(f"select i1 {some}, {ty} {x}, {ty} {none}")
             for ty, x, none in zip(joining.types, made, joining.identity, strict=True)
@@ -198,16 +210,16 @@ class ColumnsWriter(PhaseWriter):
         return self.turn, self.phases.warps
 
     def recall(self, joining: Joining, read: Any) -> Held:
-        """Each thread goes through the parts of its column: they are few."""
+        """The warps of a column share its parts: each has neighbours, a power of two of them."""
         w, phases = self.w, self.phases
-        counter = self.counter(joining)
-
-        def one(part: Position, held: list[Text]) -> list[Text]:
-            counter.join(held[0], read(str(part)))
-            return [w.op(f"add i32 {held[0]}, 1")]
-
-        (number,) = loop(w, "i32", 0, phases.parts, 1, [("i32", "0")], one)
-        return counter.total(number)
+        each = 1 << ((phases.parts + phases.warps - 1) // phases.warps - 1).bit_length()
+        first = w.op(f"mul i32 {self.turn}, {w.const('i32', each, False)}")
+        stop = w.op(f"add i32 {first}, {w.const('i32', each, False)}")
+        count = w.const("i32", phases.parts, False)
+        stop = w.intrinsic("umin", "i32", stop, count)
+        held = counted(w, self.counter(joining, each), first, stop, read)
+        some = w.op(f"icmp ult i32 {first}, {count}")
+        return self._joined(joining, self._or_nothing(some, joining, held))
 
     def sweep(self) -> None:
         w, ty = self.w, self.t.position

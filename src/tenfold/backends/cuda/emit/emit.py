@@ -8,14 +8,24 @@ from typing import Any
 
 from tenfold.backends.cuda.emit.columns import Columns
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
+from tenfold.backends.cuda.emit.keptcolumns import emit_kept_columns
 from tenfold.backends.cuda.emit.longrows import LongRows
 from tenfold.backends.cuda.emit.phases import is_shaped
-from tenfold.backends.cuda.emit.point import apart, emit_point, first_of, outside_of, thread_number
+from tenfold.backends.cuda.emit.point import (
+    apart,
+    emit_point,
+    first_of,
+    flattened,
+    outside_of,
+    thread_number,
+)
 from tenfold.backends.cuda.emit.rowform import RowForm, row_form
 from tenfold.backends.cuda.emit.rows import emit_rows
 from tenfold.backends.cuda.emit.scatter import emit_scatter
 from tenfold.backends.cuda.emit.serial import SerialEmitter
+from tenfold.backends.cuda.emit.tile import emit_tiles, tile_of
 from tenfold.backends.cuda.target import CudaTarget
+from tenfold.errors import Unsupported
 from tenfold.kernel.analyse.lanes import LaneChoice, rounds_in
 from tenfold.kernel.analyse.nest import Loop, nest
 from tenfold.kernel.ir.kernel import SEQUENTIAL, Free, Kernel
@@ -32,30 +42,41 @@ def emit(
     facts: Facts,
     strict: bool = False,
     odd: frozenset[int] = frozenset(),
+    early: bool = False,
 ) -> KernelText:
     """The text of a kernel whose sizes are Numbers that these facts are about; it is right for all
     sizes of which they hold once it is written. `odd` are the buffers that may begin at no multiple
-    of 16 bytes."""
+    of 16 bytes. With `early` it may be launched by programmatic edges, beside the kernels that it
+    waits for."""
+    if early and not target.clusters:
+        raise Unsupported(
+            f"kernels of {target.name} that begin before those before them have ended",
+            fix="launch them one after the other, or for sm_90 or later",
+        )
     choice = LaneChoice(kernel)
     lanes = choice.best()
     order = choice.within(lanes)
-    legal = legalise(recompute(kernel), fused=not strict, full_nan=True)
+    legal = legalise(recompute(kernel), fused=not strict, brain=True)
     sequential = [n for n, a in enumerate(kernel.axes) if a.kind == SEQUENTIAL]
     if not choice.reduces and not sequential:
-        return emit_point(FunctionWriter(legal, target, odd), order, facts)
+        tile = tile_of(legal, order)
+        if tile is not None:
+            return emit_tiles(FunctionWriter(legal, target, odd, early), order, tile, facts)
+        legal, order = flattened(legal, order)
+        return emit_point(FunctionWriter(legal, target, odd, early), order, facts)
     along = rounds_in(legal, order, lanes)
     form = row_form(legal, order)
     if form is not None:
         found = _emit_rows(
-            form, along, lanes, lambda: FunctionWriter(form.kernel, target, odd), facts
+            form, along, lanes, lambda: FunctionWriter(form.kernel, target, odd, early), facts
         )
         if found is not None:
             return found
     if sequential:
-        scattered = emit_scatter(legal, lambda: FunctionWriter(legal, target, odd), facts)
+        scattered = emit_scatter(legal, lambda: FunctionWriter(legal, target, odd, early), facts)
         if scattered is not None:
             return scattered
-    return _emit_serial(FunctionWriter(legal, target, odd), order, sequential, along, facts)
+    return _emit_serial(FunctionWriter(legal, target, odd, early), order, sequential, along, facts)
 
 
 def _emit_rows(
@@ -70,7 +91,8 @@ def _emit_rows(
     if any(axis in lanes for axis in form.outer):
         if is_shaped(form.kernel) and None not in along.values():
             return None
-        return Columns(form, begin, facts).emit()
+        found = emit_kept_columns(form, begin(), facts)
+        return Columns(form, begin, facts).emit() if found is None else found
     if is_shaped(form.kernel) and None in along.values():
         return None
     found = emit_rows(form, begin(), facts)

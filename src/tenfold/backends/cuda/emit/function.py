@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from tenfold.backends.cuda.emit.pairs import close, paired
 from tenfold.backends.cuda.emit.thread import Text, Thread
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.functions import shared as shorten
@@ -73,19 +74,42 @@ def place(number: Any, facts: Facts) -> int:
 class FunctionWriter:
     """The text of one function on its way."""
 
-    def __init__(self, kernel: Kernel, target: CudaTarget, odd: frozenset[int]) -> None:
-        self.kernel, self.target, self.odd = kernel, target, odd
-        self.w = Writer(target.llvm, signs=True)
+    def __init__(
+        self, kernel: Kernel, target: CudaTarget, odd: frozenset[int], early: bool = False
+    ) -> None:
+        """With `early`, those behind it may begin at once, and it waits for those before it."""
+        self.kernel, self.target, self.odd, self.early = kernel, target, odd, early
+        self.w = Writer(target.llvm)
         self.w.label("entry")
+        if early:
+            self._overlap()
         self.memory: list[str] = []  # lines that reserve a thread's own
         self.shared: list[str] = []  # and a block's
+        self.cluster = 1  # blocks of a cluster
         self.partial = False  # whether it is given room for partial results
         self.common = False  # whether other kernels have the same function
         self.words: list[Any] = []
 
+    def _overlap(self) -> None:
+        """Let the kernels behind begin, then wait until all before have ended and what they wrote
+        is seen. So each kernel ends after all before it, and may write where these read."""
+        for name in ("launch.dependents", "wait"):
+            self.w.declare(f"void @llvm.nvvm.griddepcontrol.{name}()")
+            self.w.put(f"call void @llvm.nvvm.griddepcontrol.{name}()")
+
     def thread(self) -> Thread:
         """What the code of a thread begins with."""
-        return Thread(self.kernel, self.w, odd=self.odd)
+        pairs, instead = paired(self.kernel, self.target)
+        near = close(self.kernel, self.target)
+        return Thread(
+            self.kernel,
+            self.w,
+            odd=self.odd,
+            pairs=pairs,
+            instead=instead,
+            close=near,
+            early=self.early,
+        )
 
     def sreg(self, name: str) -> Text:
         """One of the registers that say which thread this is."""
@@ -141,6 +165,8 @@ class FunctionWriter:
         attributes = f'"nvvm.maxntid"="{threads}"'
         if least > 1:
             attributes += f' "nvvm.minctasm"="{least}"'
+        if self.cluster > 1:
+            attributes += f' "nvvm.cluster_dim"="{self.cluster},1,1"'
         head = f"define ptx_kernel void @local.({listed}) nounwind {attributes} {{"
         lines = [head, w.lines[0], *self.memory, *before, *w.lines[1:], "}", ""]
         return "\n".join(lines), "\n".join(self.shared), tuple(one for one, _ in given)
@@ -173,7 +199,7 @@ def finish(
             declared.update(dict.fromkeys(lines))
             bodies[name] = body
         maths |= needed
-        launches.append(Launch(name, place(blocks, facts), threads, given))
+        launches.append(Launch(name, place(blocks, facts), threads, given, own.cluster))
     fragment = Fragment(tuple(declared), "\n".join(bodies.values()))
     return KernelText(
         fragment, frozenset(maths), tuple(launches), place(partial, facts), tuple(common)

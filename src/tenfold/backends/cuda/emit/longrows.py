@@ -8,7 +8,13 @@ from typing import Any
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter
 from tenfold.backends.cuda.emit.joining import Held, Joining
-from tenfold.backends.cuda.emit.phases import Phases, PhaseWriter, recalled_by_block
+from tenfold.backends.cuda.emit.phases import (
+    Phases,
+    PhaseWriter,
+    apart_of,
+    recalled_by_block,
+    state_of,
+)
 from tenfold.backends.cuda.emit.rows import packs
 from tenfold.backends.cuda.emit.team import Layout, Team, chosen
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
@@ -93,40 +99,38 @@ class LongRowsWriter(PhaseWriter):
         w, t = self.w, self.t
         self.uniform(self.roots_of(members))
         joinings = [Joining.of(self.kernel, m) for m in members]
-        counters = [self.counter(j) if j.shaped else None for j in joinings]
-        loose = [j for j in joinings if not j.shaped]  # those are joined in the end
-        begin = [pair for j in loose for pair in zip(j.types, j.identity, strict=True)]
+        most = self.phases.size or self.phases.units
+        counters = [self.counter(j, most) if j.shaped else None for j in joinings]
+        begin = state_of(joinings, counters)
         low, high = self.chunks()
 
         def one(chunk: Position, held: list[Text]) -> list[Text]:
-            number, at, out = held[0], 1, list[Text]()
+            number, states, out = held[0], apart_of(joinings, counters, held[1:]), list[Text]()
             anchor, slots = self.slots(chunk)
             with t.across(self.form.row, anchor, slots):
                 self.need(self.roots_of(members), self.count)
-                for member, joining, counter in zip(members, joinings, counters, strict=True):
+                for member, joining, counter, mine in zip(
+                    members, joinings, counters, states, strict=True
+                ):
                     args = self.kernel.instructions[member].args
                     values = [[t.get(a, n) for a in args] for n in range(len(slots))]
                     if counter is not None:
-                        counter.join(number, self.team.joined(joining, values, slots, again=True))
+                        made = self.team.joined(joining, values, slots, again=True)
+                        out += counter.join(number, made, mine)
                         continue
-                    width = len(joining.types)
-                    mine = held[at : at + width]
-                    at += width
                     for given, slot in zip(values, slots, strict=True):
                         mine = chosen(w, slot, joining, mine, joining.step(w, mine, given))
                     out += mine
             return [w.op(f"add i32 {number}, 1"), *out]
 
         number, *rest = loop(w, "i32", low, high, 1, [("i32", "0"), *begin], one)
-        found, at = list[Held](), 0
-        for joining, counter in zip(joinings, counters, strict=True):
+        found = list[Held]()
+        states = apart_of(joinings, counters, rest)
+        for joining, counter, mine in zip(joinings, counters, states, strict=True):
             if counter is not None:
-                found.append(counter.total(number))
-                continue
-            width = len(joining.types)
-            mine = rest[at : at + width]
-            at += width
-            found.append(self.team.joined(joining, [mine], [Slot(0)]))
+                found.append(counter.total(number, mine))
+            else:  # those are joined in the end
+                found.append(self.team.joined(joining, [mine], [Slot(0)]))
         return found
 
     def sweep(self) -> None:

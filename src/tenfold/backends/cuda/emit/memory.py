@@ -64,7 +64,7 @@ def guarded(
     """What `make` gives where a test holds, elsewhere zeros."""
     if test is None or test == "true":
         return list(make())
-    zeros = ["zeroinitializer" if ty.startswith("<") else _zero(ty) for ty in types]
+    zeros = ["zeroinitializer" if ty.startswith("<") else zero(ty) for ty in types]
     if test == "false":
         return zeros
     before, inside, end = w.block, w.fresh("in"), w.fresh("out")
@@ -80,7 +80,8 @@ def guarded(
     ]
 
 
-def _zero(ty: str) -> str:
+def zero(ty: str) -> str:
+    """Nothing, of a type."""
     return "false" if ty == "i1" else "0.0" if ty in ("float", "double") else "0"
 
 
@@ -122,9 +123,11 @@ def size_in_memory(ty: str) -> int:
 
 
 def _loaded(t: Thread, buffer: int, ty: str, at: Text, align: int) -> list[Text]:
-    """What lies there; of memory that nothing writes to meanwhile, by the cache for such."""
+    """What lies there; of memory that nothing writes to meanwhile, by the cache for such. A kernel
+    that begins early has none: such loads could be moved before it waits."""
     found = t.kernel.buffers[buffer]
-    constant = ", !invariant.load !{}" if found.role == READ and not found.alias else ""
+    stays = found.role == READ and not found.alias and not t.early
+    constant = ", !invariant.load !{}" if stays else ""
     return [t.w.op(f"load {ty}, {GLOBAL} {at}, align {align}{constant}")]
 
 
@@ -179,11 +182,29 @@ def _store_single(t: Thread, item: Store, slot: int, places: Sequence[Text]) -> 
         w.put(f"store {ty} {raw}, {GLOBAL} {at}, align {size_in_memory(ty)}")
 
 
+def guard(t: Thread, number: int, test: Text | None = None) -> None:
+    """Where a check fails at any slot, and a test holds, set its bit where the host looks."""
+    found, w = t.kernel.checks[number], t.w
+    told = f"atomicrmw or ptr addrspace(1) %fault, i32 {1 << found.code} monotonic, align 4"
+
+    def tell() -> list[Text]:
+        w.op(told)
+        return []
+
+    apart = t.spread(found.condition)
+    for slot in t.each(found.condition):
+        failed: Text | None = w.op(f"xor i1 {t.get(found.condition, slot)}, true")
+        failed = both(w, failed, test)
+        if apart:
+            failed = both(w, failed, t.slots[slot].active)
+        guarded(w, failed, tell, [])
+
+
 def joined(
     w: Writer, name: str, dtype: str, there: Sequence[Text], given: Sequence[Text]
 ) -> list[Text]:
     """What an update makes of what is there and what is given, as both lie in memory."""
-    legal = update(name, dtype)
+    legal = update(name, dtype, brain=True)
     values: list[Text] = []
     for i in legal.instructions:
         if i.op == "param":

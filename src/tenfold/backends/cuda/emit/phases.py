@@ -13,23 +13,23 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from tenfold.backends.cuda.emit.control import Counter, balanced, loop
+from tenfold.backends.cuda.emit.control import balanced, loop
+from tenfold.backends.cuda.emit.counter import Counter, counter_for
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.joining import Held, Joining
-from tenfold.backends.cuda.emit.memory import both, guarded, load, store
+from tenfold.backends.cuda.emit.memory import both, guard, guarded, load, store
 from tenfold.backends.cuda.emit.point import apart
-from tenfold.backends.cuda.emit.rowform import RowForm
+from tenfold.backends.cuda.emit.rowform import RowForm, swept
 from tenfold.backends.cuda.emit.team import exchange, wait
 from tenfold.backends.cuda.emit.thread import Position, Text, Thread
 from tenfold.backends.cuda.target import WARP
-from tenfold.backends.llvm.writer import BITS
+from tenfold.backends.llvm.writer import BITS, Writer
 from tenfold.kernel.analyse.access import in_place
 from tenfold.kernel.ir.kernel import Kernel, stages
 from tenfold.kernel.ir.number import Facts, prefers_less
 
 BUSY = 264  # blocks that keep a large chip busy
-_MANY = 4096  # blocks, above which parts grow
-_PLACES = 40  # of a counter: for more parts than there is memory
+_MANY = 4 * BUSY  # blocks, above which parts grow: some rounds of a chip, not dozens
 
 
 class Phases(ABC):
@@ -46,12 +46,8 @@ class Phases(ABC):
         for n, i in enumerate(form.kernel.instructions):
             if i.op == "reduce":
                 self.members.setdefault(deep[n], []).append(n)
-        row, kernel = form.row, form.kernel
-        conditions = [kernel.free[c.condition] for c in kernel.checks]
-        self.sweeps = any(row in f for f in conditions) or any(
-            row in kernel.store_free(s) for s in kernel.stores
-        )  # whether rows are gone through once more in the end
-        self.rows: Any = prod(kernel.axes[a].extent for a in form.outer)
+        self.sweeps = swept(form)
+        self.rows: Any = prod(form.kernel.axes[a].extent for a in form.outer)
         self.groups = self.groups_of(self.rows)
         self.units = -(-self.extent // self.unit)
         self.size = self._size()
@@ -299,7 +295,7 @@ class PhaseWriter(ABC):
             free = kernel.free[check.condition]
             if row not in free and not free & others:
                 self.need([check.condition])
-                self.guard(n, test)
+                guard(self.t, n, test)
         if others:
             self._spread(others)
         if self.phases.sweeps:
@@ -318,23 +314,7 @@ class PhaseWriter(ABC):
         for n, check in enumerate(kernel.checks):
             if row in kernel.free[check.condition]:
                 self.need([check.condition], count)
-                self.guard(n, self.alive)
-
-    def guard(self, number: int, test: Text | None) -> None:
-        """Set the bit of a failed check where the host looks."""
-        found, w, t = self.kernel.checks[number], self.w, self.t
-        told = f"atomicrmw or ptr addrspace(1) %fault, i32 {1 << found.code} monotonic, align 4"
-        for slot in t.each(found.condition):
-            failed: Text | None = w.op(f"xor i1 {t.get(found.condition, slot)}, true")
-            failed = both(w, failed, test)
-            if t.spread(found.condition):
-                failed = both(w, failed, t.slots[slot].active)
-
-            def tell() -> list[Text]:
-                w.op(told)
-                return []
-
-            guarded(w, failed, tell, [])
+                guard(self.t, n, self.alive)
 
     def _spread(self, others: frozenset[int]) -> None:
         """What is computed along other axes from what rows came to, by all threads of a row in
@@ -363,7 +343,7 @@ class PhaseWriter(ABC):
             for n, check in enumerate(kernel.checks):
                 if kernel.free[check.condition] & others:
                     self.need([check.condition])
-                    self.guard(n, None)
+                    guard(self.t, n, None)
             t.env, t.base = env, base
             return []
 
@@ -388,8 +368,9 @@ class PhaseWriter(ABC):
                 stack += self.kernel.instructions[n].uses()
         return found
 
-    def counter(self, joining: Joining, ty: str = "i32") -> Counter:
-        made = Counter(self.w, joining, ty, _PLACES)
+    def counter(self, joining: Joining, most: Any) -> Counter:
+        """A counter of so many partial results at most."""
+        made = counter_for(self.w, joining, "i32", most)
         self.f.memory += made.declared
         return made
 
@@ -414,16 +395,10 @@ def recalled_by_block(
         first = w.op(f"mul i32 {me}, {w.const('i32', each, False)}")
         stop = w.op(f"add i32 {first}, {w.const('i32', each, False)}")
         stop = w.intrinsic("umin", "i32", stop, total)
-        counter = Counter(w, joining, "i32", _PLACES)
+        counter = counter_for(w, joining, "i32", each)
         f.memory += counter.declared
-
-        def one(at: Position, held: list[Text]) -> list[Text]:
-            counter.join(held[0], read(str(at)))
-            return [w.op(f"add i32 {held[0]}, 1")]
-
-        (number,) = loop(w, "i32", first, stop, 1, [("i32", "0")], one)
-        some = w.op(f"icmp ne i32 {number}, 0")
-        held = guarded(w, some, lambda: counter.total(number), joining.types)
+        held = counted(w, counter, first, stop, read)
+        some = w.op(f"icmp ult i32 {first}, {total}")
         held = [
             w.op(f"select i1 {some}, {ty} {x}, {ty} {none}")
             for ty, x, none in zip(joining.types, held, joining.identity, strict=True)
@@ -432,6 +407,46 @@ def recalled_by_block(
         other = [exchange(w, ty, x, step) for ty, x in zip(joining.types, held, strict=True)]
         held = joining.merge(w, held, other)
     return balanced(w, joining, wait(joining, held, threads // WARP))
+
+
+def state_of(
+    joinings: Sequence[Joining], counters: Sequence[Counter | None]
+) -> list[tuple[str, Text]]:
+    """What a loop over rows carries for some reductions at first: a counter's state, or what is
+    held."""
+    return [
+        pair
+        for joining, counter in zip(joinings, counters, strict=True)
+        for pair in (
+            zip(joining.types, joining.identity, strict=True) if counter is None else counter.first
+        )
+    ]
+
+
+def apart_of(
+    joinings: Sequence[Joining], counters: Sequence[Counter | None], carried: Sequence[Text]
+) -> list[list[Text]]:
+    """What is carried, for each of the reductions."""
+    found, at = list[list[Text]](), 0
+    for joining, counter in zip(joinings, counters, strict=True):
+        width = len(joining.types) if counter is None else len(counter.first)
+        found.append(list(carried[at : at + width]))
+        at += width
+    return found
+
+
+def counted(
+    w: Writer, counter: Counter, first: Position, stop: Position, read: Callable[[Text], Held]
+) -> Held:
+    """Partial results from one number to another as a balanced tree; zeros if there is none."""
+
+    def one(at: Position, held: list[Text]) -> list[Text]:
+        state = counter.join(held[0], read(str(at)), held[1:])
+        return [w.op(f"add i32 {held[0]}, 1"), *state]
+
+    number, *state = loop(w, "i32", first, stop, 1, [("i32", "0"), *counter.first], one)
+    some = w.op(f"icmp ne i32 {number}, 0")
+    return guarded(w, some, lambda: counter.total(number, state), counter.joining.types)
 
 
 def is_shaped(kernel: Kernel) -> bool:

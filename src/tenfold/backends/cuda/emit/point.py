@@ -8,16 +8,32 @@ from typing import Any
 
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
-from tenfold.backends.cuda.emit.memory import PACKED, both, load, store
-from tenfold.backends.cuda.emit.serial import SerialEmitter
+from tenfold.backends.cuda.emit.memory import PACKED, both, guard, load, store
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread, divide
 from tenfold.backends.llvm.writer import SIZES, Writer, kind
 from tenfold.kernel.ir.kernel import Kernel
 from tenfold.kernel.ir.number import Facts, Number, prefers_less
+from tenfold.kernel.passes.flatten import joined, outside
 
 BLOCK = 256  # threads
 _FULL = 132 * 256  # threads that keep a large chip busy
 _MOST = 8  # elements of a thread
+
+
+def flattened(kernel: Kernel, order: list[int]) -> tuple[Kernel, list[int]]:
+    """A legal kernel of parallel axes whose rows are no whole number of a thread's elements: with
+    one axis for the inner two, along which they are. What is the same in all rows, or along one,
+    is then found by quotient and remainder."""
+    if len(order) < 2 or (most := _most(kernel, order)) == 1:
+        return kernel, order
+    inner, extent = order[-1], kernel.axes[order[-1]].extent
+    if extent % most == 0 or prefers_less(extent, most):
+        return kernel, order
+    outer = outside(kernel, inner)
+    whole = len(order) == 2 or (kernel.axes[order[-2]].extent * extent) % most == 0
+    if outer != order[-2] or not whole:
+        return kernel, order
+    return joined(kernel, outer, inner), [a - (a > inner) for a in order[:-1]]
 
 
 def emit_point(f: FunctionWriter, order: list[int], facts: Facts) -> KernelText:
@@ -50,8 +66,16 @@ def emit_point(f: FunctionWriter, order: list[int], facts: Facts) -> KernelText:
 
 
 def _count(kernel: Kernel, order: list[int]) -> int:
-    """How many elements a thread has: 16 bytes of what lies packed, fewer where the chip would not
-    be full, one where rows do not begin at such places."""
+    """How many elements a thread has: one where rows do not begin at such places."""
+    count = _most(kernel, order)
+    if len(order) > 1 and count > 1 and kernel.axes[order[-1]].extent % count:
+        return 1
+    return count
+
+
+def _most(kernel: Kernel, order: list[int]) -> int:
+    """How many elements a thread has at most: 16 bytes of what lies packed, fewer where the chip
+    would not be full."""
     if not order:
         return 1
     lane = order[-1]
@@ -60,13 +84,10 @@ def _count(kernel: Kernel, order: list[int]) -> int:
     dtypes = [kernel.buffers[n].dtype for n, index in touched if index.stride(lane) == 1]
     if not dtypes or any(kind(b.dtype) == "c" for b in kernel.buffers):
         return 1
-    inner = kernel.axes[lane].extent
     count = min(_MOST, PACKED // max(SIZES[dtype] for dtype in dtypes))
     total: Any = prod(kernel.axes[axis].extent for axis in order)
     while count > 1 and prefers_less(total, count * _FULL):
         count //= 2
-    if len(order) > 1 and count > 1 and inner % count:
-        return 1
     return count
 
 
@@ -104,14 +125,13 @@ def apart(w: Writer, ty: str, me: Text, extents: Sequence[Any]) -> list[Position
 
 def straight(t: Thread, order: Sequence[int], count: int = 1) -> None:
     """All instructions, then all stores and checks."""
-    emitter = SerialEmitter(t, {})
     for n, i in enumerate(t.kernel.instructions):
         if i.op == "load":
             load(t, n, count)
         else:
             t.compute(n)
     for n in range(len(t.kernel.checks)):
-        emitter.guard(n)
+        guard(t, n)
     for n, item in enumerate(t.kernel.stores):
         free = t.kernel.store_free(item)
         missing = [a for a in order if a not in free]

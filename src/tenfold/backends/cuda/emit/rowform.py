@@ -12,7 +12,7 @@ from typing import Any
 
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.index import VALUE, Atom, Index
-from tenfold.kernel.ir.kernel import PARALLEL, SEQUENTIAL, Instruction, Kernel
+from tenfold.kernel.ir.kernel import PARALLEL, SEQUENTIAL, Instruction, Kernel, stages
 from tenfold.kernel.ir.number import Number
 
 
@@ -56,6 +56,21 @@ def row_form(kernel: Kernel, order: list[int]) -> RowForm | None:
     if any(row in (f := made.store_free(s)) and f.intersection(others) for s in made.stores):
         return None
     return RowForm(made, tuple(a for a in order if a in outer), row, others)
+
+
+def swept(form: RowForm) -> bool:
+    """Whether rows are gone through once more in the end: something is stored along them, or
+    checked."""
+    kernel = form.kernel
+    free = [kernel.free[c.condition] for c in kernel.checks]
+    return any(form.row in axes for axes in (*free, *map(kernel.store_free, kernel.stores)))
+
+
+def passes(form: RowForm) -> int:
+    """How often a row is gone through: once for each stage of reductions, and in the end."""
+    kernel, deep = form.kernel, stages(form.kernel)
+    found = {deep[n] for n, i in enumerate(kernel.instructions) if i.op == "reduce"}
+    return len(found) + swept(form)
 
 
 def _same(a: Any, b: Any) -> bool:

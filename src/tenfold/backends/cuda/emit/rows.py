@@ -4,21 +4,26 @@ that is computed of the row."""
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tenfold.backends.cuda.emit.cluster import BLOCKS, ClusterTeam, cluster_layout
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.joining import Held, Joining
-from tenfold.backends.cuda.emit.memory import both, guarded, load, packed, store
+from tenfold.backends.cuda.emit.memory import both, guard, load, packed, store
 from tenfold.backends.cuda.emit.point import apart
-from tenfold.backends.cuda.emit.rowform import RowForm
+from tenfold.backends.cuda.emit.rowform import RowForm, passes
 from tenfold.backends.cuda.emit.team import Layout, Team, layout_of
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
 from tenfold.backends.llvm.writer import SIZES
 from tenfold.kernel.analyse.access import in_place
-from tenfold.kernel.ir.number import Facts
+from tenfold.kernel.ir.number import Facts, prefers_less
+
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.emit.keptcolumns import ColumnLayout, ColumnTeam
 
 BLOCK = 128  # threads at least: several short rows
+_ENOUGH = 48  # rows, from which on clusters keep a chip busy
 _KEPT = 4  # bytes of an element, of which a thread keeps up to 32
 
 
@@ -28,13 +33,27 @@ def emit_rows(form: RowForm, f: FunctionWriter, facts: Facts) -> KernelText | No
     wide = packs(t, form)
     layout = layout_of(kernel.axes[form.row].extent, wide)
     if layout is None:
-        return None
+        return _by_clusters(form, f, facts, wide)
     block = max(BLOCK, layout.threads)
     team = Team(f, layout, block)
     rows = RowsEmitter(f, t, form, team)
     rows.body(4 if layout.packed > 1 else 1)
     count: Any = prod(kernel.axes[a].extent for a in form.outer)
     return finish([(f, block, (count + team.teams - 1) // team.teams, 1)], facts)
+
+
+def _by_clusters(form: RowForm, f: FunctionWriter, facts: Facts, wide: bool) -> KernelText | None:
+    """Longer rows, where there are enough of them and each is gone through more than once."""
+    kernel = form.kernel
+    layout = cluster_layout(kernel.axes[form.row].extent, wide)
+    count: Any = prod(kernel.axes[a].extent for a in form.outer)
+    if layout is None or not f.target.clusters or passes(form) < 2 or prefers_less(count, _ENOUGH):
+        return None
+    team = ClusterTeam(f, layout)
+    RowsEmitter(f, f.thread(), form, team).body(4 if layout.packed > 1 else 1)
+    team.wait()  # no block ends while the other reads what it told
+    f.cluster = BLOCKS
+    return finish([(f, team.block, count * BLOCKS, 1)], facts)
 
 
 def packs(t: Thread, form: RowForm) -> bool:
@@ -59,7 +78,9 @@ def packs(t: Thread, form: RowForm) -> bool:
 class RowsEmitter:
     """One team's row, as text."""
 
-    def __init__(self, f: FunctionWriter, t: Thread, form: RowForm, team: Team) -> None:
+    def __init__(
+        self, f: FunctionWriter, t: Thread, form: RowForm, team: Team | ColumnTeam
+    ) -> None:
         self.f, self.t, self.w, self.form, self.team = f, t, f.w, form, team
         self.kernel = form.kernel
         self.alive = self.find_row()
@@ -70,11 +91,9 @@ class RowsEmitter:
         w, ty, kernel, team = self.w, self.t.position, self.kernel, self.team
         extents = [kernel.axes[a].extent for a in self.form.outer]
         count: Any = prod(extents)
-        block = self.f.sreg("ctaid.x")
-        number = block
+        number = team.first()
         if team.teams > 1:
-            first = w.op(f"mul i32 {block}, {team.teams}")
-            number = w.op(f"add i32 {first}, {team.number()}")
+            number = w.op(f"add i32 {number}, {team.number()}")
         if ty == "i64":
             number = w.op(f"zext i32 {number} to i64")
         alive = None
@@ -86,7 +105,7 @@ class RowsEmitter:
         self.t.base.update(zip(self.form.outer, apart(w, ty, number, extents), strict=True))
         return alive
 
-    def slots(self, layout: Layout, start: Position = 0) -> tuple[Text, list[Slot]]:
+    def slots(self, layout: Layout | ColumnLayout, start: Position = 0) -> tuple[Text, list[Slot]]:
         """The slots of this thread from a place in the row on: their anchor, and each."""
         w, ty = self.w, self.t.position
         anchor = layout.anchor(w, ty, self.team.me)
@@ -122,7 +141,7 @@ class RowsEmitter:
                     t.compute(n)
             for n in range(len(kernel.checks)):
                 if not kernel.free[kernel.checks[n].condition] & apart:
-                    self.guard(n)
+                    guard(t, n, self.alive)
             if in_place(kernel):
                 self.team.wait()  # what one thread writes over, all of its team have read
             for n in range(len(kernel.stores)):
@@ -143,22 +162,6 @@ class RowsEmitter:
         for n, i in enumerate(self.kernel.instructions):
             if i.op == "state" and i.args == (member,):
                 self.t.put(n, 0, held[1])
-
-    def guard(self, check: int) -> None:
-        """Set the bit of a failed check where the host looks."""
-        found, w, t = self.kernel.checks[check], self.w, self.t
-        told = f"atomicrmw or ptr addrspace(1) %fault, i32 {1 << found.code} monotonic, align 4"
-        for slot in t.each(found.condition):
-            failed: Text | None = w.op(f"xor i1 {t.get(found.condition, slot)}, true")
-            failed = both(w, failed, self.alive)
-            if t.spread(found.condition):
-                failed = both(w, failed, t.slots[slot].active)
-
-            def tell() -> list[Text]:
-                w.op(told)
-                return []
-
-            guarded(w, failed, tell, [])
 
     def store(self, number: int, count: int) -> None:
         """A store: along the row by all threads, of the row by its first."""
@@ -208,7 +211,7 @@ class RowsEmitter:
                     t.compute(n)
         for n in range(len(kernel.checks)):
             if kernel.free[kernel.checks[n].condition] & others:
-                self.guard(n)
+                guard(t, n, self.alive)
         for n, item in enumerate(kernel.stores):
             free = kernel.store_free(item)
             if free & others:

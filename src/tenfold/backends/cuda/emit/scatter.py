@@ -24,11 +24,11 @@ from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.memory import (
     GLOBAL,
+    guard,
     load,
     store,
 )
 from tenfold.backends.cuda.emit.point import apart, first_of, outside_of, thread_number
-from tenfold.backends.cuda.emit.serial import SerialEmitter
 from tenfold.backends.cuda.emit.team import wait
 from tenfold.backends.cuda.emit.thread import Position, Text, Thread
 from tenfold.backends.cuda.emit.turns import KernelCode, Turns
@@ -180,10 +180,9 @@ class ScatterForm:
                 store(t, n, first_of(t, missing))
 
     def guard(self, t: Thread) -> None:
-        emitter = SerialEmitter(t, {})
         self.compute(t, (c.condition for c in self.kernel.checks))
         for n in range(len(self.kernel.checks)):
-            emitter.guard(n)
+            guard(t, n)
 
     def place(self, t: Thread) -> Text:
         """The place of an update as an i32: that of the first in its window."""

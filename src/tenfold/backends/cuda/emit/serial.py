@@ -8,16 +8,18 @@ plain form is laid over many threads elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from tenfold.backends.cuda.emit.control import Counter, least, loop, total
+from tenfold.backends.cuda.emit.control import least, loop, total
+from tenfold.backends.cuda.emit.counter import counter_for
 from tenfold.backends.cuda.emit.joining import Held, Joining
-from tenfold.backends.cuda.emit.memory import both, guarded, load, store
+from tenfold.backends.cuda.emit.memory import both, guard, guarded, load, store
 from tenfold.backends.cuda.emit.thread import Position, Text, Thread
 from tenfold.kernel.analyse.nest import Compute, Guard, Item, Loop, Write
 from tenfold.kernel.ir.kernel import Instruction
 
-_PLACES = 40  # of a counter: for more parts than there is memory
 _ALL = "all"  # lanes
+_UNKNOWN = 1 << 40
 Make = Callable[[], Held]
 
 
@@ -38,7 +40,7 @@ class SerialEmitter:
             elif isinstance(item, Write):
                 store(self.t, item.store, self.alone)
             elif isinstance(item, Guard):
-                self.guard(item.check)
+                guard(self.t, item.check)
             elif item.members:
                 self.reduce(item)
             else:
@@ -51,18 +53,6 @@ class SerialEmitter:
             load(self.t, value)
         else:
             self.t.compute(value)
-
-    def guard(self, check: int) -> None:
-        """Set the bit of a failed check where the host looks."""
-        found, w = self.kernel.checks[check], self.w
-        failed = w.op(f"xor i1 {self.t.get(found.condition)}, true")
-        told = f"atomicrmw or ptr addrspace(1) %fault, i32 {1 << found.code} monotonic, align 4"
-
-        def tell() -> list[Text]:
-            w.op(told)
-            return []
-
-        guarded(w, failed, tell, [])
 
     def around(self, item: Loop) -> None:
         """A loop over a parallel or sequential axis."""
@@ -209,7 +199,7 @@ class SerialEmitter:
 
             return self._tree(joining, 0, fold.copies, 1, copy)
 
-        return self._tree(joining, start, end, size, run)
+        return self._tree(joining, start, end, size, run, fold.chunk)
 
     def _tree(
         self,
@@ -218,21 +208,22 @@ class SerialEmitter:
         high: Position,
         size: int,
         part: Callable[[Position], Held],
+        most: int | None = None,
     ) -> Held:
-        """A balanced tree over parts of so many positions."""
+        """A balanced tree over parts of so many positions, `most` of them if that is known."""
         w, ty = self.w, self.t.position
-        counter = Counter(w, joining, ty, _PLACES)
+        counter = counter_for(w, joining, ty, _most(low, high, size, most))
         self.memory += counter.declared
 
         def one(start: Position, held: list[Text]) -> list[Text]:
-            counter.join(held[0], part(start))
-            return [w.op(f"add {ty} {held[0]}, 1")]
+            state = counter.join(held[0], part(start), held[1:])
+            return [w.op(f"add {ty} {held[0]}, 1"), *state]
 
-        (number,) = loop(w, ty, low, high, size, [(ty, "0")], one)
+        number, *state = loop(w, ty, low, high, size, [(ty, "0"), *counter.first], one)
         if isinstance(low, int) and isinstance(high, int):
-            return counter.total(number) if high > low else joining.identity
+            return counter.total(number, state) if high > low else joining.identity
         none = w.op(f"icmp eq {ty} {number}, 0")
-        return self._unless(none, joining, lambda: counter.total(number))
+        return self._unless(none, joining, lambda: counter.total(number, state))
 
     def _by_halves(self, joining: Joining, lane: Callable[[Text], Held]) -> Held:
         """The lanes folded by halves: a balanced tree over them in the order of their numbers'
@@ -258,6 +249,13 @@ class SerialEmitter:
     def only(self, test: Text | None) -> None:
         """Have stores carried out only where a test holds."""
         self.alone = both(self.w, self.alone, test)
+
+
+def _most(low: Position, high: Position, size: int, most: int | None) -> Any:
+    """How many parts there are at most."""
+    if most is not None or isinstance(low, str) or isinstance(high, str):
+        return _UNKNOWN if most is None else most
+    return (high - low + size - 1) // size
 
 
 def _levels(item: Loop) -> list[Loop]:

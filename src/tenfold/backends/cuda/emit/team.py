@@ -10,7 +10,7 @@ the result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.backends.cuda.emit.control import balanced
@@ -79,7 +79,8 @@ class Team:
         self.f, self.w, self.layout, self.block = f, f.w, layout, block
         self.thread = f.sreg("tid.x")
         self.me = self.w.op(f"and i32 {self.thread}, {layout.threads - 1}")
-        self.warps = max(1, layout.threads // WARP)
+        self.local = self.me  # the number among those of its team in this block
+        self.warps = max(1, layout.threads // WARP)  # of those
 
     @property
     def teams(self) -> int:
@@ -103,9 +104,9 @@ class Team:
         for given, slot in zip(values, slots, strict=True):
             held = chosen(self.w, slot, joining, held, joining.step(w, held, given))
         held = self._by_shuffles(joining, held, min(self.layout.threads, WARP))
-        if self.warps == 1:
-            return held
-        return balanced(w, joining, self._exchanged(joining, held, again))
+        if self.warps > 1:
+            held = balanced(w, joining, self._exchanged(joining, held, again))
+        return balanced(w, joining, self.across(joining, [held], 1))
 
     def _by_shuffles(self, joining: Joining, held: Held, count: int) -> Held:
         """What so many neighbouring threads hold, in each of them."""
@@ -126,14 +127,22 @@ class Team:
     def gathered(
         self, joining: Joining, parts: Sequence[Held], again: bool, lanes: int
     ) -> list[Held]:
-        """What all warps of a team have, turn by turn, warp by warp: the first `lanes` threads of
-        each write it, and each thread reads what those of its own lane wrote."""
+        """What all warps of a team have, turn by turn, warp by warp."""
+        read = self._told(joining, parts, lanes)
+        found = [read(number) for number in range(len(parts) * self.warps)]
+        if again:
+            wait(self.w)
+        return found
+
+    def _told(self, joining: Joining, parts: Sequence[Held], lanes: int) -> Callable[[int], Held]:
+        """Have the first `lanes` threads of each warp write what it has; what reads, by its number,
+        what those of a thread's own lane wrote."""
         w = self.w
         count = len(parts) * self.warps
-        memory = [self.f.reserve(_kept(ty), self.teams * count * lanes) for ty in joining.types]
+        memory = [self.f.reserve(kept(ty), self.teams * count * lanes) for ty in joining.types]
         lane = w.op(f"and i32 {self.thread}, {lanes - 1}")
         within = w.op(f"and i32 {self.thread}, {WARP - 1}")
-        warp = w.op(f"lshr i32 {self.me}, 5")
+        warp = w.op(f"lshr i32 {self.local}, 5")
         base = w.op(f"mul i32 {self.number()}, {count * lanes}")
         writes = w.op(f"icmp ult i32 {within}, {lanes}")
         yes, on = w.fresh("write"), w.fresh("wrote")
@@ -145,26 +154,34 @@ class Team:
             at = w.op(f"add i32 {at}, {base}")
             for name, ty, x in zip(memory, joining.types, part, strict=True):
                 place = _place(w, name, ty, at)
-                w.put(f"store {_kept(ty)} {_wide(w, ty, x)}, ptr addrspace(3) {place}")
+                w.put(f"store {kept(ty)} {wide(w, ty, x)}, ptr addrspace(3) {place}")
         w.put(f"br label %{on}")
         w.label(on)
-        self.wait()
+        wait(w)
         start = w.op(f"add i32 {base}, {lane}")
-        found = []
-        for number in range(count):
+
+        def read(number: int) -> Held:
             at = w.op(f"add i32 {start}, {number * lanes}") if number else start
             held = []
             for name, ty in zip(memory, joining.types, strict=True):
                 place = _place(w, name, ty, at)
-                held.append(_short(w, ty, w.op(f"load {_kept(ty)}, ptr addrspace(3) {place}")))
-            found.append(held)
-        if again:
-            self.wait()
-        return found
+                held.append(short(w, ty, w.op(f"load {kept(ty)}, ptr addrspace(3) {place}")))
+            return held
+
+        return read
+
+    def first(self) -> Text:
+        """The number of the row of this block's first team."""
+        block = self.f.sreg("ctaid.x")
+        return block if self.teams == 1 else self.w.op(f"mul i32 {block}, {self.teams}")
 
     def wait(self) -> None:
-        """Until all threads of the block have come here."""
+        """Until all threads of the team have come here."""
         wait(self.w)
+
+    def across(self, joining: Joining, parts: Sequence[Held], turns: int) -> list[Held]:
+        """What all blocks of a team have: it has but one."""
+        return list(parts)
 
     # Sums of floats.
 
@@ -190,14 +207,17 @@ class Team:
             runs.append(self._run(joining, copies))
         if layout.threads >= WARP:  # two runs lie side by side in a warp
             runs = [joining.merge(w, one, self.shuffled(joining, one, _LANES)) for one in runs]
-        if self.warps > 1:
-            runs = self.gathered(joining, runs, again, _LANES)
         size = fold.chunk // 2 if layout.threads >= WARP else fold.chunk
-        chunks = [
-            self._lanes(joining, balanced(w, joining, runs[n : n + size]))
-            for n in range(0, len(runs), size)
-        ]
-        return balanced(w, joining, chunks)
+        count = len(runs) * self.warps
+        read = self._told(joining, runs, _LANES) if self.warps > 1 else None
+        chunks = []
+        for n in range(0, count, size):
+            numbers = range(n, min(n + size, count))
+            some = [runs[m] if read is None else read(m) for m in numbers]
+            chunks.append(self._lanes(joining, balanced(w, joining, some)))
+        if again and self.warps > 1:
+            wait(w)
+        return balanced(w, joining, self.across(joining, chunks, layout.turns))
 
     def _run(self, joining: Joining, parts: list[Held]) -> Held:
         """What one lane has of a run: its copies as a balanced tree. Where a thread has neighbours
@@ -267,20 +287,23 @@ def _selected(w: Writer, joining: Joining, test: Text, yes: Held, no: Held) -> H
     ]
 
 
-def _kept(ty: str) -> str:
+def kept(ty: str) -> str:
+    """How a value lies in shared memory."""
     return "i8" if ty == "i1" else ty
 
 
-def _wide(w: Writer, ty: str, x: Text) -> Text:
+def wide(w: Writer, ty: str, x: Text) -> Text:
+    """A value as it lies there."""
     return w.op(f"zext i1 {x} to i8") if ty == "i1" else x
 
 
-def _short(w: Writer, ty: str, x: Text) -> Text:
+def short(w: Writer, ty: str, x: Text) -> Text:
+    """What lies there, as a value."""
     return w.op(f"icmp ne i8 {x}, 0") if ty == "i1" else x
 
 
 def _place(w: Writer, name: str, ty: str, at: Text) -> Text:
-    return w.op(f"getelementptr {_kept(ty)}, ptr addrspace(3) {name}, i32 {at}")
+    return w.op(f"getelementptr {kept(ty)}, ptr addrspace(3) {name}, i32 {at}")
 
 
 def layout_of(extent: Any, packed: bool) -> Layout | None:

@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
+from tenfold.backends.cuda.emit.division import LEAST, divided, reciprocal
+from tenfold.backends.cuda.emit.pairs import Paired, operate, pair
+from tenfold.backends.cuda.emit.signs import SIGNS, seen, signed
 from tenfold.backends.llvm.functions import called
 from tenfold.backends.llvm.instructions import instruction
 from tenfold.backends.llvm.writer import COMPUTE, Writer, scalar_text
@@ -48,6 +51,11 @@ class Thread:
     slots: Sequence[Slot] = (Slot(0),)
     wide: bool | None = None  # whether positions need 64 bits, once that was asked
     odd: frozenset[int] = frozenset()  # buffers that may begin at no multiple of 16 bytes
+    seen: frozenset[int] | None = None  # values whose bits count, once that was asked
+    pairs: dict[int, Paired] = field(default_factory=dict)  # what is computed two at a time
+    instead: frozenset[int] = frozenset()  # and what is then not computed
+    close: dict[int, str] = field(default_factory=dict)  # what an instruction near it is enough for
+    early: bool = False  # whether the kernel begins before the one before it has ended
 
     @contextmanager
     def inside(self, axis: int, position: Position) -> Iterator[None]:
@@ -195,6 +203,15 @@ class Thread:
         if i.op == "param":
             self.put(value, 0, f"%p{i.attr[0]}.{i.attr[1]}")
             return
+        if self.spread(value) and len(self.slots) % 2 == 0:
+            if value in self.instead:
+                return
+            if value in self.pairs:
+                self._in_pairs(value)
+                return
+        if i.op == "div" and i.dtype in ("f32", "f64") and self._shares(value):
+            self._divide(value)
+            return
         sources = [self.kernel.instructions[a].dtype for a in i.args]
         for slot in self.each(value):
             given = [self.get(a, slot) for a in i.args]
@@ -207,9 +224,65 @@ class Thread:
                 found = self.within(i.index, low, high, slot)
             elif i.op == "call":
                 found = called(w, i.attr[0], i.dtype, given, False)
+            elif value in self.close:
+                found = w.call("float", self.close[value], *(("float", x) for x in given))
+            elif i.op in SIGNS and value in self._seen():
+                found = signed(w, i.op, i.dtype, given[0])
             else:
+                if i.op in ("shl", "shr") and i.dtype[1:] == "64":
+                    # LLVM drops the test of an amount before a shift, whose own amount is cut to
+                    # 32 bits; it does not where the amount is bounded once more.
+                    given[1] = w.intrinsic("umin", "i64", given[1], "63")
                 found = instruction(w, i.op, i.dtype, sources, given, False)
             self.put(value, slot, found)
+
+    def _shares(self, value: int) -> bool:
+        """Whether several slots are divided by the same, which is no constant. Where some slots
+        may not be there, what says so takes the registers that it would need."""
+        dividend, divisor = self.kernel.instructions[value].args
+        if not self.spread(dividend) or self.spread(divisor) or len(self.slots) < LEAST:
+            return False
+        if value in self.close or any(slot.active is not None for slot in self.slots):
+            return False
+        return self.get(divisor).startswith("%")
+
+    def _divide(self, value: int) -> None:
+        i = self.kernel.instructions[value]
+        dividend, divisor = i.args
+        s, key = self.get(divisor), ("reciprocal", divisor)
+        if key not in self.env:
+            self.env[key] = reciprocal(self.w, i.dtype, s)
+        given = [self.get(dividend, slot) for slot in range(len(self.slots))]
+        found = divided(self.w, i.dtype, given, s, self.env[key])
+        for slot, x in enumerate(found):
+            self.put(value, slot, x)
+
+    def _in_pairs(self, value: int) -> None:
+        """Sixteen-bit floats, two slots at a time."""
+        one = self.pairs[value]
+        for slot in range(0, len(self.slots), 2):
+            given = [self._pair(one.element, *operand, slot) for operand in one.operands]
+            made, bits = operate(self.w, one, given)
+            self.env["pair", one.element, value, slot] = made
+            for n, x in enumerate(bits):
+                self.put(value, slot + n, x)
+
+    def _pair(self, element: str, value: int | None, constant: int, slot: int) -> Text:
+        """What two slots have of a value, or twice a constant."""
+        if value is None:
+            letter = "R" if element == "bfloat" else "H"
+            return f"splat ({element} 0x{letter}{constant:04X})"
+        slot = slot if self.spread(value) else 0
+        key = "pair", element, value, slot
+        if key not in self.env:
+            self.env[key] = pair(self.w, element, [self.get(value, slot + n) for n in range(2)])
+        found: Text = self.env[key]
+        return found
+
+    def _seen(self) -> frozenset[int]:
+        if self.seen is None:
+            self.seen = seen(self.kernel)
+        return self.seen
 
     def as_value(self, index: Index, dtype: str, slot: int) -> Text:
         """An index as an integer value."""

@@ -1,195 +1,81 @@
-"""Products of matrices by tiles of our own: where there is no library, and for what it lacks.
+"""Products of matrices: by cublasLt, or by functions of our own.
 
-A block has a tile of the result, 64 by 64. It goes through the terms sixteen at a time: these parts
-of both operands lie in shared memory, and each of 256 threads has four by four sums in registers.
-Terms are added in their order, one after the other, each product unrounded into the sum where the
-chip has that.
+The rule is a function of shapes, dtypes and the target alone.
+
+- A product of a real matrix and a vector is our own (`vectors`) where the matrix is long along the
+  result: from `LONG` rows on, or where columns lie apart `APART`. So is a batch of `MANY` tiny
+  products, of no more than `TINY` rows, columns and terms. The library takes longer for both.
+- All others are the library's, if there is one and it has the dtype; of products of bytes those
+  that it has, of arrays that begin at multiples of 16 bytes.
+- Else a product with a vector is our own way for such, unless there are fewer than `WIDE` columns,
+  apart, of more than `DEPTH` terms; and all others go by tiles (`product_tiles`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
-from typing import Any
 
-from tenfold.backends.cuda.emit.team import wait
-from tenfold.backends.cuda.library.routine import Given, GpuRoutine, RoutineLaunch
+from tenfold.backends.cuda.library.cublas_product import CublasProduct, has_library
+from tenfold.backends.cuda.library.matrices import MatrixProduct, matrices_of
+from tenfold.backends.cuda.library.product_tiles import tiles_routine
+from tenfold.backends.cuda.library.routine import Found, Given, GpuRoutine
+from tenfold.backends.cuda.library.vectors import has_vector, vector_routine
 from tenfold.backends.cuda.target import CudaTarget
-from tenfold.backends.llvm.instructions import instruction
-from tenfold.backends.llvm.text import Fragment
-from tenfold.backends.llvm.writer import COMPUTE, SIZES, Writer, float_text, kind
-from tenfold.ops.algebra.products import turned
-from tenfold.types import SHORT, TensorType
+from tenfold.types import TensorType
 
-_TILE, _DEEP, _EACH, _THREADS = 64, 16, 4, 256
-DTYPES = ("f32", "f64", "i32", "i64", "u32", "u64")
+LONG, APART = 128, 1024  # elements of the result of a product with a vector
+MANY, TINY = 128, 32
+WIDE, DEPTH = 256, 2048
 
 
 def product_routine(
-    types: Sequence[TensorType], result: TensorType, given: Given
-) -> GpuRoutine | None:
-    """The routine of a contraction that is laid out as libraries have it."""
-    dtype = SHORT[types[0].dtype]
-    if dtype not in DTYPES or SHORT[types[1].dtype] != dtype:
+    types: Sequence[TensorType],
+    result: TensorType,
+    given: Given,
+    *,
+    target: CudaTarget,
+    aligned: bool = False,
+) -> Found | None:
+    """The routine of a contraction that is laid out as libraries have it; `aligned` if its arrays
+    begin at multiples of 16 bytes."""
+    product = matrices_of(types, given)
+    return None if product is None else _routine(product, target, aligned)
+
+
+def product_scratch(types: Sequence[TensorType], given: Given, target: CudaTarget) -> int | None:
+    """The bytes of its scratch memory, wherever its arrays begin; None where there is no
+    routine."""
+    product = matrices_of(types, given)
+    if product is None:
         return None
-    lhs, rhs = types
-    batch = prod(lhs.shape[a] for a in given["lhs_batch"])
-    k = prod(lhs.shape[a] for a in given["lhs_contract"])
-    if not batch or not k or not result.size:
-        return None
-    m, n = lhs.size // (batch * k), rhs.size // (batch * k)
-    left = turned(lhs.rank, given["lhs_batch"], given["lhs_contract"], last=True)
-    right = turned(rhs.rank, given["rhs_batch"], given["rhs_contract"], last=False)
-    down, across = -(-m // _TILE), -(-n // _TILE)
-    steps = ((1, m) if left else (k, 1)) + ((1, k) if right else (n, 1))
-    words = (m, n, k, across, down * across, *steps, m * k, k * n, m * n)
-    launch = RoutineLaunch(
-        f"tn_product_{dtype}", batch * down * across, _THREADS, (0, 1, 2),
-        tuple((word, 8) for word in words),
-    )  # fmt: skip
-    return GpuRoutine(lambda target: product_text(dtype, target), f"product {dtype}", (launch,))
+    found = [_routine(product, target, aligned) for aligned in (False, True)]
+    return max((one.scratch for one in found if one is not None), default=None)
 
 
-def product_text(dtype: str, target: CudaTarget) -> Fragment:
-    """The function for a dtype."""
-    return _ProductWriter(dtype, target).text()
+def product_words(types: Sequence[TensorType], given: Given, target: CudaTarget) -> str:
+    """What a plan says of a product: which library makes it, if one does."""
+    product = matrices_of(types, given)
+    found = None if product is None else _routine(product, target, True)
+    if found is None or isinstance(found, GpuRoutine):
+        return ""
+    return f"{product}: by {found.made_by}, whose bits are its own"
 
 
-class _ProductWriter:
-    def __init__(self, dtype: str, target: CudaTarget) -> None:
-        self.dtype, self.ty, self.size = dtype, COMPUTE[dtype], SIZES[dtype]
-        self.w = Writer(target.llvm)
-        self.zero = float_text(self.ty, 0.0) if kind(dtype) == "f" else "0"
+def _routine(p: MatrixProduct, target: CudaTarget, aligned: bool) -> Found | None:
+    if not _is_ours(p) and target.cublas and has_library(p, aligned):
+        return CublasProduct(p, target.cublas)
+    if has_vector(p) and not (_lies_apart(p) and max(p.m, p.n) < WIDE and p.k > DEPTH):
+        return vector_routine(p, aligned)
+    return tiles_routine(p, aligned)
 
-    def text(self) -> Fragment:
-        w, ty = self.w, self.ty
-        w.label("entry")
-        thread = w.call("i32", "llvm.nvvm.read.ptx.sreg.tid.x")
-        block = w.op(f"zext i32 {w.call('i32', 'llvm.nvvm.read.ptx.sreg.ctaid.x')} to i64")
-        which = w.op(f"udiv i64 {block}, %tiles")
-        tile = w.op(f"urem i64 {block}, %tiles")
-        top = w.op(f"mul i64 {w.op(f'udiv i64 {tile}, %across')}, {_TILE}")
-        left = w.op(f"mul i64 {w.op(f'urem i64 {tile}, %across')}, {_TILE}")
-        a, b, c = (
-            self._offset(f"%{x}", w.op(f"mul i64 {which}, %{x}.each")) for x in ("a", "b", "c")
-        )
-        row, column = self._own(thread)
-        before, head, end = w.block, w.fresh("loop"), w.fresh("end")
-        w.put(f"br label %{head}")
-        w.label(head)
-        start = f"%{w.fresh('k')}"
-        sums = [f"%{w.fresh('s')}" for _ in range(_EACH * _EACH)]
-        phis = len(w.lines)
-        w.lines.append("")
-        self._bring(thread, "@tn_product.left", a, top, "%m", start, "%a.row", "%a.column")
-        self._bring(thread, "@tn_product.right", b, left, "%n", start, "%b.column", "%b.row")
-        wait(w)
-        found = list(sums)
-        for deep in range(_DEEP):
-            one = [self._read("@tn_product.left", row, n, deep) for n in range(_EACH)]
-            other = [self._read("@tn_product.right", column, n, deep) for n in range(_EACH)]
-            for n in range(_EACH * _EACH):
-                found[n] = self._added(found[n], one[n // _EACH], other[n % _EACH])
-        wait(w)
-        following = w.op(f"add i64 {start}, {_DEEP}")
-        latch = w.block
-        w.put(f"br i1 {w.op(f'icmp slt i64 {following}, %k')}, label %{head}, label %{end}")
-        lines = [f"  {start} = phi i64 [ 0, %{before} ], [ {following}, %{latch} ]"]
-        lines += [
-            f"  {name} = phi {ty} [ {self.zero}, %{before} ], [ {x}, %{latch} ]"
-            for name, x in zip(sums, found, strict=True)
-        ]
-        w.lines[phis] = "\n".join(lines)
-        w.label(end)
-        self._store(c, top, left, row, column, found)
-        w.put("ret void")
-        named = ("m", "n", "k", "across", "tiles", "a.row", "a.column", "b.row", "b.column",
-                 "a.each", "b.each", "c.each")  # fmt: skip
-        given = ", ".join(f"ptr addrspace(1) align 16 %{x}" for x in "abc")
-        given += "".join(f", i64 %{name}" for name in named)
-        name = f"tn_product_{self.dtype}"
-        head_line = (
-            f'define ptx_kernel void @{name}({given}) nounwind "nvvm.maxntid"="{_THREADS}" {{'
-        )
-        size = _TILE * _DEEP
-        memory = [
-            f"@tn_product.{side}.{self.dtype} = internal addrspace(3) global "
-            f"[{size} x {ty}] undef, align 16"
-            for side in ("left", "right")
-        ]
-        body = "\n".join((head_line, *w.lines, "}"))
-        for side in ("left", "right"):
-            body = body.replace(f"@tn_product.{side},", f"@tn_product.{side}.{self.dtype},")
-        return Fragment((*memory, *sorted(w.declared)), body)
 
-    def _own(self, thread: str) -> tuple[str, str]:
-        """Where a thread's sums begin in the tile."""
-        w = self.w
-        row = w.op(f"mul i32 {w.op(f'lshr i32 {thread}, 4')}, {_EACH}")
-        return row, w.op(f"mul i32 {w.op(f'and i32 {thread}, 15')}, {_EACH}")
+def _is_ours(p: MatrixProduct) -> bool:
+    """Whether a product is our own even where there is a library."""
+    if has_vector(p):
+        return max(p.m, p.n) >= (APART if _lies_apart(p) else LONG)
+    return p.batch >= MANY and max(p.m, p.n, p.k) <= TINY
 
-    def _offset(self, base: str, by: str) -> str:
-        return self.w.op(f"getelementptr {self.ty}, ptr addrspace(1) {base}, i64 {by}")
 
-    def _bring(
-        self, thread: str, memory: str, base: str, first: str, extent: str, start: str,
-        apart: str, deep: str,
-    ) -> None:  # fmt: skip
-        """Bring part of an operand into shared memory: four elements a thread, zeros beyond the
-        end. Threads lie along the axis that is packed or the other alike: the cache sees to it."""
-        w, ty = self.w, self.ty
-        for n in range(_TILE * _DEEP // _THREADS):
-            at = w.op(f"add i32 {thread}, {n * _THREADS}")
-            line, depth = w.op(f"lshr i32 {at}, 4"), w.op(f"and i32 {at}, {_DEEP - 1}")
-            here = w.op(f"add i64 {first}, {w.op(f'zext i32 {line} to i64')}")
-            term = w.op(f"add i64 {start}, {w.op(f'zext i32 {depth} to i64')}")
-            inside = w.op(f"icmp slt i64 {here}, {extent}")
-            inside = w.op(f"and i1 {inside}, {w.op(f'icmp slt i64 {term}, %k')}")
-            place = w.op(f"mul i64 {here}, {apart}")
-            place = w.op(f"add i64 {place}, {w.op(f'mul i64 {term}, {deep}')}")
-            pointer = self._offset(base, place)
-            near, far = w.fresh("in"), w.fresh("out")
-            before = w.block
-            w.put(f"br i1 {inside}, label %{near}, label %{far}")
-            w.label(near)
-            x = w.op(f"load {ty}, ptr addrspace(1) {pointer}, align {self.size}")
-            w.put(f"br label %{far}")
-            w.label(far)
-            x = w.op(f"phi {ty} [ {x}, %{near} ], [ {self.zero}, %{before} ]")
-            spot = w.op(f"add i32 {w.op(f'mul i32 {depth}, {_TILE}')}, {line}")
-            to = w.op(f"getelementptr {ty}, ptr addrspace(3) {memory}, i32 {spot}")
-            w.put(f"store {ty} {x}, ptr addrspace(3) {to}, align {self.size}")
-
-    def _read(self, memory: str, first: str, n: int, deep: int) -> str:
-        w, ty = self.w, self.ty
-        at = w.op(f"getelementptr {ty}, ptr addrspace(3) {memory}, i32 {first}")
-        at = w.op(f"getelementptr {ty}, ptr addrspace(3) {at}, i32 {deep * _TILE + n}")
-        return w.op(f"load {ty}, ptr addrspace(3) {at}, align {self.size}")
-
-    def _added(self, held: str, a: str, b: str) -> str:
-        w = self.w
-        if kind(self.dtype) == "f":
-            return w.intrinsic("fma", self.ty, a, b, held)
-        two = [self.dtype] * 2
-        product = instruction(w, "mul", self.dtype, two, [a, b], False)
-        return instruction(w, "add", self.dtype, two, [held, product], False)
-
-    def _store(
-        self, base: str, top: str, left: str, row: str, column: str, sums: Sequence[Any]
-    ) -> None:
-        w, ty = self.w, self.ty
-        rows = w.op(f"add i64 {top}, {w.op(f'zext i32 {row} to i64')}")
-        columns = w.op(f"add i64 {left}, {w.op(f'zext i32 {column} to i64')}")
-        for n, x in enumerate(sums):
-            down = w.op(f"add i64 {rows}, {n // _EACH}")
-            across = w.op(f"add i64 {columns}, {n % _EACH}")
-            inside = w.op(f"icmp slt i64 {down}, %m")
-            inside = w.op(f"and i1 {inside}, {w.op(f'icmp slt i64 {across}, %n')}")
-            near, far = w.fresh("in"), w.fresh("out")
-            w.put(f"br i1 {inside}, label %{near}, label %{far}")
-            w.label(near)
-            place = w.op(f"add i64 {w.op(f'mul i64 {down}, %n')}, {across}")
-            pointer = self._offset(base, place)
-            w.put(f"store {ty} {x}, ptr addrspace(1) {pointer}, align {self.size}")
-            w.put(f"br label %{far}")
-            w.label(far)
+def _lies_apart(p: MatrixProduct) -> bool:
+    """Whether the matrix of a product with a vector has results side by side, and terms apart."""
+    return p.left if p.n == 1 else not p.right

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
+from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import Fragment
 from tenfold.frozen import frozen
 from tenfold.types import TensorType
+
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.driver.device import Device
 
 
 @frozen
@@ -37,19 +42,58 @@ RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
 SORTS, GREATEST = ("sort", "argsort"), "top_few"
 LINES = frozenset((*RUNNING, *SORTS, GREATEST))  # routines that work along lines of their one input
 
+
+class LibraryCall(Protocol):
+    """How a node is carried out where a library does it: one call into a stream.
+
+    `call(device, stream, addresses)` is given where the routine's arrays lie, in the order that
+    launches number them: inputs, outputs, then scratch, if it asks for any. All that it puts into
+    the stream is kernels and copies on the device, without waiting for anything: so it may be
+    called while the stream is captured into a graph, and what is captured may be launched again
+    with the same addresses. The same addresses up to multiples of 16 bytes give the same bits.
+
+    What the library needs for a shape (a handle, an algorithm) is kept by the device.
+    `prepare(device, aligned)` makes it, for arrays that begin at multiples of 16 bytes or not, and
+    puts nothing into a stream: so that it is no part of the first call. Else that makes it.
+    """
+
+    @property
+    def made_by(self) -> str:
+        """The library and its version, for whoever explains a plan."""
+        ...
+
+    @property
+    def scratch(self) -> int:
+        """Bytes."""
+        ...
+
+    def prepare(self, device: Device, aligned: bool) -> None: ...
+
+    def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None: ...
+
+
 Given = Mapping[str, Any]
-Find = Callable[[Sequence[TensorType], TensorType, Given], GpuRoutine | None]
+Found = GpuRoutine | LibraryCall
+Find = Callable[[Sequence[TensorType], TensorType, Given], Found | None]
 
 
 def routine_of(
-    name: str, types: Sequence[TensorType], result: TensorType, given: Given
-) -> GpuRoutine | None:
+    name: str,
+    types: Sequence[TensorType],
+    result: TensorType,
+    given: Given,
+    target: CudaTarget,
+    aligned: bool = False,
+) -> Found | None:
     """The routine of a node with inputs and a first result of these types, or None where there is
-    none here."""
+    none here; `aligned` if all its arrays begin at multiples of 16 bytes."""
+    from tenfold.backends.cuda.library.convolution import convolution_routine
     from tenfold.backends.cuda.library.product import product_routine
-    from tenfold.graph.op import PRODUCT
+    from tenfold.graph.op import CONVOLUTION, PRODUCT
 
-    found: dict[str, Find] = {PRODUCT: product_routine}
+    product = partial(product_routine, target=target, aligned=aligned)
+    convolution = partial(convolution_routine, aligned=aligned)
+    found: dict[str, Find] = {PRODUCT: product, CONVOLUTION: convolution}
     if name in found:
         return found[name](types, result, given)
     return line_routine(name, types[0], given)

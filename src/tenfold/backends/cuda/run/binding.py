@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tenfold.backends.cuda.array import DeviceInput
+from tenfold.backends.cuda.run.kept import Captures, giver, run_kept
 from tenfold.backends.guard import Guard, holds
 from tenfold.backends.program import ARGUMENT, NOTHING, OUTPUT, OUTPUTS, Array, given_by
 from tenfold.frozen import frozen
@@ -14,13 +16,6 @@ from tenfold.types import TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.run.program import CudaProgram
-
-
-@frozen(eq=False)
-class Captures:
-    """Arrays that stand for the last parameters, and never change."""
-
-    arrays: tuple[Array, ...]
 
 
 class CallBinding:
@@ -43,18 +38,24 @@ class CallBinding:
         if self.shut or len(args) != len(self.types):
             return False
         for array, type in zip(args, self.types, strict=True):
-            if array.__class__ is not np.ndarray or array.dtype != type.dtype:
+            if array.__class__ is DeviceInput:
+                if (array.dtype, array.shape) != (type.dtype, type.shape):
+                    return False
+                continue
+            if not (array.__class__ is np.ndarray or isinstance(array, np.generic)):
+                return False
+            if array.dtype != type.dtype:
                 return False
             flags = array.flags
             if array.shape != type.shape or not (flags.c_contiguous and flags.aligned):
                 return False
         return self._may_update(args)
 
-    def _may_update(self, args: Sequence[Array]) -> bool:
+    def _may_update(self, args: Sequence[Any]) -> bool:
         for n in self.updates:
-            if not args[n].flags.writeable:
+            if args[n].__class__ is DeviceInput or not args[n].flags.writeable:
                 return False
-            others = (a for k, a in enumerate(args) if k != n)
+            others = (a for k, a in enumerate(args) if k != n and a.__class__ is np.ndarray)
             if any(np.may_share_memory(args[n], a) for a in others):
                 return False
         return True
@@ -75,8 +76,10 @@ def bind_call(
     guards: Sequence[Guard],
     updates: Sequence[int],
     answer: int | None,
+    keep: bool = False,
 ) -> BoundCall:
-    """A callable over arrays: `slow` answers what it turns away."""
+    """A callable over arrays: `slow` answers what it turns away. With `keep` results stay on the
+    device; they do so, too, where an argument lies there."""
     types = program.parameters[: len(program.parameters) - len(captures)]
     captured = Captures(tuple(captures)) if captures else None
     binding = CallBinding(types, updates)
@@ -84,12 +87,18 @@ def bind_call(
     def call(*args: Any, **names: Any) -> Any:
         if names or not binding.lets_in(args) or not all(map(holds, guards)):
             return slow(*args, **names)
-        outputs = program.answer(args, None, captured)
+        give = giver(args, keep)
+        outputs: Any
+        if give is None:
+            given = [a if a.__class__ is np.ndarray else np.asarray(a) for a in args]
+            outputs = program.answer(given, None, captured)
+        else:
+            outputs = run_kept(program, args, captured)
         binding.answered += 1
         own = len(outputs) - len(updates)
         for number, output in zip(updates, outputs[own:], strict=True):
             args[number][...] = output
-        made = [o if o.ndim else o[()] for o in outputs[:own]]
+        made = [give(o) if give else o if o.ndim else o[()] for o in outputs[:own]]
         gives = given_by(answer, own)
         if gives >= ARGUMENT:
             return args[gives - ARGUMENT]

@@ -115,7 +115,7 @@ class _BlockLoopRecorder:
         kernels = list(self.kernels.values())
         if shared_bytes(kernels) > _SHARED:
             raise NotOneBlock
-        name, text = loop_text(loop, kernels, around.device.target)
+        name, text = loop_text(loop, kernels, around.target)
         module = around.glue(name, lambda _: text)
         reads, writes = self._ranges()
         self.r.launch(module.function(name), 1, loop.threads, self.words, reads, writes)
@@ -200,7 +200,9 @@ class _BlockLoopRecorder:
         buffers = [frame.address(slot) for slot in step.slots]
         calls = []
         for launch, named in zip(found.launches, text.launches, strict=True):
-            part = parts[named.name]
+            part = parts.get(named.name)
+            if part is None:  # other kernels have it, too
+                raise NotOneBlock
             if not launch.blocks:
                 continue
             self.work += launch.blocks * launch.threads

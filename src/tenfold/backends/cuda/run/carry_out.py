@@ -9,8 +9,10 @@ import numpy as np
 
 from tenfold.backends.cuda.driver.device import Device, FaultWord, Module
 from tenfold.backends.cuda.library.routine import GpuRoutine, routine_of
+from tenfold.backends.cuda.run.alignment import ALIGNED
 from tenfold.backends.cuda.run.kernels import BoundKernel
 from tenfold.backends.cuda.run.memory import Address, DeviceFrame
+from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.host_step import HostCall
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import BranchStep, CopyStep, HostStep, KernelStep, LoopStep, RoutineStep
@@ -26,6 +28,7 @@ class Execution:
     def __init__(
         self,
         device: Device,
+        target: CudaTarget,
         stream: Any,
         kernels: Mapping[SizedKernel, BoundKernel],
         constants: Mapping[int, Sequence[Address]],
@@ -34,7 +37,7 @@ class Execution:
         routines: Callable[[GpuRoutine], Module],
         callbacks: Callable[[], Callbacks],
     ) -> None:
-        self.device, self.stream, self.kernels = device, stream, kernels
+        self.device, self.target, self.stream, self.kernels = device, target, stream, kernels
         self.routines = routines
         self.constants, self.partial, self.callbacks = constants, partial, callbacks
         self.fault = fault
@@ -79,12 +82,17 @@ class Execution:
         """A routine; what the device has none for, the evaluator does."""
         node = frame.plan.graph.nodes[step.node]
         types = [frame.plan.graph.types[v] for v in node.inputs]
-        found = routine_of(step.name, types, node.types[0], dict(node.attributes))
+        slots = (*step.inputs, *step.outputs, *step.scratch)
+        places = [frame.address(slot) for slot in slots]
+        aligned = not any(place % ALIGNED for place in places)
+        given = dict(node.attributes)
+        found = routine_of(step.name, types, node.types[0], given, self.target, aligned)
         if found is None:
             self.host(frame, number)
             return
-        slots = (*step.inputs, *step.outputs, *step.scratch)
-        places = [frame.address(slot) for slot in slots]
+        if not isinstance(found, GpuRoutine):
+            found.call(self.device, self.stream, places)
+            return
         module = self.routines(found)
         for one in found.launches:
             words: list[bytes | Address] = [places[n] for n in one.arrays]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.backends.cuda.compile import module_text, prepare
+from tenfold.backends.cuda.assemble import ModuleCode, modules, shared_module
+from tenfold.backends.cuda.compile import prepare
 from tenfold.backends.cuda.driver.device import Device, Module
 from tenfold.backends.cuda.emit.function import Given, KernelText, Launch
 from tenfold.backends.cuda.library.routine import GpuRoutine
@@ -32,6 +33,7 @@ class KernelCode:
     text: KernelText
     facts: Facts
     functions: tuple[Any, ...]
+    module: ModuleCode
 
 
 @frozen(eq=False)
@@ -84,8 +86,9 @@ class BoundKernel:
 class Kernels:
     """The kernels of one device, each text once."""
 
-    def __init__(self, device: Device, strict: bool) -> None:
-        self._device, self._strict = device, strict
+    def __init__(self, device: Device, strict: bool, target: CudaTarget | None = None) -> None:
+        self.device, self._strict = device, strict
+        self.target = target or device.target
         self._known: dict[tuple[Kernel, Odd], list[KernelCode]] = {}
         self._routines: dict[str, Module] = {}
         self._glue: dict[str, Module] = {}
@@ -94,40 +97,58 @@ class Kernels:
         self.results = ResultMemory(device.result_block)
 
     def find(self, plan: Plan) -> dict[SizedKernel, BoundKernel]:
-        """The kernels that a plan calls; those that are new are compiled, all in one module."""
+        """The kernels that a plan calls; those that are new are compiled."""
         calls = odd_buffers(plan)
         found: dict[SizedKernel, KernelCode] = {}
-        new: dict[SizedKernel, tuple[KernelText, Facts]] = {}
         with self._lock:
             for call, odd in calls.items():
                 code = self._at_hand(call, odd)
                 if code is not None:
                     found[call] = code
-                    continue
-                for other, (_, facts) in new.items():
-                    alike = (other.kernel, calls[other]) == (call.kernel, odd)
-                    if alike and facts.hold(call.sizes):
-                        new[call] = new[other]
-                        break
-                else:
-                    new[call] = prepare(call, self._device.target, self._strict, odd)
-            made = self._compiled(new, calls)
+            left = {call: odd for call, odd in calls.items() if call not in found}
+            made = self._compiled(_prepared(left, self.target, self._strict), calls)
         return {call: bound(found.get(call) or made[call], call) for call in calls}
 
     def routine(self, routine: GpuRoutine) -> Module:
         """The functions of a routine."""
         with self._lock:
             if routine.key not in self._routines:
-                text = join([routine.text(self._device.target)])
-                self._routines[routine.key] = self._device.load(text, None)
+                code = shared_module(join([routine.text(self.target)]), self.target)
+                self._routines[routine.key] = self.device.load([code])[0]
             return self._routines[routine.key]
 
     def glue(self, key: str, text: Callable[[CudaTarget], str]) -> Module:
         """The functions between kernels, by their name."""
         with self._lock:
             if key not in self._glue:
-                self._glue[key] = self._device.load(text(self._device.target), None)
+                code = shared_module(text(self.target), self.target)
+                self._glue[key] = self.device.load([code])[0]
             return self._glue[key]
+
+    # Code that was made elsewhere.
+
+    def add(
+        self,
+        call: SizedKernel,
+        odd: Odd,
+        text: KernelText,
+        facts: Facts,
+        module: Module,
+        code: ModuleCode,
+    ) -> None:
+        """Have a kernel found whose code is loaded."""
+        known = self._known.setdefault((call.kernel, odd), [])
+        if not any(one.facts is facts for one in known):
+            functions = tuple(module.function(one.name) for one in text.launches)
+            known.append(KernelCode(text, facts, functions, code))
+
+    def add_routine(self, key: str, module: Module) -> None:
+        """Have a routine found whose code is loaded."""
+        self._routines[key] = module
+
+    def add_glue(self, key: str, module: Module) -> None:
+        """Have functions between kernels found whose code is loaded."""
+        self._glue[key] = module
 
     def _at_hand(self, call: SizedKernel, odd: Odd) -> KernelCode | None:
         codes = self._known.get((call.kernel, odd), ())
@@ -139,19 +160,49 @@ class Kernels:
         if not new:
             return {}
         texts = {text.name: text for text, _ in new.values()}
-        module = self._device.load(module_text(list(texts.values()), self._device.target), None)
+        parts = modules(list(texts.values()), self.target)
+        loaded = self.device.load(parts)
         count("kernels_compiled", len(texts))
+        found = {
+            name: (module, code)
+            for module, code in zip(loaded, parts, strict=True)
+            for name in code.kernels
+        }
         made: dict[int, KernelCode] = {}
         out = {}
         for call, pair in new.items():
             code = made.get(id(pair))
             if code is None:
                 text, facts = pair
+                module, source = found[text.name]
                 functions = tuple(module.function(one.name) for one in text.launches)
-                code = made[id(pair)] = KernelCode(text, facts, functions)
+                code = made[id(pair)] = KernelCode(text, facts, functions, source)
                 self._known.setdefault((call.kernel, odd[call]), []).append(code)
             out[call] = code
         return out
+
+
+def _prepared(
+    calls: dict[SizedKernel, Odd], target: CudaTarget, strict: bool
+) -> dict[SizedKernel, tuple[KernelText, Facts]]:
+    """Kernels as text, one for all calls that it serves."""
+    found: dict[SizedKernel, tuple[KernelText, Facts]] = {}
+    alike: dict[tuple[Kernel, Odd], list[tuple[KernelText, Facts]]] = {}
+    for call, odd in calls.items():
+        made = alike.setdefault((call.kernel, odd), [])
+        one = next((pair for pair in made if pair[1].hold(call.sizes)), None)
+        if one is None:
+            one = prepare(call, target, strict, odd)
+            made.append(one)
+        found[call] = one
+    return found
+
+
+def prepared(
+    plan: Plan, target: CudaTarget, strict: bool
+) -> dict[SizedKernel, tuple[KernelText, Facts]]:
+    """The kernels of a plan as text, in the order of `odd_buffers`."""
+    return _prepared(odd_buffers(plan), target, strict)
 
 
 def odd_buffers(plan: Plan) -> dict[SizedKernel, Odd]:

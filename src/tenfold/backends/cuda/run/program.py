@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenfold.backends.cuda.driver.device import Device
-from tenfold.backends.cuda.run.binding import BoundCall, Captures, bind_call
+from tenfold.backends.cuda.faults import program_too_large
+from tenfold.backends.cuda.run.binding import BoundCall, bind_call
 from tenfold.backends.cuda.run.carry_out import Execution
+from tenfold.backends.cuda.run.kept import Captures, DeviceDispatch
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
 from tenfold.backends.cuda.run.memory import Address
 from tenfold.backends.cuda.run.record import Surroundings
 from tenfold.backends.cuda.run.replay import Replay
 from tenfold.backends.cuda.run.staging import Staging, may_stage
-from tenfold.backends.cuda.target import CudaTarget
+from tenfold.backends.cuda.target import CudaTarget, target_remark
 from tenfold.backends.guard import Guard
-from tenfold.backends.program import Array, PlanMemory, Program
+from tenfold.backends.program import Array, Dispatch, PlanMemory, Program
+from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
@@ -47,6 +50,7 @@ class Room:
         for size in (*sizes, arena, partial):
             starts.append(total)
             total += -(-max(size, 1) // _ALIGN) * _ALIGN
+        self.nbytes = total
         self.base = device.alloc(total)
         weakref.finalize(self, device.free, self.base)
         *places, self.arena, self.partial = (self.base + start for start in starts)
@@ -69,6 +73,19 @@ class Room:
         return True
 
 
+_programs: weakref.WeakSet[CudaProgram] = weakref.WeakSet()
+
+
+def release_rooms() -> int:
+    """Give back the device memory that programs keep while nobody calls them: how many bytes."""
+    freed = 0
+    for program in list(_programs):
+        with suppress(IndexError):  # whoever calls meanwhile takes one, too
+            while True:
+                freed += program._rooms.pop().nbytes
+    return freed
+
+
 class CudaProgram(Program):
     """A plan and its kernels on one device."""
 
@@ -86,7 +103,7 @@ class CudaProgram(Program):
     ) -> None:
         super().__init__(callbacks)
         self.plan, self.graph, self.strict = plan, plan.graph, strict
-        self.device, self.target, self._backend = device, device.target, backend
+        self.device, self.target, self._backend = device, kernels.target, backend
         self.code: dict[SizedKernel, BoundKernel] = kernels.find(plan)
         self._kernels = kernels
         self.judged = kernels.judged
@@ -98,6 +115,7 @@ class CudaProgram(Program):
         self._rooms: list[Room] = []
         self.constants = self._uploaded()
         self.results = kernels.results
+        _programs.add(self)
 
     def _uploaded(self) -> dict[int, list[Address]]:
         """The constants of all plans, on the device."""
@@ -130,6 +148,13 @@ class CudaProgram(Program):
     def serves(self, call: SizedKernel, other: SizedKernel) -> bool:
         return call.kernel == other.kernel and self.code[call].code.facts.admit(other.sizes)
 
+    def remarks(self) -> list[str]:
+        lines = [target_remark(self.target)]
+        for call, found in self.code.items():
+            ways = [f"{one.blocks} × {one.threads}" for one in found.launches]
+            lines.append(f"  kernel {call.kernel.digest[:8]}: {', '.join(ways)} threads")
+        return lines
+
     # Running.
 
     def _enter(self) -> Room:
@@ -137,8 +162,7 @@ class CudaProgram(Program):
         try:
             return self._rooms.pop()
         except IndexError:
-            sizes = [t.nbytes for t in (*self.parameters, *self.outputs)]
-            return Room(self.device, sizes, self.arena_bytes, self._partial)
+            return self._new_room()
 
     @contextmanager
     def room(self) -> Iterator[Room]:
@@ -146,8 +170,29 @@ class CudaProgram(Program):
         found = self._enter()
         try:
             yield found
+        except BaseException:
+            self._settle(found)
+            raise
         finally:
             self._rooms.append(found)
+
+    def _settle(self, room: Room) -> None:
+        """After an error: what was begun ends before the caller's arrays go, and what it found is
+        nobody's."""
+        with suppress(DeviceProblem):
+            self.device.wait(room.stream)
+        room.fault.value = 0
+
+    def _new_room(self) -> Room:
+        sizes = [t.nbytes for t in (*self.parameters, *self.outputs)]
+        given = (self.device, sizes, self.arena_bytes, self._partial)
+        with suppress(DeviceMemoryProblem):
+            return Room(*given)
+        release_rooms()
+        try:
+            return Room(*given)
+        except DeviceMemoryProblem:
+            raise program_too_large(self, self._partial) from None
 
     def replay(self, room: Room) -> Replay:
         """The plan's graphs for a room."""
@@ -174,14 +219,15 @@ class CudaProgram(Program):
             return room.more(nbytes)
 
         around = Surroundings(
-            self.device, code, constants, room.partial, room.partial_bytes, room.fault.address,
-            self._kernels.routine, self._kernels.glue, more,
+            self.device, self.target, code, constants, room.partial, room.partial_bytes,
+            room.fault.address, self._kernels.routine, self._kernels.glue, more,
         )  # fmt: skip
         stream, fault, partial = room.stream, room.fault, room.partial
 
         def execution() -> Execution:
             return Execution(
-                self.device, stream, code, constants, partial, fault, self._kernels.routine,
+                self.device, self.target, stream, code, constants, partial, fault,
+                self._kernels.routine,
                 lambda: self.running.callbacks or self.callbacks,
             )  # fmt: skip
 
@@ -207,19 +253,22 @@ class CudaProgram(Program):
         try:
             replay = room.replay or self.replay(room)
             if captures is not None:
-                self._captured(room, captures)
+                self.capture(room, captures)
             count = len(given)
             staging = room.staged[count] if count in room.staged else self._stage(room, count)
             if staging is not None:
                 staging.fill(given)
                 staging.graph.launch(room.stream)
-                self._wait(room, room.stream)
+                self.wait(room)
                 made = staging.taken()
             else:
                 made = self._through(room, replay, given)
             if room.failed():
                 arrays = given if captures is None else [*given, *captures.arrays]
                 made = self._again(room, replay, arrays)
+        except BaseException:
+            self._settle(room)
+            raise
         finally:
             running.callbacks = before
             self._rooms.append(room)
@@ -237,7 +286,7 @@ class CudaProgram(Program):
         ]
         for array, place in zip(made, room.places[first:], strict=True):
             device.download(array, place, stream)
-        self._wait(room, stream)
+        self.wait(room)
         return made
 
     def _again(self, room: Room, replay: Replay, arrays: Sequence[Array]) -> list[Array]:
@@ -261,7 +310,7 @@ class CudaProgram(Program):
         room.staged[count] = made
         return made
 
-    def _captured(self, room: Room, captures: Captures) -> None:
+    def capture(self, room: Room, captures: Captures) -> None:
         """Have captured arrays lie on the device; they are copied once for each room."""
         if room.captured is captures:
             return
@@ -270,10 +319,10 @@ class CudaProgram(Program):
             self.device.upload(place, array, room.stream)
         room.captured = captures
 
-    def _wait(self, room: Room, stream: Any) -> None:
+    def wait(self, room: Room) -> None:
         """Wait for all that was begun. Loops can be interrupted: their conditions look at the fault
         word."""
-        replay = room.replay
+        replay, stream = room.replay, room.stream
         if replay is None or not replay.loops:
             self.device.wait(stream)
             return
@@ -296,6 +345,20 @@ class CudaProgram(Program):
         answer: int | None,
     ) -> BoundCall:
         return bind_call(self, slow, captures, guards, updates, answer)
+
+    def make_keeping(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        updates: Sequence[int],
+        answer: int | None,
+    ) -> BoundCall:
+        return bind_call(self, slow, captures, guards, updates, answer, keep=True)
+
+    def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
+        made = DeviceDispatch(slow, self.device)
+        return made, made
 
     # Checks.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tenfold.backends.cuda.driver.device import Device, Module
 from tenfold.backends.cuda.emit import glue
-from tenfold.backends.cuda.library.routine import GpuRoutine, routine_of
+from tenfold.backends.cuda.library.routine import Found, GpuRoutine, routine_of
 from tenfold.backends.cuda.recording import (
     SWITCH,
     WHILE,
@@ -22,14 +22,17 @@ from tenfold.backends.cuda.recording import (
     CopyNode,
     Handle,
     KernelNode,
+    LibraryNode,
     Node,
     Recording,
     Word,
 )
+from tenfold.backends.cuda.run.alignment import ALIGNED
 from tenfold.backends.cuda.run.block_loops import recorded_by_block
 from tenfold.backends.cuda.run.dependences import Dependences, Range
 from tenfold.backends.cuda.run.kernels import BoundKernel
 from tenfold.backends.cuda.run.memory import Address, DeviceFrame
+from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import join
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import READ
@@ -48,6 +51,7 @@ class Surroundings:
     `partial` the memory that functions of a kernel leave each other something in."""
 
     device: Device
+    target: CudaTarget
     kernels: Mapping[SizedKernel, BoundKernel]
     constants: Mapping[int, Sequence[Address]]
     partial: Address
@@ -58,30 +62,32 @@ class Surroundings:
     room: Callable[[int], Address]  # more memory, that lives as long as the recording
 
 
-def on_device(plan: Plan) -> dict[int, bool]:
+def on_device(plan: Plan, target: CudaTarget) -> dict[int, bool]:
     """For each plan, by identity, whether all of its steps and of those below can be recorded."""
     found: dict[int, bool] = {}
     for one in plan.every:  # inner ones first
-        found[id(one)] = all(recordable(one, step, found) for step in one.steps)
+        found[id(one)] = all(recordable(one, step, found, target) for step in one.steps)
     return found
 
 
-def recordable(plan: Plan, step: Any, below: Mapping[int, bool]) -> bool:
+def recordable(plan: Plan, step: Any, below: Mapping[int, bool], target: CudaTarget) -> bool:
     """Whether a step can be a part of a graph; the host does all others."""
     if isinstance(step, HostStep):
         return False
     if isinstance(step, RoutineStep):
-        return routine_for(plan, step) is not None
+        return routine_for(plan, step, target) is not None
     if isinstance(step, (LoopStep, BranchStep)):
         return all(below[id(plan.plans[p])] for p in step.plans)
     return True
 
 
-def routine_for(plan: Plan, step: RoutineStep) -> GpuRoutine | None:
+def routine_for(
+    plan: Plan, step: RoutineStep, target: CudaTarget, aligned: bool = False
+) -> Found | None:
     """How a routine is carried out here; None where the evaluator does it."""
     node = plan.graph.nodes[step.node]
     types = [plan.graph.types[v] for v in node.inputs]
-    return routine_of(step.name, types, node.types[0], dict(node.attributes))
+    return routine_of(step.name, types, node.types[0], dict(node.attributes), target, aligned)
 
 
 class Recorder:
@@ -162,11 +168,17 @@ class Recorder:
             self.nodes.append(CopyNode(target, source, nbytes, after))
 
     def routine(self, frame: DeviceFrame, step: RoutineStep) -> None:
-        found = routine_for(frame.plan, step)
+        places = [frame.address(slot) for slot in (*step.inputs, *step.outputs, *step.scratch)]
+        aligned = not any(place % ALIGNED for place in places)
+        found = routine_for(frame.plan, step, self.around.target, aligned)
         assert found is not None
         reads = [self._range(frame, slot) for slot in step.inputs]
         writes = [self._range(frame, slot) for slot in (*step.outputs, *step.scratch)]
-        places = [frame.address(slot) for slot in (*step.inputs, *step.outputs, *step.scratch)]
+        if not isinstance(found, GpuRoutine):
+            found.prepare(self.around.device, aligned)
+            after = self._after(reads, writes)
+            self.nodes.append(LibraryNode(found.call, tuple(places), after))
+            return
         module = self.around.routines(found)
         for one in found.launches:
             words: list[Word] = [places[n] for n in one.arrays]

@@ -39,7 +39,7 @@ class Replay:
         self._record(places)
 
     def _record(self, places: Sequence[Address]) -> None:
-        plan, below = self.plan, on_device(self.plan)
+        plan, below = self.plan, on_device(self.plan, self.around.target)
         count = len(plan.graph.parameters)
         virtual = [place_address(n) for n in range(len(places))]
         frame = self.frame(virtual[:count], virtual[count:])
@@ -55,7 +55,7 @@ class Replay:
                 waiting.clear()
 
         for number in self._numbers:
-            if recordable(plan, plan.steps[number], below):
+            if recordable(plan, plan.steps[number], below, self.around.target):
                 waiting.append(number)
             else:
                 finish()

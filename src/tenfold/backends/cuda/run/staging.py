@@ -69,4 +69,4 @@ def may_stage(
 ) -> bool:
     """Whether arrays are few bytes, and all of the plan is one graph."""
     total = sum(t.nbytes for t in (*arguments, *results))
-    return total <= MOST and on_device(replay.plan)[id(replay.plan)]
+    return total <= MOST and on_device(replay.plan, replay.around.target)[id(replay.plan)]

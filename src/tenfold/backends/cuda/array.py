@@ -1,0 +1,405 @@
+"""Arrays that lie on a GPU: our own, and those of other libraries.
+
+A `DeviceArray` is a result that stayed, or what `tn.device_put` gives. It is whole when somebody
+has it: who made it has waited, so no other stream has to. Its memory is freed with it; the driver
+waits for whoever still reads it. Other libraries' arrays are taken by `__cuda_array_interface__`
+or DLPack, once their own stream has come to where they were made.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tenfold.backends.cuda.dlpack import CUDA, MANAGED, make_capsule, read_capsule
+from tenfold.backends.cuda.faults import array_too_large
+from tenfold.errors import (
+    DeviceMemoryProblem,
+    DeviceProblem,
+    PickleProblem,
+    TenfoldError,
+    TypeMismatch,
+)
+from tenfold.frozen import frozen
+from tenfold.types import BFLOAT16, DType, TensorType, as_dtype, base_array
+
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.driver.device import Device
+
+HostArray = np.ndarray[Any, Any]
+ALIGNED = 16  # bytes: what kernels' buffers begin at multiples of
+_HOST = 1  # DLPack's number of the host's memory
+
+
+class DeviceArray:
+    """A packed array in a GPU's memory. NumPy's functions take it by a copy to the host, other
+    libraries on the device as it is."""
+
+    def __init__(self, device: Device, shape: tuple[int, ...], dtype: DType) -> None:
+        """Memory for an array; whatever is in it."""
+        self.device, self.shape, self.dtype = device, shape, dtype
+        self.address = self._allocated()
+        kept = weakref.finalize(self, device.free, self.address)
+        kept.atexit = False  # the driver frees all when the process ends
+
+    def _allocated(self) -> int:
+        with suppress(DeviceMemoryProblem):
+            return self.device.alloc(self.nbytes)
+        from tenfold.backends.cuda.run.program import release_rooms
+
+        release_rooms()  # what programs keep while nobody calls them
+        try:
+            return self.device.alloc(self.nbytes)
+        except DeviceMemoryProblem:
+            raise array_too_large(self.nbytes, f"an array {self.type!r}") from None
+
+    @property
+    def type(self) -> TensorType:
+        return TensorType(self.dtype, self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self.nbytes // self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.type.nbytes
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeMismatch("len() of an array without axes", fix="look at its size")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"DeviceArray({self.type!r} on cuda:{self.device.number})"
+
+    # To the host.
+
+    def numpy(self) -> HostArray:
+        """A copy on the host."""
+        made: HostArray = np.empty(self.shape, self.dtype)
+        stream = stream_of(self.device)
+        self.device.download(made, self.address, stream)
+        self.device.wait(stream)
+        return made
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
+        if copy is False:
+            raise ValueError("an array on a GPU is copied when NumPy takes it")
+        made = self.numpy()
+        return made if dtype is None else made.astype(dtype, copy=False)
+
+    def item(self) -> Any:
+        """The one element, as a Python number."""
+        return self.numpy().item()
+
+    def tolist(self) -> Any:
+        return self.numpy().tolist()
+
+    def __float__(self) -> float:
+        return float(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self.numpy())
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    # To other libraries.
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.dtype == BFLOAT16:
+            raise AttributeError("this protocol has no bfloat16: take the array by DLPack")
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.address if self.nbytes else 0, False),
+            "strides": None,
+            "version": 3,
+            "stream": None,  # nothing is left to wait for
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self.device.number
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if dl_device is not None and dl_device[0] == _HOST:
+            if copy is False:
+                raise BufferError("an array on a GPU is copied when it is taken to the host")
+            return self.numpy().__dlpack__(max_version=max_version)
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"the array lies on cuda:{self.device.number}, not where it is asked")
+        given = self.copy() if copy else self
+        return make_capsule(given.address, self.device.number, self.shape, self.dtype, given)
+
+    def to_torch(self) -> Any:
+        """The same memory as a tensor of torch's."""
+        import torch  # type: ignore[import-not-found]
+
+        return torch.from_dlpack(self)
+
+    def to_cupy(self) -> Any:
+        """The same memory as an array of CuPy's."""
+        import cupy  # type: ignore[import-not-found]
+
+        return cupy.from_dlpack(self)
+
+    # On the device.
+
+    def copy(self) -> DeviceArray:
+        """Another array with the same elements."""
+        return copied(DeviceInput(self.address, self.shape, self.dtype, self), self.device)
+
+    def __copy__(self) -> DeviceArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> DeviceArray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        raise PickleProblem(
+            "an array on a GPU can't be pickled", fix="pickle a copy on the host: x.numpy()"
+        )
+
+    def _given_back(self, made: Any) -> DeviceArray:
+        """A result of a call that was given this array."""
+        return put(made, self.device)
+
+
+def _operator(name: str) -> Any:
+    def operate(self: DeviceArray, other: Any) -> Any:
+        if isinstance(other, (np.ndarray, np.generic)):
+            return NotImplemented  # NumPy takes a copy
+        raise TypeMismatch(
+            f"an array on a GPU has no {name}: it is computed with by jitted functions",
+            fix="pass it to one as an argument; or take a copy to the host, x.numpy()",
+        )
+
+    return operate
+
+
+for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or",
+              "xor", "lshift", "rshift"):  # fmt: skip
+    for _way in (f"__{_name}__", f"__r{_name}__"):
+        setattr(DeviceArray, _way, _operator(_way))
+
+_streams: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def stream_of(device: Device) -> Any:
+    """The stream that copies of arrays go by."""
+    found = _streams.get(device)
+    if found is None:
+        found = _streams.setdefault(device, device.stream())
+    return found
+
+
+@frozen(eq=False)
+class DeviceInput:
+    """Packed memory on a device, whoever's it is: what a program reads."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: DType
+    owner: Any  # keeps the memory
+    give: Callable[[DeviceArray], Any] | None = None  # makes a result an array of its library
+
+    @property
+    def nbytes(self) -> int:
+        return TensorType(self.dtype, self.shape).nbytes
+
+
+def put(given: Any, device: Device) -> DeviceArray:
+    """An array on a device: itself where it lies there, else a copy."""
+    if isinstance(given, DeviceArray):
+        if given.device is device:
+            return given
+        given = given.numpy()
+    elif on_gpu(given):
+        found = device_input(given, device)
+        assert found is not None
+        return copied(found, device)
+    host = np.ascontiguousarray(np.asarray(base_array(given)))
+    host = host.reshape(np.shape(given)) if host.ndim != np.ndim(given) else host
+    host = host.astype(as_dtype(host.dtype), copy=False)
+    made = DeviceArray(device, host.shape, host.dtype)
+    stream = stream_of(device)
+    device.upload(made.address, host, stream)
+    device.wait(stream)
+    return made
+
+
+def copied(given: DeviceInput, device: Device) -> DeviceArray:
+    """A copy on the device."""
+    made = DeviceArray(device, given.shape, given.dtype)
+    stream = stream_of(device)
+    device.copy(made.address, given.address, given.nbytes, stream)
+    device.wait(stream)
+    return made
+
+
+# Arrays of other libraries.
+
+
+def on_gpu(given: Any) -> bool:
+    """Whether this is an array on a GPU."""
+    if isinstance(given, (np.ndarray, np.generic, int, float, complex)):
+        return False
+    if hasattr(given, "__dlpack_device__"):
+        return given.__dlpack_device__()[0] in (CUDA, MANAGED)
+    return hasattr(given, "__cuda_array_interface__")
+
+
+def check_place(given: Any, device: Device) -> None:
+    """Raise where an array lies on another GPU."""
+    if isinstance(given, DeviceArray):
+        number = given.device.number
+    elif not on_gpu(given):
+        return
+    elif hasattr(given, "__dlpack_device__"):
+        kind, number = given.__dlpack_device__()
+        if kind != CUDA:
+            return
+    else:
+        number = device.home(given.__cuda_array_interface__["data"][0])
+    if number != device.number:
+        raise _elsewhere(number, device)
+
+
+def as_device_input(given: Any, type: TensorType, device: Device) -> DeviceInput | None:
+    """What a program of this device reads for an argument of this type: None where it is no array
+    on a GPU, or one of another type."""
+    found = device_input(given, device)
+    return (
+        None if found is None or (found.dtype, found.shape) != (type.dtype, type.shape) else found
+    )
+
+
+def device_input(given: Any, device: Device) -> DeviceInput | None:
+    """An array on this device as a program reads it, once its stream has come to where it was made;
+    None for what is no array on a GPU. One on another GPU is an error."""
+    if isinstance(given, DeviceArray):
+        if given.device is not device:
+            raise _elsewhere(given.device.number, device)
+        return DeviceInput(given.address, given.shape, given.dtype, given)
+    if not on_gpu(given):
+        return None
+    if hasattr(given, "detach"):  # torch hands on nothing that it takes gradients of
+        given = given.detach()
+    interface = getattr(given, "__cuda_array_interface__", None)
+    if interface is not None and interface.get("version", 0) >= 3:  # which says the stream
+        return _by_interface(given, interface, device)
+    if hasattr(given, "__dlpack__"):
+        return _by_dlpack(given, device)
+    assert interface is not None
+    device.wait(_LEGACY)  # nothing is said, so it is the stream that others wait for
+    return _by_interface(given, interface, device)
+
+
+_LEGACY = 1  # the number of the stream that all that say nothing use
+
+
+def _by_interface(given: Any, interface: dict[str, Any], device: Device) -> DeviceInput:
+    if interface.get("mask") is not None:
+        raise TypeMismatch("an array with a mask can't be taken", fix="fill in what is masked")
+    try:
+        dtype = as_dtype(np.dtype(interface["typestr"]))
+    except TenfoldError as error:
+        raise TypeMismatch(f"an array on a GPU: {error.message}", fix=error.fix) from error
+    shape, strides = tuple(interface["shape"]), interface.get("strides")
+    if strides is not None and not _packed(shape, [s / dtype.itemsize for s in strides]):
+        return _made_packed(given, device)
+    address = interface["data"][0]
+    if 0 not in shape:
+        number = device.home(address)
+        if number != device.number:
+            raise _elsewhere(number, device)
+        if interface.get("stream") is not None:
+            device.wait(interface["stream"])
+    return DeviceInput(address, shape, dtype, given, _giver(given))
+
+
+def _by_dlpack(given: Any, device: Device) -> DeviceInput:
+    kind, number = given.__dlpack_device__()
+    if kind == CUDA and number != device.number:
+        raise _elsewhere(number, device)
+    stream = stream_of(device)
+    capsule = given.__dlpack__(stream=_handle(stream))  # has our stream wait for theirs
+    device.wait(stream)
+    found = read_capsule(capsule)
+    if found.strides is not None and not _packed(found.shape, found.strides):
+        return _made_packed(given, device)
+    owner = (given, capsule)
+    return DeviceInput(found.address, found.shape, found.dtype, owner, _giver(given))
+
+
+def _handle(stream: Any) -> int:
+    """A stream as a number."""
+    found = getattr(stream, "value", stream)
+    return int(found or _LEGACY)
+
+
+def _packed(shape: tuple[int, ...], strides: Any) -> bool:
+    """Whether elements lie one after another, the last axis first; strides in elements."""
+    wanted = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != wanted and 0 not in shape:
+            return False
+        wanted *= extent
+    return True
+
+
+def _made_packed(given: Any, device: Device) -> DeviceInput:
+    """A copy by its own library, which knows how."""
+    module = _library(given)
+    if hasattr(given, "contiguous"):
+        made = given.contiguous()
+    elif hasattr(module, "ascontiguousarray"):
+        made = module.ascontiguousarray(given)
+    else:
+        raise TypeMismatch(
+            f"a {type(given).__module__}.{type(given).__name__} whose elements do not lie one "
+            "after another can't be taken from the GPU",
+            fix="make a packed copy of it first",
+        )
+    found = device_input(made, device)
+    assert found is not None
+    return found
+
+
+def _library(given: Any) -> Any:
+    """The namespace of an array's functions."""
+    if hasattr(given, "__array_namespace__"):
+        return given.__array_namespace__()
+    return sys.modules.get(type(given).__module__.partition(".")[0])
+
+
+def _giver(given: Any) -> Callable[[DeviceArray], Any] | None:
+    make = getattr(_library(given), "from_dlpack", None)
+    return make if callable(make) else None
+
+
+def _elsewhere(number: int, device: Device) -> DeviceProblem:
+    return DeviceProblem(
+        f"an argument lies on cuda:{number}, and the program runs on cuda:{device.number}",
+        fix=f"bring it there, tn.device_put(x, 'cuda:{device.number}'), or jit the function for "
+        f"backend='cuda:{number}'",
+    )
