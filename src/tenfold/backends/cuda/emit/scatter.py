@@ -231,7 +231,8 @@ class ScatterForm:
     def last_wins_in_block(self) -> KernelText:
         """The same by one block, with marks in its shared memory."""
         f = self.begin()
-        t, w, ty = f.thread(), f.w, f.thread().position
+        t, w = f.thread(), f.w
+        ty = t.position
         marks, thread = f.reserve("i32", _MARKS), f.sreg("tid.x")
         first = w.op(f"zext i32 {thread} to i64") if ty == "i64" else thread
 
