@@ -44,7 +44,7 @@ class FakeGpu:
     def capturing(self) -> int:
         return 7
 
-    def release_graph(self, handle: Any) -> None:
+    def release_graph(self, handle: Any, graph: Any) -> None:
         pass
 
 

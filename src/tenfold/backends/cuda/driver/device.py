@@ -331,9 +331,10 @@ class Gpu:
 
         return Executable(self, recording, places)
 
-    def release_graph(self, handle: c_void_p) -> None:
+    def release_graph(self, handle: c_void_p, graph: c_void_p) -> None:
         if os.getpid() == self._process:
             self.enter().cuGraphExecDestroy(handle)
+            self.enter().cuGraphDestroy(graph)
 
     def launch(
         self, function: Any, blocks: int, threads: int, words: Sequence[Argument], stream: Any

@@ -148,8 +148,7 @@ class Executable:
             work += self._build(where, what)
         self.handle = c_void_p()
         cuda.cuGraphInstantiateWithFlags(byref(self.handle), graph, 0)
-        cuda.cuGraphDestroy(graph)
-        weakref.finalize(self, gpu.release_graph, self.handle)
+        weakref.finalize(self, gpu.release_graph, self.handle, graph)  # which has the nodes
 
     def _build(self, graph: c_void_p, recording: Recording) -> list[tuple[c_void_p, Recording]]:
         """Add all nodes; the graphs inside that are still to be built."""

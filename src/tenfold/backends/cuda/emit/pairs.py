@@ -84,7 +84,7 @@ def _bits(kernel: Kernel, element: str, value: int) -> tuple[int | None, int] | 
     i = kernel.instructions[value]
     if i.op == f"from_{element}":
         return i.args[0], 0
-    if i.op != "const":
+    if i.op != "const" or i.dtype != "f32":
         return None
     number = np.frombuffer(i.attr[0], np.float32)[0]
     with np.errstate(all="ignore"):
