@@ -82,8 +82,11 @@ def main(count: int, first: int = 0, processes: int = os.cpu_count() or 1) -> in
                 wrong.append(seed)
                 print(f"seed {seed}: {what[:500]}", flush=True)
     seconds = time.perf_counter() - started
-    print(f"{count} programs from seed {first}: {found[SAME]} with the CPU's bits, "
-          f"{found[AGREES]} agree ({agreed}), {len(wrong)} wrong ({wrong}), {seconds:.0f} s")  # fmt: skip
+    print(
+        f"{count} programs from seed {first} in {seconds:.0f} s: {found[SAME]} with the CPU's bits"
+    )
+    print(f"{len(agreed)} agree: {agreed}")
+    print(f"{len(wrong)} wrong: {wrong}")
     return len(wrong)
 
 

@@ -268,6 +268,13 @@ class Gpu:
         ended.atexit = False  # the driver ends all when the process does
         return found
 
+    def capturing(self) -> c_void_p:
+        """This thread's stream for what is captured: nothing is ever done in it."""
+        found: c_void_p | None = getattr(self._own, "capturing", None)
+        if found is None:
+            found = self._own.capturing = self.stream()
+        return found
+
     def _end_stream(self, stream: int) -> None:
         if os.getpid() == self._process:
             with suppress(DeviceProblem):

@@ -131,13 +131,13 @@ class Executable:
 
     def __init__(self, gpu: Gpu, recording: Recording, places: Sequence[Address]) -> None:
         self._gpu, self._kept = gpu, list[Any]()
-        self._capturing: Any = None  # a stream
         self.places = list(places)
         self._patches: dict[int, list[_Patch]] = {n: [] for n in range(len(places))}
         cuda = gpu.enter()
         graph = c_void_p()
         cuda.cuGraphCreate(byref(graph), 0)
         self._handles: list[int] = []
+        self._children: list[c_void_p] = []  # which are copied into the graph
         for _ in range(recording.handles):
             handle = c_uint64()
             cuda.cuGraphConditionalHandleCreate(byref(handle), graph, gpu.context, 0, _ASSIGN)
@@ -146,6 +146,8 @@ class Executable:
         while work:
             where, what = work.pop()
             work += self._build(where, what)
+        for child in self._children:
+            cuda.cuGraphDestroy(child)
         self.handle = c_void_p()
         cuda.cuGraphInstantiateWithFlags(byref(self.handle), graph, 0)
         weakref.finalize(self, gpu.release_graph, self.handle, graph)  # which has the nodes
@@ -205,7 +207,9 @@ class Executable:
                 params.type = _CHILD
                 for address in node.places:
                     self._address(address, None, patched)
-                params.of.child.graph = self._captured(node).value
+                child = self._captured(node)
+                self._children.append(child)
+                params.of.child.graph = child.value
         self._kept.append(params)
         return params, patched
 
@@ -239,14 +243,12 @@ class Executable:
         """What a library does, as a graph of its own."""
         cuda, made = self._gpu.enter(), c_void_p()
         places = [self._address(a, None, []) for a in node.places]
-        if self._capturing is None:
-            self._capturing = self._gpu.stream()
-        cuda.cuStreamBeginCapture_v2(self._capturing, _RELAXED)
+        stream = self._gpu.capturing()
+        cuda.cuStreamBeginCapture_v2(stream, _RELAXED)
         try:
-            node.call(self._gpu, self._capturing, places)
+            node.call(self._gpu, stream, places)
         finally:
-            cuda.cuStreamEndCapture(self._capturing, byref(made))
-        self._kept.append(made)
+            cuda.cuStreamEndCapture(stream, byref(made))
         return made
 
     def point(self, places: Sequence[Address]) -> None:
@@ -262,7 +264,6 @@ class Executable:
                 graph = self._captured(patch.library)
                 cuda.cuGraphExecChildGraphNodeSetParams(self.handle, patch.node, graph)
                 cuda.cuGraphDestroy(graph)
-                self._kept.pop()
                 continue
             for place, offset, where in patch.words:
                 holder, key = where
